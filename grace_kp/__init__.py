@@ -1,0 +1,117 @@
+"""Record every run of an LLM agent as a scored reasoning trace with a confidence, and gate risky actions on it.
+
+    import grace_kp as gk
+
+    grace = gk.Grace()
+
+    @grace.tool
+    def search(query): ...
+
+    @grace.agent
+    def answer(question): ...
+
+The names are resolved on first use, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grace_kp.confidence import ActionDecision as ActionDecision
+    from grace_kp.confidence import ConfidenceAggregator as ConfidenceAggregator
+    from grace_kp.confidence import ConfidenceCalculator as ConfidenceCalculator
+    from grace_kp.confidence import ConfidenceFactors as ConfidenceFactors
+    from grace_kp.confidence import ConfidenceScore as ConfidenceScore
+    from grace_kp.confidence import DynamicThresholds as DynamicThresholds
+    from grace_kp.confidence import Thresholds as Thresholds
+    from grace_kp.errors import ActionCancelled as ActionCancelled
+    from grace_kp.errors import ActionDenied as ActionDenied
+    from grace_kp.errors import ActionNotApproved as ActionNotApproved
+    from grace_kp.errors import ActionRedirected as ActionRedirected
+    from grace_kp.errors import ActionTimedOut as ActionTimedOut
+    from grace_kp.errors import GateError as GateError
+    from grace_kp.errors import GraceError as GraceError
+    from grace_kp.errors import InvalidRecord as InvalidRecord
+    from grace_kp.errors import InvalidTrace as InvalidTrace
+    from grace_kp.errors import MissingExtra as MissingExtra
+    from grace_kp.errors import SettingsError as SettingsError
+    from grace_kp.errors import StoreError as StoreError
+    from grace_kp.gating import ConfirmationFlow as ConfirmationFlow
+    from grace_kp.gating import ConsoleReviewer as ConsoleReviewer
+    from grace_kp.gating import InterventionHandler as InterventionHandler
+    from grace_kp.gating import InterventionRequest as InterventionRequest
+    from grace_kp.gating import InterventionResponse as InterventionResponse
+    from grace_kp.gating import Policy as Policy
+    from grace_kp.levels import InterventionAction as InterventionAction
+    from grace_kp.levels import InterventionLevel as InterventionLevel
+    from grace_kp.protocols import Embedder as Embedder
+    from grace_kp.protocols import Judge as Judge
+    from grace_kp.record import Run as Run
+    from grace_kp.record import instrument_threads as instrument_threads
+    from grace_kp.record import propagate as propagate
+    from grace_kp.runtime import Grace as Grace
+    from grace_kp.runtime import agent as agent
+    from grace_kp.runtime import configure as configure
+    from grace_kp.runtime import default as default
+    from grace_kp.runtime import gate as gate
+    from grace_kp.runtime import outcome as outcome
+    from grace_kp.runtime import retriever as retriever
+    from grace_kp.runtime import run as run
+    from grace_kp.runtime import thought as thought
+    from grace_kp.runtime import tool as tool
+    from grace_kp.trace import ReasoningTrace as ReasoningTrace
+    from grace_kp.trace import Redaction as Redaction
+    from grace_kp.trace import from_openai_messages as from_openai_messages
+    from grace_kp.trace import read_traces as read_traces
+    from grace_kp.trace import redact as redact
+    from grace_kp.trace import write_traces as write_traces
+    from grace_kp.value import WEIGHT_PROFILES as WEIGHT_PROFILES
+    from grace_kp.value import ScoringWeights as ScoringWeights
+    from grace_kp.value import ValueScore as ValueScore
+    from grace_kp.value import ValueScorer as ValueScorer
+    from grace_kp.value import VectorCache as VectorCache
+    from grace_kp.value import evaluate_value as evaluate_value
+    from grace_kp.value import register_profile as register_profile
+
+__version__ = "0.1.0"
+
+_PLACES = {
+    "confidence": (
+        "ActionDecision ConfidenceAggregator ConfidenceCalculator ConfidenceFactors ConfidenceScore DynamicThresholds "
+        "Thresholds"
+    ),
+    "errors": (
+        "ActionCancelled ActionDenied ActionNotApproved ActionRedirected ActionTimedOut GateError GraceError "
+        "InvalidRecord InvalidTrace MissingExtra SettingsError StoreError"
+    ),
+    "gating": (
+        "ConfirmationFlow ConsoleReviewer InterventionHandler InterventionRequest InterventionResponse Policy"
+    ),
+    "levels": "InterventionAction InterventionLevel",
+    "protocols": "Embedder Judge",
+    "record": "Run instrument_threads propagate",
+    "runtime": "Grace agent configure default gate outcome retriever run thought tool",
+    "trace": "ReasoningTrace Redaction from_openai_messages read_traces redact write_traces",
+    "value": "ScoringWeights ValueScore ValueScorer VectorCache WEIGHT_PROFILES evaluate_value register_profile",
+}
+_LAZY = {name: place for place, names in _PLACES.items() for name in names.split()}
+
+__all__ = [
+    *sorted(_LAZY),
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    place = _LAZY.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{place}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,138 @@
+"""Every error this library raises on purpose.
+
+GraceError
+ ├── SettingsError (ValueError)        a setting that is unknown or has no usable value
+ ├── InvalidTrace (ValueError)         a trace that breaks the schema; `.path` names the field
+ │    └── InvalidRecord                the same inside a file; `.file` and `.line` name the place
+ ├── StoreError                        a store that cannot be opened or read
+ ├── GateError (TypeError)             a gate on something that cannot be gated
+ ├── MissingExtra (ImportError)        an optional package is not installed; names the pip command
+ └── ActionNotApproved                 a gate kept an action from running
+      ├── ActionCancelled              a person (or the absence of one) said no
+      │    └── ActionTimedOut          nobody answered in time; this is not a refusal
+      ├── ActionDenied                 the policy says no, nobody was asked
+      └── ActionRedirected             a person gave words for the agent instead; `.user_input`
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class GraceError(Exception):
+    """The root of all errors of this library."""
+
+
+class SettingsError(GraceError, ValueError):
+    """A setting that is unknown or has a value that cannot be used. The message names it and where it came from."""
+
+
+class InvalidTrace(GraceError, ValueError):
+    """A trace that breaks the schema.
+
+    Attributes:
+        path: the field, for example `steps[2].type`; empty when the whole document is not an object.
+        problem: what is wrong with it, without the path.
+    """
+
+    def __init__(self, problem: str, *, path: str = "") -> None:
+        self.path = path
+        self.problem = problem
+        super().__init__(f"{path}: {problem}" if path else problem)
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), (self.problem,), {"path": self.path})
+
+
+class InvalidRecord(InvalidTrace):
+    """A line of a file that cannot be read as a trace or a run.
+
+    Attributes:
+        file: the file as it was given.
+        line: the line, counted from 1; 0 when the file as a whole is meant.
+    """
+
+    def __init__(self, problem: str, *, file: str, line: int = 0, path: str = "") -> None:
+        self.file = file
+        self.line = line
+        super().__init__(problem, path=path)
+        place = f"{file}:{line}" if line else file
+        self.args = (f"{place}: {self.args[0]}",)
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), (self.problem,), {"file": self.file, "line": self.line, "path": self.path})
+
+
+class StoreError(GraceError):
+    """A store that cannot be opened, read or understood (an unknown URL, a newer schema, a damaged file)."""
+
+
+class GateError(GraceError, TypeError):
+    """A gate was put on something that cannot be gated, such as a generator function. The message says why."""
+
+
+class MissingExtra(GraceError, ImportError):
+    """An optional package is needed and not installed. The message names the pip command that brings it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        self.what = what
+        self.extra = extra
+        super().__init__(f"{what} needs an optional package: pip install 'grace-kp[{extra}]'")
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.what, self.extra)
+
+
+class ActionNotApproved(GraceError):
+    """A gate kept an action from running.
+
+    Attributes:
+        decision: the frozen ActionDecision that the gate acted on.
+        request: the InterventionRequest that was, or would have been, shown; None when nobody was asked.
+        response: the InterventionResponse, None when there is none.
+    """
+
+    def __init__(self, message: str, *, decision: Any = None, request: Any = None, response: Any = None) -> None:
+        self.decision = decision
+        self.request = request
+        self.response = response
+        super().__init__(message)
+
+    def __reduce__(self) -> Any:
+        kept = {"decision": self.decision, "request": self.request, "response": self.response}
+        return _rebuild, (type(self), self.args, kept)
+
+
+class ActionCancelled(ActionNotApproved):
+    """The action was refused: by the reviewer, because nobody can be asked, or because asking failed."""
+
+
+class ActionTimedOut(ActionCancelled):
+    """Nobody answered in time. It is not a refusal, and its message does not say it was one."""
+
+
+class ActionDenied(ActionNotApproved):
+    """The policy forbids the action (`floor="deny"`); nobody was asked."""
+
+
+class ActionRedirected(ActionNotApproved):
+    """The reviewer gave the agent words instead of a yes.
+
+    Attributes:
+        user_input: the reviewer's words.
+    """
+
+    def __init__(
+        self, message: str, *, user_input: str = "", decision: Any = None, request: Any = None, response: Any = None
+    ) -> None:
+        self.user_input = user_input
+        super().__init__(message, decision=decision, request=request, response=response)
+
+    def __reduce__(self) -> Any:
+        rebuild, (cls, args, kept) = super().__reduce__()
+        return rebuild, (cls, args, {**kept, "user_input": self.user_input})
+
+
+def _rebuild(cls: type[GraceError], args: tuple[Any, ...], kwargs: dict[str, Any]) -> GraceError:
+    # Exceptions pickle by their args alone; ours carry keywords, and executors pickle exceptions.
+    return cls(*args, **kwargs)
