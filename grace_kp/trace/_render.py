@@ -1,0 +1,317 @@
+"""Any Python value as a bounded JSON value, without ever breaking or slowing the program that owns it.
+
+It runs on the agent's own thread, so it is bounded in size, depth and time, and it calls as little of the user's code as it
+can: containers are read through the built-in types, large objects by their attributes, and only a small object's own `repr`
+is called. It removes no secrets; that is `_redact`.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+    NoneType,
+    TracebackType,
+)
+from typing import Any
+
+MAX_TEXT = 8_192
+MAX_ITEMS = 100
+MAX_DEPTH = 8
+MAX_NODES = 500
+MAX_REPR_WEIGHT = 4_096  # characters and items below which an object's own repr is called
+MAX_KEY = 200
+MAX_DIGITS = 1_000
+
+ATOMS = frozenset({NoneType, bool})
+"""Types whose values stand for themselves in JSON, whatever they are."""
+
+_SEQUENCES = (list, tuple)
+_SETS = (set, frozenset)
+_PLAIN_TEXT_MODULES = frozenset({"datetime", "decimal", "fractions", "pathlib", "uuid", "ipaddress", "zoneinfo"})
+_ARRAY_MODULES = frozenset(
+    {"numpy", "torch", "pandas", "polars", "jax", "jaxlib", "tensorflow", "pyarrow", "scipy", "cupy"}
+)
+_NAMED = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type)
+_OPAQUE = (CodeType, FrameType, TracebackType)
+
+
+def render(value: Any, max_text: int = MAX_TEXT) -> Any:
+    """`value` as a JSON value that no later change of `value` can alter.
+
+    Texts, numbers, booleans and None come back as they are (texts cut at `max_text` characters, the cut made visible);
+    containers are copied up to `MAX_ITEMS` entries a level, `MAX_DEPTH` levels and `MAX_NODES` values in all; objects become
+    their fields or a short text. It never raises an Exception, whatever the value does.
+    """
+    kind = type(value)
+    if kind is str:
+        return value if len(value) <= max_text else cut(value, max_text)
+    if kind in ATOMS:
+        return value
+    return _Rendering(max_text).of(value, 0)
+
+
+def render_text(value: Any, max_text: int = MAX_TEXT) -> str:
+    """`value` as one bounded text: a text as it is, anything else as compact JSON."""
+    rendered = render(value, max_text)
+    return rendered if isinstance(rendered, str) else cut(to_text(rendered), max_text)
+
+
+def to_text(rendered: Any) -> str:
+    """A rendered value as text: a text as it is, anything else as compact JSON."""
+    if isinstance(rendered, str):
+        return rendered
+    import json
+
+    return json.dumps(rendered, ensure_ascii=False, separators=(", ", ": "))
+
+
+def describe_error(error: BaseException, max_text: int = MAX_TEXT) -> tuple[str, str]:
+    """The error's type name and its message, bounded; survives an error whose `str` raises."""
+    try:
+        message = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 — see _Rendering.of
+        message = "<message cannot be read>"
+    return type(error).__name__, cut(message, max_text) if type(message) is str else render_text(message, max_text)
+
+
+def cut(text: str, limit: int) -> str:
+    """The first `limit` characters of a longer text, with the cut made visible.
+
+    The cut falls on the nearest boundary between words in the second half of what is kept, so that no half of a key or
+    a token is left behind that redaction would not recognise any more.
+    """
+    total = len(text)
+    if total <= limit:
+        return text
+    half = limit // 2
+    end = max(text.rfind(sign, half, limit) for sign in " \n\t\"',;&")
+    if end < 0:
+        end = limit
+    return f"{text[:end]}… [cut: {end:,} of {total:,} characters kept]"
+
+
+class _Rendering:
+    """One rendering under way: what is left of its allowance, and which containers it is inside of."""
+
+    __slots__ = ("inside", "nodes", "text")
+
+    def __init__(self, max_text: int) -> None:
+        self.nodes = MAX_NODES
+        self.text = max_text
+        self.inside: set[int] = set()
+
+    def of(self, value: Any, depth: int) -> Any:
+        try:
+            return self._of(value, depth)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001
+            # Whatever the value does when it is looked at, SystemExit included, is not the agent's doing.
+            return f"<{_name(type(value))}: cannot be read: {type(error).__name__}>"
+
+    def _of(self, value: Any, depth: int) -> Any:
+        self.nodes -= 1
+        kind = type(value)
+        if kind is str:
+            return self._text(value)
+        if kind in ATOMS:
+            return value
+        if isinstance(value, int):
+            return _integer(value)
+        if isinstance(value, float):
+            number = float(value)
+            return number if number - number == 0 else str(number)
+        if isinstance(value, str):
+            return self._text(str.__getitem__(value, slice(None)))
+        if isinstance(value, bytes | bytearray | memoryview):
+            return _bytes(value)
+        return self._composite(value, kind, depth)
+
+    def _text(self, text: str) -> str:
+        allowed = max(self.text, 64)
+        self.text -= len(text)
+        if self.text <= 0:
+            self.nodes = 0  # the allowance of characters is used up: what follows is counted, not shown
+        return text if len(text) <= allowed else cut(text, allowed)
+
+    def _composite(self, value: Any, kind: type, depth: int) -> Any:
+        if depth >= MAX_DEPTH or self.nodes <= 0:
+            return f"<{_name(kind)}: not shown, too deep>" if depth >= MAX_DEPTH else f"<{_name(kind)}: not shown>"
+        identity = id(value)
+        if identity in self.inside:
+            return f"<{_name(kind)}: contains itself>"
+        self.inside.add(identity)
+        try:
+            if isinstance(value, dict):
+                return self._mapping(dict.items(value), dict.__len__(value), depth)
+            if isinstance(value, _SEQUENCES):
+                names = getattr(kind, "_fields", None)
+                if isinstance(value, tuple) and isinstance(names, tuple) and len(names) == len(value):
+                    return self._mapping(zip(names, tuple.__iter__(value), strict=True), len(names), depth)
+                base: Any = list if isinstance(value, list) else tuple
+                return self._sequence(base.__iter__(value), base.__len__(value), depth)
+            if isinstance(value, _SETS):
+                return self._sequence(iter(list(islice(value, MAX_ITEMS))), len(value), depth)
+            if kind is MappingProxyType:
+                return self._mapping(value.items(), len(value), depth)
+            return self._object(value, kind, depth)
+        finally:
+            self.inside.discard(identity)
+
+    def _mapping(self, items: Any, size: int, depth: int) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        # The entries are taken in one go: another thread may be changing the dict.
+        for key, item in list(islice(items, MAX_ITEMS)):
+            if self.nodes <= 0:
+                break
+            out[key if type(key) is str and len(key) <= MAX_KEY else _key(key)] = self.of(item, depth + 1)
+        if size > len(out):
+            out["…"] = f"{size - len(out):,} more"
+        return out
+
+    def _sequence(self, items: Any, size: int, depth: int) -> list[Any]:
+        out: list[Any] = []
+        for item in islice(items, MAX_ITEMS):
+            if self.nodes <= 0:
+                break
+            out.append(self.of(item, depth + 1))
+        if size > len(out):
+            out.append(f"… {size - len(out):,} more")
+        return out
+
+    def _object(self, value: Any, kind: type, depth: int) -> Any:
+        if isinstance(value, BaseException):
+            return ": ".join(describe_error(value, MAX_REPR_WEIGHT))
+        if isinstance(value, _NAMED):
+            return f"<{_name(kind)} {getattr(value, '__qualname__', None) or getattr(value, '__name__', '?')}>"
+        if isinstance(value, _OPAQUE):
+            return f"<{_name(kind)}>"
+        module = kind.__module__.partition(".")[0] if isinstance(kind.__module__, str) else ""
+        if module in _PLAIN_TEXT_MODULES:
+            return self._text(str(value))
+        if module in _ARRAY_MODULES:
+            return _array(value, kind)
+        return self._own(value, kind, module, depth)
+
+    def _own(self, value: Any, kind: type, module: str, depth: int) -> Any:
+        """An object of a class that is not known here: an enum, a record, or anything else."""
+        fields = attributes(value, kind)
+        if fields is not None and _is_record(kind):
+            return self._mapping(fields.items(), len(fields), depth)
+        if "_member_map_" in kind.__dict__ and "_name_" in (fields or ()):
+            return f"{_name(kind)}.{(fields or {})['_name_']}"
+        custom = getattr(kind, "__repr__", None) is not object.__repr__
+        if custom and not hasattr(kind, "__iter__") and _weight(fields) <= MAX_REPR_WEIGHT:
+            return self._text(repr(value))
+        if custom and fields is None and module in {"collections", "builtins", "array", "types", "re"}:
+            return self._builtin(value, kind, depth)
+        if fields:
+            return {"@class": _name(kind), **self._mapping(fields.items(), len(fields), depth)}
+        return f"<{_name(kind)}>"
+
+    def _builtin(self, value: Any, kind: type, depth: int) -> Any:
+        size = len(value) if hasattr(kind, "__len__") else None
+        if size is None:
+            return f"<{_name(kind)}>"
+        if kind.__name__ == "range":
+            return repr(value)
+        return self._sequence(iter(list(islice(value, MAX_ITEMS))), size, depth)
+
+
+def attributes(value: Any, kind: type) -> dict[str, Any] | None:
+    """The instance attributes of an object, without running any of its code; None where it has none to show."""
+    fields: dict[str, Any] = {}
+    found = False
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        own = None
+    if isinstance(own, dict):
+        found = True
+        fields.update(islice(dict.items(own), MAX_ITEMS))
+    for base in kind.__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name in {"__dict__", "__weakref__"}:
+                continue
+            found = True
+            try:
+                fields.setdefault(name, object.__getattribute__(value, name))
+            except AttributeError:
+                continue
+    return fields if found else None
+
+
+def _is_record(kind: type) -> bool:
+    """Whether the class is a plain record of fields: a dataclass, an attrs class or a pydantic model."""
+    return any(name in kind.__dict__ for name in ("__dataclass_fields__", "__attrs_attrs__")) or hasattr(
+        kind, "__pydantic_fields__"
+    )
+
+
+def _weight(fields: dict[str, Any] | None) -> int:
+    """How much a repr may have to print: characters and items in the attributes, one level down."""
+    weight = 0
+    for item in (fields or {}).values():
+        if isinstance(item, str | bytes | bytearray | list | tuple | dict | set | frozenset):
+            weight += len(item) if isinstance(item, str | bytes | bytearray) else 40 * len(item)
+        elif getattr(type(item), "__repr__", None) is not object.__repr__ and hasattr(type(item), "__len__"):
+            weight += MAX_REPR_WEIGHT
+        else:
+            weight += 20
+        if isinstance(item, list | tuple) and item and not isinstance(item[0], str | int | float | bool | NoneType):
+            weight += MAX_REPR_WEIGHT
+        elif isinstance(item, list | tuple | set | frozenset):
+            weight += sum(len(part) for part in islice(item, MAX_REPR_WEIGHT) if isinstance(part, str | bytes))
+        elif isinstance(item, dict) and item:
+            weight += sum(
+                len(part) if isinstance(part, str | bytes) else 100 for part in islice(item.values(), MAX_REPR_WEIGHT)
+            )
+    return weight
+
+
+def _name(kind: type) -> str:
+    return kind.__name__ if isinstance(kind.__name__, str) else "object"
+
+
+def _integer(value: int) -> Any:
+    plain = int(value)
+    # Python refuses to print integers beyond some thousand digits; JSON readers give up far earlier.
+    return plain if plain.bit_length() <= 3 * MAX_DIGITS else f"<int: {plain.bit_length():,} bits>"
+
+
+def _bytes(value: bytes | bytearray | memoryview) -> str:
+    size = value.nbytes if isinstance(value, memoryview) else len(value)
+    return repr(bytes(value)) if size <= 64 else f"<{_name(type(value))}: {size:,} bytes>"
+
+
+def _array(value: Any, kind: type) -> Any:
+    """Arrays and tables by shape; a scalar of theirs as the number it is."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape == () and hasattr(value, "item"):
+        item = value.item()
+        if isinstance(item, bool | int | str):
+            return item
+        return item if isinstance(item, float) and item - item == 0 else str(item)[:MAX_KEY]
+    parts = [f"shape={tuple(shape)}"] if isinstance(shape, tuple | list) else []
+    if dtype is not None:
+        parts.append(f"dtype={str(dtype)[:40]}")
+    return f"<{_name(kind)} {' '.join(parts)}>".replace(" >", ">")
+
+
+def _key(key: Any) -> str:
+    kind = type(key)
+    if kind is str:
+        return cut(key, MAX_KEY)
+    if kind in {int, float, bool, NoneType}:
+        return str(_integer(key)) if kind is int else str(key)
+    return cut(to_text(_Rendering(MAX_KEY).of(key, MAX_DEPTH - 2)), MAX_KEY)
