@@ -1,0 +1,57 @@
+"""The only global state of recording: where this context is, what went wrong so far, and which threads are instrumented.
+
+The context variable is set when a recorded call begins and reset when it ends, and for generators around each resume; it is
+never held across a `yield`, where it would leak to the caller.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grace_kp.record._run import Call, Run
+
+CURRENT: ContextVar[Call | Run | None] = ContextVar("grace_kp_current", default=None)
+"""The innermost recorded call or run of this context."""
+
+CAPTURE: ContextVar[list[Run] | None] = ContextVar("grace_kp_capture", default=None)
+"""Runs that begin in this context are put here too, for `grace_kp.testing.capture`."""
+
+
+class Troubles:
+    """What went wrong inside recording, by kind, since the process began."""
+
+    __slots__ = ("counts", "last")
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.last: str | None = None
+
+
+TROUBLES = Troubles()
+
+
+class Patches:
+    """Who asked for instrumented threads, and what stood there before."""
+
+    __slots__ = ("asked", "lock", "originals")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.asked: list[object] = []
+        self.originals: list[tuple[type, str, Any]] = []
+
+
+PATCHES = Patches()
+
+
+def current_run() -> Run | None:
+    """The run that this context is inside of; None outside of any, or when it has ended already."""
+    here = CURRENT.get()
+    if here is None:
+        return None
+    run: Run = getattr(here, "run", here)
+    return run if run.open else None

@@ -1,0 +1,97 @@
+"""From a function to its recorded twin, and a `with` block as a run; what `Grace.agent`, `.tool` and the rest rest on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.record._current import CURRENT
+from grace_kp.record._enter import open_run
+from grace_kp.record._shield import shielded
+from grace_kp.record._spec import AGENT, Spec
+from grace_kp.record._wrap import wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextvars import Token
+    from types import TracebackType
+
+    from grace_kp.record._run import Recorder, Run
+
+
+def decorate(function: Any, *, recorder: Callable[[], Recorder], kind: str, **spec: Any) -> Any:
+    """`function` recorded as `kind`; static and class methods stay what they are.
+
+    Raises:
+        TypeError: what is decorated cannot be called.
+    """
+    if isinstance(function, staticmethod | classmethod):
+        return type(function)(decorate(function.__func__, recorder=recorder, kind=kind, **spec))
+    if not callable(function):
+        raise TypeError(f"@{kind} goes on a function, not on {type(function).__name__} {function!r:.60}")
+    if isinstance(function, type):
+        raise TypeError(f"@{kind} goes on a function or method, not on the class {function.__name__}; decorate its methods")
+    return wrap(function, Spec(function, recorder=recorder, kind=kind, **spec))
+
+
+class RunBlock:
+    """`with grace.run("objective") as run:` — a run without a decorator. Works with `async with` too, and once."""
+
+    __slots__ = ("_objective", "_run", "_spec", "_token")
+
+    def __init__(self, objective: str, *, recorder: Callable[[], Recorder], name: str, domain: str | None) -> None:
+        self._spec = Spec(None, recorder=recorder, kind=AGENT, name=name, domain=domain)
+        self._objective = objective
+        self._run: Run | None = None
+        self._token: Token[Any] | None = None
+
+    def __enter__(self) -> Run:
+        run = _open(self._spec, self._objective) or _silent(self._spec, self._objective)
+        run.keep = True
+        self._run = run
+        self._token = CURRENT.set(run)
+        return run
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        run, token = self._run, self._token
+        if run is None or token is None:
+            return
+        try:
+            CURRENT.reset(token)
+        except ValueError:
+            CURRENT.set(None)  # left in another context than it was entered in
+        _end(run, error)
+
+    async def __aenter__(self) -> Run:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+
+@shielded
+def _open(spec: Spec, objective: str) -> Run | None:
+    return open_run(spec, (), {}, objective=objective)
+
+
+def _silent(spec: Spec, objective: str) -> Run:
+    """A run that nobody hears of, for a block whose run could not be opened: the block's code still needs an object."""
+    from grace_kp.record._run import Recorder, Run
+
+    nobody = Recorder(opened=_ignore, ended=_ignore, enabled=False)
+    return Run(nobody, spec, name=spec.name, objective=objective, domain=spec.domain or "default")
+
+
+@shielded
+def _end(run: Run, error: BaseException | None) -> None:
+    if error is None:
+        run.close(None)
+    else:
+        run.fail(error)
+
+
+def _ignore(_run: Run) -> None:
+    """Nobody hears of it."""

@@ -1,0 +1,214 @@
+"""A run as a document in the form of the trace schema, without the figures: those are the pipeline's.
+
+Also the journal of a run that is still open, and the document of a run whose process died.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.record._run import INTERRUPTED, Call, Run
+from grace_kp.record._steps import NOT_CAPTURED, StepBuilder
+from grace_kp.trace._redact import redact_text, redact_value
+from grace_kp.trace._render import cut, render, to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from grace_kp.trace import ReasoningTrace
+
+CONTEXT = "https://openknowledgepulse.org/schema/v1"
+LOST = "The process ended before the run did."
+
+
+def instant(nanoseconds: int) -> str:
+    """Nanoseconds since the epoch as ISO 8601 in UTC, to the millisecond, ending in Z."""
+    seconds, rest = divmod(nanoseconds // 1_000_000, 1_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+
+
+def trace_of(run: Run) -> ReasoningTrace:
+    """The finished trace of a run that was kept for it.
+
+    Raises:
+        RuntimeError: the run is still open, or its trace was not kept.
+    """
+    if run.open:
+        raise RuntimeError(f"the run {run.name!r} is still open; its trace is there when it has ended")
+    if run.document is None:
+        run.owner.drain()
+    if run.document is None:
+        raise RuntimeError(f"the trace of the run {run.name!r} was not kept: recording is off, or it was sampled out")
+    from grace_kp.trace import ReasoningTrace
+
+    return ReasoningTrace.model_validate(run.document)
+
+
+class Documents:
+    """How one runtime writes its runs: privacy, visibility, what is captured."""
+
+    __slots__ = ("_identifiers", "_max_text", "_privacy_level", "_visibility")
+
+    def __init__(self, *, privacy_level: str, visibility: str, max_text: int) -> None:
+        self._privacy_level = privacy_level
+        self._visibility = visibility
+        self._identifiers = privacy_level != "private"
+        self._max_text = max_text
+
+    def builder(self, run: Run) -> StepBuilder:
+        """The one builder of this run, made on first use."""
+        if run.steps is None:
+            run.steps = StepBuilder(run, identifiers=self._identifiers)
+        builder: StepBuilder = run.steps
+        return builder
+
+    def finished(self, run: Run) -> dict[str, Any]:
+        """The document of a run that has ended; confidence and score are still to be filled in."""
+        builder = self.builder(run)
+        builder.finish()
+        grace = self._grace(run, builder)
+        if run.error is not None:
+            kind, message = run.error
+            grace["error"] = {"type": kind, "message": self._clean(message)}
+        success = run.own_success if run.own_success is not None else run.status == "completed"
+        return self._document(self._header(run), builder.steps, grace, success=success, result=self._summary(run))
+
+    def _grace(self, run: Run, builder: StepBuilder) -> dict[str, Any]:
+        grace: dict[str, Any] = {
+            "status": run.status,
+            "name": self._clean(run.name),
+            "duration_ms": max(0.0, round((run.end - run.start) / 1e6, 3)),
+            "calls": builder.calls,
+        }
+        grace.update(self._links(run))
+        children = [call["child"] for call in builder.calls if "child" in call]
+        if children:
+            grace["children"] = children
+        if run.decisions:
+            grace["decisions"] = self._decisions(run.decisions)
+        if run.dropped:
+            grace["dropped_steps"] = run.dropped
+        if run.own_success is not None:
+            grace["own_success"] = run.own_success
+        return grace
+
+    def _summary(self, run: Run) -> str:
+        if not run.owner.capture_output:
+            return NOT_CAPTURED
+        if run.error is not None and run.result is None:
+            kind, message = run.error
+            return self._clean(f"{kind}: {message}" if message else kind)
+        result = run.result
+        if type(result) is str:
+            return self._clean(result)
+        if result is None:
+            return ""
+        return cut(to_text(redact_value(render(result), identifiers=self._identifiers)), self._max_text)
+
+    def _header(self, run: Run) -> dict[str, Any]:
+        name = self._clean(run.name)
+        return {
+            "id": run.id,
+            "created_at": instant(run.began),
+            "agent_id": f"kp:agent:{name}",
+            "domain": self._clean(run.domain),
+            "objective": self._clean(run.objective) or name,
+        }
+
+    def _links(self, run: Run) -> dict[str, Any]:
+        if run.via is not None:
+            return {"parent": {"trace_id": run.via.run.id, "call_id": self._call_id(run.via, run)}}
+        if run.via_trace is not None:
+            return {"parent": {"trace_id": run.via_trace, "late": True}}
+        return {}
+
+    def _call_id(self, call: Call, run: Run) -> str:
+        if call.run.owner is run.owner:
+            builder = self.builder(call.run)
+            builder.advance()
+            number = builder.number(call)
+        else:
+            calls = dict.fromkeys(id(event) for event in call.run.events if type(event) is Call)
+            number = list(calls).index(id(call))
+        return f"c{number}"
+
+    def _decisions(self, decisions: Iterable[dict[str, Any]]) -> list[Any]:
+        return [redact_value(render(entry), identifiers=self._identifiers) for entry in decisions]
+
+    def _document(
+        self, header: dict[str, Any], steps: list[Any], grace: dict[str, Any], *, success: bool, result: str
+    ) -> dict[str, Any]:
+        return {
+            "@context": CONTEXT,
+            "@type": "ReasoningTrace",
+            "id": header["id"],
+            "metadata": {
+                "created_at": header["created_at"],
+                "agent_id": header["agent_id"],
+                "framework": "grace_kp",
+                "task_domain": header["domain"],
+                "success": success,
+                "quality_score": 0.0,
+                "visibility": self._visibility,
+                "privacy_level": self._privacy_level,
+            },
+            "task": {"objective": header["objective"]},
+            "steps": steps,
+            "outcome": {"result_summary": result, "confidence": 0.5},
+            "grace": grace,
+        }
+
+    def _clean(self, text: str) -> str:
+        return redact_text(text, identifiers=self._identifiers)
+
+    def journal(self, run: Run) -> list[tuple[int, bytes]]:
+        """What has come of an open run since the last time, as (sequence number, JSON); empty where nothing has."""
+        builder = self.builder(run)
+        rows: list[tuple[int, bytes]] = []
+        if builder.journaled == 0:
+            header = {**self._header(run), "name": self._clean(run.name), **self._links(run)}
+            rows.append((0, to_json(header)))
+            builder.journaled = 1
+        builder.advance()
+        news = builder.news(len(run.decisions))
+        if news is not None:
+            steps, calls, decided = news
+            part = {"steps": steps, "calls": calls, "decisions": self._decisions(run.decisions[decided:])}
+            rows.append((builder.journaled, to_json(part)))
+            builder.journaled += 1
+        return rows
+
+    def lost(self, rows: Iterable[bytes]) -> dict[str, Any]:
+        """The document of a run whose process died, from its journal."""
+        header, *parts = [json.loads(row) for row in rows]
+        steps: dict[int, Any] = {}
+        calls: dict[str, Any] = {}
+        decisions: list[Any] = []
+        for part in parts:
+            steps.update({step["step_id"]: step for step in part["steps"]})
+            calls.update({call["call_id"]: call for call in part["calls"]})
+            decisions.extend(part["decisions"])
+        for call in calls.values():
+            if "latency_ms" in call and call["tool_call"] in steps:
+                steps[call["tool_call"]]["latency_ms"] = call["latency_ms"]
+        grace: dict[str, Any] = {"status": INTERRUPTED, "name": header["name"], "calls": list(calls.values())}
+        if "parent" in header:
+            grace["parent"] = header["parent"]
+        if decisions:
+            grace["decisions"] = decisions
+        kept = [steps[number] for number in sorted(steps)] or [{"step_id": 0, "type": "thought", "content": LOST}]
+        return self._document(header, kept, grace, success=False, result=LOST)
+
+
+def to_json(document: Any) -> bytes:
+    """UTF-8 JSON; half a surrogate pair, which UTF-8 cannot hold, becomes a question mark."""
+    from pydantic_core import PydanticSerializationError
+    from pydantic_core import to_json as encode
+
+    try:
+        return encode(document)
+    except (PydanticSerializationError, UnicodeError, ValueError):
+        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return text.encode("utf-8", errors="replace")

@@ -1,0 +1,115 @@
+"""How a recorded call begins: which run it belongs to, or which run it opens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.record._current import CURRENT
+from grace_kp.record._run import Call, Run
+from grace_kp.record._shield import shielded_pair
+from grace_kp.record._spec import AGENT, SCOPE
+from grace_kp.trace._render import render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grace_kp.record._spec import Spec
+
+    Enter = Callable[[tuple[Any, ...], dict[str, Any]], Call | Run | None]
+
+_BIG = 1 << 64
+_AS_THEY_ARE = frozenset({bool, type(None), float})
+
+
+def entering(spec: Spec) -> Enter:
+    """What a wrapper calls first: it gives the frame to make current, or None where nothing is recorded."""
+    if spec.kind == AGENT:
+        return shielded_pair(lambda args, kwargs: open_agent(spec, args, kwargs))
+    if spec.kind == SCOPE:
+        return shielded_pair(lambda args, kwargs: _open_scope(spec, args, kwargs))
+    here_of = CURRENT.get
+    bound = spec.bound
+
+    @shielded_pair
+    def enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+        here = here_of()
+        if here is None:
+            return _open_root_tool(spec, args, kwargs)
+        if type(here) is Run:
+            run, parent = here, None
+        else:
+            run, parent = here.run, here
+        if not run.open:
+            return _open_root_tool(spec, args, kwargs)
+        if len(run.events) >= run.owner.max_events:
+            run.dropped += 2  # the call and its observation
+            return None
+        if bound:
+            args = args[1:]
+        limit = run.max_text
+        for value in args:
+            kind = type(value)
+            if not ((kind is str and len(value) <= limit) or kind in _AS_THEY_ARE or (kind is int and -_BIG < value < _BIG)):
+                return Call(run, spec, parent, *_rendered(run, args, kwargs))
+        if kwargs:
+            return Call(run, spec, parent, *_rendered(run, args, kwargs))
+        return Call(run, spec, parent, args if run.owner.capture_input else (), None)
+
+    return enter
+
+
+def _rendered(run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any] | None]:
+    """The arguments as they are now, so that no later change of them shows. A list says that it is rendered already."""
+    if not run.owner.capture_input:
+        return [], None
+    limit = run.max_text
+    return [render(value, limit) for value in args], {key: render(value, limit) for key, value in kwargs.items()} or None
+
+
+def open_run(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any], *, objective: str | None = None) -> Run | None:
+    """A new run, linked to the one around it; None where recording is off."""
+    owner = spec.recorder()
+    if not owner.enabled:
+        return None
+    here = CURRENT.get()
+    around = here if here is None or type(here) is Run else here.run
+    via = None
+    if around is not None and around.open and len(around.events) < around.owner.max_events:
+        parent = here if type(here) is Call else None
+        via = Call(around, spec, parent, *_rendered(around, args, kwargs))
+    if objective is None:
+        objective = spec.objective_of(args, kwargs, owner.max_text) if owner.capture_input else spec.name
+    run = Run(owner, spec, name=spec.name, objective=objective, domain=spec.domain or owner.domain, via=via)
+    if via is not None:
+        via.child = run
+    elif around is not None:
+        run.via_trace = around.id  # it began after the run around it had ended: a trace of its own, but not an orphan
+    if run.capture is not None:
+        run.capture.append(run)
+    owner.open_runs.add(run)
+    owner.opened(run)
+    return run
+
+
+def open_agent(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | None:
+    """The root call of an agent: a run of its own, also inside another one."""
+    return open_run(spec, args[1:] if spec.bound else args, kwargs)
+
+
+def _open_scope(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | None:
+    here = CURRENT.get()
+    if here is not None and (here if type(here) is Run else here.run).open:
+        return None
+    return open_agent(spec, args, kwargs)
+
+
+def _open_root_tool(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+    """A tool that is called outside of any run is a run of its own, with one call in it."""
+    if spec.bound:
+        args = args[1:]
+    run = open_run(spec, args, kwargs)
+    if run is None:
+        return None
+    call = Call(run, spec, None, *_rendered(run, args, kwargs))
+    call.owns = True
+    return call

@@ -1,0 +1,322 @@
+"""Runs and calls while they are live: slotted objects, two clock reads and an append, nothing else.
+
+What they hold is bounded and cannot change any more; turning it into a trace is `_steps` and `_document`, later and elsewhere.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns, time_ns
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.record._current import CAPTURE
+from grace_kp.record._ids import new_trace_id
+from grace_kp.record._shield import note, shielded, shielded_pair
+from grace_kp.trace._render import describe_error, render, render_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from grace_kp.confidence import SearchHits
+    from grace_kp.record._spec import Spec
+
+COMPLETED, FAILED, CANCELLED, EXITED, CLOSED = "completed", "failed", "cancelled", "exited", "closed"
+SUSPENDED, NOT_APPROVED, INTERRUPTED = "suspended", "not_approved", "interrupted"
+
+_AS_THEY_ARE = frozenset({bool, type(None), float})
+
+
+class Recorder:
+    """Who owns runs: the limits they are recorded with, the runs that are open, and who is told when one opens or ends."""
+
+    __slots__ = (
+        "capture_input",
+        "capture_output",
+        "clock",
+        "domain",
+        "drain",
+        "enabled",
+        "ended",
+        "generation",
+        "max_events",
+        "max_text",
+        "new_id",
+        "open_runs",
+        "opened",
+        "wall_clock",
+    )
+
+    def __init__(
+        self,
+        *,
+        opened: Callable[[Run], None],
+        ended: Callable[[Run], None],
+        drain: Callable[[], None] = lambda: None,
+        domain: str = "default",
+        max_text: int = 8_192,
+        max_events: int = 10_000,
+        enabled: bool = True,
+        capture_input: bool = True,
+        capture_output: bool = True,
+        clock: Callable[[], int] = perf_counter_ns,
+        wall_clock: Callable[[], int] = time_ns,
+        new_id: Callable[[], str] = new_trace_id,
+    ) -> None:
+        self.clock = clock
+        self.wall_clock = wall_clock
+        self.new_id = new_id
+        self.opened = opened
+        self.ended = ended
+        self.drain = drain
+        self.domain = domain
+        self.max_text = max_text
+        self.max_events = max_events
+        self.enabled = enabled
+        self.capture_input = capture_input
+        self.capture_output = capture_output
+        self.open_runs: set[Run] = set()
+        self.generation = 0
+        """Counts forks: a run that began before a fork belongs to the parent process and is not ended in the child."""
+
+
+class Call:
+    """One call of a tool: opened with what was passed, closed with what came back.
+
+    It stands in its run's events twice, once for each; the order of the events is the order of the steps.
+    """
+
+    __slots__ = ("args", "child", "end", "error", "hits", "kwargs", "owns", "parent", "result", "run", "spec", "start", "status")
+
+    def __init__(self, run: Run, spec: Spec, parent: Call | None, args: Sequence[Any], kwargs: dict[str, Any] | None) -> None:
+        self.run = run
+        self.spec = spec
+        self.parent = parent
+        self.args = args
+        self.kwargs = kwargs
+        self.child: Run | None = None
+        self.error: tuple[str, str] | None = None
+        self.hits: SearchHits | None = None
+        self.owns = False
+        self.result: Any = None
+        self.status: str | None = None
+        self.end = 0
+        run.events.append(self)
+        self.start = run.clock()
+
+    @shielded_pair
+    def close(self, result: Any) -> None:
+        """The call returned."""
+        run = self.run
+        end = run.clock()
+        if run.open and self.status is None:
+            self.end = end
+            self.status = "ok"
+            kind = type(result)
+            if (kind is str and len(result) <= run.max_text) or kind in _AS_THEY_ARE:
+                self.result = result
+            elif run.owner.capture_output:
+                self.result = render(result, run.max_text)
+            if self.spec.searches:
+                self.hits = _read_hits(result)
+            run.events.append(self)
+        if self.owns:
+            run.close(result)
+
+    @shielded_pair
+    def fail(self, error: BaseException) -> None:
+        """The call was left by an exception."""
+        run = self.run
+        end = run.clock()
+        if run.open and self.status is None:
+            self.end = end
+            way = _way_out(error)
+            self.status = {FAILED: "error", COMPLETED: "ok"}.get(way, way)
+            self.error = describe_error(error, run.max_text)
+            run.events.append(self)
+        if self.owns:
+            run.fail(error)
+
+
+class Note:
+    """A thought, or anything else that is said rather than called."""
+
+    __slots__ = ("at", "text")
+
+    def __init__(self, text: str, at: int) -> None:
+        self.text = text
+        self.at = at
+
+
+class Run:
+    """One run of an agent from its root call to its end.
+
+    Users meet it as what `with grace.run(...) as run` gives: `run.trace`, `run.thought(...)`, `run.outcome(...)`.
+    """
+
+    __slots__ = (
+        "_id",
+        "began",
+        "capture",
+        "clock",
+        "decisions",
+        "document",
+        "domain",
+        "dropped",
+        "end",
+        "error",
+        "events",
+        "generation",
+        "keep",
+        "max_text",
+        "name",
+        "objective",
+        "open",
+        "own_confidence",
+        "own_success",
+        "owner",
+        "result",
+        "sample",
+        "spec",
+        "start",
+        "status",
+        "steps",
+        "via",
+        "via_trace",
+    )
+
+    def __init__(
+        self, owner: Recorder, spec: Spec, *, name: str, objective: str, domain: str, via: Call | None = None
+    ) -> None:
+        self.owner = owner
+        self.spec = spec
+        self.name = name
+        self.objective = objective
+        self.domain = domain
+        self.via = via
+        self.via_trace: str | None = None
+        self.events: list[Call | Note] = []
+        self.decisions: list[dict[str, Any]] = []
+        self.dropped = 0
+        self.document: dict[str, Any] | None = None
+        self.keep = False
+        self.error: tuple[str, str] | None = None
+        self.result: Any = None
+        self.own_confidence: float | None = None
+        self.own_success: bool | None = None
+        self.status: str | None = None
+        self.steps: Any = None
+        self.sample: float | None = None
+        self._id: str | None = None
+        self.max_text = owner.max_text
+        self.clock = owner.clock
+        self.generation = owner.generation
+        self.open = True
+        self.capture = CAPTURE.get()
+        self.began = owner.wall_clock()
+        self.end = 0
+        self.start = owner.clock()
+
+    @property
+    def id(self) -> str:
+        """The id of the trace this run becomes: `kp:trace:<uuid>`."""
+        if self._id is None:
+            self._id = self.owner.new_id()
+        return self._id
+
+    @property
+    def trace(self) -> Any:
+        """The finished trace, scored (a ReasoningTrace).
+
+        Raises:
+            RuntimeError: the run is still open, or its trace was not kept.
+        """
+        from grace_kp.record._document import trace_of
+
+        return trace_of(self)
+
+    @shielded
+    def thought(self, text: Any) -> None:
+        """Record what the agent thinks, as a step."""
+        if not self.open:
+            note("thought", "said after the run had ended")
+        elif len(self.events) >= self.owner.max_events:
+            self.dropped += 1
+        else:
+            self.events.append(Note(render_text(text, self.max_text), self.clock()))
+
+    @shielded
+    def outcome(self, *, confidence: float | None = None, success: bool | None = None, result: Any = None) -> None:
+        """Say how the run ended in its own words; what is not given stays as it was.
+
+        Args:
+            confidence: the run's own confidence, 0 to 1; it wins over the computed one. Anything else is not taken, and
+                said so once in the log: a model's slip must not break the agent.
+            success: whether the run succeeded; wins over "it returned".
+            result: what the run came to; wins over what its root returned.
+        """
+        if not self.open:
+            note("outcome", "set after the run had ended")
+            return
+        if confidence is not None:
+            if type(confidence) in {int, float} and 0 <= confidence <= 1:
+                self.own_confidence = confidence
+            else:
+                note("outcome", f"confidence must be a number from 0 to 1, not {render_text(confidence, 100)}")
+        if success is not None:
+            self.own_success = bool(success)
+        if result is not None:
+            self.result = render(result, self.max_text)
+
+    @shielded_pair
+    def close(self, result: Any) -> None:
+        """The root call returned."""
+        if not self.open:
+            return
+        if self.owner.capture_output and self.result is None:
+            self.result = render(result, self.max_text)
+        self._finish(COMPLETED, result, None)
+
+    @shielded_pair
+    def fail(self, error: BaseException) -> None:
+        """The root call was left by an exception."""
+        if not self.open:
+            return
+        self.error = describe_error(error, self.max_text)
+        self._finish(_way_out(error), None, error)
+
+    def _finish(self, status: str, result: Any, error: BaseException | None) -> None:
+        self.end = self.clock()
+        self.status = status
+        self.open = False
+        owner = self.owner
+        owner.open_runs.discard(self)
+        if self.generation != owner.generation:
+            return
+        via = self.via
+        if via is not None:
+            if error is None:
+                via.close(result)
+            else:
+                via.fail(error)
+        owner.ended(self)
+
+
+def _way_out(error: BaseException) -> str:
+    """How a run that was left by this exception ended."""
+    if isinstance(error, GeneratorExit):
+        return CLOSED
+    if isinstance(error, SystemExit):
+        return EXITED
+    names = {base.__name__ for base in type(error).__mro__}
+    if isinstance(error, KeyboardInterrupt) or "CancelledError" in names:
+        return CANCELLED
+    if "GraphBubbleUp" in names or "GraphInterrupt" in names:
+        return SUSPENDED
+    if "ActionNotApproved" in names:
+        return NOT_APPROVED
+    return FAILED
+
+
+def _read_hits(result: Any) -> SearchHits:
+    from grace_kp.confidence import read_hits
+
+    return read_hits(result)

@@ -1,0 +1,67 @@
+"""The one guard that makes recording fail open: whatever breaks in it is counted, logged once, and the agent goes on.
+
+`GRACE_KP_STRICT_RECORDING=1` makes it raise instead, for the library's own tests.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from grace_kp.record._current import TROUBLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+B = TypeVar("B")
+
+STRICT = "GRACE_KP_STRICT_RECORDING"
+_log = logging.getLogger("grace_kp")
+
+
+def shielded(function: Callable[P, R]) -> Callable[P, R | None]:
+    """`function`, but an Exception in it is noted and gives None. KeyboardInterrupt and the like pass: they are the user's."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R | None:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 — failing open is this function's purpose
+            note(function.__qualname__, error)
+            return None
+
+    return guarded
+
+
+def shielded_pair(function: Callable[[A, B], R]) -> Callable[[A, B], R | None]:
+    """`shielded` for a function of exactly two arguments: the recorded call's own path, where packing arguments would show."""
+    name = function.__qualname__
+
+    @functools.wraps(function)
+    def guarded(first: A, second: B) -> R | None:
+        try:
+            return function(first, second)
+        except Exception as error:  # noqa: BLE001 — failing open is this function's purpose
+            note(name, error)
+            return None
+
+    return guarded
+
+
+def note(where: str, error: BaseException | str) -> None:
+    """Count one trouble; the first of its kind is logged. Raise it where the strict switch is set."""
+    kind = f"{where}: {error}" if isinstance(error, str) else f"{where}: {type(error).__name__}"
+    TROUBLES.counts[kind] += 1
+    try:
+        TROUBLES.last = (kind if isinstance(error, str) else f"{kind}: {error}")[:500]
+    except Exception:  # noqa: BLE001 — an error whose message cannot be read is still one
+        TROUBLES.last = kind
+    if TROUBLES.counts[kind] == 1:
+        _log.warning("recording went on without this: %s", TROUBLES.last)
+    if os.environ.get(STRICT) == "1" and isinstance(error, BaseException):
+        raise error

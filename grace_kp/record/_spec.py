@@ -1,0 +1,138 @@
+"""What a decorated function is, worked out once when it is decorated: its name, its kind, its parameters' names.
+
+Binding arguments to names happens when the run finishes, not while it is live: `Signature.bind` costs more than a whole
+recorded call.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.record._shield import note
+from grace_kp.trace._render import cut, render, render_text, to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from grace_kp.record._run import Recorder
+
+TOOL, RETRIEVER, AGENT, SCOPE = "tool", "retriever", "agent", "scope"
+"""What a recorded function can be. A scope opens a run where there is none and is nothing of its own where there is one."""
+
+MAX_OBJECTIVE = 2_000
+
+
+class Spec:
+    """A recorded function: what the recorder needs to know of it."""
+
+    __slots__ = (
+        "bound",
+        "domain",
+        "kind",
+        "name",
+        "objective",
+        "positional",
+        "recorder",
+        "searches",
+        "var_keyword",
+        "var_positional",
+    )
+
+    def __init__(
+        self,
+        function: Callable[..., Any] | None,
+        *,
+        recorder: Callable[[], Recorder],
+        kind: str,
+        name: str | None = None,
+        domain: str | None = None,
+        objective: str | Callable[..., Any] | None = None,
+    ) -> None:
+        self.name = name or name_of(function)
+        self.kind = kind
+        self.searches = kind == RETRIEVER
+        self.recorder = recorder
+        self.domain = domain
+        self.objective = objective
+        self.positional: tuple[str, ...] = ()
+        self.var_positional = "args"
+        self.var_keyword = "kwargs"
+        self.bound = False
+        """Whether the first parameter is the instance or class that a method belongs to; it is no input."""
+        if function is not None:
+            self._read(function)
+
+    def _read(self, function: Callable[..., Any]) -> None:
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):
+            return  # some builtins have none; arguments then go by their position
+        by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self.positional = tuple(item.name for item in parameters if item.kind in by_position)
+        for item in parameters:
+            if item.kind is inspect.Parameter.VAR_POSITIONAL:
+                self.var_positional = item.name
+            elif item.kind is inspect.Parameter.VAR_KEYWORD:
+                self.var_keyword = item.name
+        owner = getattr(function, "__qualname__", "").rpartition(".")[0]
+        method = bool(owner) and not owner.endswith("<locals>")
+        self.bound = method and bool(self.positional) and self.positional[0] in {"self", "cls", "mcs"}
+        if self.bound:
+            self.positional = self.positional[1:]
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What was passed, by parameter name; what was left to its default is not there."""
+        known = len(self.positional)
+        named: dict[str, Any] = dict(zip(self.positional, args, strict=False))
+        if len(args) > known:
+            named[self.var_positional] = list(args[known:])
+        if kwargs:
+            for key, value in kwargs.items():
+                named[key if key not in named else f"{self.var_keyword}.{key}"] = value
+        return named
+
+    def objective_of(self, args: Sequence[Any], kwargs: Mapping[str, Any], max_text: int) -> str:
+        """What the run is for: the objective given, else the first text among the arguments, else the call itself.
+
+        `args` are without the bound instance. The user's template or callable may fail; then the next rule holds.
+        """
+        limit = min(MAX_OBJECTIVE, max_text)
+        if self.objective is not None:
+            try:
+                text = self._stated(self.bind(args, kwargs))
+                if text.strip():
+                    return cut(text, limit)
+            except Exception as error:  # noqa: BLE001 — the user's template must not stop the user's agent
+                note(f"objective of {self.name}", error)
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, str) and str.strip(value):
+                return cut(str.__getitem__(value, slice(None)), limit)
+        return cut(f"{self.name}({self._shown(args, kwargs)})", limit)
+
+    def _stated(self, named: dict[str, Any]) -> str:
+        if isinstance(self.objective, str):
+            return self.objective.format(**named) if "{" in self.objective else self.objective
+        return render_text(_call_with(self.objective, named), MAX_OBJECTIVE)
+
+    def _shown(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        shown = [to_text(render(value, 80)) for value in args]
+        shown += [f"{key}={to_text(render(value, 80))}" for key, value in kwargs.items()]
+        return ", ".join(cut(text, 80) for text in shown)
+
+
+def name_of(function: Any) -> str:
+    """The function's own name, through partials and callable objects."""
+    while hasattr(function, "func") and not hasattr(function, "__name__"):
+        function = function.func
+    name = getattr(function, "__name__", None) or type(function).__name__
+    return str(name)
+
+
+def _call_with(function: Any, named: dict[str, Any]) -> Any:
+    """A callable on the bound arguments: by name where its parameters are theirs, else as one mapping."""
+    try:
+        inspect.signature(function).bind(**named)
+    except (TypeError, ValueError):
+        return function(named)
+    return function(**named)

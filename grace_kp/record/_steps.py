@@ -1,0 +1,193 @@
+"""The events of a run as steps: which step each becomes, in which order, and which errors were survived.
+
+It works forward and looks at each event once, so that the journal of an open run and the finished trace share the work.
+Everything that leaves here is JSON, bounded, and without secrets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.record._run import Call
+from grace_kp.trace._redact import redact_text, redact_value
+from grace_kp.trace._render import render, to_text
+
+if TYPE_CHECKING:
+    from grace_kp.record._run import Run
+
+NOT_CAPTURED = "[not captured]"
+
+
+class StepBuilder:
+    """Steps and calls of one run as far as its events have come.
+
+    Attributes:
+        steps: step dicts in the form of the trace schema, numbered from 0.
+        calls: one dict per call, linking its tool_call and observation steps.
+    """
+
+    __slots__ = (
+        "_identifiers",
+        "_index",
+        "_pending",
+        "_position",
+        "_run",
+        "_told_decisions",
+        "_told_steps",
+        "_touched",
+        "calls",
+        "journaled",
+        "steps",
+    )
+
+    def __init__(self, run: Run, *, identifiers: bool) -> None:
+        self.steps: list[dict[str, Any]] = []
+        self.calls: list[dict[str, Any]] = []
+        self._run: Run | None = run
+        self._identifiers = identifiers
+        self._position = 0
+        self._index: dict[int, int] = {}
+        self._touched: dict[int, None] = {}
+        self._told_steps = 0
+        self._told_decisions = 0
+        self.journaled = 0
+        """Rows of the journal that have been written for this run."""
+        self._pending: list[tuple[Call, dict[str, Any]]] = []
+
+    def advance(self) -> None:
+        """Take in the events that came since the last time."""
+        if self._run is None:
+            return
+        events = self._run.events
+        while self._position < len(events):
+            event = events[self._position]
+            self._position += 1
+            if type(event) is not Call:
+                self._went_on()
+                self._add("thought", content=self._clean(event.text))
+            elif id(event) not in self._index:
+                self._went_on()
+                self._called(event)
+            else:
+                self._returned(event)
+
+    def finish(self) -> None:
+        """Take in the rest; a run that ended normally has survived the errors that nothing followed."""
+        self.advance()
+        run = self._run
+        if run is None:
+            return
+        if run.status == "completed":
+            self._went_on()
+        if not self.steps:
+            # A trace has at least one step. A run that called nothing has thought, at most.
+            text = to_text(run.result) if run.result is not None else ": ".join(run.error or ()) or run.objective
+            self._add("thought", content=self._clean(text if run.owner.capture_output else NOT_CAPTURED))
+
+    def release(self) -> None:
+        """Let go of the run; only the numbers of its calls stay, for a nested run that ends later."""
+        self._run = None
+        self.steps, self.calls = [], []
+        self._touched.clear()
+
+    def number(self, call: Call) -> int:
+        """The place of a call among the calls of its run, counted from 0; -1 where it is not among them."""
+        return self._index.get(id(call), -1)
+
+    def news(self, decisions: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int] | None:
+        """Steps and calls that are new or changed since the last time, and how many decisions were told by then."""
+        if self._told_steps == len(self.steps) and not self._touched and decisions == self._told_decisions:
+            return None
+        told = self._told_decisions
+        steps = self.steps[self._told_steps :]
+        calls = [self.calls[number] for number in self._touched]
+        self._told_steps, self._told_decisions = len(self.steps), decisions
+        self._touched.clear()
+        return steps, calls, told
+
+    def _add(self, kind: str, **fields: Any) -> dict[str, Any]:
+        step = {"step_id": len(self.steps), "type": kind, **fields}
+        self.steps.append(step)
+        return step
+
+    def _clean(self, text: str) -> str:
+        return redact_text(text, identifiers=self._identifiers)
+
+    def _called(self, call: Call) -> None:
+        self._index[id(call)] = number = len(self.calls)
+        self._touched[number] = None
+        name = self._clean(call.spec.name)
+        step = self._add("tool_call", tool={"name": name})
+        if call.run.owner.capture_input:
+            step["input"] = self._input(call)
+        entry: dict[str, Any] = {
+            "call_id": f"c{number}",
+            "name": name,
+            "tool_call": step["step_id"],
+            "status": "unfinished",
+            "started_ms": _ms(call.start - call.run.start),
+        }
+        if call.parent is not None and id(call.parent) in self._index:
+            entry["parent"] = f"c{self._index[id(call.parent)]}"
+        if call.child is not None:
+            entry["child"] = call.child.id
+        self.calls.append(entry)
+
+    def _input(self, call: Call) -> dict[str, Any]:
+        args = call.args if type(call.args) is list else [render(value, call.run.max_text) for value in call.args]
+        named: dict[str, Any] = redact_value(call.spec.bind(args, call.kwargs), identifiers=self._identifiers)
+        return named
+
+    def _returned(self, call: Call) -> None:
+        number = self._index[id(call)]
+        self._touched[number] = None
+        entry = self.calls[number]
+        latency = _ms(call.end - call.start)
+        entry["status"], entry["latency_ms"] = call.status, latency
+        if call.child is not None:
+            entry["child"] = call.child.id
+        self.steps[entry["tool_call"]]["latency_ms"] = latency
+        step = self._add("observation", latency_ms=latency)
+        entry["observation"] = step["step_id"]
+        if call.error is not None:
+            kind, message = call.error
+            entry["error"] = {"type": kind, "message": self._clean(message)}
+            step["content"] = self._clean(f"{kind}: {message}" if message else kind)
+            if call.status in {"error", "cancelled"}:
+                self._failed(call, entry)
+        elif call.run.owner.capture_output:
+            step["content"] = self._content(call.result)
+        if call.hits is not None:
+            entry["search"] = self._search(call)
+
+    def _content(self, result: Any) -> str:
+        if type(result) is str:
+            return self._clean(result)
+        return to_text(redact_value(render(result) if type(result) is float else result, identifiers=self._identifiers))
+
+    def _search(self, call: Call) -> dict[str, Any]:
+        hits = call.hits
+        assert hits is not None  # noqa: S101 — the caller looked
+        search: dict[str, Any] = {"count": hits.count, "scores": list(hits.scores)}
+        search["sources"] = [self._clean(source[:500]) for source in hits.sources[:100]]
+        if hits.unusable_scores:
+            search["unusable_scores"] = hits.unusable_scores
+        return search
+
+    def _failed(self, call: Call, entry: dict[str, Any]) -> None:
+        # The same error passing from a tool through the tool that called it is one error.
+        self._pending = [item for item in self._pending if item[0].parent is not call or item[0].error != call.error]
+        self._pending.append((call, entry))
+
+    def _went_on(self) -> None:
+        for call, entry in self._pending:
+            kind, message = call.error or ("Error", "")
+            text = f"Recovered from {call.spec.name}: {kind}" + (f": {message}" if message else "")
+            step = self._add("error_recovery", content=self._clean(text))
+            entry["recovery"] = step["step_id"]
+        self._pending.clear()
+
+
+def _ms(nanoseconds: int) -> float:
+    """Nanoseconds as milliseconds, to the microsecond."""
+    return max(0.0, round(nanoseconds / 1e6, 3))

@@ -1,0 +1,225 @@
+"""One wrapping core with a shell for each kind of function: plain, coroutine, generator, async generator.
+
+A shell calls the user's function itself, outside of any code of ours that could catch its exceptions for another reason, and
+makes the frame current only while the user's code runs. Results and exceptions pass through untouched, and generators keep
+their whole protocol: what is sent, thrown or closed goes to the user's generator, and what it answers comes back.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.record._current import CURRENT
+from grace_kp.record._enter import entering
+from grace_kp.record._shield import shielded
+from grace_kp.record._yields import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from contextvars import Token
+
+    from grace_kp.record._enter import Enter
+    from grace_kp.record._run import Call, Run
+    from grace_kp.record._spec import Spec
+
+    Frame = Call | Run
+
+_get, _set, _reset = CURRENT.get, CURRENT.set, CURRENT.reset
+_PLAIN = frozenset({str, int, float, bool, dict, list, tuple, type(None), bytes})
+
+
+def wrap(function: Callable[..., Any], spec: Spec) -> Callable[..., Any]:
+    """`function`, recorded; of the same kind, with the same name, signature and documentation."""
+    plain, enter = unwrapped(function), entering(spec)
+    if inspect.iscoroutinefunction(plain):
+        return _coroutine_shell(function, enter)
+    if inspect.isasyncgenfunction(plain):
+        return _async_generator_shell(function, enter)
+    if inspect.isgeneratorfunction(plain):
+        return _generator_shell(function, enter)
+    return _plain_shell(function, enter)
+
+
+def unwrapped(function: Any) -> Any:
+    """What decides whether a callable is async: looked for through partials and objects with `__call__`."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not (inspect.isroutine(function) or inspect.isclass(function)) and callable(function):
+        return type(function).__call__
+    return function
+
+
+def _leave(token: Token[Any], frame: Frame | None) -> None:
+    """Make current what was before; a context that was left for another one in between is put right by hand."""
+    try:
+        _reset(token)
+    except ValueError:
+        if _get() is frame:
+            _set(None)
+
+
+def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        frame = enter(args, kwargs)
+        if frame is None:
+            return function(*args, **kwargs)
+        token = _set(frame)
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            _leave(token, frame)
+            frame.fail(error)
+            raise
+        _reset(token)
+        if type(result) in _PLAIN:
+            frame.close(result)
+            return result
+        return _settled(frame, result)
+
+    return recorded
+
+
+def _settled(frame: Frame, result: Any) -> Any:
+    """A plain function's result; one that is only a promise keeps the frame open until it is kept."""
+    for promise, shell in _PROMISES:
+        if type(result) is promise:
+            return shell(lambda: result, lambda _args, _kwargs: frame)()
+    if hasattr(type(result), "add_done_callback") and hasattr(type(result), "exception"):
+        _follow(frame, result)
+    else:
+        frame.close(result)
+    return result
+
+
+@shielded
+def _follow(frame: Frame, future: Any) -> None:
+    """A future is given back as it is; the frame ends when it does."""
+
+    def done(finished: Any) -> None:
+        try:
+            error = finished.exception()
+        except BaseException as cancelled:  # noqa: BLE001 — a cancelled future says so by raising
+            error = cancelled
+        if error is None:
+            frame.close(finished.result())
+        else:
+            frame.fail(error)
+
+    future.add_done_callback(done)
+
+
+def _coroutine_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def recorded(*args: Any, **kwargs: Any) -> Any:
+        frame = enter(args, kwargs)
+        if frame is None:
+            return await function(*args, **kwargs)
+        token = _set(frame)
+        try:
+            result = await function(*args, **kwargs)
+        except BaseException as error:
+            _leave(token, frame)
+            frame.fail(error)
+            raise
+        _leave(token, frame)
+        frame.close(result)
+        return result
+
+    return recorded
+
+
+def _generator_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        frame = enter(args, kwargs)
+        if frame is None:
+            return (yield from generator)
+        stream = Stream(frame)
+        resume: Callable[[Any], Any] = generator.send
+        value: Any = None
+        while True:
+            token = _set(frame)
+            try:
+                item = resume(value)
+            except StopIteration as stop:
+                _leave(token, frame)
+                stream.close(stop.value)
+                return stop.value
+            except BaseException as error:
+                _leave(token, frame)
+                stream.fail(error)
+                raise
+            _leave(token, frame)
+            stream.add(item)
+            try:
+                value = yield item
+                resume = generator.send
+            except BaseException as error:  # noqa: BLE001 — handed on to whom it was meant for
+                stream.thrown(error)
+                resume, value = generator.throw, error
+
+    return recorded
+
+
+def _async_generator_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def recorded(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        frame = enter(args, kwargs)
+        stream = Stream(frame)
+        before = frame or _get()  # not recorded: what is current stays so
+        resume: Callable[[Any], Any] = _unhooked(generator)
+        value: Any = None
+        while True:
+            token = _set(before)
+            try:
+                item = await resume(value)
+            except StopAsyncIteration:
+                _leave(token, before)
+                stream.close(None)
+                return
+            except BaseException as error:
+                _leave(token, before)
+                stream.fail(error)
+                raise
+            _leave(token, before)
+            stream.add(item)
+            try:
+                value = yield item
+                resume = generator.asend
+            except BaseException as error:  # noqa: BLE001 — handed on to whom it was meant for
+                stream.thrown(error)
+                resume, value = generator.athrow, error
+
+    return recorded
+
+
+_PROMISES: tuple[tuple[type, Callable[[Callable[..., Any], Enter], Callable[..., Any]]], ...] = (
+    (CoroutineType, _coroutine_shell),
+    (GeneratorType, _generator_shell),
+    (AsyncGeneratorType, _async_generator_shell),
+)
+
+
+def _unhooked(generator: AsyncGenerator[Any, Any]) -> Callable[[Any], Any]:
+    """The first `asend` of an inner generator, made without telling the event loop of it.
+
+    The loop closes at its end every generator it knows of, all at once. It knows the outer one, which closes the inner one;
+    were the inner one known too, the two closings would meet and one would be reported as an error.
+    """
+
+    def first(value: Any) -> Any:
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(None, None)
+        try:
+            return generator.asend(value)
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+
+    return first
