@@ -1,0 +1,398 @@
+"""The runtime as a whole: what happens on completion and in which order, what survives, what is kept."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.testing import FakeClock, capture, fixed_ids, make_grace
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def python(code, *args, **options):
+    """A fresh interpreter that runs `code`."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("environment", {})}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code), *map(str, args)],
+        env=environment, capture_output=True, text=True, timeout=60, check=False, **options,
+    )
+
+
+def test_completion_goes_confidence_score_hooks_store():
+    """A hook sees confidence and score; the trace is in the store after it."""
+    grace = gk.Grace(store="memory:", reviewer=None)
+    seen = []
+
+    @grace.on_complete
+    def look(trace):
+        stored = grace._made_writer.store().get(trace.id)
+        seen.append((trace.outcome.confidence, trace.metadata.quality_score, stored))
+
+    with grace.run("x"):
+        grace.thought("hm")
+    grace.flush()
+    ((confidence, score, stored),) = seen
+    assert confidence == 0.7
+    assert score == pytest.approx(0.1)
+    assert stored is None
+    assert grace.store.query()[0].metadata.quality_score == score
+
+
+def test_hooks_hear_in_the_order_of_completion_and_may_fail(caplog, monkeypatch):
+    """A failing hook costs a line in the log; async hooks are awaited; the trace is stored all the same."""
+    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING", raising=False)
+    grace = gk.Grace(store="memory:", reviewer=None)
+    heard = []
+
+    @grace.on_complete
+    def broken(trace):
+        raise RuntimeError("no")
+
+    @grace.on_complete
+    async def note(trace):
+        heard.append(trace.task.objective)
+
+    for n in range(5):
+        with grace.run(f"run {n}"):
+            pass
+    assert grace.flush()
+    assert heard == [f"run {n}" for n in range(5)]
+    assert len(grace.store.query()) == 5
+    assert [r.levelno for r in caplog.records if "broken" in r.getMessage()] == [logging.WARNING]
+
+
+def test_the_own_confidence_wins_and_the_computed_one_is_kept():
+    """The value score uses what the run said of itself."""
+    grace = gk.Grace(store="memory:", reviewer=None)
+    with grace.run("x") as run:
+        run.thought("a")
+        run.thought("b")
+        run.outcome(confidence=1)
+    trace = run.trace
+    assert trace.outcome.confidence == 1
+    assert trace.grace["confidence"]["score"] == 0.7
+    assert trace.grace["confidence"]["own"] == 1
+    assert trace.grace["value"]["outcome_confidence"] == 1
+
+
+def test_an_embedder_gives_novelty_and_its_failure_is_marked():
+    """Novelty is measured in completion order; a broken embedder is a fallback that says so."""
+    grace = gk.Grace(store="memory:", reviewer=None, embedder=lambda text: [1.0, 0.0] + [0.0] * 382)
+    with grace.collect() as traces:
+        for _ in range(2):
+            with grace.run("same"):
+                pass
+    assert [t.grace["value"]["novelty"] for t in traces] == [0.5, 0.0]
+
+    def broken(text):
+        raise RuntimeError("model is gone")
+
+    grace = gk.Grace(store="memory:", reviewer=None, embedder=broken)
+    with grace.collect() as traces, grace.run("x"):
+        pass
+    assert traces[0].grace["value"]["novelty"] == 0.5
+    assert "model is gone" in traces[0].grace["value"]["novelty_fallback"]
+
+
+def test_secrets_do_not_reach_any_field_of_a_stored_trace():
+    """Arguments, results, errors, thoughts, objective, sources, decisions: redacted before they are stored."""
+    secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
+    grace = gk.Grace(store="memory:", reviewer=lambda request: gk.InterventionResponse("proceed", user_input=secret))
+
+    @grace.gate(floor="confirm")
+    @grace.tool
+    def login(api_key, options):
+        return {"token": secret, "echo": f"Authorization: Bearer {secret}"}
+
+    @grace.retriever
+    def search(query):
+        return [{"score": 0.9, "source": f"https://user:hunter22secret@example.com/?api_key={secret}"}]
+
+    @grace.tool
+    def fail(password):
+        raise ValueError(f"password={password!r} was refused, key {secret}")
+
+    @grace.agent
+    def root(question):
+        grace.thought(f"the key is {secret}")
+        search(question)
+        login(secret, {"password": "hunter22secret", secret: 1})
+        try:
+            fail("hunter22secret")
+        except ValueError:
+            pass
+        return f"done with {secret}"
+
+    with grace.collect() as traces:
+        root(f"use {secret}")
+    text = traces[0].to_json()
+    assert secret not in text
+    assert "hunter22secret" not in text
+    assert "REDACTED" in text
+    stored = grace.store.get(traces[0].id)
+    assert stored == traces[0]
+
+
+def test_identifiers_are_removed_from_aggregated_on():
+    """E-mail addresses stay at `private` and go at `aggregated`."""
+    for level, kept in (("private", True), ("aggregated", False)):
+        grace = gk.Grace(store="memory:", reviewer=None, privacy_level=level)
+        with grace.collect() as traces, grace.run("write to ana@example.com"):
+            pass
+        assert ("ana@example.com" in traces[0].to_json()) is kept
+        assert traces[0].metadata.privacy_level == level
+
+
+def test_sampling_keeps_whole_runs_and_all_failed_and_gated_ones():
+    """Rate 0 keeps what failed and what was gated, nothing else, and counts the rest."""
+    grace = gk.Grace(store="memory:", reviewer=lambda request: gk.InterventionResponse("proceed"), sample_rate=0)
+
+    @grace.gate(floor="confirm")
+    def act(): ...
+
+    @grace.agent
+    def child(text): ...
+
+    @grace.agent
+    def plain(text):
+        child("inner")
+
+    @grace.agent
+    def gated(text):
+        act()
+
+    @grace.agent
+    def failing(text):
+        raise ValueError
+
+    plain("plain")
+    gated("gated")
+    with pytest.raises(ValueError):
+        failing("failing")
+    assert {t.task.objective for t in grace.store.query()} == {"gated", "failing"}
+    assert grace.status()["sampled_out"] == 2
+
+
+def test_a_run_that_is_open_has_no_trace_yet():
+    """`run.trace` says so instead of giving half of one."""
+    grace = make_grace()
+    with grace.run("x") as run, pytest.raises(RuntimeError, match="still open"):
+        _ = run.trace
+    assert run.trace.task.objective == "x"
+
+
+def test_capture_is_of_this_context_only():
+    """Two threads that capture at once see their own traces."""
+    grace = make_grace()
+    seen = {}
+
+    def work(name):
+        with capture() as captured:
+            for n in range(20):
+                with grace.run(f"{name} {n}"):
+                    pass
+            seen[name] = [t.task.objective for t in captured]
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == {name: [f"{name} {n}" for n in range(20)] for name in "ab"}
+
+
+def test_a_fixed_clock_and_fixed_ids_make_a_trace_reproducible():
+    """The same run twice gives the same document, to the letter."""
+
+    def once():
+        grace = make_grace(clock=FakeClock(tick_ns=1_000_000), new_id=fixed_ids())
+
+        @grace.tool
+        def add(a, b):
+            return a + b
+
+        with grace.collect() as traces, grace.run("sum"):
+            add(1, 2)
+        return traces[0].to_json()
+
+    assert once() == once()
+    assert '"created_at":"2026-01-02T03:04:05.001Z"' in once()
+
+
+def test_steps_beyond_the_bound_are_counted():
+    """A run that never ends does not grow without end."""
+    grace = make_grace(max_steps=10)
+
+    @grace.tool
+    def step(n):
+        return n
+
+    with grace.collect() as traces, grace.run("long"):
+        for n in range(100):
+            assert step(n) == n
+        grace.thought("late")
+    assert len(traces[0].steps) <= 12
+    assert traces[0].grace["dropped_steps"] + len(traces[0].steps) == 201
+
+
+def test_configure_replaces_the_default_and_names_stay_bound():
+    """A function decorated before `configure` is recorded by what is the default when it is called."""
+
+    @gk.agent
+    def early(text):
+        return text
+
+    first = gk.configure(store="memory:")
+    early("one")
+    second = gk.configure(store="memory:", domain="code")
+    early("two")
+    assert [t.task.objective for t in first.store.query()] == ["one"]
+    assert [t.metadata.task_domain for t in second.store.query()] == ["code"]
+    with pytest.raises(gk.SettingsError, match="storee"):
+        gk.configure(storee="memory:")
+    assert gk.default() is second
+
+
+def test_a_decorated_function_pickles():
+    """By name, as the undecorated one does."""
+    ran = python("""
+        import pickle, sys, types
+        import grace_kp as gk
+        grace = gk.Grace(store="memory:")
+        @grace.tool
+        def work(x): return x
+        assert pickle.loads(pickle.dumps(work)) is work
+    """)
+    assert (0, "") == (ran.returncode, ran.stderr)
+
+
+def test_traces_are_on_disk_when_the_interpreter_exits(tmp_path):
+    """Without flush and without close."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    ran = python("""
+        import sys
+        import grace_kp as gk
+        grace = gk.Grace(store=sys.argv[1])
+        for n in range(50):
+            with grace.run(f"run {n}"): pass
+    """, url)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert len(gk.Grace(store=url).store.query(limit=100)) == 50
+
+
+def test_a_killed_process_leaves_its_finished_runs_and_the_open_one(tmp_path):
+    """SIGKILL in the middle: finished traces are whole, the open run is an interrupted trace with its steps so far."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    code = """
+        import sys, time
+        import grace_kp as gk
+        grace = gk.Grace(store=sys.argv[1], reviewer=None)
+        @grace.tool
+        def work(n): return f"result {n} sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
+        for n in range(3):
+            with grace.run(f"finished {n}"): work(n)
+        grace.flush()
+        with grace.run("open one"):
+            work("a"); work("b")
+            print("ready", flush=True)
+            time.sleep(0.15)
+            print("journaled", flush=True)
+            time.sleep(60)
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), url],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True,
+    )
+    with child:
+        assert child.stdout.readline() == "ready\n"
+        assert child.stdout.readline() == "journaled\n"
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    with gk.Grace(store=url, reviewer=None) as grace:
+        traces = {t.task.objective: t for t in grace.store.query()}
+    assert set(traces) == {"finished 0", "finished 1", "finished 2", "open one"}
+    lost = traces["open one"]
+    assert lost.grace["status"] == "interrupted"
+    assert lost.metadata.success is False
+    assert [s.type for s in lost.steps] == ["tool_call", "observation"] * 2
+    assert lost.steps[2].input == {"n": "b"}
+    assert lost.steps[2].latency_ms is not None
+    raw = (tmp_path / "t.db").read_bytes() + b"".join(p.read_bytes() for p in tmp_path.glob("t.db-*"))
+    assert b"abcdefghijklmnopqrstuvwxyz0123456789" not in raw
+    with gk.Grace(store=url) as grace:
+        assert len(grace.store.query()) == 4
+
+
+def test_a_store_that_cannot_be_opened_does_not_reach_the_agent(tmp_path, caplog):
+    """The agent's result is untouched; the trouble is reported; what memory holds is still counted as waiting."""
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    grace = gk.Grace(store=f"sqlite:///{blocked}/t.db", reviewer=None)
+
+    @grace.agent
+    def root(text):
+        return text.upper()
+
+    assert root("hi") == "HI"
+    assert grace.flush(timeout=1) is False
+    status = grace.status()["writer"]
+    assert status["pending"] == 1
+    assert status["errors"] >= 1
+    assert any("store" in record.getMessage().lower() for record in caplog.records)
+    with pytest.raises(gk.StoreError):
+        _ = grace.store
+
+
+def test_nothing_is_started_before_the_first_run():
+    """Making a Grace opens no file and starts no thread."""
+    before = threading.active_count()
+    grace = gk.Grace(store="sqlite:////nowhere/at/all.db")
+    assert threading.active_count() == before
+    assert grace.flush() is True
+    grace.close()
+
+
+def test_model_evaluators_are_refused_honestly():
+    """A judge that would be ignored is an error, not a silence."""
+    with pytest.raises(gk.SettingsError, match="evaluator"):
+        gk.Grace(evaluator=lambda prompt: "1.0")
+
+
+def test_cancellation_and_exits_close_the_run_and_say_how():
+    """SystemExit, KeyboardInterrupt and a failed assertion are told apart."""
+    grace = make_grace()
+    ways = {SystemExit(2): "exited", KeyboardInterrupt(): "cancelled", AssertionError("x"): "failed"}
+    for error, status in ways.items():
+
+        @grace.agent
+        def root(error=error):
+            raise error
+
+        with capture() as captured, pytest.raises(type(error)):
+            root()
+        assert captured.only.grace["status"] == status
+        assert captured.only.metadata.success is False
+
+
+def test_a_late_flush_during_a_hook_does_not_hang():
+    """flush() and store inside a hook give up instead of waiting for themselves."""
+    grace = gk.Grace(store="memory:", reviewer=None)
+    answers = []
+    grace.on_complete(lambda trace: answers.append(grace.flush(timeout=0.2)))
+    started = time.monotonic()
+    with grace.run("x"):
+        pass
+    grace.flush()
+    assert answers == [False]
+    assert time.monotonic() - started < 20
