@@ -1,6 +1,6 @@
 """How a run becomes a trace: live runs, the wrapping core, threads, and the guard that makes recording fail open."""
 
-from grace_kp.record._current import CAPTURE, CURRENT, TROUBLES, current_run
+from grace_kp.record._current import CAPTURE, CURRENT, FORKABLE, TROUBLES, current_run
 from grace_kp.record._decorate import RunBlock, decorate
 from grace_kp.record._document import Documents, instant, to_json
 from grace_kp.record._gather import evidence_of
@@ -14,6 +14,7 @@ __all__ = [
     "AGENT",
     "CAPTURE",
     "CURRENT",
+    "FORKABLE",
     "RETRIEVER",
     "SCOPE",
     "TOOL",

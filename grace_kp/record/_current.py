@@ -6,10 +6,12 @@ never held across a `yield`, where it would leak to the caller.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
 
 if TYPE_CHECKING:
     from grace_kp.record._run import Call, Run
@@ -46,6 +48,27 @@ class Patches:
 
 
 PATCHES = Patches()
+
+
+class Forkable(Protocol):
+    """Something that has to forget its parent's affairs in a forked child."""
+
+    def after_fork(self) -> None:
+        """Called in the child, before anything else of the user's runs there."""
+        ...
+
+
+FORKABLE: WeakSet[Forkable] = WeakSet()
+
+
+def _in_child() -> None:
+    PATCHES.lock = threading.Lock()
+    for one in list(FORKABLE):
+        one.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def current_run() -> Run | None:

@@ -29,7 +29,9 @@ def decorate(function: Any, *, recorder: Callable[[], Recorder], kind: str, **sp
     if not callable(function):
         raise TypeError(f"@{kind} goes on a function, not on {type(function).__name__} {function!r:.60}")
     if isinstance(function, type):
-        raise TypeError(f"@{kind} goes on a function or method, not on the class {function.__name__}; decorate its methods")
+        raise TypeError(
+            f"@{kind} goes on a function or method, not on the class {function.__name__}; decorate its methods"
+        )
     return wrap(function, Spec(function, recorder=recorder, kind=kind, **spec))
 
 

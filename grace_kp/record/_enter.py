@@ -49,7 +49,9 @@ def entering(spec: Spec) -> Enter:
         limit = run.max_text
         for value in args:
             kind = type(value)
-            if not ((kind is str and len(value) <= limit) or kind in _AS_THEY_ARE or (kind is int and -_BIG < value < _BIG)):
+            if not (
+                (kind is str and len(value) <= limit) or kind in _AS_THEY_ARE or (kind is int and -_BIG < value < _BIG)
+            ):
                 return Call(run, spec, parent, *_rendered(run, args, kwargs))
         if kwargs:
             return Call(run, spec, parent, *_rendered(run, args, kwargs))
@@ -63,7 +65,9 @@ def _rendered(run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     if not run.owner.capture_input:
         return [], None
     limit = run.max_text
-    return [render(value, limit) for value in args], {key: render(value, limit) for key, value in kwargs.items()} or None
+    return [render(value, limit) for value in args], {
+        key: render(value, limit) for key, value in kwargs.items()
+    } or None
 
 
 def open_run(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any], *, objective: str | None = None) -> Run | None:

@@ -84,9 +84,25 @@ class Call:
     It stands in its run's events twice, once for each; the order of the events is the order of the steps.
     """
 
-    __slots__ = ("args", "child", "end", "error", "hits", "kwargs", "owns", "parent", "result", "run", "spec", "start", "status")
+    __slots__ = (
+        "args",
+        "child",
+        "end",
+        "error",
+        "hits",
+        "kwargs",
+        "owns",
+        "parent",
+        "result",
+        "run",
+        "spec",
+        "start",
+        "status",
+    )
 
-    def __init__(self, run: Run, spec: Spec, parent: Call | None, args: Sequence[Any], kwargs: dict[str, Any] | None) -> None:
+    def __init__(
+        self, run: Run, spec: Spec, parent: Call | None, args: Sequence[Any], kwargs: dict[str, Any] | None
+    ) -> None:
         self.run = run
         self.spec = spec
         self.parent = parent

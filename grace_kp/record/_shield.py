@@ -53,8 +53,11 @@ def shielded_pair(function: Callable[[A, B], R]) -> Callable[[A, B], R | None]:
     return guarded
 
 
-def note(where: str, error: BaseException | str) -> None:
-    """Count one trouble; the first of its kind is logged. Raise it where the strict switch is set."""
+def note(where: str, error: BaseException | str, *, theirs: bool = False) -> None:
+    """Count one trouble; the first of its kind is logged. Raise it where the strict switch is set and it is not `theirs`.
+
+    `theirs` is trouble in the user's own code that recording calls: a hook, an objective's template.
+    """
     kind = f"{where}: {error}" if isinstance(error, str) else f"{where}: {type(error).__name__}"
     TROUBLES.counts[kind] += 1
     try:
@@ -63,5 +66,5 @@ def note(where: str, error: BaseException | str) -> None:
         TROUBLES.last = kind
     if TROUBLES.counts[kind] == 1:
         _log.warning("recording went on without this: %s", TROUBLES.last)
-    if os.environ.get(STRICT) == "1" and isinstance(error, BaseException):
+    if not theirs and os.environ.get(STRICT) == "1" and isinstance(error, BaseException):
         raise error

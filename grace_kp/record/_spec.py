@@ -104,7 +104,7 @@ class Spec:
                 if text.strip():
                     return cut(text, limit)
             except Exception as error:  # noqa: BLE001 — the user's template must not stop the user's agent
-                note(f"objective of {self.name}", error)
+                note(f"objective of {self.name}", error, theirs=True)
         for value in (*args, *kwargs.values()):
             if isinstance(value, str) and str.strip(value):
                 return cut(str.__getitem__(value, slice(None)), limit)

@@ -34,6 +34,7 @@ class StepBuilder:
         "_run",
         "_told_decisions",
         "_told_steps",
+        "_tools",
         "_touched",
         "calls",
         "journaled",
@@ -48,6 +49,7 @@ class StepBuilder:
         self._position = 0
         self._index: dict[int, int] = {}
         self._touched: dict[int, None] = {}
+        self._tools: dict[str, tuple[str, dict[str, str]]] = {}
         self._told_steps = 0
         self._told_decisions = 0
         self.journaled = 0
@@ -114,12 +116,14 @@ class StepBuilder:
         return redact_text(text, identifiers=self._identifiers)
 
     def _called(self, call: Call) -> None:
-        self._index[id(call)] = number = len(self.calls)
+        calls, steps = self.calls, self.steps
+        self._index[id(call)] = number = len(calls)
         self._touched[number] = None
-        name = self._clean(call.spec.name)
-        step = self._add("tool_call", tool={"name": name})
+        name, tool = self._tool(call.spec.name)
+        step: dict[str, Any] = {"step_id": len(steps), "type": "tool_call", "tool": tool}
         if call.run.owner.capture_input:
             step["input"] = self._input(call)
+        steps.append(step)
         entry: dict[str, Any] = {
             "call_id": f"c{number}",
             "name": name,
@@ -131,12 +135,29 @@ class StepBuilder:
             entry["parent"] = f"c{self._index[id(call.parent)]}"
         if call.child is not None:
             entry["child"] = call.child.id
-        self.calls.append(entry)
+        calls.append(entry)
+
+    def _tool(self, name: str) -> tuple[str, dict[str, str]]:
+        """The tool's name without secrets and the object that names it; one object for all steps of the tool."""
+        known = self._tools.get(name)
+        if known is None:
+            clean = self._clean(name)
+            known = self._tools[name] = (clean, {"name": clean})
+        return known
 
     def _input(self, call: Call) -> dict[str, Any]:
-        args = call.args if type(call.args) is list else [render(value, call.run.max_text) for value in call.args]
-        named: dict[str, Any] = redact_value(call.spec.bind(args, call.kwargs), identifiers=self._identifiers)
-        return named
+        args, identifiers = call.args, self._identifiers
+        if type(args) is list:  # rendered already
+            return redact_value(call.spec.bind(args, call.kwargs), identifiers=identifiers)  # type: ignore[no-any-return]
+        names = call.spec.positional
+        if len(args) <= len(names):
+            named = dict(zip(names, args, strict=False))
+        else:
+            named = call.spec.bind(args, None)
+        for key, value in named.items():
+            if type(value) is float and value - value != 0:
+                named[key] = str(value)
+        return redact_value(named, identifiers=identifiers)  # type: ignore[no-any-return]
 
     def _returned(self, call: Call) -> None:
         number = self._index[id(call)]
@@ -146,8 +167,10 @@ class StepBuilder:
         entry["status"], entry["latency_ms"] = call.status, latency
         if call.child is not None:
             entry["child"] = call.child.id
-        self.steps[entry["tool_call"]]["latency_ms"] = latency
-        step = self._add("observation", latency_ms=latency)
+        steps = self.steps
+        steps[entry["tool_call"]]["latency_ms"] = latency
+        step: dict[str, Any] = {"step_id": len(steps), "type": "observation", "latency_ms": latency}
+        steps.append(step)
         entry["observation"] = step["step_id"]
         if call.error is not None:
             kind, message = call.error
@@ -169,7 +192,10 @@ class StepBuilder:
         hits = call.hits
         assert hits is not None  # noqa: S101 — the caller looked
         search: dict[str, Any] = {"count": hits.count, "scores": list(hits.scores)}
-        search["sources"] = [self._clean(source[:500]) for source in hits.sources[:100]]
+        if call.run.owner.capture_output:
+            search["sources"] = [self._clean(source[:500]) for source in hits.sources[:100]]
+        else:
+            search["source_count"] = len(hits.sources)
         if hits.unusable_scores:
             search["unusable_scores"] = hits.unusable_scores
         return search
@@ -190,4 +216,4 @@ class StepBuilder:
 
 def _ms(nanoseconds: int) -> float:
     """Nanoseconds as milliseconds, to the microsecond."""
-    return max(0.0, round(nanoseconds / 1e6, 3))
+    return nanoseconds // 1_000 / 1_000 if nanoseconds > 0 else 0.0

@@ -1,0 +1,72 @@
+"""One confidence for several steps: by mean, by the weakest, or with later steps counting more."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from grace_kp.confidence._score import ConfidenceScore
+
+METHODS = ("mean", "min", "weighted")
+CRITICAL_SHARE = 0.7
+
+
+class ConfidenceAggregator:
+    """Aggregates the confidences of steps, given as numbers or as ConfidenceScore objects."""
+
+    __slots__ = ()
+
+    def aggregate(
+        self, scores: Iterable[ConfidenceScore | float], method: Literal["mean", "min", "weighted"] = "mean"
+    ) -> float:
+        """One confidence, 0 to 1, between the lowest and the highest score; 0 when there is none.
+
+        Args:
+            scores: in the order of the steps.
+            method: `mean`; `min`, the weakest step; or `weighted`, with weights 1, 2, …, n.
+
+        Raises:
+            ValueError: an unknown method, or a score that is no number from 0 to 1.
+        """
+        if method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)} (got {method!r})")
+        values = _values(scores)
+        if not values:
+            return 0.0
+        if method == "min":
+            return min(values)
+        if method == "mean":
+            mean = math.fsum(values) / len(values)
+        else:
+            n = len(values)
+            mean = math.fsum(i * value for i, value in enumerate(values, 1)) / (n * (n + 1) / 2)
+        # A mean of equal numbers may round to just beside them.
+        return min(max(values), max(min(values), mean))
+
+    def aggregate_with_critical_check(
+        self, scores: Iterable[ConfidenceScore | float], critical_threshold: float = 0.3
+    ) -> tuple[float, bool]:
+        """The mean and False; or the mean times 0.7 and True, when some score is below the threshold.
+
+        Raises:
+            ValueError: a score, or the threshold, is no number from 0 to 1.
+        """
+        values = _values(scores)
+        threshold = _unit("critical_threshold", critical_threshold)
+        mean = self.aggregate(values)
+        critical = any(value < threshold for value in values)
+        return (mean * CRITICAL_SHARE, True) if critical else (mean, False)
+
+
+def _values(scores: Iterable[ConfidenceScore | float]) -> list[float]:
+    return [_unit(f"scores[{index}]", getattr(score, "score", score)) for index, score in enumerate(scores)]
+
+
+def _unit(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, float | int) or not 0 <= value <= 1:
+        seen = repr(value) if isinstance(value, float | int | str | None) else type(value).__name__
+        raise ValueError(f"{name} must be a number from 0 to 1 (got {seen[:60]})")
+    return float(value)

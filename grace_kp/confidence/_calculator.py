@@ -1,0 +1,63 @@
+"""The calculator that users hold: a profile and the thresholds, and the two questions asked of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from grace_kp.confidence._decision import ActionDecision, Thresholds, decide
+from grace_kp.confidence._profiles import PROFILES, Profile
+
+if TYPE_CHECKING:
+    from grace_kp.confidence._factors import ConfidenceFactors
+    from grace_kp.confidence._score import ConfidenceScore
+
+_DEFAULT = Thresholds()
+
+
+class ConfidenceCalculator:
+    """Turns factors into a confidence, and a confidence into a decision. Holds no state; share it freely.
+
+    Args:
+        profile: `grace` (the design as published) or `strict` (whatever was made counts, nothing else does; no worse
+            figure ever raises the score), or any object with `name` and `calculate(factors) -> ConfidenceScore`.
+        thresholds: from which confidence on how much of a person is needed.
+
+    Raises:
+        ValueError: there is no profile of that name.
+    """
+
+    __slots__ = ("_profile", "thresholds")
+
+    def __init__(self, profile: str | Profile = "grace", thresholds: Thresholds = _DEFAULT) -> None:
+        self._profile = _profile(profile)
+        self.thresholds = thresholds
+
+    @property
+    def profile(self) -> str:
+        """The name of the profile."""
+        return self._profile.name
+
+    def calculate(self, factors: ConfidenceFactors) -> ConfidenceScore:
+        """The confidence that the factors give, with its parts, its penalties and a reason."""
+        return self._profile.calculate(factors)
+
+    def decide_action(self, score: ConfidenceScore | float) -> ActionDecision:
+        """How much of a person an action needs at this confidence.
+
+        Raises:
+            ValueError: the score is no number from 0 to 1.
+        """
+        return decide(score if isinstance(score, float | int) else score.score, self.thresholds)
+
+    def __repr__(self) -> str:
+        return f"ConfidenceCalculator(profile={self.profile!r}, thresholds={self.thresholds})"
+
+
+def _profile(profile: str | Profile) -> Profile:
+    if isinstance(profile, str):
+        if profile not in PROFILES:
+            raise ValueError(f"unknown profile {profile!r}; there are {', '.join(PROFILES)}")
+        return PROFILES[profile]
+    if not callable(getattr(profile, "calculate", None)) or not isinstance(getattr(profile, "name", None), str):
+        raise ValueError(f"a profile is a name or has `name` and `calculate` (got {type(profile).__name__})")
+    return profile

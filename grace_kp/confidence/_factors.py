@@ -1,0 +1,189 @@
+"""What is known about a step or a run when its confidence is calculated: twelve figures, and which of them were made.
+
+A record and its checks; how the figures become a score is `_profiles`, where they come from in a run is `_evidence`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+
+class _Default:
+    """A default that can be told apart from the same value given, and prints as that value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _default(value: Any) -> Any:
+    return _Default(value)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ConfidenceFactors:
+    """The factors of a GRACE confidence. Rates, scores and agreements are 0 to 1, counts are integers >= 0.
+
+    The last four fields say what was really made. Left out, each is true exactly if a figure of its kind was given;
+    give False for a figure that is a mere fallback, such as the 0.5 of an evaluation that failed. The profile `strict`
+    leaves out what was not made. `dataclasses.replace` keeps them as they are.
+
+    Raises:
+        ValueError: a figure is not finite, out of its range or of another type; the message names the field.
+    """
+
+    search_result_count: int = 0
+    """How many results the searches gave."""
+    search_avg_score: float = 0.0
+    """Mean score of the results, 0 to 1."""
+    search_max_score: float = 0.0
+    """Best score of the results, 0 to 1."""
+    search_score_variance: float = 1.0
+    """Population variance of the scores, >= 0."""
+    source_agreement: float = 0.0
+    """How far the sources say the same, 0 to 1."""
+    source_count: int = 0
+    """How many distinct sources there are."""
+    llm_self_confidence: float = 0.5
+    """A model's own judgement of its answer, 0 to 1."""
+    tool_success_rate: float = 1.0
+    """Share of tool calls that succeeded, 0 to 1."""
+    tool_execution_count: int = 0
+    """How many tools were executed."""
+    tool_success_count: int = 0
+    """How many of them succeeded; at most `tool_execution_count`."""
+    query_coverage: float = 0.0
+    """How much of the question the answer covers, 0 to 1."""
+    is_search_step: bool = False
+    """Whether the step is a search, judged by what it found alone."""
+    search_made: bool | None = None
+    """Whether there was a search whose results can be judged. A search step is always one."""
+    self_evaluated: bool | None = None
+    """Whether `llm_self_confidence` is a judgement that was made."""
+    agreement_evaluated: bool | None = None
+    """Whether `source_agreement` was measured."""
+    coverage_evaluated: bool | None = None
+    """Whether `query_coverage` was measured."""
+
+    def __init__(
+        self,
+        search_result_count: int = _default(0),
+        search_avg_score: float = _default(0.0),
+        search_max_score: float = _default(0.0),
+        search_score_variance: float = _default(1.0),
+        source_agreement: float = _default(0.0),
+        source_count: int = _default(0),
+        llm_self_confidence: float = _default(0.5),
+        tool_success_rate: float = _default(1.0),
+        tool_execution_count: int = _default(0),
+        tool_success_count: int = _default(0),
+        query_coverage: float = _default(0.0),
+        is_search_step: bool = False,
+        search_made: bool | None = None,
+        self_evaluated: bool | None = None,
+        agreement_evaluated: bool | None = None,
+        coverage_evaluated: bool | None = None,
+    ) -> None:
+        put = object.__setattr__
+        is_search = _flag("is_search_step", is_search_step)
+        searched = is_search or any(
+            _given(figure)
+            for figure in (search_result_count, search_avg_score, search_max_score, search_score_variance)
+        )
+        executed = _count("tool_execution_count", tool_execution_count)
+        succeeded = _count("tool_success_count", tool_success_count)
+        if succeeded > executed:
+            raise ValueError(
+                f"tool_success_count must not exceed tool_execution_count (got {succeeded} of {executed} executed)"
+            )
+        put(self, "search_result_count", _count("search_result_count", search_result_count))
+        put(self, "search_avg_score", _unit("search_avg_score", search_avg_score))
+        put(self, "search_max_score", _unit("search_max_score", search_max_score))
+        put(self, "search_score_variance", _variance("search_score_variance", search_score_variance))
+        put(self, "source_agreement", _unit("source_agreement", source_agreement))
+        put(self, "source_count", _count("source_count", source_count))
+        put(self, "llm_self_confidence", _unit("llm_self_confidence", llm_self_confidence))
+        put(self, "tool_success_rate", _unit("tool_success_rate", tool_success_rate))
+        put(self, "tool_execution_count", executed)
+        put(self, "tool_success_count", succeeded)
+        put(self, "query_coverage", _unit("query_coverage", query_coverage))
+        put(self, "is_search_step", is_search)
+        put(self, "search_made", _made("search_made", search_made, searched))
+        put(self, "self_evaluated", _made("self_evaluated", self_evaluated, _given(llm_self_confidence)))
+        put(self, "agreement_evaluated", _made("agreement_evaluated", agreement_evaluated, _given(source_agreement)))
+        put(self, "coverage_evaluated", _made("coverage_evaluated", coverage_evaluated, _given(query_coverage)))
+
+
+def _given(value: object) -> bool:
+    return type(value) is not _Default
+
+
+def _made(name: str, given: object, otherwise: bool) -> bool:
+    return otherwise if given is None else _flag(name, given)
+
+
+def _flag(name: str, value: object) -> bool:
+    if value is True or value is False:
+        return value
+    raise ValueError(f"{name} must be true or false (got {_brief(value)})")
+
+
+def _count(name: str, value: Any) -> int:
+    if type(value) is _Default:
+        return int(value.value)
+    if type(value) is int and value >= 0:
+        return value
+    if not isinstance(value, bool):
+        try:
+            # numpy's integers are no int.
+            count = operator.index(value)
+        except TypeError:
+            count = -1
+        if count >= 0:
+            return count
+    raise ValueError(f"{name} must be an integer >= 0 (got {_brief(value)})")
+
+
+def _unit(name: str, value: Any) -> float:
+    if type(value) is _Default:
+        return float(value.value)
+    if _is_real(value) and 0 <= value <= 1:
+        return float(value)
+    raise ValueError(f"{name} must be a number from 0 to 1 (got {_brief(value)})")
+
+
+def _variance(name: str, value: Any) -> float:
+    if type(value) is _Default:
+        return float(value.value)
+    if _is_real(value) and value >= 0:
+        try:
+            variance = float(value)
+        except OverflowError:
+            variance = math.inf
+        if math.isfinite(variance):
+            return variance
+    raise ValueError(f"{name} must be a finite number >= 0 (got {_brief(value)})")
+
+
+def _is_real(value: object) -> bool:
+    # `bool` is a number to Python, and is none here.
+    return type(value) is float or (not isinstance(value, bool) and isinstance(value, Real))
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value[:40])
+    return repr(value) if isinstance(value, float | bool | None) else _number(value)
+
+
+def _number(value: object) -> str:
+    # Not repr for anything else: this message must not run foreign code, nor print an integer of a million digits.
+    return str(value) if type(value) is int and value.bit_length() < 200 else f"{type(value).__name__}"

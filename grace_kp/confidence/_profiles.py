@@ -1,0 +1,241 @@
+"""How factors become a score: one small object per profile, and a table of those that have a name.
+
+`grace` is the GRACE confidence design to the letter, quirks included; `strict` is the same idea without its optimism.
+A profile that is learned or made by hand is any object with `name` and `calculate`; it need not stand in the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+from grace_kp.confidence._score import ConfidenceScore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from grace_kp.confidence._factors import ConfidenceFactors
+
+SEARCH_WEIGHT = 0.6
+TOOL_WEIGHT = 0.4
+AGREEMENT_WEIGHT = 0.2
+SELF_WEIGHT = 0.3
+COVERAGE_WEIGHT = 0.1
+
+GOOD_SEARCH = 0.6
+"""A best result from here on speaks for the whole search."""
+SURE_WITHOUT_SOURCES = 0.8
+"""A self-confidence from here on excuses the lack of sources."""
+NO_EVIDENCE = 0.5
+"""What `strict` says when it knows nothing."""
+
+# The words of a reason, put together first and given their figures at once: a calculation takes microseconds.
+_SEARCH = ", search quality %.2f"
+_TOOLS = ", tool success %.2f"
+_AGREEMENT = ", source agreement %.2f"
+_SELF = ", self-evaluation %.2f"
+_COVERAGE = ", query coverage %.2f"
+
+
+class Profile(Protocol):
+    """A way to turn factors into a score."""
+
+    @property
+    def name(self) -> str:
+        """What the profile is called in settings and traces."""
+        ...
+
+    def calculate(self, factors: ConfidenceFactors, /) -> ConfidenceScore:
+        """The confidence that the factors give."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A profile that is a fixed formula."""
+
+    name: str
+    calculate: Callable[[ConfidenceFactors], ConfidenceScore]
+
+
+def _grace(factors: ConfidenceFactors) -> ConfidenceScore:
+    """The GRACE confidence design.
+
+    Two of its quirks are kept on purpose: a self-evaluation counts only above 0.6, and a search only if its quality is
+    above 0, so that a worse figure can raise the score by dropping out of the mean.
+    """
+    quality = _search_quality(
+        factors.search_result_count, factors.search_max_score, factors.search_avg_score, factors.search_score_variance
+    )
+    executed = factors.tool_execution_count
+    tools = factors.tool_success_count / executed if executed else factors.tool_success_rate
+    agreement, own, coverage = factors.source_agreement, factors.llm_self_confidence, factors.query_coverage
+    is_search = factors.is_search_step
+    shown: tuple[float, ...]
+    if is_search:
+        base, basis = quality * tools if tools < 1 else quality, _search_basis(quality, tools)
+    else:
+        total, weight = tools * TOOL_WEIGHT, TOOL_WEIGHT
+        basis, shown = _TOOLS, (tools,)
+        if quality > 0:
+            total += quality * SEARCH_WEIGHT
+            weight += SEARCH_WEIGHT
+            basis, shown = _SEARCH + basis, (quality, tools)
+        if factors.source_count > 1:
+            total += agreement * AGREEMENT_WEIGHT
+            weight += AGREEMENT_WEIGHT
+            basis += _AGREEMENT
+            shown += (agreement,)
+        if own > 0.6:
+            total += own * SELF_WEIGHT
+            weight += SELF_WEIGHT
+            basis += _SELF
+            shown += (own,)
+        if coverage > 0.1:
+            total += coverage * COVERAGE_WEIGHT
+            weight += COVERAGE_WEIGHT
+            basis += _COVERAGE
+            shown += (coverage,)
+        base, basis = total / weight, _mean_of(basis, shown)
+    score, penalties = _penalised(
+        base, is_search, factors.search_result_count, factors.tool_success_rate, factors.source_count, own
+    )
+    return _result(score, factors, (quality, agreement, own, tools, coverage), penalties, basis)
+
+
+def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
+    """The same weights and penalties, but whatever was made counts, however it went, and nothing else does.
+
+    What counts hangs on what was made, never on how good it was; so no worse figure can raise the score.
+    """
+    executed = factors.tool_execution_count
+    tools = factors.tool_success_count / executed if executed else factors.tool_success_rate
+    quality = 0.0
+    if factors.search_result_count:
+        # A mean above the best score is no better than the best score; nor is the mix of the two.
+        best = factors.search_max_score
+        average = min(best, factors.search_avg_score)
+        quality = min(best, _search_quality(1, best, average, factors.search_score_variance))
+    # Where agreement was measured and a source falls away, what is left agrees with nothing.
+    agreement = factors.source_agreement if factors.source_count > 1 else 0.0
+    own, coverage = factors.llm_self_confidence, factors.query_coverage
+    is_search = factors.is_search_step
+    shown: tuple[float, ...]
+    if is_search:
+        base, basis = quality * tools if executed else quality, _search_basis(quality, tools)
+    else:
+        total = weight = 0.0
+        basis, shown = "", ()
+        if factors.search_made:
+            total, weight, basis, shown = quality * SEARCH_WEIGHT, SEARCH_WEIGHT, _SEARCH, (quality,)
+        if executed:
+            total += tools * TOOL_WEIGHT
+            weight += TOOL_WEIGHT
+            basis += _TOOLS
+            shown += (tools,)
+        if factors.agreement_evaluated:
+            total += agreement * AGREEMENT_WEIGHT
+            weight += AGREEMENT_WEIGHT
+            basis += _AGREEMENT
+            shown += (agreement,)
+        if factors.self_evaluated:
+            total += own * SELF_WEIGHT
+            weight += SELF_WEIGHT
+            basis += _SELF
+            shown += (own,)
+        if factors.coverage_evaluated:
+            total += coverage * COVERAGE_WEIGHT
+            weight += COVERAGE_WEIGHT
+            basis += _COVERAGE
+            shown += (coverage,)
+        if not weight:
+            nothing = "No evidence: nothing was searched, executed or evaluated"
+            return _result(NO_EVIDENCE, factors, (quality, agreement, own, tools, coverage), (), nothing)
+        base, basis = total / weight, _mean_of(basis, shown)
+    score, penalties = _penalised(
+        base,
+        is_search,
+        factors.search_result_count,
+        factors.tool_success_rate if executed else 1.0,
+        factors.source_count,
+        own if factors.self_evaluated else 0.0,
+    )
+    return _result(score, factors, (quality, agreement, own, tools, coverage), penalties, basis)
+
+
+def _search_quality(count: int, best: float, average: float, variance: float) -> float:
+    if count == 0 and best == 0:
+        return 0.0
+    if best >= GOOD_SEARCH:
+        return best
+    return max(0.0, 0.7 * best + 0.3 * average - min(0.15, 0.3 * variance))
+
+
+def _mean_of(basis: str, shown: tuple[float, ...]) -> str:
+    return "Weighted mean of " + basis[2:] % shown
+
+
+def _search_basis(quality: float, tools: float) -> str:
+    basis = f"Search quality {quality:.2f}"
+    return f"{basis} times tool success {tools:.2f}" if tools < 1 else basis
+
+
+def _penalised(
+    score: float, is_search: bool, found: int, success_rate: float, sources: int, own: float
+) -> tuple[float, tuple[str, ...]]:
+    """The score after the penalties, and their names in order."""
+    penalties: tuple[str, ...] = ()
+    if is_search and not found:
+        score *= 0.5
+        penalties = ("no_search_results",)
+    if success_rate < 1:
+        score *= 0.8 + 0.2 * success_rate
+        penalties += (f"tool_failures(rate={success_rate:.2f})",)
+    if not sources and not (found if is_search else own >= SURE_WITHOUT_SOURCES):
+        score *= 0.7
+        penalties += ("no_sources",)
+    return score, penalties
+
+
+def _result(
+    score: float,
+    factors: ConfidenceFactors,
+    parts: tuple[float, float, float, float, float],
+    penalties: tuple[str, ...],
+    basis: str,
+) -> ConfidenceScore:
+    quality, agreement, own, tools, coverage = parts
+    is_search = factors.is_search_step
+    breakdown = {
+        "search_quality": quality,
+        "source_agreement": agreement,
+        "llm_self_eval": 0.0 if is_search else own,
+        "tool_success": tools,
+        "query_coverage": 0.0 if is_search else coverage,
+    }
+    reason = f"{basis}, lowered by {', '.join(penalties)}." if penalties else f"{basis}."
+    return ConfidenceScore(
+        round(min(1.0, score), 3), factors, breakdown, list(penalties), reason, _not_evaluated(factors)
+    )
+
+
+def _not_evaluated(factors: ConfidenceFactors) -> tuple[str, ...]:
+    missing: tuple[str, ...] = ()
+    if not factors.search_made and not factors.is_search_step:
+        missing = ("search_quality",)
+    if not factors.agreement_evaluated:
+        missing += ("source_agreement",)
+    if not factors.self_evaluated:
+        missing += ("llm_self_eval",)
+    if not factors.tool_execution_count:
+        missing += ("tool_success",)
+    if not factors.coverage_evaluated:
+        missing += ("query_coverage",)
+    return missing
+
+
+PROFILES: Mapping[str, Profile] = MappingProxyType(
+    {"grace": Formula("grace", _grace), "strict": Formula("strict", _strict)}
+)
+"""The profiles that can be named."""

@@ -1,0 +1,67 @@
+"""The one default runtime, for `gk.agent`, `gk.tool` and the other module-level verbs; made when it is first needed.
+
+Decorating does not make it: a module can be imported, and its functions decorated, before `gk.configure(...)` is called.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.runtime._front import Front
+from grace_kp.runtime._grace import Grace
+
+if TYPE_CHECKING:
+    from grace_kp.record import Recorder
+    from grace_kp.runtime._gates import Gates
+
+
+class Default(Front):
+    """The module-level verbs: the same as on `Grace`, on whatever runtime is the default when they are called."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._grace: Grace | None = None
+
+    def get(self) -> Grace:
+        """The default runtime; made from the settings on first use."""
+        if self._grace is None:
+            with self._lock:
+                if self._grace is None:
+                    self._grace = Grace()
+        return self._grace
+
+    def configure(self, **settings: Any) -> Grace:
+        """Make the default runtime anew, with the arguments of `Grace`; the one before is flushed and closed.
+
+        Returns:
+            The new default runtime.
+
+        Raises:
+            SettingsError: a setting is unknown or has no usable value; the runtime before stays.
+        """
+        made = Grace(**settings)
+        with self._lock:
+            before, self._grace = self._grace, made
+        if before is not None:
+            before.close()
+        return made
+
+    def _recorder(self) -> Recorder:
+        return self.get().recorder
+
+    def _gates(self) -> Gates:
+        return self.get()._gates()
+
+
+DEFAULT = Default()
+
+agent = DEFAULT.agent
+tool = DEFAULT.tool
+retriever = DEFAULT.retriever
+gate = DEFAULT.gate
+run = DEFAULT.run
+thought = DEFAULT.thought
+outcome = DEFAULT.outcome
+configure = DEFAULT.configure
+default = DEFAULT.get

@@ -1,0 +1,234 @@
+"""The decorators and verbs that a user meets, on a runtime of their own or on the default one.
+
+Typed so that a decorated function keeps its signature: what changes nothing is `F -> F`, and a gate adds None to what is
+returned, because a skipped action returns None.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, overload
+
+from grace_kp.record import AGENT, RETRIEVER, SCOPE, TOOL, RunBlock, current_run, decorate, note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from grace_kp.gating import Policy, Reviewer
+    from grace_kp.levels import InterventionLevel
+    from grace_kp.record import Recorder
+    from grace_kp.runtime._gates import Gates
+
+    Floor = InterventionLevel | Literal["silent", "notify", "confirm", "escalate", "deny"]
+
+F = TypeVar("F", bound="Callable[..., Any]")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class GateDecorator(Protocol):
+    """What `@grace.gate(...)` gives: a decorator that adds None to what the action returns."""
+
+    @overload
+    def __call__(
+        self, action: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> Callable[P, Coroutine[Any, Any, R | None]]: ...
+    @overload
+    def __call__(self, action: Callable[P, R], /) -> Callable[P, R | None]: ...
+
+
+class Front(ABC):
+    """Everything that can be written above a function or called inside of one."""
+
+    @abstractmethod
+    def _recorder(self) -> Recorder:
+        """Where runs that begin now are recorded."""
+
+    @abstractmethod
+    def _gates(self) -> Gates:
+        """How actions that are called now are gated."""
+
+    @overload
+    def agent(self, function: F, /) -> F: ...
+    @overload
+    def agent(
+        self,
+        *,
+        domain: str | None = None,
+        objective: str | Callable[..., str] | None = None,
+        name: str | None = None,
+        release: bool = False,
+    ) -> Callable[[F], F]: ...
+    def agent(
+        self,
+        function: Any = None,
+        /,
+        *,
+        domain: str | None = None,
+        objective: str | Callable[..., str] | None = None,
+        name: str | None = None,
+        release: bool = False,
+    ) -> Any:
+        """Record every call of a function as a run of its own: one trace, scored when it ends.
+
+        Works on functions, coroutine functions, generators, async generators and methods. Inside another agent it is a
+        trace of its own, linked both ways, and a step of the outer one.
+
+        Args:
+            domain: the task domain; selects the weights of the value score. The runtime's domain when None.
+            objective: what the run is for: a text with the parameters in braces ("Analyse {ticker}"), or a callable on the
+                bound arguments. The first text among the arguments when None.
+            name: the agent's name; the function's own when None.
+            release: gate the final answer as if giving it out were an action; not for generators.
+
+        Raises:
+            TypeError: what is decorated is not a function or method.
+            GateError: `release=True` on a generator function, whose answer is out before it could be gated.
+        """
+
+        def record(target: Any) -> Any:
+            if release:
+                target = _around(target, lambda plain: self._gates_now(plain, name=name))
+            return decorate(target, recorder=self._recorder, kind=AGENT, name=name, domain=domain, objective=objective)
+
+        return record if function is None else record(function)
+
+    def _gates_now(self, function: Any, *, name: str | None) -> Any:
+        from grace_kp.runtime._release import released
+
+        return released(function, gates=self._gates, name=name)
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+    @overload
+    def tool(self, *, name: str | None = None, kind: Literal["tool", "search"] = "tool") -> Callable[[F], F]: ...
+    def tool(self, function: Any = None, /, *, name: str | None = None, kind: str = "tool") -> Any:
+        """Record every call of a function as a step of the run it is called in: the call, and what came of it.
+
+        What is recorded as its input is what was passed, even if the function changes it afterwards. Outside of any run the
+        call is a run of its own.
+
+        Args:
+            name: the tool's name; the function's own when None.
+            kind: `search` for a tool whose result is search results, as with `retriever`.
+
+        Raises:
+            TypeError: what is decorated is not a function or method.
+            ValueError: an unknown kind.
+        """
+        if kind not in {"tool", "search"}:
+            raise ValueError(f"kind must be 'tool' or 'search', not {kind!r}")
+        what = RETRIEVER if kind == "search" else TOOL
+
+        def record(target: Any) -> Any:
+            return decorate(target, recorder=self._recorder, kind=what, name=name)
+
+        return record if function is None else record(function)
+
+    @overload
+    def retriever(self, function: F, /) -> F: ...
+    @overload
+    def retriever(self, *, name: str | None = None) -> Callable[[F], F]: ...
+    def retriever(self, function: Any = None, /, *, name: str | None = None) -> Any:
+        """A tool whose result carries search results: their number, scores (0 to 1) and sources become evidence.
+
+        Results may be a list of dicts with `score` and `source`, of `(document, score)` pairs, or of objects with a
+        `score` or a `metadata` dict.
+        """
+        return (
+            self.tool(name=name, kind="search") if function is None else self.tool(name=name, kind="search")(function)
+        )
+
+    @overload
+    def gate(self, action: Callable[P, Coroutine[Any, Any, R]], /) -> Callable[P, Coroutine[Any, Any, R | None]]: ...
+    @overload
+    def gate(self, action: Callable[P, R], /) -> Callable[P, R | None]: ...
+    @overload
+    def gate(
+        self,
+        *,
+        floor: Floor | str | None = None,
+        policy: Policy | str | None = None,
+        name: str | None = None,
+        reviewer: Reviewer | None = None,
+        timeout: float | None = None,
+    ) -> GateDecorator: ...
+    def gate(
+        self,
+        action: Any = None,
+        /,
+        *,
+        floor: Any = None,
+        policy: Any = None,
+        name: str | None = None,
+        reviewer: Any = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Let an action go ahead silently, with a notice, after a person confirms, or only with a person's help.
+
+        The level follows from the confidence of the run so far. PROCEED runs the action, MODIFY runs it with the
+        reviewer's arguments, SKIP returns None, RETRY decides again, INPUT raises ActionRedirected, CANCEL raises
+        ActionCancelled. Whatever breaks, the action does not run. Stands outside of `@grace.tool`.
+
+        Args:
+            floor: the level is never milder than this; `deny` blocks without asking.
+            policy: floor, timeout and reviewer in one (see Policy); combined with the runtime's policies, stricter wins.
+            name: the action's name, which policies match; the function's own when None.
+            reviewer: who is asked; the runtime's reviewer when None.
+            timeout: seconds to wait for an answer; the runtime's when None.
+
+        Raises:
+            GateError: the action is a generator function or a class; the message says why that cannot be gated.
+        """
+
+        def guard(target: Any) -> Any:
+            def one(plain: Any) -> Any:
+                from grace_kp.runtime._gates import gated
+
+                return gated(
+                    plain, gates=self._gates, floor=floor, policy=policy, name=name, reviewer=reviewer, timeout=timeout
+                )
+
+            # An action that is gated outside of any run is a run of its own, so that the decision is kept.
+            return decorate(_around(target, one), recorder=self._recorder, kind=SCOPE, name=name)
+
+        return guard if action is None else guard(action)
+
+    def run(self, objective: str, *, domain: str | None = None, name: str = "run") -> RunBlock:
+        """`with grace.run("objective") as run:` records the block as a run; `run.trace` is its trace afterwards.
+
+        Raises:
+            ValueError: the objective is not a non-empty text.
+        """
+        if not isinstance(objective, str) or not objective:
+            raise ValueError(f"the objective of a run is a non-empty text, not {objective!r:.60}")
+        return RunBlock(objective, recorder=self._recorder, name=name, domain=domain)
+
+    def thought(self, text: str) -> None:
+        """Record what the agent thinks, as a step of the run this is called in. Outside of any run it does nothing."""
+        run = current_run()
+        if run is None:
+            note("thought", "said outside of any run")
+        else:
+            run.thought(text)
+
+    def outcome(self, *, confidence: float | None = None, success: bool | None = None, result: Any = None) -> None:
+        """Say how the run this is called in ended; what is not given stays as computed.
+
+        Args:
+            confidence: the run's own confidence, 0 to 1; it wins over the computed one.
+            success: whether the run succeeded, whatever its root call does.
+            result: what the run came to, instead of what its root returned.
+        """
+        run = current_run()
+        if run is None:
+            note("outcome", "set outside of any run")
+        else:
+            run.outcome(confidence=confidence, success=success, result=result)
+
+
+def _around(target: Any, wrapper: Callable[[Any], Any]) -> Any:
+    """Wrap what is inside a static or class method, so that it stays one."""
+    if isinstance(target, staticmethod | classmethod):
+        return type(target)(wrapper(target.__func__))
+    return wrapper(target)

@@ -1,0 +1,273 @@
+"""`Grace`: everything wired together. It holds no logic of its own; what happens on completion is `_pipeline`."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from time import perf_counter_ns, time_ns
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from grace_kp.errors import SettingsError
+from grace_kp.record import FORKABLE, TROUBLES, Documents, Recorder, Run, new_trace_id
+from grace_kp.runtime._front import Front
+from grace_kp.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from grace_kp.confidence import Thresholds
+    from grace_kp.gating import Policy, Reviewer
+    from grace_kp.protocols import Embedder, Judge
+    from grace_kp.runtime._gates import Gates
+    from grace_kp.runtime._pipeline import Hook, Pipeline
+    from grace_kp.store import Store, Writer
+    from grace_kp.trace import ReasoningTrace
+
+    Callback = Callable[[ReasoningTrace], Any]
+
+
+class Grace(Front):
+    """Records the runs of your agents, scores them, computes a confidence, and gates actions on it.
+
+    One object serves any number of agents, threads and event loops. Nothing is opened or started before the first run.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: str | Store | None = None,
+        domain: str | None = None,
+        profile: str | None = None,
+        thresholds: Thresholds | None = None,
+        evaluator: Literal["auto"] | Judge | None = "auto",
+        embedder: Literal["auto"] | Embedder | Callable[[str], Any] | None = "auto",
+        reviewer: Literal["auto"] | Reviewer | None = "auto",
+        on_notify: Callable[[Any], Any] | None = None,
+        policies: Mapping[str, Policy | str] | None = None,
+        privacy_level: str | None = None,
+        clock: Callable[[], int] = perf_counter_ns,
+        wall_clock: Callable[[], int] = time_ns,
+        new_id: Callable[[], str] = new_trace_id,
+        **settings: Any,
+    ) -> None:
+        """Wire a runtime; what is None comes from the environment, the configuration file or the default.
+
+        Args:
+            store: `memory:`, `sqlite:///path.db`, or a Store; a SQLite file in the user's data folder when None.
+            domain: the task domain of runs that name none.
+            profile: the confidence profile, `grace` or `strict`.
+            thresholds: the scores from which an action goes ahead silently, with a notice, after a person confirms.
+            evaluator: the model that judges answers. This version has none: `auto` and None record that nothing was judged.
+            embedder: the model that embeds a trace for its novelty: an Embedder or a callable from text to vector. `auto`
+                and None leave novelty at 0.5, and the trace says so.
+            reviewer: who is asked by gates: a callable from InterventionRequest to InterventionResponse, sync or async, or
+                an object with `review`. `auto` is the console when it is a terminal, else nobody: a gate that must ask cancels.
+            on_notify: told of actions that go ahead with a notice; a line in the log when None.
+            policies: floors or policies by action name or glob, for example `{"delete_*": "confirm", "wire": "deny"}`.
+            privacy_level: `private` removes secrets from traces; `aggregated` and `federated` remove identifiers too.
+            clock: monotonic nanoseconds, and `wall_clock` nanoseconds since the epoch; for tests.
+            wall_clock: see `clock`.
+            new_id: gives the id of each trace; for tests.
+            settings: any other setting by name, see `grace_kp.settings.Settings`.
+
+        Raises:
+            SettingsError: a setting is unknown or has no usable value.
+        """
+        url = store if isinstance(store, str) else None
+        self.settings = Settings.load(
+            store=url,
+            domain=domain,
+            profile=profile,
+            privacy_level=privacy_level,
+            **settings,
+        )
+        if evaluator not in (None, "auto"):
+            raise SettingsError("evaluator: this version has no model evaluators yet; pass None or 'auto'")
+        self._store_given = store if store is not None and not isinstance(store, str) else None
+        self._thresholds = thresholds
+        self._embedder = None if embedder == "auto" else embedder
+        self._reviewer = reviewer
+        self._on_notify = on_notify
+        self._policies = {**self.settings.policies, **(policies or {})}
+        self._lock = threading.Lock()
+        self._made_gates: Gates | None = None
+        self._made_pipeline: Pipeline | None = None
+        self._made_writer: Writer | None = None
+        self.recorder = Recorder(
+            opened=self._run_opened,
+            ended=self._run_ended,
+            drain=self._drain,
+            domain=self.settings.domain,
+            max_text=self.settings.max_text,
+            max_events=self.settings.max_steps,
+            enabled=self.settings.enabled,
+            capture_input=self.settings.capture_input,
+            capture_output=self.settings.capture_output,
+            clock=clock,
+            wall_clock=wall_clock,
+            new_id=new_id,
+        )
+        if self._policies:
+            self._gates()  # a policy that cannot be used is an error now, not when the action is called
+        FORKABLE.add(self)
+
+    def _recorder(self) -> Recorder:
+        return self.recorder
+
+    def _gates(self) -> Gates:
+        if self._made_gates is None:
+            from grace_kp.runtime._gates import Gates
+
+            self._made_gates = Gates(
+                profile=self.settings.profile,
+                thresholds=self._thresholds,
+                reviewer=self._reviewer,
+                on_notify=self._on_notify,
+                policies=self._policies,
+                timeout=self.settings.gate_timeout,
+            )
+        return self._made_gates
+
+    @property
+    def _pipeline(self) -> Pipeline:
+        if self._made_pipeline is None:
+            with self._lock:
+                if self._made_pipeline is None:
+                    self._made_pipeline = self._make_pipeline()
+        return self._made_pipeline
+
+    def _make_pipeline(self) -> Pipeline:
+        from grace_kp.confidence import ConfidenceCalculator, Thresholds
+        from grace_kp.runtime._pipeline import Assessor, Pipeline
+        from grace_kp.value import ValueScorer
+
+        settings = self.settings
+        calculator = ConfidenceCalculator(profile=settings.profile, thresholds=self._thresholds or Thresholds())
+        return Pipeline(
+            documents=Documents(
+                privacy_level=settings.privacy_level, visibility=settings.visibility, max_text=settings.max_text
+            ),
+            assessor=Assessor(calculator, ValueScorer(embedder=self._embedder)),
+            sample_rate=settings.sample_rate,
+            recorder=self.recorder,
+        )
+
+    @property
+    def _writer(self) -> Writer:
+        if self._made_writer is None:
+            with self._lock:
+                if self._made_writer is None:
+                    self._made_writer = self._make_writer()
+        return self._made_writer
+
+    def _make_writer(self) -> Writer:
+        from grace_kp.runtime._pipeline import Lost
+        from grace_kp.store import Writer, open_store
+
+        given, url, recorder = self._store_given, self.settings.store, self.recorder
+
+        def opened() -> Store:
+            return open_store(given if given is not None else url)
+
+        return Writer(
+            opened,
+            settle=lambda item: self._pipeline.settle(item),
+            journal=lambda: self._pipeline.journal(),
+            has_open_runs=lambda: bool(recorder.open_runs),
+            recovered=Lost,
+            journal_interval=self.settings.journal_ms / 1_000,
+            max_pending_bytes=self.settings.max_pending_mb << 20,
+        )
+
+    def _run_opened(self, run: Run) -> None:
+        self._writer.opened()
+
+    def _run_ended(self, run: Run) -> None:
+        writer = self._writer
+        writer.submit(run)
+        if run.capture is not None or (self._made_pipeline is not None and self._made_pipeline.collectors):
+            writer.drain()
+
+    def _drain(self) -> None:
+        self._writer.drain()
+
+    @property
+    def store(self) -> Store:
+        """The store, with every run that has ended by now in it: `grace.store.query(domain=…)`, `.get(id)`, `.clear()`.
+
+        Raises:
+            StoreError: the store cannot be opened.
+        """
+        writer = self._writer
+        store = writer.store()
+        writer.flush()
+        return store
+
+    def on_complete(self, callback: Hook) -> Hook:
+        """Call `callback` with every finished, scored trace, before it is stored. Works as a decorator.
+
+        It runs on the writer's thread, in the order in which the runs ended; what it raises is logged and costs nothing else.
+        """
+        if not callable(callback):
+            raise TypeError(f"on_complete takes a callable, not {type(callback).__name__}")
+        self._pipeline.hooks.append(callback)
+        return callback
+
+    @contextmanager
+    def collect(self) -> Iterator[list[ReasoningTrace]]:
+        """`with grace.collect() as traces:` — every trace of this runtime that is finished inside, in order, scored.
+
+        Meant for tests and notebooks: while it is open, runs are finished in the thread they end in, so that the list is
+        up to date at once.
+        """
+        traces: list[ReasoningTrace] = []
+        self._writer.drain()
+        collectors = self._pipeline.collectors
+        collectors.append(traces)
+        try:
+            yield traces
+            self._writer.drain()
+        finally:
+            # By identity: two collectors that hold equal traces are not the same.
+            collectors[:] = [kept for kept in collectors if kept is not traces]
+
+    def flush(self, timeout: float | None = 30.0) -> bool:
+        """Wait until every run that has ended by now is stored.
+
+        Returns:
+            False when that could not be had in `timeout` seconds, or the store cannot write; it never raises.
+        """
+        return True if self._made_writer is None else self._made_writer.flush(timeout)
+
+    def close(self) -> None:
+        """Flush, and give back the thread and the store. Runs that end later are still stored, one by one."""
+        if self._made_writer is not None:
+            self._made_writer.close()
+
+    def status(self) -> dict[str, Any]:
+        """What was written, what waits, what was dropped and why; for `grace-kp doctor` and for monitoring."""
+        writer = self._made_writer
+        stats = writer.stats() if writer is not None else None
+        fields = type(stats).__slots__ if stats is not None else ()
+        return {
+            "open_runs": len(self.recorder.open_runs),
+            "writer": {name: getattr(stats, name) for name in fields},
+            "sampled_out": self._made_pipeline.sampled_out if self._made_pipeline is not None else 0,
+            "troubles": dict(TROUBLES.counts),
+            "last_trouble": TROUBLES.last,
+        }
+
+    def after_fork(self) -> None:
+        """In a forked child, the runs that are open belong to the parent: they are not ended here."""
+        self._lock = threading.Lock()
+        self.recorder.generation += 1
+        self.recorder.open_runs.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Grace(store={self.settings.store or self._store_given!r}, domain={self.settings.domain!r})"

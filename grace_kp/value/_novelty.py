@@ -1,0 +1,197 @@
+"""A bounded memory of embeddings that answers one question: how close is this vector to the closest one seen?
+
+It knows nothing of texts or traces. Rows live normalised in one preallocated float32 matrix that is used as a ring;
+numpy is loaded when the first cache is made.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+# Components this small change no similarity that float32 can show, but arithmetic on denormal numbers is slow.
+_NEGLIGIBLE = 1e-12
+# No clock tells less apart. Without it, 0.08 - 0.05 > 0.03 would hang on how the numbers round in binary.
+_SAME_INSTANT = 1e-9
+
+
+class VectorCache:
+    """The last vectors added, and the largest cosine similarity of a query to them. Safe to share between threads.
+
+    Args:
+        max_elements: how many vectors are kept; one more drops the oldest.
+        dimensions: length of every vector.
+        ttl_seconds: how long a vector lives (`added_at > now - ttl_seconds`); None is for ever.
+        clock: tells the time in seconds; must not go backwards.
+
+    Memory is max_elements * dimensions * 4 bytes, taken at once: about 1.5 MB by default.
+    """
+
+    __slots__ = ("_added_at", "_clock", "_count", "_dimensions", "_lock", "_matrix", "_max_elements", "_next", "_ttl")
+
+    def __init__(
+        self,
+        max_elements: int = 1000,
+        dimensions: int = 384,
+        ttl_seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        import numpy as np
+
+        self._max_elements = _positive_int("max_elements", max_elements)
+        self._dimensions = _positive_int("dimensions", dimensions)
+        self._ttl = _ttl(ttl_seconds)
+        self._clock = clock
+        self._matrix = np.zeros((max_elements, dimensions), dtype=np.float32)
+        self._added_at = np.zeros(max_elements, dtype=np.float64)
+        self._count = 0
+        self._next = 0
+        self._lock = Lock()
+
+    @property
+    def max_elements(self) -> int:
+        """How many vectors are kept at most."""
+        return self._max_elements
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        return self._dimensions
+
+    @property
+    def ttl_seconds(self) -> float | None:
+        """How long a vector lives, None for ever."""
+        return self._ttl
+
+    @property
+    def size(self) -> int:
+        """How many vectors are live now."""
+        with self._lock:
+            live = self._live()
+            return self._count if live is None else int(live.sum())
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __bool__(self) -> bool:
+        # An empty cache is still a cache: `cache or VectorCache()` must not replace it.
+        return True
+
+    def __repr__(self) -> str:
+        return (
+            f"VectorCache(max_elements={self._max_elements}, dimensions={self._dimensions}, "
+            f"ttl_seconds={self._ttl}, size={self.size})"
+        )
+
+    def add(self, vector: Sequence[float] | npt.NDArray[Any]) -> None:
+        """Keep a vector of shape (dimensions,); the oldest goes when the cache is full.
+
+        Raises:
+            ValueError: another length (both are named), or a component that is not a finite number.
+        """
+        row = self._normalised(vector)
+        with self._lock:
+            self._put(row)
+
+    def max_cosine_similarity(self, query: Sequence[float] | npt.NDArray[Any]) -> float:
+        """The largest cosine similarity of `query`, shape (dimensions,), to a live vector: -1 to 1, and 0 when empty.
+
+        A zero vector has similarity 0 to everything.
+
+        Raises:
+            ValueError: another length (both are named), or a component that is not a finite number.
+        """
+        row = self._normalised(query)
+        with self._lock:
+            return self._nearest(row) or 0.0
+
+    def compare_and_add(self, vector: Sequence[float] | npt.NDArray[Any]) -> float | None:
+        """Compare as `max_cosine_similarity` does, then add, with no other thread in between; None when it was empty.
+
+        Raises:
+            ValueError: as `add`.
+        """
+        row = self._normalised(vector)
+        with self._lock:
+            similarity = self._nearest(row)
+            self._put(row)
+            return similarity
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._count = self._next = 0
+
+    def _put(self, row: npt.NDArray[np.float32]) -> None:
+        added_at = self._clock() if self._ttl is not None else 0.0
+        self._matrix[self._next] = row
+        self._added_at[self._next] = added_at
+        self._next = (self._next + 1) % self._max_elements
+        self._count = min(self._count + 1, self._max_elements)
+
+    def _nearest(self, row: npt.NDArray[np.float32]) -> float | None:
+        if not self._count:
+            return None
+        similarities = self._matrix[: self._count] @ row
+        live = self._live()
+        if live is not None:
+            similarities = similarities[live]
+            if not similarities.size:
+                return None
+        return max(-1.0, min(1.0, float(similarities.max())))
+
+    def _live(self) -> npt.NDArray[np.bool_] | None:
+        """Which rows are live, by position in the ring; None when all are."""
+        if self._ttl is None:
+            return None
+        now = self._clock()
+        same = max(_SAME_INSTANT, 4 * math.ulp(now))
+        live: npt.NDArray[np.bool_] = self._added_at[: self._count] > (now - self._ttl) + same
+        return live
+
+    def _normalised(self, vector: Any) -> npt.NDArray[np.float32]:
+        """The vector at length 1 in float32 (a zero vector stays zero), worked out in float64."""
+        import numpy as np
+
+        values = np.asarray(vector)
+        if values.ndim != 1:
+            raise ValueError(f"expected one vector of {self._dimensions} numbers, got an array of shape {values.shape}")
+        if len(values) != self._dimensions:
+            raise ValueError(f"expected a vector of {self._dimensions} numbers, got {len(values)}")
+        if values.dtype.kind not in "fiu":
+            raise ValueError(f"a vector must consist of numbers (got {values.dtype})")
+        # Callers may have told numpy to raise on underflow; here it is harmless.
+        with np.errstate(all="ignore"):
+            values = values.astype(np.float64, copy=False)
+            largest = float(np.abs(values).max())
+            if not math.isfinite(largest):
+                raise ValueError("a vector must consist of finite numbers (got NaN or infinity)")
+            if largest == 0.0:
+                return np.zeros(self._dimensions, dtype=np.float32)
+            # First to a largest component of 1: the squares of 1e200 or 1e-200 do not fit a float.
+            scaled = values / largest
+            scaled /= math.sqrt(float(scaled @ scaled))
+            scaled[np.abs(scaled) < _NEGLIGIBLE] = 0.0
+            return scaled.astype(np.float32)
+
+
+def _positive_int(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1 (got {value!r})")
+    return value
+
+
+def _ttl(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        raise ValueError(f"ttl_seconds must be a positive number of seconds, or None for ever (got {value!r})")
+    return float(value)

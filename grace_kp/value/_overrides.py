@@ -1,0 +1,65 @@
+"""The three rules that correct a value score after the weighted sum, as a table (KnowledgePulse value score).
+
+They see the shape of a trace, never its texts, and apply in the order of the table: each on what the one before left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Shape(NamedTuple):
+    """What the overrides look at."""
+
+    steps: int
+    """How many steps the trace has."""
+    types: frozenset[str] | set[str]
+    """The distinct types of its steps."""
+    recoveries: int
+    """How many of its steps are an error_recovery."""
+    uses_tools: bool
+    """Whether some step carries a tool."""
+    unique_tools: int
+    """How many distinct tools its steps carry."""
+    success: bool
+
+
+class Override(NamedTuple):
+    """One rule: when it applies, and what it makes of the score."""
+
+    name: str
+    applies: Callable[[Shape], bool]
+    adjust: Callable[[float], float]
+
+
+OVERRIDES = (
+    Override(
+        "single_thought",
+        lambda shape: shape.steps == 1 and "thought" in shape.types,
+        lambda score: 0.1,  # noqa: ARG005 — whatever the score was
+    ),
+    # The prose of the source says "two or more recoveries", its code says more than two; the code is what runs.
+    Override(
+        "error_recovery_bonus",
+        lambda shape: shape.recoveries > 2 and shape.success,
+        lambda score: min(1.0, score + 0.1),
+    ),
+    Override(
+        "low_tool_diversity",
+        lambda shape: shape.uses_tools and shape.unique_tools <= 1,
+        lambda score: max(0.0, score - 0.1),
+    ),
+)
+
+
+def apply_overrides(score: float, shape: Shape) -> tuple[float, tuple[str, ...]]:
+    """The score after all overrides, and the names of those that applied, in order."""
+    applied: tuple[str, ...] = ()
+    for name, applies, adjust in OVERRIDES:
+        if applies(shape):
+            score = adjust(score)
+            applied += (name,)
+    return score, applied

@@ -1,0 +1,335 @@
+"""The value score of a trace (KnowledgePulse): four dimensions, weighted by domain, then corrected by the overrides.
+
+It works on a trace in either form, or on plain values when the caller has them. What makes texts into vectors is given;
+where there is nothing, or it fails, novelty is 0.5 and the score says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from grace_kp.errors import InvalidTrace
+from grace_kp.levels import StepType
+from grace_kp.value._novelty import VectorCache
+from grace_kp.value._overrides import Shape, apply_overrides
+from grace_kp.value._weights import DEFAULT_PROFILE, profile_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from grace_kp.protocols import Embedder
+    from grace_kp.trace import ReasoningTrace
+
+FALLBACK_NOVELTY = 0.5
+_NO_EMBEDDER = "no embedder"
+_FAILURE_SHARE = 0.3
+_STEP_TYPES = frozenset(kind.value for kind in StepType)
+_RECOVERY = StepType.ERROR_RECOVERY.value
+_LONGEST_REASON = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueScore:
+    """What a trace is worth, and how that came about. All numbers are 0 to 1."""
+
+    score: float
+    """The weighted sum after the overrides."""
+    complexity: float
+    """C: variety of step types, survived errors, length."""
+    novelty: float
+    """N: 1 minus the similarity to the most similar earlier trace."""
+    tool_diversity: float
+    """D: distinct tools in relation to steps."""
+    outcome_confidence: float
+    """O: the outcome's confidence, times 0.3 for a run that failed."""
+    profile: str
+    """The weight profile that was used."""
+    overrides: tuple[str, ...] = ()
+    """The overrides that applied, in order: `single_thought`, `error_recovery_bonus`, `low_tool_diversity`."""
+    novelty_fallback: str | None = None
+    """Why novelty is a mere 0.5; None when it was measured."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The score as a JSON object; `novelty_fallback` only when there is one."""
+        out: dict[str, Any] = {
+            "score": self.score,
+            "complexity": self.complexity,
+            "novelty": self.novelty,
+            "tool_diversity": self.tool_diversity,
+            "outcome_confidence": self.outcome_confidence,
+            "profile": self.profile,
+            "overrides": list(self.overrides),
+        }
+        if self.novelty_fallback is not None:
+            out["novelty_fallback"] = self.novelty_fallback
+        return out
+
+
+class ValueScorer:
+    """Scores traces one after the other; each is compared with those before it. Safe to share between threads.
+
+    Args:
+        embedder: an `Embedder`, or a callable from one text to one vector. None: novelty is always 0.5.
+        cache: what earlier traces are remembered in. None: a `VectorCache` of 1,000 vectors, made when the first
+            embedding is there.
+    """
+
+    __slots__ = ("_cache", "_embedder", "_lock")
+
+    def __init__(
+        self,
+        embedder: Embedder | Callable[[str], Sequence[float] | npt.NDArray[Any]] | None = None,
+        cache: VectorCache | None = None,
+    ) -> None:
+        if embedder is not None and not callable(embedder) and not callable(getattr(embedder, "embed", None)):
+            raise TypeError(f"an embedder has `embed` or is callable (got {type(embedder).__name__})")
+        self._embedder: Any = embedder
+        self._cache = cache
+        self._lock = Lock()
+
+    @property
+    def cache(self) -> VectorCache | None:
+        """What earlier traces are remembered in; None before the first embedding."""
+        return self._cache
+
+    def score(self, trace: ReasoningTrace | Mapping[str, Any]) -> ValueScore:
+        """Score a trace, given as model or in its dict form, and remember its embedding.
+
+        A dict may lack what the score does not need, and may have no steps. An embedder that fails is never an error:
+        novelty is 0.5 then, and `novelty_fallback` says why.
+
+        Raises:
+            InvalidTrace: something the score needs is missing or out of range; the message names the field.
+        """
+        if isinstance(trace, Mapping):
+            kinds, tools, metadata, confidence = _read_document(trace)
+            success: Any = metadata.get("success")
+            domain: Any = metadata.get("task_domain", DEFAULT_PROFILE)
+        else:
+            try:
+                kinds = [step.type for step in trace.steps]
+                tools = [step.tool.name for step in trace.steps if step.tool is not None]
+                success, domain = trace.metadata.success, trace.metadata.task_domain
+                confidence = trace.outcome.confidence
+            except AttributeError as error:
+                raise InvalidTrace(f"a {type(trace).__name__} cannot be read as a trace") from error
+        # Checked before the embedding, so that a trace which cannot be scored is not remembered either.
+        _check(kinds, success, confidence, domain)
+        if self._embedder is None:
+            return _score(kinds, tools, success, confidence, domain, FALLBACK_NOVELTY, _NO_EMBEDDER)
+        novelty, fallback = self._novelty_of_text(embedded_text(trace))
+        return _score(kinds, tools, success, confidence, domain, novelty, fallback)
+
+    def score_parts(
+        self,
+        *,
+        step_types: Sequence[str],
+        tool_names: Sequence[str],
+        success: bool,
+        confidence: float,
+        domain: str = "default",
+        text: str | None = None,
+        embedding: Sequence[float] | npt.NDArray[Any] | None = None,
+        novelty: float | None = None,
+    ) -> ValueScore:
+        """Score a run of which the plain values are known; the same formula as `score`.
+
+        Args:
+            step_types: the type of every step.
+            tool_names: the tool of every step that carries one, repeats included.
+            success: whether the run succeeded.
+            confidence: the confidence in its outcome, 0 to 1.
+            domain: the task domain.
+            text: what the embedder is given, see `embedded_text`; used when there is an embedder.
+            embedding: the run's embedding, when it is known already; wins over `text`, and is remembered.
+            novelty: the run's novelty, 0 to 1, when it is known already; wins over both, and nothing is remembered.
+
+        Raises:
+            InvalidTrace: a value is out of range; the message names the field.
+        """
+        _check(step_types, success, confidence, domain)
+        measured: float = FALLBACK_NOVELTY
+        fallback: str | None = _NO_EMBEDDER
+        if novelty is not None:
+            if not _is_unit(novelty):
+                _refuse("novelty", "must be a number from 0 to 1", novelty)
+            measured, fallback = float(novelty), None
+        elif embedding is not None:
+            measured, fallback = self._novelty_of_vector(embedding)
+        elif self._embedder is not None:
+            measured, fallback = self._novelty_of_text(text) if text is not None else (FALLBACK_NOVELTY, "no text")
+        return _score(step_types, tool_names, success, confidence, domain, measured, fallback)
+
+    def _novelty_of_text(self, text: str) -> tuple[float, str | None]:
+        try:
+            vector = _embed(self._embedder, text)
+        except Exception as error:  # noqa: BLE001 — whatever an embedder does, the run it scores must not suffer
+            return FALLBACK_NOVELTY, f"embedder failed: {_describe(error)}"
+        return self._novelty_of_vector(vector)
+
+    def _novelty_of_vector(self, vector: Any) -> tuple[float, str | None]:
+        try:
+            similarity = self._cache_for(vector).compare_and_add(vector)
+        except Exception as error:  # noqa: BLE001 — a vector that cannot be used is a failed embedding as well
+            return FALLBACK_NOVELTY, f"embedding not usable: {_describe(error)}"
+        if similarity is None:
+            return FALLBACK_NOVELTY, "nothing to compare with yet"
+        return min(1.0, max(0.0, 1.0 - similarity)), None
+
+    def _cache_for(self, vector: Any) -> VectorCache:
+        if self._cache is None:
+            with self._lock:
+                if self._cache is None:
+                    dimensions = getattr(self._embedder, "dimensions", None)
+                    self._cache = VectorCache(dimensions=len(vector) if dimensions is None else dimensions)
+        return self._cache
+
+
+def evaluate_value(trace: ReasoningTrace | Mapping[str, Any], scorer: ValueScorer | None = None) -> float:
+    """The value score of a trace, 0 to 1. Without a scorer there is no embedder, and novelty counts as 0.5.
+
+    Raises:
+        InvalidTrace: something the score needs is missing or out of range; the message names the field.
+    """
+    return (ValueScorer() if scorer is None else scorer).score(trace).score
+
+
+def embedded_text(trace: ReasoningTrace | Mapping[str, Any]) -> str:
+    """The text that stands for a trace when it is compared with others: its objective and every step's content."""
+    contents: list[str | None]
+    if isinstance(trace, Mapping):
+        objective = (trace.get("task") or {}).get("objective") or ""
+        contents = [step.get("content") for step in trace["steps"]]
+        for index, content in enumerate(contents):
+            if content is not None and not isinstance(content, str):
+                _refuse(f"steps[{index}].content", "must be a text", content)
+    else:
+        objective = trace.task.objective
+        contents = [step.content for step in trace.steps]
+    return f"{objective} {' '.join([content or '' for content in contents])}"
+
+
+def _score(
+    kinds: Sequence[str],
+    tools: Sequence[str],
+    success: bool,
+    confidence: float,
+    domain: str,
+    novelty: float,
+    fallback: str | None,
+) -> ValueScore:
+    """The formula itself."""
+    steps = len(kinds)
+    types = set(kinds)
+    recoveries = kinds.count(_RECOVERY) if _RECOVERY in types else 0
+    unique_tools = len(set(tools))
+    profile, weights = profile_for(domain)
+    complexity = min(1.0, len(types) / 4 * 0.5 + (0.3 if recoveries > 0 else 0.0) + steps / 20 * 0.2)
+    diversity = min(1.0, unique_tools / max(1, steps) * 3)
+    outcome = confidence * (1.0 if success else _FAILURE_SHARE)
+    score = (
+        complexity * weights.complexity
+        + novelty * weights.novelty
+        + diversity * weights.tool_diversity
+        + outcome * weights.outcome_confidence
+    )
+    # Weights may sum to a little more than 1.
+    score, overrides = apply_overrides(
+        min(1.0, score), Shape(steps, types, recoveries, bool(tools), unique_tools, success)
+    )
+    return ValueScore(
+        score=score,
+        complexity=complexity,
+        novelty=novelty,
+        tool_diversity=diversity,
+        outcome_confidence=outcome,
+        profile=profile,
+        overrides=overrides,
+        novelty_fallback=fallback,
+    )
+
+
+def _read_document(trace: Mapping[str, Any]) -> tuple[list[str], list[str], Mapping[str, Any], Any]:
+    """Step types, tool names, metadata and confidence of a trace in dict form."""
+    try:
+        steps = trace["steps"]
+        kinds = [step["type"] for step in steps]
+        tools = [tool["name"] for step in steps if (tool := step.get("tool")) is not None]
+        metadata = trace["metadata"]
+        metadata.get("success")
+        frozenset(tools)
+        return kinds, tools, metadata, trace["outcome"]["confidence"]
+    except (KeyError, TypeError, AttributeError, IndexError):
+        _explain(trace)
+
+
+def _explain(trace: Mapping[str, Any]) -> NoReturn:
+    """Say which field a document lacks; only called when reading it has failed."""
+    for name in ("metadata", "outcome"):
+        if not isinstance(trace.get(name), Mapping):
+            raise InvalidTrace("must be an object", path=name)
+    if "confidence" not in trace["outcome"]:
+        raise InvalidTrace("is missing", path="outcome.confidence")
+    steps = trace.get("steps")
+    if not isinstance(steps, list | tuple):
+        raise InvalidTrace("must be a list", path="steps")
+    for index, step in enumerate(steps):
+        if not isinstance(step, Mapping):
+            raise InvalidTrace("must be an object", path=f"steps[{index}]")
+        if "type" not in step:
+            raise InvalidTrace("is missing", path=f"steps[{index}].type")
+        tool = step.get("tool")
+        if tool is not None and not (isinstance(tool, Mapping) and isinstance(tool.get("name"), str)):
+            raise InvalidTrace("must be an object with a name", path=f"steps[{index}].tool")
+    raise InvalidTrace("cannot be read as a trace")
+
+
+def _check(kinds: Sequence[Any], success: Any, confidence: Any, domain: Any) -> None:
+    try:
+        known = _STEP_TYPES.issuperset(kinds)
+    except TypeError:
+        known = False
+    if not known:
+        index = next(i for i, kind in enumerate(kinds) if not isinstance(kind, str) or kind not in _STEP_TYPES)
+        _refuse(f"steps[{index}].type", f"must be one of {', '.join(StepType)}", kinds[index])
+    if success is not True and success is not False:
+        _refuse("metadata.success", "must be true or false", success)
+    if not _is_unit(confidence):
+        _refuse("outcome.confidence", "must be a number from 0 to 1", confidence)
+    if not isinstance(domain, str):
+        _refuse("metadata.task_domain", "must be a text", domain)
+
+
+def _is_unit(value: Any) -> bool:
+    return isinstance(value, float | int) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _refuse(path: str, problem: str, value: object) -> NoReturn:
+    seen = repr(value) if isinstance(value, str | int | float | bool | None) else type(value).__name__
+    raise InvalidTrace(f"{problem} (got {seen[:60]})", path=path)
+
+
+def _embed(embedder: Any, text: str) -> Any:
+    """One vector for one text, from either kind of embedder."""
+    import numpy as np
+
+    embed = getattr(embedder, "embed", None)
+    result = embed([text]) if callable(embed) else embedder(text)
+    if hasattr(result, "__await__"):
+        if hasattr(result, "close"):
+            result.close()
+        raise TypeError("it is asynchronous; a synchronous one is needed")
+    vectors = np.asarray(result)
+    return vectors[0] if vectors.ndim == 2 and len(vectors) == 1 else vectors
+
+
+def _describe(error: Exception) -> str:
+    # Imported here: failures are rare, and the package `trace` brings the models along.
+    from grace_kp.trace._render import describe_error
+
+    return ": ".join(describe_error(error, _LONGEST_REASON))

@@ -1,0 +1,121 @@
+"""Which dimension of the value score weighs how much, by task domain.
+
+The five built-in profiles are the KnowledgePulse ones; users register their own. Nothing here looks at a trace.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from numbers import Real
+from threading import Lock
+
+DEFAULT_PROFILE = "default"
+SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringWeights:
+    """How much each dimension counts: four finite numbers >= 0 that sum to 1 within 1e-6.
+
+    Raises:
+        ValueError: a weight is no such number, or they do not sum to 1; the message names which.
+    """
+
+    complexity: float
+    """Weight of the structural richness, C."""
+    novelty: float
+    """Weight of the difference from earlier traces, N."""
+    tool_diversity: float
+    """Weight of the variety of tools, D."""
+    outcome_confidence: float
+    """Weight of the confidence in the outcome, O."""
+
+    def __post_init__(self) -> None:
+        for name in _NAMES:
+            object.__setattr__(self, name, _weight(name, getattr(self, name)))
+        total = math.fsum(getattr(self, name) for name in _NAMES)
+        # The last term lets a sum through that is off by 1e-6 as written and by a rounding error more in binary.
+        if abs(total - 1.0) > SUM_TOLERANCE + 1e-12:
+            raise ValueError(f"weights must sum to 1 (within {SUM_TOLERANCE:g}), these sum to {total:g}: {self}")
+
+
+_NAMES = tuple(field.name for field in fields(ScoringWeights))
+
+
+def _weight(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
+        raise ValueError(f"weight {name} must be a finite number >= 0 (got {value!r})")
+    return float(value)
+
+
+class _Registry(Mapping[str, ScoringWeights]):
+    """All profiles by name: reads need no lock, because a registration replaces the table instead of changing it."""
+
+    __slots__ = ("_lock", "_table")
+
+    def __init__(self, table: dict[str, ScoringWeights]) -> None:
+        self._lock = Lock()
+        self._table = table
+
+    def __getitem__(self, name: str) -> ScoringWeights:
+        return self._table[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"WEIGHT_PROFILES({self._table!r})"
+
+    def _put(self, name: str, weights: ScoringWeights) -> None:
+        with self._lock:
+            self._table = {**self._table, name: weights}
+
+
+WEIGHT_PROFILES = _Registry(
+    {
+        DEFAULT_PROFILE: ScoringWeights(0.25, 0.35, 0.15, 0.25),
+        "finance": ScoringWeights(0.20, 0.25, 0.10, 0.45),
+        "code": ScoringWeights(0.20, 0.30, 0.30, 0.20),
+        "medical": ScoringWeights(0.15, 0.20, 0.10, 0.55),
+        "customer_service": ScoringWeights(0.20, 0.30, 0.20, 0.30),
+    }
+)
+"""The weight profiles by task domain: a read-only mapping that shows what is registered now."""
+
+
+def register_profile(name: str, weights: ScoringWeights | Mapping[str, float]) -> None:
+    """Use these weights for traces whose `task_domain` is exactly `name`; an earlier profile of that name is replaced.
+
+    Args:
+        name: the task domain, non-empty.
+        weights: ScoringWeights, or a mapping with exactly their four fields.
+
+    Raises:
+        ValueError: the name is empty, or the weights are not usable; nothing is registered then.
+    """
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"a profile's name must be a non-empty text (got {name!r})")
+    WEIGHT_PROFILES._put(name, weights if isinstance(weights, ScoringWeights) else _read(weights))
+
+
+def _read(weights: Mapping[str, float]) -> ScoringWeights:
+    if not isinstance(weights, Mapping):
+        raise ValueError(f"weights must be ScoringWeights or a mapping (got {type(weights).__name__})")
+    missing = [name for name in _NAMES if name not in weights]
+    unknown = [str(name) for name in weights if name not in _NAMES]
+    if missing or unknown:
+        problems = [f"missing {', '.join(missing)}"] * bool(missing) + [f"unknown {', '.join(unknown)}"] * bool(unknown)
+        raise ValueError(f"weights need exactly {', '.join(_NAMES)}: {'; '.join(problems)}")
+    return ScoringWeights(**weights)
+
+
+def profile_for(domain: str) -> tuple[str, ScoringWeights]:
+    """The name and the weights of the profile for a task domain: matched exactly, an unknown domain takes `default`."""
+    table = WEIGHT_PROFILES._table
+    weights = table.get(domain)
+    return (domain, weights) if weights is not None else (DEFAULT_PROFILE, table[DEFAULT_PROFILE])

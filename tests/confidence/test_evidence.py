@@ -1,0 +1,190 @@
+"""From a run to its confidence factors."""
+
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, Evidence, SearchHits, factors_from_trace
+from grace_kp.trace import ReasoningTrace
+
+
+def hits(scores=(), sources=(), count=None):
+    return SearchHits(count=len(scores) if count is None else count, scores=tuple(scores), sources=tuple(sources))
+
+
+def gathered(*finished, searches=()):
+    evidence = Evidence()
+    for ok in finished:
+        evidence.tool_finished(ok)
+    for found in searches:
+        evidence.search_finished(found)
+    return evidence.factors()
+
+
+def trace(kinds, grace=None):
+    document = {
+        "@context": "https://openknowledgepulse.org/schema/v1",
+        "@type": "ReasoningTrace",
+        "id": "kp:trace:1",
+        "metadata": {"created_at": "2026-01-02T03:04:05Z", "task_domain": "x", "success": True},
+        "task": {"objective": "o"},
+        "steps": [{"step_id": number, "type": kind} for number, kind in enumerate(kinds)],
+        "outcome": {"result_summary": "r", "confidence": 0.5},
+    }
+    return document if grace is None else document | {"grace": grace}
+
+
+def test_an_empty_run_has_no_evidence():
+    """Nothing happened, nothing is given."""
+    assert ConfidenceFactors() == gathered()
+
+
+def test_tools():
+    """Successes, failures and their share."""
+    factors = gathered(True, False, True, True)
+    assert (4, 3, 0.75) == (factors.tool_execution_count, factors.tool_success_count, factors.tool_success_rate)
+    assert not factors.is_search_step
+
+
+def test_a_retriever_is_a_tool_and_a_search():
+    """A retriever's call counts as a tool, what it found as a search."""
+    factors = gathered(True, searches=[hits([0.2, 0.8], ["a", "b"])])
+    assert (1, 1) == (factors.tool_execution_count, factors.tool_success_count)
+    assert (2, 0.5, 0.8) == (factors.search_result_count, factors.search_avg_score, factors.search_max_score)
+    assert 0.09 == pytest.approx(factors.search_score_variance)
+    assert factors.search_made
+
+
+def test_a_search_that_found_nothing_was_made():
+    """No results are evidence; in the strict profile they count as 0."""
+    factors = gathered(True, searches=[hits()])
+    assert (0, True) == (factors.search_result_count, factors.search_made)
+
+
+def test_results_without_scores_are_not_judged():
+    """That something was found is known, how good it is, is not."""
+    factors = gathered(True, searches=[hits(count=3, sources=["a"])])
+    assert (3, False, 1) == (factors.search_result_count, factors.search_made, factors.source_count)
+    assert 1.0 == ConfidenceCalculator("strict").calculate(factors).score
+
+
+def test_sources_are_distinct_over_all_searches():
+    """The same source found twice is one; agreement between several is a fallback until somebody measures it."""
+    one = gathered(True, searches=[hits(sources=["a"], count=1), hits(sources=["a"], count=1)])
+    assert (1, 0.0, False) == (one.source_count, one.source_agreement, one.agreement_evaluated)
+    two = gathered(True, searches=[hits(sources=["a"], count=1), hits(sources=["b"], count=1)])
+    assert (2, 0.5, False) == (two.source_count, two.source_agreement, two.agreement_evaluated)
+
+
+searches = st.lists(
+    st.builds(hits, st.lists(st.floats(0, 1), max_size=8), st.lists(st.sampled_from("abcd"), max_size=3)), max_size=6
+)
+
+
+@given(searches)
+def test_statistics_over_all_scores(found):
+    """Maximum, mean and population variance are those of all scores of all searches."""
+    scores = [score for search in found for score in search.scores]
+    factors = gathered(searches=found)
+    assert sum(search.count for search in found) == factors.search_result_count
+    if scores:
+        assert max(scores) == factors.search_max_score
+        assert statistics.fmean(scores) == pytest.approx(factors.search_avg_score, abs=1e-12)
+        assert statistics.pvariance(scores) == pytest.approx(factors.search_score_variance, abs=1e-12)
+    assert len({source for search in found for source in search.sources}) == factors.source_count
+
+
+@given(searches, searches, st.lists(st.booleans()), st.lists(st.booleans()))
+def test_merging_is_having_seen_both(first, second, tools, more):
+    """Two merged gatherings give the factors of one that saw it all."""
+    merged, other = Evidence(), Evidence()
+    for evidence, oks, found in ((merged, tools, first), (other, more, second)):
+        for ok in oks:
+            evidence.tool_finished(ok)
+        for search in found:
+            evidence.search_finished(search)
+    merged.merge(other)
+    seen, together = gathered(*tools, *more, searches=[*first, *second]), merged.factors()
+    for name in ("search_avg_score", "search_score_variance"):
+        assert getattr(seen, name) == pytest.approx(getattr(together, name), abs=1e-9)
+    for name in ("search_result_count", "search_max_score", "tool_execution_count", "tool_success_count"):
+        assert getattr(seen, name) == getattr(together, name)
+    assert (seen.source_count, seen.search_made) == (together.source_count, together.search_made)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "executed", "succeeded"),
+    [
+        ("t", 0, 0),
+        ("co", 1, 1),
+        ("cor", 1, 0),
+        ("cr", 1, 0),
+        ("c", 1, 1),
+        ("cotr", 1, 1),
+        ("coro", 1, 0),
+        ("corcor", 2, 0),
+        ("coco", 2, 2),
+        ("ccoor", 2, 1),
+        ("ccoro", 2, 1),
+        ("ccrr", 2, 1),
+        ("or", 0, 0),
+        ("r", 0, 0),
+    ],
+)
+def test_foreign_traces(kinds, executed, succeeded):
+    """Without notes on its calls, a tool_call failed exactly if it or its observation is followed by a recovery."""
+    names = {"t": "thought", "c": "tool_call", "o": "observation", "r": "error_recovery"}
+    document = trace([names[kind] for kind in kinds])
+    factors = factors_from_trace(document)
+    assert (executed, succeeded) == (factors.tool_execution_count, factors.tool_success_count)
+    assert factors == factors_from_trace(ReasoningTrace.model_validate(document))
+
+
+def test_recorded_traces():
+    """The notes on calls are read: how each ended, and what the searches found."""
+    calls = [
+        {"call_id": "c0", "name": "a", "status": "ok"},
+        {"call_id": "c1", "name": "b", "status": "error"},
+        {
+            "call_id": "c2",
+            "name": "s",
+            "status": "ok",
+            "search": {"count": 2, "scores": [0.5, 0.7], "sources": ["x", "y"]},
+        },
+        {"call_id": "c3", "name": "s", "status": "ok", "search": {"count": 0}},
+        {"call_id": "c4", "name": "d", "status": "unfinished"},
+        {"call_id": "c5", "name": "d", "status": "closed"},
+        {"call_id": "c6", "name": "d", "status": "cancelled"},
+    ]
+    document = trace(["tool_call"] * 7, {"status": "completed", "calls": calls})
+    factors = factors_from_trace(document)
+    assert (5, 3) == (factors.tool_execution_count, factors.tool_success_count)
+    assert (2, 0.7, 2) == (factors.search_result_count, factors.search_max_score, factors.source_count)
+    assert factors == factors_from_trace(ReasoningTrace.model_validate(document))
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [None, 3, "x", [], {}],
+        [{"status": ["ok"]}],
+        [{"status": "ok", "search": 3}],
+        [{"status": "ok", "search": {"count": -1, "scores": [2.0, "a", None], "sources": [1, None, ""]}}],
+        [{"status": "ok", "search": {"count": True, "scores": "abc", "sources": {"a": 1}}}],
+    ],
+)
+def test_garbled_notes_make_no_evidence(calls):
+    """Whatever stands in the notes of somebody else's trace, the factors are valid and no score is invented."""
+    factors = factors_from_trace(trace(["tool_call"], {"calls": calls}))
+    assert (0.0, 0) == (factors.search_max_score, factors.source_count)
+
+
+@given(st.lists(st.sampled_from(["thought", "tool_call", "observation", "error_recovery"]), max_size=20))
+def test_every_sequence_of_steps_has_factors(kinds):
+    """Every tool_call is counted once, and there are no more failures than recoveries."""
+    factors = factors_from_trace(trace(kinds))
+    failed = factors.tool_execution_count - factors.tool_success_count
+    assert kinds.count("tool_call") == factors.tool_execution_count
+    assert 0 <= failed <= kinds.count("error_recovery")

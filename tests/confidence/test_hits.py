@@ -1,0 +1,266 @@
+"""Reading what retrievers return."""
+
+import collections
+import dataclasses
+import decimal
+import math
+import pathlib
+import types
+import unittest.mock
+import uuid
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp.confidence import SearchHits, read_hits
+
+
+class Document:
+    """A document as retrieval libraries have it."""
+
+    def __init__(self, page_content, **metadata):
+        self.id = None
+        self.page_content = page_content
+        self.metadata = metadata
+
+
+@dataclasses.dataclass
+class NodeWithScore:
+    node: Document
+    score: float | None
+
+
+@dataclasses.dataclass(slots=True)
+class Match:
+    id: str
+    score: float
+
+
+class Hostile:
+    """Raises on everything one can do with it."""
+
+    def __getattribute__(self, name):
+        raise RuntimeError(name)
+
+    def __repr__(self):
+        raise RuntimeError("repr")
+
+    __str__ = __repr__
+
+
+class HalfHostile(dict):
+    def get(self, *args):
+        raise RuntimeError("get")
+
+    __getitem__ = __contains__ = get
+
+
+def hits(count=0, scores=(), sources=(), unusable=0):
+    return (count, tuple(scores), tuple(sources), unusable)
+
+
+def read(result):
+    found = read_hits(result)
+    return (found.count, found.scores, found.sources, found.unusable_scores)
+
+
+CHROMA = {
+    "ids": [["1", "2"]],
+    "documents": [["one", "two"]],
+    "metadatas": [[{"source": "a.md"}, {"source": "b.md"}]],
+    "distances": [[0.1, 0.2]],
+    "embeddings": None,
+}
+ELASTIC = {
+    "took": 3,
+    "hits": {
+        "total": {"value": 2},
+        "max_score": 12.5,
+        "hits": [
+            {"_id": "x", "_score": 12.5, "_source": {"url": "http://a"}},
+            {"_id": "y", "_score": 0.5, "_source": {"body": "…"}},
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        pytest.param(
+            [{"score": 0.9, "source": "a"}, {"score": 0.8, "source": "b"}], hits(2, [0.9, 0.8], "ab"), id="dicts"
+        ),
+        pytest.param([{"similarity": 0.9, "url": "u"}], hits(1, [0.9], "u"), id="similarity"),
+        pytest.param([{"relevance_score": 0.9, "uri": "u"}], hits(1, [0.9], "u"), id="relevance_score"),
+        pytest.param([{"relevance": 1, "title": "u"}], hits(1, [1.0], "u"), id="relevance"),
+        pytest.param([{"confidence": 0.0, "path": "u"}], hits(1, [0.0], "u"), id="confidence"),
+        pytest.param([{"_score": 0.4, "_id": 7}], hits(1, [0.4], "7"), id="_score"),
+        pytest.param([{"text": "t", "metadata": {"score": 0.3, "source": "s"}}], hits(1, [0.3], "s"), id="metadata"),
+        pytest.param([{"score": None, "id": "a"}], hits(1, [], "a"), id="no score"),
+        pytest.param(
+            [{"id": "chunk-1", "metadata": {"source": "a.pdf"}}], hits(1, [], ["a.pdf"]), id="source before id"
+        ),
+        pytest.param([{"source": "a"}, {"source": "a"}], hits(2, [], "a"), id="distinct sources"),
+        pytest.param([{"source": {"id": None, "name": "Times"}}], hits(1, [], ["Times"]), id="source object"),
+        pytest.param([(Document("x", source="a"), 0.7)], hits(1, [0.7], "a"), id="document and score"),
+        pytest.param([["some text", 0.7]], hits(1, [0.7], ["some text"]), id="pairs from JSON"),
+        pytest.param([(0.7, "some text")], hits(1, [0.7], ["some text"]), id="score first"),
+        pytest.param([(17, 0.7, {"title": "t"})], hits(1, [0.7], "t"), id="id, score, payload"),
+        pytest.param([(1, "doc"), (0, "doc2")], hits(2, [], ["doc", "doc2"]), id="an id is no score"),
+        pytest.param([(Document("x", source="a"), 1)], hits(1, [1.0], "a"), id="integer score"),
+        pytest.param((Document("x", source="a"), 0.7), hits(1, [0.7], "a"), id="one pair"),
+        pytest.param([Document("x", source="a"), Document("y")], hits(2, [], ["a", "y"]), id="documents"),
+        pytest.param([NodeWithScore(Document("x", source="a"), 0.6)], hits(1, [0.6], "a"), id="nodes"),
+        pytest.param([Match("m", 0.6)], hits(1, [0.6], "m"), id="slotted objects"),
+        pytest.param(types.SimpleNamespace(matches=[Match("m", 0.6)]), hits(1, [0.6], "m"), id="an object that holds"),
+        pytest.param({"results": [{"score": 0.5, "id": "a"}]}, hits(1, [0.5], "a"), id="results"),
+        pytest.param({"documents": ["a", "b"], "scores": [0.1, 0.2]}, hits(2, [0.1, 0.2], "ab"), id="parallel scores"),
+        pytest.param({"ids": ["i", "j"], "scores": [0.1, 2.0]}, hits(2, [0.1], "ij", 1), id="ids and scores"),
+        pytest.param((["a", "b"], [0.1, 0.2]), hits(2, [0.1, 0.2], "ab"), id="documents, scores"),
+        pytest.param(("text for the model", [Document("x", source="a")]), hits(1, [], "a"), id="content and artifact"),
+        pytest.param(CHROMA, hits(2, [], ["a.md", "b.md"], 2), id="batches with distances"),
+        pytest.param({"ids": [[]], "documents": [[]], "distances": [[]]}, hits(), id="empty batch"),
+        pytest.param(ELASTIC, hits(2, [0.5], ["http://a", "y"], 1), id="nested hits"),
+        pytest.param({"results": [], "documents": [{"id": "a"}]}, hits(1, [], "a"), id="the list that is not empty"),
+        pytest.param({"score": 0.5, "source": "a", "items": [1, 2]}, hits(1, [0.5], "a"), id="one hit"),
+        pytest.param({"answer": "42"}, hits(1), id="unknown mapping"),
+        pytest.param(types.MappingProxyType({"score": 0.5, "id": "a"}), hits(1, [0.5], "a"), id="mapping proxy"),
+        pytest.param([{"distance": 0.1, "id": "a"}], hits(1, [], "a", 1), id="a distance is no score"),
+        pytest.param("a text", hits(1, [], ["a text"]), id="text"),
+        pytest.param(["a", "b", "a"], hits(3, [], "ab"), id="texts"),
+        pytest.param(b"bytes", hits(1), id="bytes"),
+        pytest.param({"b"}, hits(1, [], "b"), id="set"),
+        pytest.param(collections.deque(["a"]), hits(1, [], "a"), id="deque"),
+        pytest.param([[{"id": "a"}], [{"id": "b"}]], hits(2, [], "ab"), id="batches of hits"),
+        pytest.param([None, "", {}, [], False], hits(), id="empty hits"),
+        *(
+            pytest.param(nothing, hits(), id=f"nothing {nothing!r}")
+            for nothing in (None, [], (), {}, "", "  ", False, set())
+        ),
+        pytest.param(42, hits(), id="number"),
+        pytest.param([{"source": uuid.UUID(int=1)}], hits(1, [], [str(uuid.UUID(int=1))]), id="uuid"),
+        pytest.param([{"source": pathlib.PurePosixPath("a/b")}], hits(1, [], ["a/b"]), id="path"),
+        pytest.param(
+            [{"score": np.float32(0.5)}, {"score": decimal.Decimal("0.5")}], hits(2, [0.5, 0.5]), id="numbers"
+        ),
+        pytest.param(np.zeros((3, 2)), hits(3), id="array"),
+    ],
+)
+def test_shapes(result, expected):
+    """Each common shape of a result is read for count, scores, sources and scores that are none."""
+    assert expected == read(result)
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.0001, math.nan, math.inf, "0.9", True, 10**400, [0.5], object(), 1j])
+def test_what_is_no_score_is_counted_and_left_out(bad):
+    """A score out of range, not finite or no number is never made one."""
+    assert hits(1, [], "a", 1) == read([{"score": bad, "source": "a"}])
+
+
+def test_the_first_usable_score_counts():
+    """Where a result has several scores, one that is none does not hide one that is."""
+    assert hits(1, [0.8]) == read([{"score": 12.5, "similarity": 0.8}])
+
+
+def test_generators_are_left_alone():
+    """What can be read only once is not read, and that is noted."""
+    numbers = iter(range(3))
+    lazy = ({"score": 0.9} for _ in range(3))
+    for result in (numbers, lazy, map(str, [1])):
+        found = read_hits(result)
+        assert 0 == found.count
+        assert "not consumed" in found.note
+    assert [0, 1, 2] == list(numbers)
+    assert 3 == len(list(lazy))
+
+
+async def test_coroutines_are_left_alone():
+    """A coroutine is not awaited and not lost."""
+
+    async def search():
+        return ["a"]
+
+    coroutine = search()
+    assert "not consumed" in read_hits(coroutine).note
+    assert ["a"] == await coroutine
+
+
+def test_mocks_are_no_evidence():
+    """An object that has every attribute has no score."""
+    found = read_hits([unittest.mock.MagicMock(), unittest.mock.Mock()])
+    assert (2, ()) == (found.count, found.scores)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda it: it, lambda it: [it], lambda it: {"results": [it]}, lambda it: (it, 0.5), lambda it: [(it, 0.5)]],
+)
+def test_hostile_objects_do_no_harm(wrap):
+    """Objects that raise on being looked at are survived."""
+    for hostile in (Hostile(), HalfHostile(a=1)):
+        assert isinstance(read_hits(wrap(hostile)), SearchHits)
+
+
+def test_a_hostile_result_does_not_hide_its_neighbours():
+    """What cannot be read is counted, the rest is read."""
+    found = read_hits([{"score": 0.5, "source": "a"}, Hostile(), {"score": 0.7, "source": "b"}])
+    assert (3, (0.5, 0.7), ("a", "b")) == (found.count, found.scores, found.sources)
+    assert found.note
+
+
+def test_cycles_end():
+    """A result that contains itself is read to a bound."""
+    cycle = []
+    cycle.append(cycle)
+    loop = {}
+    loop["results"] = loop
+    assert 0 == read_hits(cycle).count
+    assert "deeply" in read_hits(loop).note
+
+
+def test_only_the_first_thousand_are_read():
+    """All results are counted, the first 1,000 read."""
+    found = read_hits([{"score": 0.5, "source": str(number)} for number in range(5_000)])
+    assert (5_000, 1_000, 1_000) == (found.count, len(found.scores), len(found.sources))
+    assert "first 1,000" in found.note
+    batches = read_hits([[{"score": 0.5}] * 700] * 3)
+    assert 1_000 == len(batches.scores)
+    parallel = read_hits({"documents": ["a"] * 3_000, "scores": [0.5] * 3_000})
+    assert (3_000, 1_000) == (parallel.count, len(parallel.scores))
+
+
+def test_long_texts_do_not_become_names():
+    """A long text is told from others by a short label that gives nothing of it away."""
+    found = read_hits(["secret " * 100_000, "secret " * 100_001])
+    assert 2 == len(found.sources)
+    assert all(len(source) < 30 and "secret" not in source for source in found.sources)
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(
+            st.sampled_from(["score", "distance", "source", "id", "metadata", "hits", "documents", "scores", "ids"])
+            | st.text(max_size=3)
+            | st.integers(),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=25,
+)
+
+
+@given(anything)
+def test_total(result):
+    """Every value has an answer, with scores from 0 to 1, no more scores than results, and it stays the same."""
+    found = read_hits(result)
+    assert all(0.0 <= score <= 1.0 for score in found.scores)
+    assert len(found.scores) + found.unusable_scores <= found.count
+    assert len(set(found.sources)) == len(found.sources) <= found.count
+    assert all(isinstance(source, str) and source for source in found.sources)
+    assert found == read_hits(result)

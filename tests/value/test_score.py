@@ -1,0 +1,385 @@
+"""The value score: dimensions, weights, overrides, novelty and its fallbacks."""
+
+import asyncio
+import copy
+import math
+import threading
+import types
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp.errors import InvalidTrace
+from grace_kp.trace import ReasoningTrace
+from grace_kp.value import ScoringWeights, ValueScorer, VectorCache, embedded_text, evaluate_value, register_profile
+
+TYPES = ("thought", "tool_call", "observation", "error_recovery")
+
+
+def trace(steps, *, success=True, confidence=0.8, domain="default", objective="Do it"):
+    """A trace in dict form; a step is a type, or a type and a tool's name."""
+    written = []
+    for number, step in enumerate(steps):
+        kind, tool = step if isinstance(step, tuple) else (step, None)
+        written.append({"step_id": number, "type": kind, "content": f"step {number}"})
+        if tool is not None:
+            written[-1]["tool"] = {"name": tool}
+    return {
+        "@context": "https://openknowledgepulse.org/schema/v1",
+        "@type": "ReasoningTrace",
+        "id": "kp:trace:1",
+        "metadata": {"created_at": "2026-01-02T03:04:05Z", "task_domain": domain, "success": success},
+        "task": {"objective": objective},
+        "steps": written,
+        "outcome": {"result_summary": "done", "confidence": confidence},
+    }
+
+
+class Fake:
+    """An embedder that looks its vectors up."""
+
+    def __init__(self, dimensions, table=None, default=None):
+        self.dimensions = dimensions
+        self.table = table or {}
+        self.default = default
+        self.texts = []
+
+    def embed(self, texts):
+        self.texts += texts
+        return np.array([self.table.get(text, self.default) for text in texts], dtype=np.float32)
+
+
+def test_golden_scores(vectors):
+    """Every recorded trace gets its recorded score, as dict and as model, to 1e-9."""
+    for number, vector in enumerate(vectors("value_scores")):
+        expected = pytest.approx(vector["expected"]["score"], abs=1e-9)
+        assert expected == evaluate_value(vector["trace"]), number
+        if number % 10 == 0:
+            assert expected == evaluate_value(ReasoningTrace.model_validate(vector["trace"])), number
+
+
+def test_golden_scores_with_an_embedder(vectors):
+    """Recorded sequences of traces with their embeddings give the recorded scores, texts and sizes of the cache."""
+    for sequence in vectors("value_scores_embedded"):
+        dimensions, current, texts = sequence["dimensions"], {}, []
+
+        def embed(text, current=current, texts=texts, dimensions=dimensions):
+            texts.append(text)
+            vector = np.zeros(dimensions)
+            for index, value in current["sparse"].items():
+                vector[int(index)] = value
+            return vector
+
+        scorer = ValueScorer(embed)
+        for item in sequence["items"]:
+            current["sparse"], expected = item["embedding_sparse"], item["expected"]
+            score = scorer.score(item["trace"])
+            assert expected["score"] == pytest.approx(score.score, abs=1e-6), sequence["id"]
+            assert expected["embedded_text"] == texts[-1] == embedded_text(item["trace"])
+            assert expected["cache_size_after"] == scorer.cache.size
+
+
+traces = st.builds(
+    trace,
+    st.lists(st.tuples(st.sampled_from(TYPES), st.none() | st.sampled_from("abc")), max_size=30),
+    success=st.booleans(),
+    confidence=st.floats(0, 1),
+    domain=st.sampled_from(["default", "finance", "code", "medical", "customer_service", "other"]),
+)
+
+
+@given(traces)
+def test_bounds(document):
+    """The score and its four dimensions lie in 0 to 1 for every trace, and scoring leaves the trace as it was."""
+    before = copy.deepcopy(document)
+    score = ValueScorer().score(document)
+    for part in (score.score, score.complexity, score.novelty, score.tool_diversity, score.outcome_confidence):
+        assert 0.0 <= part <= 1.0
+    assert before == document
+
+
+@given(traces)
+def test_forms_agree(document):
+    """The dict, the model and the plain values give the same score to the last bit."""
+    if not document["steps"]:
+        document["steps"] = trace(["thought"])["steps"]
+    scorer = ValueScorer()
+    score = scorer.score(document)
+    assert score == scorer.score(ReasoningTrace.model_validate(document))
+    assert score == scorer.score(types.MappingProxyType(document))
+    assert score == scorer.score_parts(
+        step_types=[step["type"] for step in document["steps"]],
+        tool_names=[step["tool"]["name"] for step in document["steps"] if "tool" in step],
+        success=document["metadata"]["success"],
+        confidence=document["outcome"]["confidence"],
+        domain=document["metadata"]["task_domain"],
+    )
+
+
+@given(traces, st.floats(0, 1))
+def test_confidence_never_lowers_the_score(document, other):
+    """More confidence in the outcome never makes a trace worth less."""
+    low, high = sorted([document["outcome"]["confidence"], other])
+    scores = []
+    for confidence in (low, high):
+        document["outcome"]["confidence"] = confidence
+        scores.append(evaluate_value(document))
+    assert scores[0] <= scores[1]
+
+
+@given(traces)
+def test_failure_never_raises_the_score(document):
+    """The same trace is worth no more when the run failed."""
+    succeeded = document | {"metadata": document["metadata"] | {"success": True}}
+    failed = document | {"metadata": document["metadata"] | {"success": False}}
+    assert evaluate_value(failed) <= evaluate_value(succeeded)
+
+
+@given(st.permutations([("tool_call", "a"), "observation", ("tool_call", "b"), "thought", "error_recovery"]))
+def test_order_of_steps_does_not_matter(steps):
+    """Without an embedder only what the steps are counts, not their order."""
+    assert ValueScorer().score(trace(["thought", *steps])) == ValueScorer().score(trace([*steps, "thought"]))
+
+
+def test_the_parts_of_a_score():
+    """The four dimensions come out as the formulas say, with their profile."""
+    document = trace(["thought", ("tool_call", "a"), ("tool_call", "b"), "observation"], domain="code", success=False)
+    score = ValueScorer().score(document)
+    assert 3 / 4 * 0.5 + 4 / 20 * 0.2 == score.complexity
+    assert 0.5 == score.novelty
+    assert 1.0 == score.tool_diversity
+    assert 0.8 * 0.3 == score.outcome_confidence
+    assert "code" == score.profile
+    assert () == score.overrides
+    assert "no embedder" == score.novelty_fallback
+    assert score.complexity * 0.2 + 0.5 * 0.3 + 1.0 * 0.3 + 0.8 * 0.3 * 0.2 == score.score
+
+
+@pytest.mark.parametrize(
+    ("steps", "success", "overrides"),
+    [
+        (["thought"], True, ("single_thought",)),
+        ([("thought", "a")], True, ("single_thought", "low_tool_diversity")),
+        (["observation"], True, ()),
+        (["error_recovery"] * 2, True, ()),
+        (["error_recovery"] * 3, True, ("error_recovery_bonus",)),
+        (["error_recovery"] * 3, False, ()),
+        ([("error_recovery", "a")] * 3, True, ("error_recovery_bonus", "low_tool_diversity")),
+        ([("tool_call", "a"), ("tool_call", "a")], True, ("low_tool_diversity",)),
+        ([("tool_call", "a"), ("tool_call", "b")], True, ()),
+        ([], True, ()),
+    ],
+)
+def test_overrides(steps, success, overrides):
+    """Each override applies exactly when its rule says so, and the score tells which did, in order."""
+    assert overrides == ValueScorer().score(trace(steps, success=success)).overrides
+
+
+def test_overrides_apply_on_top_of_each_other():
+    """A single thought that carries a tool is 0.1 less 0.1."""
+    assert 0.0 == evaluate_value(trace([("thought", "a")]))
+    assert 0.1 == evaluate_value(trace(["thought"]))
+
+
+def test_zero_steps_are_scored_by_the_same_formulas():
+    """A partial trace without steps gets what novelty and outcome give."""
+    assert 0.5 * 0.35 + 0.8 * 0.25 == evaluate_value(trace([]))
+
+
+def test_a_registered_profile_is_used():
+    """A domain with weights of its own is scored by them."""
+    register_profile("test-outcome-only", ScoringWeights(0, 0, 0, 1))
+    score = ValueScorer().score(trace(["thought", "observation"], domain="test-outcome-only", confidence=0.37))
+    assert (0.37, "test-outcome-only") == (score.score, score.profile)
+
+
+def test_novelty_falls_as_traces_repeat():
+    """The first trace has nothing to be compared with, the second time it is not new, another one is."""
+    embedder = Fake(2, {"Do it step 0": [1, 0]}, default=[0, 1])
+    scorer = ValueScorer(embedder)
+    first, again, other = (
+        scorer.score(trace(["observation"], objective=objective)) for objective in ("Do it", "Do it", "Else")
+    )
+    assert (0.5, "nothing to compare with yet") == (first.novelty, first.novelty_fallback)
+    assert (0.0, None) == (again.novelty, again.novelty_fallback)
+    assert (1.0, None) == (other.novelty, other.novelty_fallback)
+    assert ["Do it step 0", "Do it step 0", "Else step 0"] == embedder.texts
+
+
+def test_novelty_is_clamped():
+    """A trace that points away from all others is at most entirely new."""
+    cache = VectorCache(dimensions=2)
+    cache.add([1, 0])
+    assert 1.0 == ValueScorer(lambda text: [-1, 0], cache).score(trace(["observation"])).novelty
+
+
+@pytest.mark.parametrize("result", [[1.0, 2.0], (1.0, 2.0), np.float32([1, 2]), [[1.0, 2.0]]])
+def test_a_callable_embedder_may_give_any_vector(result):
+    """A list, a tuple, an array or a batch of one all are a vector."""
+    scorer = ValueScorer(lambda text: result)
+    scorer.score(trace(["thought"]))
+    assert 2 == scorer.cache.dimensions
+    assert scorer.score(trace(["observation"])).novelty == pytest.approx(0.0, abs=1e-6)
+
+
+class BadError(Exception):
+    def __str__(self):
+        raise RuntimeError("not even this")
+
+
+def _raise(error):
+    raise error
+
+
+async def _asynchronous(text):
+    return [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("embedder", "told"),
+    [
+        (lambda text: _raise(OSError("no model")), "OSError: no model"),
+        (lambda text: _raise(BadError()), "BadError"),
+        (lambda text: None, "not usable"),
+        (lambda text: [1.0], "2 numbers, got 1"),
+        (lambda text: [1.0, math.nan], "finite"),
+        (lambda text: ["a", "b"], "numbers"),
+        (lambda text: [[1.0, 0.0], [0.0, 1.0]], "shape"),
+        (_asynchronous, "asynchronous"),
+        (Fake(3, default=[1, 0, 0]), "2 numbers, got 3"),
+        (Fake(2), "embed"),
+    ],
+)
+def test_a_failing_embedder_is_a_fallback_with_its_reason(embedder, told):
+    """Whatever an embedder does, novelty is 0.5, the score says why, and nothing is remembered."""
+    cache = VectorCache(dimensions=2)
+    score = ValueScorer(embedder, cache).score(trace(["thought", "observation"]))
+    assert 0.5 == score.novelty
+    assert told in score.novelty_fallback
+    assert 0 == len(cache)
+    assert score.score == evaluate_value(trace(["thought", "observation"]))
+
+
+def test_an_embedder_keeps_to_its_declared_length():
+    """Where the embedder says how long its vectors are, a first one of another length does not become the rule."""
+    scorer = ValueScorer(Fake(4, default=[1, 0, 0]))
+    assert "4 numbers, got 3" in scorer.score(trace(["thought"])).novelty_fallback
+
+
+def test_what_cannot_embed_is_refused_at_once():
+    """An embedder that is neither callable nor has `embed` is an error where it is given."""
+    with pytest.raises(TypeError, match="embedder"):
+        ValueScorer(42)  # type: ignore[arg-type]
+
+
+def test_keyboard_interrupt_is_not_swallowed():
+    """Only errors become fallbacks."""
+    with pytest.raises(KeyboardInterrupt):
+        ValueScorer(lambda text: _raise(KeyboardInterrupt())).score(trace(["thought"]))
+
+
+def test_parts_with_an_embedding_or_a_novelty():
+    """A known embedding is compared and remembered; a known novelty is taken as it is."""
+    scorer = ValueScorer()
+    parts = {"step_types": ["thought", "observation"], "tool_names": [], "success": True, "confidence": 0.5}
+    assert "nothing to compare with yet" == scorer.score_parts(**parts, embedding=[1, 0]).novelty_fallback
+    assert 0.0 == scorer.score_parts(**parts, embedding=[1, 0]).novelty
+    known = scorer.score_parts(**parts, embedding=[0, 1], novelty=0.25)
+    assert (0.25, None) == (known.novelty, known.novelty_fallback)
+    assert 2 == len(scorer.cache)
+    with pytest.raises(InvalidTrace, match="novelty"):
+        scorer.score_parts(**parts, novelty=1.5)
+
+
+def test_parts_with_a_text():
+    """A text is embedded where there is an embedder; without one, or without a text, novelty falls back."""
+    parts = {"step_types": ["thought", "observation"], "tool_names": [], "success": True, "confidence": 0.5}
+    scorer = ValueScorer(lambda text: [1.0, float(len(text))])
+    scorer.score_parts(**parts, text="a")
+    assert scorer.score_parts(**parts, text="a").novelty == pytest.approx(0.0, abs=1e-6)
+    assert "no text" == scorer.score_parts(**parts).novelty_fallback
+    assert "no embedder" == ValueScorer().score_parts(**parts, text="a").novelty_fallback
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (lambda d: d.pop("steps"), "steps"),
+        (lambda d: d.update(steps=None), "steps"),
+        (lambda d: d["steps"].append(3), "steps[1]"),
+        (lambda d: d["steps"][0].pop("type"), "steps[0].type"),
+        (lambda d: d["steps"][0].update(type="dance"), "steps[0].type"),
+        (lambda d: d["steps"][0].update(type=[]), "steps[0].type"),
+        (lambda d: d["steps"][0].update(tool="grep"), "steps[0].tool"),
+        (lambda d: d["steps"][0].update(tool={"name": []}), "steps[0].tool"),
+        (lambda d: d.pop("metadata"), "metadata"),
+        (lambda d: d["metadata"].pop("success"), "metadata.success"),
+        (lambda d: d["metadata"].update(success="yes"), "metadata.success"),
+        (lambda d: d["metadata"].update(task_domain=None), "metadata.task_domain"),
+        (lambda d: d.update(outcome=None), "outcome"),
+        (lambda d: d["outcome"].pop("confidence"), "outcome.confidence"),
+        (lambda d: d["outcome"].update(confidence=math.nan), "outcome.confidence"),
+        (lambda d: d["outcome"].update(confidence=1.01), "outcome.confidence"),
+        (lambda d: d["outcome"].update(confidence=True), "outcome.confidence"),
+        (lambda d: d["outcome"].update(confidence="0.5"), "outcome.confidence"),
+    ],
+)
+def test_bad_input_names_the_field(change, path):
+    """A dict that cannot be scored raises one error that names the field, and nothing is remembered."""
+    document = trace(["observation"])
+    change(document)
+    scorer = ValueScorer(lambda text: [1.0], VectorCache(dimensions=1))
+    with pytest.raises(InvalidTrace) as raised:
+        scorer.score(document)
+    assert path == raised.value.path
+    assert 0 == len(scorer.cache)
+
+
+def test_bad_content_names_the_step():
+    """A content that is no text is told where the text is needed."""
+    document = trace(["observation"])
+    document["steps"][0]["content"] = 5
+    with pytest.raises(InvalidTrace, match=r"steps\[0\].content"):
+        ValueScorer(lambda text: [1.0]).score(document)
+
+
+@pytest.mark.parametrize("thing", [None, 42, "trace", [1]])
+def test_what_is_no_trace_is_refused(thing):
+    """Anything but a trace is told as such."""
+    with pytest.raises(InvalidTrace, match="cannot be read as a trace"):
+        evaluate_value(thing)
+
+
+def test_scores_as_json():
+    """A score turns into plain JSON values; the fallback is told where there is one."""
+    score = ValueScorer().score(trace(["thought"]))
+    assert {
+        "score": 0.1,
+        "complexity": score.complexity,
+        "novelty": 0.5,
+        "tool_diversity": 0.0,
+        "outcome_confidence": 0.8,
+        "profile": "default",
+        "overrides": ["single_thought"],
+        "novelty_fallback": "no embedder",
+    } == score.to_dict()
+
+
+def test_threads_and_tasks_share_a_scorer():
+    """Many threads that score the same trace at once: one is first, all others find it known."""
+    scorer = ValueScorer(lambda text: [1.0, 0.0])
+    scores = []
+    threads = [threading.Thread(target=lambda: scores.append(scorer.score(trace(["observation"])))) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 1 == sum(score.novelty_fallback is not None for score in scores)
+    assert 16 == len(scorer.cache)
+
+
+async def test_scoring_inside_a_running_loop():
+    """Scoring is plain computation and works inside a running loop."""
+    assert 0.1 == await asyncio.to_thread(evaluate_value, trace(["thought"]))
