@@ -239,6 +239,11 @@ class Run:
         return self._id
 
     @property
+    def journaled_id(self) -> str | None:
+        """Its id, where the store has a journal of it that is done with once the trace is stored."""
+        return self.id if self.steps is not None and self.steps.journaled else None
+
+    @property
     def trace(self) -> Any:
         """The finished trace, scored (a ReasoningTrace).
 

@@ -192,10 +192,11 @@ class StepBuilder:
         hits = call.hits
         assert hits is not None  # noqa: S101 — the caller looked
         search: dict[str, Any] = {"count": hits.count, "scores": list(hits.scores)}
+        sources = hits.sources[:100]
         if call.run.owner.capture_output:
-            search["sources"] = [self._clean(source[:500]) for source in hits.sources[:100]]
+            search["sources"] = [self._clean(source[:500]) for source in sources]
         else:
-            search["source_count"] = len(hits.sources)
+            search["sources"] = [f"{NOT_CAPTURED} {number}" for number, _ in enumerate(sources, 1)]
         if hits.unusable_scores:
             search["unusable_scores"] = hits.unusable_scores
         return search

@@ -200,7 +200,7 @@ class Grace(Front):
         """
         writer = self._writer
         store = writer.store()
-        writer.flush()
+        writer.flush(timeout=5.0)
         return store
 
     def on_complete(self, callback: Hook) -> Hook:
@@ -262,6 +262,8 @@ class Grace(Front):
         self._lock = threading.Lock()
         self.recorder.generation += 1
         self.recorder.open_runs.clear()
+        if self._made_writer is not None:
+            self._made_writer.after_fork()
 
     def __enter__(self) -> Self:
         return self

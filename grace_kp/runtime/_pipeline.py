@@ -32,6 +32,11 @@ class Lost:
     def __init__(self, rows: Sequence[JournalEntry]) -> None:
         self.rows = rows
 
+    @property
+    def journaled_id(self) -> str:
+        """The run whose journal is done with when its trace is stored."""
+        return self.rows[0].run_id
+
 
 class Assessor:
     """Fills in the two figures of a document: the confidence, then the value score."""

@@ -227,7 +227,7 @@ def test_a_fixed_clock_and_fixed_ids_make_a_trace_reproducible():
         return traces[0].to_json()
 
     assert once() == once()
-    assert '"created_at":"2026-01-02T03:04:05.001Z"' in once()
+    assert '"created_at":"2026-01-02T03:04:05.000Z"' in once()
 
 
 def test_steps_beyond_the_bound_are_counted():
