@@ -1,42 +1,64 @@
-# Every target sets up what it needs by itself: a virtual environment in .venv, made quietly and used again.
+# Every target sets up what it needs: a virtual environment in .venv, made once and used again until pyproject.toml changes.
+# Nothing but make, Python 3.11 or later and pip has to be there. PYTHON=python3.13 chooses another interpreter.
+
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+SHELL := /bin/sh
 
-.PHONY: help demo test lint ci bench clean
+# The mark of a finished set-up carries the folder and the interpreter: a checkout that was moved, or another Python, sets up anew.
+PLACE := $(shell { pwd; $(PYTHON) -VV; } 2>&1 | cksum | cut -d ' ' -f 1)
+READY := $(VENV)/.ready-$(PLACE)
+READY_DEV := $(VENV)/.ready-dev-$(PLACE)
 
-help:
-	@echo "make demo   watch an agent work offline, with a gate that asks you"
-	@echo "make test   run the test suite"
-	@echo "make lint   ruff, mypy --strict, the layering rule"
-	@echo "make ci     what continuous integration runs"
-	@echo "make bench  measure what recording costs"
-	@echo "make clean  remove the virtual environment and caches"
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format ci bench clean
 
-$(STAMP): pyproject.toml
-	@echo "Setting up $(VENV) (once, about a minute) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
-	@touch $(STAMP)
+help: ## show what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(STAMP)
+demo: $(READY) ## watch an agent work offline: its trace, its scores, and a gate that asks
 	@$(BIN)/grace-kp demo
 
-test: $(STAMP)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -q
+test: $(READY_DEV) ## run the test suite
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST_ARGS)
 
-lint: $(STAMP)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+lint: $(READY_DEV) ## lint, check the format, the types and the layers
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy --strict
 	$(BIN)/lint-imports
 
-ci:
+format: $(READY_DEV) ## put the format right, and what the linter can put right by itself
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
+
+ci: ## what the build server runs
 	@bash .ci/run
 
-bench: $(STAMP)
+bench: $(READY_DEV) ## measure, and print tables
 	@$(BIN)/python benchmarks/run_all.py
 
-clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist build
+clean: ## remove the environment and everything that tools left behind
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Debian's Python may come without ensurepip: then the interpreter's own pip fills the environment.
+PIP = $$( $(BIN)/python -m pip --version >/dev/null 2>&1 && echo "$(BIN)/python -m pip" || echo "$(PYTHON) -m pip --python $(BIN)/python" )
+INSTALL = PIP_DISABLE_PIP_VERSION_CHECK=1 $(PIP) install --quiet --no-input
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "grace-kp needs Python 3.11 or later as $(PYTHON); another one is given with make PYTHON=..." >&2; exit 1; }
+	@echo "Setting up $(VENV) (once; it may take a minute) ..."
+	@if [ ! -e $@ ]; then \
+		if ls $(VENV)/.ready-* >/dev/null 2>&1; then rm -rf $(VENV); fi; \
+		$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || $(PYTHON) -m venv --without-pip $(VENV); \
+	fi
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(READY_DEV): $(READY)
+	@echo "Adding what tests and linters need (once) ..."
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@

@@ -20,7 +20,11 @@ from typing import Any
 
 
 class GraceError(Exception):
-    """The root of all errors of this library."""
+    """The root of all errors of this library. Each can be copied and pickled with all that it carries."""
+
+    def __reduce__(self) -> Any:
+        # Exceptions are rebuilt from their args alone; ours take keywords too, and process pools pickle what is raised.
+        return _rebuild, (type(self), self.args), self.__dict__
 
 
 class SettingsError(GraceError, ValueError):
@@ -40,9 +44,6 @@ class InvalidTrace(GraceError, ValueError):
         self.problem = problem
         super().__init__(f"{path}: {problem}" if path else problem)
 
-    def __reduce__(self) -> Any:
-        return _rebuild, (type(self), (self.problem,), {"path": self.path})
-
 
 class InvalidRecord(InvalidTrace):
     """A line of a file that cannot be read as a trace or a run.
@@ -58,9 +59,6 @@ class InvalidRecord(InvalidTrace):
         super().__init__(problem, path=path)
         place = f"{file}:{line}" if line else file
         self.args = (f"{place}: {self.args[0]}",)
-
-    def __reduce__(self) -> Any:
-        return _rebuild, (type(self), (self.problem,), {"file": self.file, "line": self.line, "path": self.path})
 
 
 class StoreError(GraceError):
@@ -79,9 +77,6 @@ class MissingExtra(GraceError, ImportError):
         self.extra = extra
         super().__init__(f"{what} needs an optional package: pip install 'grace-kp[{extra}]'")
 
-    def __reduce__(self) -> Any:
-        return type(self), (self.what, self.extra)
-
 
 class ActionNotApproved(GraceError):
     """A gate kept an action from running.
@@ -97,10 +92,6 @@ class ActionNotApproved(GraceError):
         self.request = request
         self.response = response
         super().__init__(message)
-
-    def __reduce__(self) -> Any:
-        kept = {"decision": self.decision, "request": self.request, "response": self.response}
-        return _rebuild, (type(self), self.args, kept)
 
 
 class ActionCancelled(ActionNotApproved):
@@ -128,11 +119,23 @@ class ActionRedirected(ActionNotApproved):
         self.user_input = user_input
         super().__init__(message, decision=decision, request=request, response=response)
 
-    def __reduce__(self) -> Any:
-        rebuild, (cls, args, kept) = super().__reduce__()
-        return rebuild, (cls, args, {**kept, "user_input": self.user_input})
+
+def brief(value: Any) -> str:
+    """A value as messages show what they were given: one line of at most 60 characters, whatever it is."""
+    if isinstance(value, dict | list):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
+    if isinstance(value, int) and value.bit_length() > 200:
+        return "a very large number"  # Python refuses to write out some of these
+    try:
+        text = repr(value[:61] if isinstance(value, str) else value)
+    except Exception:  # noqa: BLE001 — a foreign repr may raise anything
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _rebuild(cls: type[GraceError], args: tuple[Any, ...], kwargs: dict[str, Any]) -> GraceError:
-    # Exceptions pickle by their args alone; ours carry keywords, and executors pickle exceptions.
-    return cls(*args, **kwargs)
+def _rebuild(cls: type[GraceError], args: tuple[Any, ...]) -> GraceError:
+    error = cls.__new__(cls, *args)
+    super(GraceError, error).__init__(
+        *args
+    )  # the built-in class beside ours may keep state of its own, as ImportError does
+    return error

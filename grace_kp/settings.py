@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
-from grace_kp.errors import SettingsError
+from grace_kp.errors import SettingsError, brief
+from grace_kp.levels import InterventionLevel
 
 PREFIX = "GRACE_KP_"
+_FLOORS = (*(level.value for level in InterventionLevel), "deny")
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 
 
@@ -91,8 +93,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "journal_ms": (5, 60_000),
     "gate_timeout": (0, 10**9),
 }
-# Environment variables that belong to other parts of the library and not to this record.
-_ELSEWHERE = frozenset({"GRACE_KP_STRICT_RECORDING", "GRACE_KP_CONFIG"})
+# Environment variables of this library that are no settings.
+_ELSEWHERE = frozenset({"GRACE_KP_STRICT_RECORDING"})
 
 
 def _from_environment(environ: dict[str, str] | None) -> dict[str, tuple[Any, str]]:
@@ -100,34 +102,49 @@ def _from_environment(environ: dict[str, str] | None) -> dict[str, tuple[Any, st
     for key, value in (os.environ if environ is None else environ).items():
         if key.startswith(PREFIX) and key not in _ELSEWHERE:
             name = key[len(PREFIX) :].lower()
-            _known(name, f"environment variable {key}")
-            found[name] = (value, f"environment variable {key}")
+            place = f"environment variable {key if key.isprintable() else ascii(key)}"
+            _known(name, place)
+            found[name] = (value, place)
     return found
 
 
 def _from_files(folder: Path | None) -> dict[str, tuple[Any, str]]:
-    start = Path.cwd() if folder is None else folder
+    try:
+        start = Path.cwd() if folder is None else folder.absolute()
+    except FileNotFoundError:  # the working directory is gone; so are its files
+        return {}
     for place in (start, *start.parents):
-        own, project = place / "grace_kp.toml", place / "pyproject.toml"
-        if own.is_file():
-            return _table(own, ())
-        if project.is_file() and b"[tool.grace_kp" in project.read_bytes():
-            return _table(project, ("tool", "grace_kp"))
+        for path, keys in ((place / "grace_kp.toml", ()), (place / "pyproject.toml", ("tool", "grace_kp"))):
+            table = _table(path, keys)
+            if table is not None:
+                return {name: (value, str(path)) for name, value in table.items()}
     return {}
 
 
-def _table(path: Path, keys: tuple[str, ...]) -> dict[str, tuple[Any, str]]:
+def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
+    """The settings in a file; None when there is no such file, or it has none of ours."""
     import tomllib
 
     try:
-        table: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+        if not path.is_file():
+            return None
+        data = path.read_bytes()
+        if keys and keys[-1].encode() not in data:
+            return None  # somebody's pyproject.toml, whose faults are not ours to report
+        table: Any = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        if keys and isinstance(error, PermissionError):
+            return None
         raise SettingsError(f"{path}: cannot be read: {error}") from None
     for key in keys:
-        table = table.get(key, {})
+        table = table.get(key) if isinstance(table, dict) else None
+    if table is None:
+        return None
+    if not isinstance(table, dict):
+        raise SettingsError(f"{path}: {'.'.join(keys)} must be a table, not {brief(table)}")
     for name in table:
         _known(name, str(path))
-    return {name: (value, str(path)) for name, value in table.items()}
+    return table
 
 
 def _known(name: str, place: str) -> None:
@@ -136,55 +153,73 @@ def _known(name: str, place: str) -> None:
 
         close = difflib.get_close_matches(name, _FIELDS, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(_FIELDS))}"
-        raise SettingsError(f"unknown setting {name!r} ({place}){hint}")
+        raise SettingsError(f"unknown setting {brief(name)} ({place}){hint}")
 
 
 def _convert(name: str, raw: Any, place: str) -> Any:
     kind = _FIELDS[name]
     if kind == "bool":
-        value: Any = _boolean(name, raw, place)
-    elif kind in {"int", "float"}:
-        value = _number(name, raw, place, integer=kind == "int")
-    elif name == "policies":
-        value = _policies(raw, place)
-    else:
-        if not isinstance(raw, str) or not raw:
-            raise SettingsError(f"{name} ({place}) must be a non-empty text, not {raw!r}")
-        value = raw
-    if name in _CHOICES and value not in _CHOICES[name]:
-        raise SettingsError(f"{name} ({place}) must be one of {', '.join(_CHOICES[name])}, not {raw!r}")
-    return value
+        return _boolean(name, raw, place)
+    if kind in {"int", "float"}:
+        return _number(name, raw, place, integer=kind == "int")
+    if name == "policies":
+        return _policies(raw, place)
+    if not isinstance(raw, str) or not raw:
+        raise SettingsError(f"{name} ({place}) must be a non-empty text, not {brief(raw)}")
+    if name in _CHOICES and raw not in _CHOICES[name]:
+        raise SettingsError(f"{name} ({place}) must be one of {', '.join(_CHOICES[name])}, not {brief(raw)}")
+    return str(raw)
 
 
 def _boolean(name: str, raw: Any, place: str) -> bool:
     if isinstance(raw, bool):
         return raw
-    word = str(raw).strip().lower()
+    word = str(raw).strip().lower() if isinstance(raw, str | int) else ""
     if word in _TRUE | _FALSE:
         return word in _TRUE
-    raise SettingsError(f"{name} ({place}) must be 1 or 0, not {raw!r}")
+    raise SettingsError(f"{name} ({place}) must be 1 or 0, not {brief(raw)}")
 
 
 def _number(name: str, raw: Any, place: str, *, integer: bool) -> int | float:
     low, high = _RANGES[name]
+    what = "a whole number" if integer else "a number"
     try:
-        if isinstance(raw, bool):
-            raise ValueError
+        if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+            raise TypeError
         value = int(raw) if integer else float(raw)
-    except (TypeError, ValueError):
-        raise SettingsError(f"{name} ({place}) must be a number, not {raw!r}") from None
+        if isinstance(raw, float) and value != raw:  # 1.5 is not 1, and NaN is nothing
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise SettingsError(f"{name} ({place}) must be {what}, not {brief(raw)}") from None
     if not low <= value <= high:
-        raise SettingsError(f"{name} ({place}) must be between {low:g} and {high:g}, not {raw!r}")
+        raise SettingsError(f"{name} ({place}) must be between {low} and {high}, not {brief(raw)}")
     return value
 
 
 def _policies(raw: Any, place: str) -> dict[str, str]:
-    if isinstance(raw, str):
-        # In the environment: delete_*=confirm,send_mail=deny
-        pairs = [part.partition("=") for part in raw.split(",") if part.strip()]
-        if not all(sign for _, sign, _ in pairs):
-            raise SettingsError(f"policies ({place}) must read name=floor,name=floor, not {raw!r}")
-        raw = {name.strip(): floor.strip() for name, _, floor in pairs}
-    if not isinstance(raw, dict):
-        raise SettingsError(f"policies ({place}) must be a table of action name to floor, not {raw!r}")
-    return dict(raw)
+    # In the environment: delete_*=confirm,send_mail=deny
+    pairs = _pairs(raw, place) if isinstance(raw, str) else raw
+    if not isinstance(pairs, dict):
+        raise SettingsError(f"policies ({place}) must be a table of action name to floor, not {brief(raw)}")
+    for name, floor in pairs.items():
+        if not isinstance(name, str) or not name:
+            raise SettingsError(f"policies ({place}) must go by non-empty action names, not {brief(name)}")
+        if floor not in _FLOORS:
+            raise SettingsError(
+                f"policies ({place}): the floor of {brief(name)} must be one of {', '.join(_FLOORS)}, not {brief(floor)}"
+            )
+    return {str(name): str(floor) for name, floor in pairs.items()}
+
+
+def _pairs(raw: str, place: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for part in raw.split(","):
+        if not part.strip():
+            continue
+        name, sign, floor = (piece.strip() for piece in part.partition("="))
+        if not sign:
+            raise SettingsError(f"policies ({place}) must read name=floor,name=floor, not {brief(raw)}")
+        if name in pairs:
+            raise SettingsError(f"policies ({place}) name {brief(name)} twice")
+        pairs[name] = floor
+    return pairs

@@ -127,6 +127,7 @@ class FakeClock:
         self.tick_ns = tick_ns
 
     def __call__(self) -> float:
+        """Seconds."""
         return self.ns() / 1e9
 
     def ns(self) -> int:

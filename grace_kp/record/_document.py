@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.record._run import INTERRUPTED, Call, Run
 from grace_kp.record._steps import NOT_CAPTURED, StepBuilder
 from grace_kp.trace._redact import redact_text, redact_value
-from grace_kp.trace._render import cut, render, to_text
+from grace_kp.trace._render import cut, render, storable, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +43,7 @@ def trace_of(run: Run) -> ReasoningTrace:
         raise RuntimeError(f"the trace of the run {run.name!r} was not kept: recording is off, or it was sampled out")
     from grace_kp.trace import ReasoningTrace
 
-    return ReasoningTrace.model_validate(run.document)
+    return ReasoningTrace.model_validate_json(run.document)
 
 
 class Documents:
@@ -161,7 +161,7 @@ class Documents:
         }
 
     def _clean(self, text: str) -> str:
-        return redact_text(text, identifiers=self._identifiers)
+        return redact_text(storable(text), identifiers=self._identifiers)
 
     def journal(self, run: Run) -> list[tuple[int, bytes]]:
         """What has come of an open run since the last time, as (sequence number, JSON); empty where nothing has."""

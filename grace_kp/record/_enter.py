@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     Enter = Callable[[tuple[Any, ...], dict[str, Any]], Call | Run | None]
 
 _BIG = 1 << 64
-_AS_THEY_ARE = frozenset({bool, type(None), float})
 
 
 def entering(spec: Spec) -> Enter:
@@ -50,7 +49,11 @@ def entering(spec: Spec) -> Enter:
         for value in args:
             kind = type(value)
             if not (
-                (kind is str and len(value) <= limit) or kind in _AS_THEY_ARE or (kind is int and -_BIG < value < _BIG)
+                (kind is str and len(value) <= limit)
+                or value is None
+                or kind is float
+                or kind is bool
+                or (kind is int and -_BIG < value < _BIG)
             ):
                 return Call(run, spec, parent, *_rendered(run, args, kwargs))
         if kwargs:

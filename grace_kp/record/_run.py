@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 COMPLETED, FAILED, CANCELLED, EXITED, CLOSED = "completed", "failed", "cancelled", "exited", "closed"
 SUSPENDED, NOT_APPROVED, INTERRUPTED = "suspended", "not_approved", "interrupted"
 
-_AS_THEY_ARE = frozenset({bool, type(None), float})
-
 
 class Recorder:
     """Who owns runs: the limits they are recorded with, the runs that are open, and who is told when one opens or ends."""
@@ -127,9 +125,11 @@ class Call:
             self.end = end
             self.status = "ok"
             kind = type(result)
-            if (kind is str and len(result) <= run.max_text) or kind in _AS_THEY_ARE:
+            if not run.owner.capture_output:
+                self.result = None
+            elif (kind is str and len(result) <= run.max_text) or result is None or kind is float or kind is bool:
                 self.result = result
-            elif run.owner.capture_output:
+            else:
                 self.result = render(result, run.max_text)
             if self.spec.searches:
                 self.hits = _read_hits(result)
@@ -212,7 +212,7 @@ class Run:
         self.events: list[Call | Note] = []
         self.decisions: list[dict[str, Any]] = []
         self.dropped = 0
-        self.document: dict[str, Any] | None = None
+        self.document: bytes | None = None
         self.keep = False
         self.error: tuple[str, str] | None = None
         self.result: Any = None
@@ -323,12 +323,13 @@ class Run:
 
 def _way_out(error: BaseException) -> str:
     """How a run that was left by this exception ended."""
-    if isinstance(error, GeneratorExit):
+    kind = type(error)  # what the error says of its own class is not asked
+    if issubclass(kind, GeneratorExit):
         return CLOSED
-    if isinstance(error, SystemExit):
+    if issubclass(kind, SystemExit):
         return EXITED
-    names = {base.__name__ for base in type(error).__mro__}
-    if isinstance(error, KeyboardInterrupt) or "CancelledError" in names:
+    names = {base.__name__ for base in kind.__mro__}
+    if issubclass(kind, KeyboardInterrupt) or "CancelledError" in names:
         return CANCELLED
     if "GraphBubbleUp" in names or "GraphInterrupt" in names:
         return SUSPENDED

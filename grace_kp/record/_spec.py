@@ -106,7 +106,7 @@ class Spec:
             except Exception as error:  # noqa: BLE001 — the user's template must not stop the user's agent
                 note(f"objective of {self.name}", error, theirs=True)
         for value in (*args, *kwargs.values()):
-            if isinstance(value, str) and str.strip(value):
+            if issubclass(type(value), str) and str.strip(value):
                 return cut(str.__getitem__(value, slice(None)), limit)
         return cut(f"{self.name}({self._shown(args, kwargs)})", limit)
 

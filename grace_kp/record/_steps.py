@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._run import Call
 from grace_kp.trace._redact import redact_text, redact_value
-from grace_kp.trace._render import render, to_text
+from grace_kp.trace._render import render, storable, to_text
 
 if TYPE_CHECKING:
     from grace_kp.record._run import Run
@@ -113,7 +113,7 @@ class StepBuilder:
         return step
 
     def _clean(self, text: str) -> str:
-        return redact_text(text, identifiers=self._identifiers)
+        return redact_text(storable(text), identifiers=self._identifiers)
 
     def _called(self, call: Call) -> None:
         calls, steps = self.calls, self.steps
@@ -150,10 +150,7 @@ class StepBuilder:
         if type(args) is list:  # rendered already
             return redact_value(call.spec.bind(args, call.kwargs), identifiers=identifiers)  # type: ignore[no-any-return]
         names = call.spec.positional
-        if len(args) <= len(names):
-            named = dict(zip(names, args, strict=False))
-        else:
-            named = call.spec.bind(args, None)
+        named = dict(zip(names, args, strict=False)) if len(args) <= len(names) else call.spec.bind(args, None)
         for key, value in named.items():
             if type(value) is float and value - value != 0:
                 named[key] = str(value)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     Frame = Call | Run
 
 _get, _set, _reset = CURRENT.get, CURRENT.set, CURRENT.reset
-_PLAIN = frozenset({str, int, float, bool, dict, list, tuple, type(None), bytes})
 
 
 def wrap(function: Callable[..., Any], spec: Spec) -> Callable[..., Any]:
@@ -76,7 +75,16 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
             frame.fail(error)
             raise
         _reset(token)
-        if type(result) in _PLAIN:
+        kind = type(result)
+        if (
+            kind is str
+            or result is None
+            or kind is dict
+            or kind is list
+            or kind is int
+            or kind is float
+            or kind is bool
+        ):
             frame.close(result)
             return result
         return _settled(frame, result)
@@ -89,16 +97,25 @@ def _settled(frame: Frame, result: Any) -> Any:
     for promise, shell in _PROMISES:
         if type(result) is promise:
             return shell(lambda: result, lambda _args, _kwargs: frame)()
-    if hasattr(type(result), "add_done_callback") and hasattr(type(result), "exception"):
-        _follow(frame, result)
-    else:
+    if not _follow(frame, result):
         frame.close(result)
     return result
 
 
+def _is_future(kind: type) -> bool:
+    # Looked up in the classes themselves: asking the class could run code of a metaclass of the user's.
+    return any("add_done_callback" in _class_dict(base) for base in _class_mro(kind))
+
+
+_class_dict = type.__dict__["__dict__"].__get__
+_class_mro = type.__dict__["__mro__"].__get__
+
+
 @shielded
-def _follow(frame: Frame, future: Any) -> None:
-    """A future is given back as it is; the frame ends when it does."""
+def _follow(frame: Frame, future: Any) -> bool:
+    """Whether it is a future: that is given back as it is, and the frame ends when it does."""
+    if not _is_future(type(future)):
+        return False
 
     def done(finished: Any) -> None:
         try:
@@ -111,6 +128,7 @@ def _follow(frame: Frame, future: Any) -> None:
             frame.fail(error)
 
     future.add_done_callback(done)
+    return True
 
 
 def _coroutine_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:

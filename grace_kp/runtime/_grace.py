@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import contextmanager
 from time import perf_counter_ns, time_ns
@@ -179,7 +180,7 @@ class Grace(Front):
             max_pending_bytes=self.settings.max_pending_mb << 20,
         )
 
-    def _run_opened(self, run: Run) -> None:
+    def _run_opened(self, _run: Run) -> None:
         self._writer.opened()
 
     def _run_ended(self, run: Run) -> None:
@@ -262,8 +263,12 @@ class Grace(Front):
         self._lock = threading.Lock()
         self.recorder.generation += 1
         self.recorder.open_runs.clear()
-        if self._made_writer is not None:
+        if self._made_writer is not None and hasattr(self._made_writer, "after_fork"):
             self._made_writer.after_fork()
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None:
+            # A child of multiprocessing ends without running at-exit handlers, but runs these.
+            util.register_after_fork(self, lambda grace: util.Finalize(grace, grace.close, exitpriority=100))
 
     def __enter__(self) -> Self:
         return self

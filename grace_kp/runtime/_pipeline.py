@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import Documents, Recorder, Run, note, to_json
+from grace_kp.trace._render import storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,8 +41,6 @@ class Lost:
 
 class Assessor:
     """Fills in the two figures of a document: the confidence, then the value score."""
-
-    __slots__ = ("calculator", "scorer")
 
     def __init__(self, calculator: ConfidenceCalculator, scorer: ValueScorer) -> None:
         self.calculator = calculator
@@ -118,11 +117,12 @@ class Pipeline:
                 item.events = []  # what it held is in the document now
                 item.steps.release()
             self.assessor.assess(document, own_confidence=own)
+            record = _record(document)
             if isinstance(item, Run) and (keep or capture is not None):
-                item.document = document
+                item.document = record.data
         if self.hooks or self.collectors:
-            self._tell(document)
-        return _record(document)
+            self._tell(record.data)
+        return record
 
     def journal(self) -> list[JournalEntry]:
         """What has come of the open runs since the last time."""
@@ -148,10 +148,10 @@ class Pipeline:
             root.sample = random.random()  # noqa: S311 — a share of runs, no secret
         return root.sample >= self.sample_rate
 
-    def _tell(self, document: dict[str, Any]) -> None:
+    def _tell(self, data: bytes) -> None:
         from grace_kp.trace import ReasoningTrace
 
-        trace = ReasoningTrace.model_validate(document)
+        trace = ReasoningTrace.model_validate_json(data)
         for hook in tuple(self.hooks):
             try:
                 answer = hook(trace)
@@ -178,6 +178,6 @@ def _record(document: dict[str, Any]) -> Record:
         score=metadata["quality_score"],
         success=metadata["success"],
         status=document.get("grace", {}).get("status", "completed"),
-        text="\n".join(texts)[:MAX_SEARCH_TEXT],
+        text=storable("\n".join(texts)[:MAX_SEARCH_TEXT]),
         data=to_json(document),
     )

@@ -6,72 +6,145 @@ It says what a finished run looks like. How a run becomes one is `record/`; what
 from __future__ import annotations
 
 import json
+import math
 import re
 from datetime import datetime
-from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, Self
 
-from pydantic import AfterValidator, AllowInfNan, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from grace_kp.errors import InvalidTrace
 from grace_kp.levels import PrivacyLevel, StepType, Visibility
+from grace_kp.trace._problems import invalid, refuse_what_json_cannot_hold
 
 CONTEXT = "https://openknowledgepulse.org/schema/v1"
 TYPE = "ReasoningTrace"
 
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
+_INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z")
 
 
 def _instant(text: str) -> str:
     # The text itself is kept, so that a document reads back to the letter.
     if not _INSTANT.fullmatch(text):
         raise ValueError("must be a UTC instant in ISO 8601 that ends in Z, for example 2026-01-02T03:04:05.000Z")
-    datetime.fromisoformat(text)
+    try:
+        datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"must be an instant that exists: {error}") from None
     return text
 
 
-# `int | float` keeps 1 as 1 and 1.0 as 1.0, so that documents read back to the letter.
-_Unit = Field(ge=0, le=1)
-_NotNegative = Field(ge=0)
-UnitInterval = Annotated[int, _Unit] | Annotated[float, _Unit, AllowInfNan(allow_inf_nan=False)]
-Milliseconds = Annotated[int, _NotNegative] | Annotated[float, _NotNegative, AllowInfNan(allow_inf_nan=False)]
+# Numbers are taken as they are: 1 stays 1 and 1.0 stays 1.0, so that documents read back to the letter.
+def _unit(value: Any) -> int | float:
+    if not _is_number(value) or not 0 <= value <= 1:
+        raise ValueError("must be a number from 0 to 1")
+    number: int | float = value
+    return number
+
+
+def _not_negative(value: Any) -> int | float:
+    if not _is_number(value) or not 0 <= value < math.inf:
+        raise ValueError("must be a number of at least 0")
+    number: int | float = value
+    return number
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _names(value: Any) -> list[str] | str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return list(value)
+    raise ValueError("must be a text or a list of texts")
+
+
+UnitInterval = Annotated[int | float, PlainValidator(_unit)]
+Milliseconds = Annotated[int | float, PlainValidator(_not_negative)]
+Names = Annotated[list[str] | str, PlainValidator(_names)]
 NonEmpty = Annotated[str, Field(min_length=1)]
 Instant = Annotated[str, AfterValidator(_instant)]
 
 
 class _Part(BaseModel):
-    """A JSON object of the contract: strict types, unknown keys kept, absent optionals left out when written."""
+    """A JSON object of the contract: strict types, unknown keys kept, absent optionals left out when written.
 
-    model_config = ConfigDict(extra="allow", strict=True, use_enum_values=True, validate_default=False)
+    A null where the schema has an optional field is taken as its absence.
+    """
 
-    _optional: ClassVar[frozenset[str]] = frozenset()
+    model_config = ConfigDict(extra="allow", strict=True, validate_default=False)
+
+    # Attribute, JSON key, and whether absence is written as nothing; kept ready, because pydantic's own table is slow to ask.
+    _keys: ClassVar[tuple[tuple[str, str, bool], ...]] = ()
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        cls._optional = frozenset(name for name, field in cls.model_fields.items() if field.default is None)
+        fields = cls.model_fields.items()
+        cls._keys = tuple((name, field.alias or name, field.default is None) for name, field in fields)
+
+    @classmethod
+    def model_validate(cls, obj: Any, **kwargs: Any) -> Self:
+        """Read a document of dicts and lists.
+
+        Raises:
+            InvalidTrace: the document breaks the schema, or holds what JSON cannot; the message names the first field that
+                does.
+        """
+        if isinstance(obj, dict):
+            refuse_what_json_cannot_hold(obj)
+        try:
+            return super().model_validate(obj, **kwargs)
+        except ValidationError as error:
+            raise invalid(error, cls.__name__) from None
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **kwargs: Any) -> Self:
+        """Read a document of JSON text.
+
+        Raises:
+            InvalidTrace: the text is not JSON, or the document breaks the schema.
+        """
+        try:
+            # Not pydantic's own reader: it takes NaN, and one way in means one set of rules.
+            document = json.loads(json_data, parse_constant=_no_constant)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InvalidTrace(f"is not JSON: {error}") from None
+        return cls.model_validate(document, **kwargs)
 
     def to_dict(self) -> dict[str, Any]:
-        """The exact JSON form as dicts and lists. Optionals that are absent are left out; unknown keys are kept."""
-        cls = type(self)
-        values, optional = self.__dict__, cls._optional
+        """The exact JSON form as dicts and lists, a copy. Absent optionals are left out; unknown keys are kept."""
+        values = self.__dict__
         out: dict[str, Any] = {}
-        for name, field in cls.model_fields.items():
+        for name, key, optional in self._keys:
             value = values[name]
-            if value is None and name in optional:
+            if value is None and optional:
                 continue
-            out[field.alias or name] = _dump(value)
-        if self.__pydantic_extra__:
-            out.update(self.__pydantic_extra__)
+            out[key] = _dump(value)
+        for name, value in (self.__pydantic_extra__ or {}).items():
+            out[name] = _dump(value)
         return out
 
 
 def _dump(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, _Part):
         return value.to_dict()
-    if type(value) is list:
+    if isinstance(value, list):
         return [_dump(item) for item in value]
-    return value.value if isinstance(value, StrEnum) else value
+    if isinstance(value, dict):
+        return {key: _dump(item) for key, item in value.items()}
+    return value.value if isinstance(value, StepType | Visibility | PrivacyLevel) else value
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
 
 
 class Metadata(_Part):
@@ -88,7 +161,7 @@ class Metadata(_Part):
     """The value score, 0 to 1."""
     visibility: Annotated[Visibility, Field(strict=False)] = Visibility.PRIVATE
     privacy_level: Annotated[PrivacyLevel, Field(strict=False)] = PrivacyLevel.PRIVATE
-    validated_by: list[str] | str | None = None
+    validated_by: Names | None = None
 
 
 class Task(_Part):
@@ -137,7 +210,7 @@ class Relationship(_Part):
     """A fact the run learned, and since when it holds."""
 
     fact: str
-    valid_from: str | None = None
+    valid_from: str
 
 
 class KnowledgeGraphDelta(_Part):
@@ -168,73 +241,23 @@ class ReasoningTrace(_Part):
     grace: dict[str, Any] | None = None
     """All that is ours beyond the public schema: status, calls, confidence and its parts, decisions, links."""
 
-    @classmethod
-    def model_validate(cls, obj: Any, **kwargs: Any) -> Self:
-        """Read a document of dicts and lists.
-
-        Raises:
-            InvalidTrace: the document breaks the schema; the message names the first field that does.
-        """
-        try:
-            return super().model_validate(obj, **kwargs)
-        except ValidationError as error:
-            raise _invalid(error) from None
-
-    @classmethod
-    def model_validate_json(cls, json_data: str | bytes | bytearray, **kwargs: Any) -> Self:
-        """Read a document of JSON text.
-
-        Raises:
-            InvalidTrace: the text is not JSON, or the document breaks the schema.
-        """
-        try:
-            return super().model_validate_json(json_data, **kwargs)
-        except ValidationError as error:
-            raise _invalid(error) from None
-
     def to_json(self, *, indent: int | None = None) -> str:
-        """The document as JSON text; one line unless `indent` is given."""
+        """The document as JSON text; one line unless `indent` is given.
+
+        Raises:
+            InvalidTrace: something that JSON cannot hold was put into the trace after it was read; the message names it.
+        """
+        document = self.to_dict()
+        refuse_what_json_cannot_hold(document)
         separators = None if indent else (",", ":")
-        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+        text = json.dumps(document, ensure_ascii=False, indent=indent, separators=separators)
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half a surrogate pair, which JSON can only hold escaped
+            text = json.dumps(document, indent=indent, separators=separators)
+        return text
 
     @property
     def tool_names(self) -> list[str]:
         """The distinct tool names in the order in which they first appear."""
         return list(dict.fromkeys(step.tool.name for step in self.steps if step.tool is not None))
-
-
-def _invalid(error: ValidationError) -> InvalidTrace:
-    """The first problem as one line; how many more there are is said."""
-    problems = error.errors(include_url=False, include_context=False)
-    first = problems[0]
-    more = len({_path(problem["loc"]) for problem in problems} - {_path(first["loc"])})
-    message = first["msg"].removeprefix("Value error, ")
-    seen = first.get("input")
-    if first["type"] not in {"missing", "json_invalid"}:
-        message += f" (got {_brief(seen)})"
-    if more:
-        message += f"; and {more} more"
-    return InvalidTrace(message, path=_path(first["loc"]))
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    path = ""
-    for part in location:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        elif part in _UNION_BRANCHES:
-            continue
-        else:
-            path += f".{part}" if path else part
-    return path
-
-
-# pydantic adds the branch of a union to the location; it is no part of the document.
-_UNION_BRANCHES = frozenset({"int", "float", "str", "list[str]", "constrained-int", "constrained-float"})
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, dict | list):
-        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

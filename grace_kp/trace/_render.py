@@ -29,8 +29,9 @@ MAX_REPR_WEIGHT = 4_096  # characters and items below which an object's own repr
 MAX_KEY = 200
 MAX_DIGITS = 1_000
 
-ATOMS = frozenset({NoneType, bool})
-"""Types whose values stand for themselves in JSON, whatever they are."""
+# Read past whatever a metaclass makes of these names.
+_type_name = type.__dict__["__name__"].__get__
+_type_module = type.__dict__["__module__"].__get__
 
 _SEQUENCES = (list, tuple)
 _SETS = (set, frozenset)
@@ -52,7 +53,7 @@ def render(value: Any, max_text: int = MAX_TEXT) -> Any:
     kind = type(value)
     if kind is str:
         return value if len(value) <= max_text else cut(value, max_text)
-    if kind in ATOMS:
+    if value is None or kind is bool:
         return value
     return _Rendering(max_text).of(value, 0)
 
@@ -73,14 +74,37 @@ def to_text(rendered: Any) -> str:
 
 
 def describe_error(error: BaseException, max_text: int = MAX_TEXT) -> tuple[str, str]:
-    """The error's type name and its message, bounded; survives an error whose `str` raises."""
+    """The error's type name and its message, bounded; survives an error whose `str` raises.
+
+    A built-in error prints its arguments with their `repr`; unless these are plain, they are rendered instead.
+    """
+    kind = type(error)
     try:
-        message = str(error)
+        args = BaseException.args.__get__(error)
+        if kind.__str__ in _BUILT_IN_STR and not all(type(arg) in _PRINTABLE for arg in args):
+            message = ", ".join(to_text(render(arg, max_text)) for arg in args[:MAX_ITEMS])
+        else:
+            message = str(error)
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 — see _Rendering.of
         message = "<message cannot be read>"
-    return type(error).__name__, cut(message, max_text) if type(message) is str else render_text(message, max_text)
+    return _name(kind), cut(message, max_text) if type(message) is str else render_text(message, max_text)
+
+
+_PRINTABLE = frozenset({str, int, float, bool, NoneType})
+_BUILT_IN_STR = (BaseException.__str__, KeyError.__str__, object.__str__)
+
+
+def storable(text: str) -> str:
+    """The text with half surrogate pairs, which UTF-8 cannot hold, replaced by question marks; else the same object."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", errors="replace").decode("utf-8")
+    return text
 
 
 def cut(text: str, limit: int) -> str:
@@ -116,23 +140,23 @@ class _Rendering:
             raise
         except BaseException as error:  # noqa: BLE001
             # Whatever the value does when it is looked at, SystemExit included, is not the agent's doing.
-            return f"<{_name(type(value))}: cannot be read: {type(error).__name__}>"
+            return f"<{_name(type(value))}: cannot be read: {_name(type(error))}>"
 
     def _of(self, value: Any, depth: int) -> Any:
         self.nodes -= 1
         kind = type(value)
         if kind is str:
             return self._text(value)
-        if kind in ATOMS:
+        if value is None or kind is bool:
             return value
-        if isinstance(value, int):
+        if issubclass(kind, int):
             return _integer(value)
-        if isinstance(value, float):
+        if issubclass(kind, float):
             number = float(value)
             return number if number - number == 0 else str(number)
-        if isinstance(value, str):
+        if issubclass(kind, str):
             return self._text(str.__getitem__(value, slice(None)))
-        if isinstance(value, bytes | bytearray | memoryview):
+        if issubclass(kind, bytes | bytearray | memoryview):
             return _bytes(value)
         return self._composite(value, kind, depth)
 
@@ -151,15 +175,15 @@ class _Rendering:
             return f"<{_name(kind)}: contains itself>"
         self.inside.add(identity)
         try:
-            if isinstance(value, dict):
+            if issubclass(kind, dict):
                 return self._mapping(dict.items(value), dict.__len__(value), depth)
-            if isinstance(value, _SEQUENCES):
+            if issubclass(kind, _SEQUENCES):
                 names = getattr(kind, "_fields", None)
-                if isinstance(value, tuple) and isinstance(names, tuple) and len(names) == len(value):
+                if issubclass(kind, tuple) and isinstance(names, tuple) and len(names) == len(value):
                     return self._mapping(zip(names, tuple.__iter__(value), strict=True), len(names), depth)
-                base: Any = list if isinstance(value, list) else tuple
+                base: Any = list if issubclass(kind, list) else tuple
                 return self._sequence(base.__iter__(value), base.__len__(value), depth)
-            if isinstance(value, _SETS):
+            if issubclass(kind, _SETS):
                 return self._sequence(iter(list(islice(value, MAX_ITEMS))), len(value), depth)
             if kind is MappingProxyType:
                 return self._mapping(value.items(), len(value), depth)
@@ -189,13 +213,13 @@ class _Rendering:
         return out
 
     def _object(self, value: Any, kind: type, depth: int) -> Any:
-        if isinstance(value, BaseException):
+        if issubclass(kind, BaseException):
             return ": ".join(describe_error(value, MAX_REPR_WEIGHT))
-        if isinstance(value, _NAMED):
+        if issubclass(kind, _NAMED):
             return f"<{_name(kind)} {getattr(value, '__qualname__', None) or getattr(value, '__name__', '?')}>"
-        if isinstance(value, _OPAQUE):
+        if issubclass(kind, _OPAQUE):
             return f"<{_name(kind)}>"
-        module = kind.__module__.partition(".")[0] if isinstance(kind.__module__, str) else ""
+        module = _module(kind)
         if module in _PLAIN_TEXT_MODULES:
             return self._text(str(value))
         if module in _ARRAY_MODULES:
@@ -262,25 +286,46 @@ def _weight(fields: dict[str, Any] | None) -> int:
     """How much a repr may have to print: characters and items in the attributes, one level down."""
     weight = 0
     for item in (fields or {}).values():
-        if isinstance(item, str | bytes | bytearray | list | tuple | dict | set | frozenset):
-            weight += len(item) if isinstance(item, str | bytes | bytearray) else 40 * len(item)
-        elif getattr(type(item), "__repr__", None) is not object.__repr__ and hasattr(type(item), "__len__"):
-            weight += MAX_REPR_WEIGHT
-        else:
+        kind = type(item)
+        if kind is str or kind is bytes or kind is bytearray:
+            weight += len(item)
+        elif kind is list or kind is tuple or kind is set or kind is frozenset or kind is dict:
+            parts = dict.values(item) if kind is dict else item
+            weight += 40 * len(item) + sum(_part_weight(part) for part in list(islice(parts, MAX_ITEMS)))
+        elif kind in _LIGHT:
             weight += 20
-        if isinstance(item, list | tuple) and item and not isinstance(item[0], str | int | float | bool | NoneType):
-            weight += MAX_REPR_WEIGHT
-        elif isinstance(item, list | tuple | set | frozenset):
-            weight += sum(len(part) for part in islice(item, MAX_REPR_WEIGHT) if isinstance(part, str | bytes))
-        elif isinstance(item, dict) and item:
-            weight += sum(
-                len(part) if isinstance(part, str | bytes) else 100 for part in islice(item.values(), MAX_REPR_WEIGHT)
-            )
+        else:
+            weight += _part_weight(item)
     return weight
 
 
+_LIGHT = frozenset({int, float, bool, NoneType})
+
+
+def _part_weight(part: Any) -> int:
+    kind = type(part)
+    if kind is str or kind is bytes or kind is bytearray:
+        return len(part)
+    # Something whose own repr may be long, slow or worse: only objects that print a plain address are light.
+    return (
+        20
+        if kind is int or kind is float or kind is bool or part is None or kind.__repr__ is object.__repr__
+        else MAX_REPR_WEIGHT // 4
+    )
+
+
 def _name(kind: type) -> str:
-    return kind.__name__ if isinstance(kind.__name__, str) else "object"
+    name = _type_name(kind)
+    return name if type(name) is str else "object"
+
+
+def _module(kind: type) -> str:
+    """The top-level package that a class comes from; empty where it does not say."""
+    try:
+        module = _type_module(kind)
+    except AttributeError:
+        return ""
+    return module.partition(".")[0] if type(module) is str else ""
 
 
 def _integer(value: int) -> Any:

@@ -893,7 +893,7 @@ def test_a_fork_while_other_threads_record_does_not_hang(tmp_path):
             while not stop.is_set():
                 agent(f"thread {index} {n}")
                 n += 1
-        threads = [threading.Thread(target=busy, args=(index,)) for index in range(4)]
+        threads = [threading.Thread(target=busy, args=(index,), daemon=True) for index in range(4)]
         for thread in threads: thread.start()
         for round in range(8):
             child = os.fork()

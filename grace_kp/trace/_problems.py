@@ -1,0 +1,102 @@
+"""What is wrong with a document, as one line for a person: pydantic's findings in the words of JSON, and what JSON cannot hold.
+
+The rules themselves are the models' (`_model`); nothing here decides what a trace may be.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.errors import InvalidTrace, brief
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+MAX_DEPTH = 200
+"""Objects and lists inside one another; what is deeper overruns the stack of whoever reads it."""
+MAX_BITS = 14_000
+"""About 4,200 decimal digits; Python itself refuses to write or read integers of more than 4,300."""
+
+_WORDS = {
+    "missing": "is missing",
+    "string_type": "must be a text",
+    "string_too_short": "must not be empty",
+    "too_short": "must have at least one item",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+}
+
+
+def invalid(error: ValidationError, what: str) -> InvalidTrace:
+    """The first problem of a `what`, with the value seen; how many other fields have one is said."""
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    path = _path(first["loc"])
+    message = _message(first)
+    if first["type"] != "missing":
+        message += f" (got {brief(first['input'])})"
+    others = len({_path(problem["loc"]) for problem in problems} - {path})
+    if others:
+        message += f"; {others} more {'field is' if others == 1 else 'fields are'} wrong"
+    return InvalidTrace(message if path else f"a {what} {message}", path=path)
+
+
+def refuse_what_json_cannot_hold(document: Any) -> None:
+    """Look at every value of a document, also where the schema takes any.
+
+    Raises:
+        InvalidTrace: a value or key that JSON has no form for, or nesting beyond MAX_DEPTH; the message names the place.
+    """
+    waiting: list[tuple[Any, tuple[int | str, ...]]] = [(document, ())]
+    while waiting:
+        value, place = waiting.pop()
+        if len(place) > MAX_DEPTH:
+            raise InvalidTrace(f"is nested more than {MAX_DEPTH} levels deep", path=_path(place[:6]) + "…")
+        if isinstance(value, dict):
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise InvalidTrace(f"has a key that is no text: {brief(key)}", path=_path(place))
+                if type(item) is not str:
+                    waiting.append((item, (*place, key)))
+        elif isinstance(value, list):
+            waiting.extend((item, (*place, index)) for index, item in enumerate(value))
+        elif isinstance(value, float):
+            if not math.isfinite(value):
+                raise InvalidTrace(f"must be a finite number (got {value!r})", path=_path(place))
+        elif isinstance(value, int):
+            if value.bit_length() > MAX_BITS:
+                raise InvalidTrace("must be a number that can be written out (got a very large one)", path=_path(place))
+        elif value is not None and not isinstance(value, str):
+            raise InvalidTrace(f"must be a JSON value (got one of type {type(value).__name__})", path=_path(place))
+
+
+def _message(problem: ErrorDetails) -> str:
+    kind, context = problem["type"], problem.get("ctx", {})
+    if kind in _WORDS:
+        return _WORDS[kind]
+    if kind in {"enum", "literal_error"}:
+        return f"must be {context['expected']}"
+    if kind == "string_pattern_mismatch":
+        return f"must be {context['pattern'].removeprefix('^').removesuffix('.+')!r} with an identifier after it"
+    if kind == "greater_than_equal":
+        return f"must be at least {context['ge']}"
+    if kind == "value_error":
+        return str(context["error"])
+    return problem["msg"][:1].lower() + problem["msg"][1:]
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            name = part if len(part) <= 60 else part[:57] + "..."
+            path += f".{name}" if path else name
+    return path
