@@ -86,9 +86,7 @@ _PLACES = {
         "ActionCancelled ActionDenied ActionNotApproved ActionRedirected ActionTimedOut GateError GraceError "
         "InvalidRecord InvalidTrace MissingExtra SettingsError StoreError"
     ),
-    "gating": (
-        "ConfirmationFlow ConsoleReviewer InterventionHandler InterventionRequest InterventionResponse Policy"
-    ),
+    "gating": ("ConfirmationFlow ConsoleReviewer InterventionHandler InterventionRequest InterventionResponse Policy"),
     "levels": "InterventionAction InterventionLevel",
     "protocols": "Embedder Judge",
     "record": "Run instrument_threads propagate",

@@ -53,6 +53,22 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+# Not pydantic's own rules for texts: those refuse half a surrogate pair, which agents do produce and JSON can hold.
+def _not_empty(text: str) -> str:
+    if not text:
+        raise ValueError("must not be empty")
+    return text
+
+
+def _begins_with(prefix: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not text.startswith(prefix) or text == prefix:
+            raise ValueError(f"must be {prefix!r} with an identifier after it")
+        return text
+
+    return AfterValidator(check)
+
+
 def _names(value: Any) -> list[str] | str:
     if isinstance(value, str):
         return value
@@ -64,7 +80,9 @@ def _names(value: Any) -> list[str] | str:
 UnitInterval = Annotated[int | float, PlainValidator(_unit)]
 Milliseconds = Annotated[int | float, PlainValidator(_not_negative)]
 Names = Annotated[list[str] | str, PlainValidator(_names)]
-NonEmpty = Annotated[str, Field(min_length=1)]
+NonEmpty = Annotated[str, AfterValidator(_not_empty)]
+TraceId = Annotated[str, _begins_with("kp:trace:")]
+AgentId = Annotated[str, _begins_with("kp:agent:")]
 Instant = Annotated[str, AfterValidator(_instant)]
 
 
@@ -152,7 +170,7 @@ class Metadata(_Part):
 
     created_at: Instant
     """When the run began: ISO 8601, UTC, ending in Z."""
-    agent_id: Annotated[str, Field(pattern=r"^kp:agent:.+")] | None = None
+    agent_id: AgentId | None = None
     framework: str | None = None
     task_domain: NonEmpty
     """Selects the weights of the value score; any non-empty text."""
@@ -231,7 +249,7 @@ class ReasoningTrace(_Part):
         "https://openknowledgepulse.org/schema/v1"
     )
     type_: Annotated[Literal["ReasoningTrace"], Field(alias="@type")] = "ReasoningTrace"
-    id: Annotated[str, Field(pattern=r"^kp:trace:.+")]
+    id: TraceId
     source_skill: str | None = None
     metadata: Metadata
     task: Task

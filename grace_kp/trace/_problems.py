@@ -22,7 +22,6 @@ MAX_BITS = 14_000
 _WORDS = {
     "missing": "is missing",
     "string_type": "must be a text",
-    "string_too_short": "must not be empty",
     "too_short": "must have at least one item",
     "int_type": "must be a whole number",
     "bool_type": "must be true or false",
@@ -82,8 +81,6 @@ def _message(problem: ErrorDetails) -> str:
         return _WORDS[kind]
     if kind in {"enum", "literal_error"}:
         return f"must be {context['expected']}"
-    if kind == "string_pattern_mismatch":
-        return f"must be {context['pattern'].removeprefix('^').removesuffix('.+')!r} with an identifier after it"
     if kind == "greater_than_equal":
         return f"must be at least {context['ge']}"
     if kind == "value_error":

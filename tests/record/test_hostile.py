@@ -69,7 +69,16 @@ def raiser(error):
 
 
 LOOKS = ["__repr__", "__str__", "__len__", "__iter__", "__eq__", "__hash__", "__bool__", "__dir__", "__format__"]
-LOOKS += ["__getitem__", "__contains__", "__reduce_ex__", "__sizeof__", "__index__", "__int__", "__float__", "__fspath__"]
+LOOKS += [
+    "__getitem__",
+    "__contains__",
+    "__reduce_ex__",
+    "__sizeof__",
+    "__index__",
+    "__int__",
+    "__float__",
+    "__fspath__",
+]
 
 
 def raising(error, *names, base=object):
@@ -201,7 +210,7 @@ class HostileSet(set):
 
 
 class Colour(enum.Enum):
-    RED = [1, 2]
+    RED = (1, (2,))
 
 
 class Number(enum.IntEnum):
@@ -319,7 +328,7 @@ VALUES = {
     "set subclass": lambda: HostileSet({1}),
     "hostile key": lambda: {raising(ValueError, "__repr__", "__str__")(): 1},
     "hostile text as key": lambda: {type("Key", (str,), {"__str__": raiser(ValueError)})("k"): 1},
-    "keys of all kinds": lambda: {None: 1, 1: 2, 1.5: 3, True: 4, (1, 2): 5, b"b": 6, frozenset({1}): 7, "1": 8},
+    "keys of all kinds": lambda: {None: 1, 2: 2, 1.5: 3, True: 4, (1, 2): 5, b"b": 6, frozenset({1}): 7, "2": 8},
     "huge key": lambda: {"k" * MEGABYTES_5: 1},
     "cyclic list": cyclic_list,
     "cyclic dict": cyclic_dict,
@@ -405,7 +414,7 @@ VALUES = {
     "numpy text": lambda: np.str_("a"),
     "numpy zero-dimensional": lambda: np.array(3.5),
     "numpy record": lambda: np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")])[0],
-    "datetime": lambda: datetime.datetime.max,
+    "datetime": lambda: datetime.datetime.max.replace(tzinfo=datetime.UTC),
     "decimal": lambda: decimal.Decimal("sNaN"),
     "path": lambda: pathlib.PurePosixPath("/x/\udcff"),
     "uuid": uuid.uuid4,
@@ -467,8 +476,8 @@ def test_arguments_and_results_come_through_as_they_are(grace, make):
     with grace.collect() as traces:
         assert agent(value) is value
         assert agent(given=value, more=value) is value
-    for given, rest, key, more in seen:
-        assert given is value
+    for one, rest, key, more in seen:
+        assert one is value
         assert rest[0][0] is value
         assert rest[1][0] is value
         assert rest[1][1]["k"] is value
@@ -584,13 +593,12 @@ def test_thoughts_outcomes_and_retrievals_take_them(grace, make):
     def search_hits(text):
         return [{"score": value, "source": value, "text": value}, (value, 0.5), value]
 
-    with grace.collect() as traces:
-        with grace.run("x") as run:
-            run.thought(value)
-            grace.thought(value)
-            assert search("x") is value
-            assert search_hits("x")[2] is value
-            run.outcome(result=value, success=True)
+    with grace.collect() as traces, grace.run("x") as run:
+        run.thought(value)
+        grace.thought(value)
+        assert search("x") is value
+        assert search_hits("x")[2] is value
+        run.outcome(result=value, success=True)
     assert_sound(traces[0])
     assert ["thought", "thought"] == [step.type for step in traces[0].steps[:2]]
     assert_calls_are_whole(traces[0], 2)
@@ -1052,9 +1060,8 @@ def test_wrong_arguments_raise_what_they_raise_without_recording(grace):
     for args, kwargs in [((), {}), ((1, 2), {}), ((1,), {"c": 1}), ((1,), {"a": 1, "b": 2})]:
         with pytest.raises(TypeError) as plain:
             tool(*args, **kwargs)
-        with grace.collect() as traces, grace.run("x"):
-            with pytest.raises(TypeError) as seen:
-                recorded(*args, **kwargs)
+        with grace.collect() as traces, grace.run("x"), pytest.raises(TypeError) as seen:
+            recorded(*args, **kwargs)
         assert str(plain.value) == str(seen.value)
         assert "error" == traces[0].grace["calls"][0]["status"]
 
@@ -1140,7 +1147,7 @@ HOSTILE = st.recursive(LEAVES.map(lambda make: make()) | PLAIN | TEXTS, branches
 def test_any_combination_of_hostile_values_is_survived(data):
     """As argument, keyword, result, item, thought and error at once; identity holds and the trace is sound."""
     value = Hidden(data.draw(HOSTILE.map(Hidden))).value.value
-    error = LookupError(value)
+    error, same = LookupError(value), []
 
     @GRACE.tool
     def tool(given, **more):
@@ -1157,7 +1164,7 @@ def test_any_combination_of_hostile_values_is_survived(data):
         try:
             fail(given)
         except LookupError as caught:
-            assert caught is error
+            same.append(caught is error)
         yield given
         return given
 
@@ -1167,6 +1174,7 @@ def test_any_combination_of_hostile_values_is_survived(data):
         with pytest.raises(StopIteration) as stop:
             next(running)
         assert stop.value.value is value
+    assert [True] == same
     (trace,) = traces
     assert_sound(trace)
     assert ["ok", "error"] == [call["status"] for call in trace.grace["calls"]]
@@ -1232,6 +1240,7 @@ PARTS = {
 async def test_whatever_breaks_in_recording_the_agent_goes_on(grace, monkeypatch, part, caplog):
     """Every kind of recorded function gives and raises what it does without recording, and the trouble is counted."""
     given, error = {"a": [1]}, LookupError("the user's")
+    survived: list[Exception] = []
 
     @grace.tool
     def tool(value):
@@ -1257,7 +1266,7 @@ async def test_whatever_breaks_in_recording_the_agent_goes_on(grace, monkeypatch
         try:
             fail()
         except LookupError as caught:
-            assert caught is error
+            survived.append(caught)
         return tool(value)
 
     @grace.agent
@@ -1280,9 +1289,10 @@ async def test_whatever_breaks_in_recording_the_agent_goes_on(grace, monkeypatch
     before = sum(TROUBLES.counts.values())
     PARTS[part](grace, monkeypatch)
     assert agent(given) is given
+    assert survived[0] is error
     assert (await aagent(given)) is given
-    assert list(stream(given))[0] is given
-    assert [item async for item in astream(given)][0] is given
+    assert all(item is given for item in stream(given))
+    assert [True] == [item is given async for item in astream(given)]
     with pytest.raises(LookupError) as caught:
         failing(given)
     assert caught.value is error
@@ -1367,7 +1377,7 @@ def test_a_store_that_raises_does_not_reach_the_agent(monkeypatch):
             return text
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(store), "write", broken)
+            patch.setattr(type(store), "put", broken)
             for n in range(5):
                 assert f"run {n}" == agent(f"run {n}")
             assert grace.flush(1) is False

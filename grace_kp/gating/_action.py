@@ -1,0 +1,151 @@
+"""The gated call: gets the consent, checks that nothing was changed meanwhile, and runs the action at most once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.errors import GateError
+from grace_kp.gating._drive import drive, drive_async
+from grace_kp.gating._flow import Case, Consent, check_unchanged, consent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grace_kp.gating._flow import GateScope
+    from grace_kp.gating._policy import Policy
+
+
+def gate(
+    action: Callable[..., Any],
+    *,
+    name: str | None = None,
+    policy_for: Callable[[str], Policy],
+    scope: Callable[[], GateScope],
+) -> Callable[..., Any]:
+    """`action` behind a gate; sync or async as it is.
+
+    Args:
+        action: a function, coroutine function or method.
+        name: what policies call it; the function's own name when None.
+        policy_for: gives the policy of an action by its name, each time it is called.
+        scope: gives what the gate needs to know of the run around the call.
+
+    Raises:
+        GateError: a generator function or a class, with the reason why it cannot be gated.
+    """
+    _check(action)
+    called = name or getattr(action, "__name__", None) or type(action).__name__
+    signature = inspect.signature(action)
+    hidden = _own_object(action, signature)
+
+    def case_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Case:
+        bound = signature.bind(*args, **kwargs)  # a call that does not fit fails here, before anybody is asked
+        entry: dict[str, Any] = {"action": called, "outcome": "undecided"}
+        case = Case(called, signature, bound, hidden, policy_for(called), scope(), entry)
+        entry["arguments"] = _rendered(case.shown())
+        return case
+
+    if inspect.iscoroutinefunction(action) or inspect.iscoroutinefunction(getattr(action, "func", None)):
+
+        @functools.wraps(action)
+        async def gated_coroutine(*args: Any, **kwargs: Any) -> Any:
+            case = case_of(args, kwargs)
+            given = await _guarded_async(case)
+            if given.bound is None:
+                return None
+            _about_to_run(case, given)
+            try:
+                result = await action(*given.bound.args, **given.bound.kwargs)
+            except BaseException as error:
+                _ran(case, given, error)
+                raise
+            _ran(case, given, None)
+            return result
+
+        return gated_coroutine
+
+    @functools.wraps(action)
+    def gated(*args: Any, **kwargs: Any) -> Any:
+        case = case_of(args, kwargs)
+        given = _guarded(case)
+        if given.bound is None:
+            return None
+        _about_to_run(case, given)
+        try:
+            result = action(*given.bound.args, **given.bound.kwargs)
+        except BaseException as error:
+            _ran(case, given, error)
+            raise
+        _ran(case, given, None)
+        return result
+
+    return gated
+
+
+def _check(action: Any) -> None:
+    plain = action
+    while isinstance(plain, functools.partial):
+        plain = plain.func
+    if inspect.isclass(plain):
+        raise GateError(f"a gate goes on a function, not on the class {plain.__name__}; gate the method that acts")
+    if not callable(plain):
+        raise GateError(f"a gate goes on a function, not on {type(plain).__name__}")
+    if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
+        raise GateError(
+            f"{getattr(plain, '__qualname__', plain)} is a generator: it acts piece by piece, after the gate has let it through; "
+            "gate the function that does the acting"
+        )
+
+
+def _own_object(action: Any, signature: inspect.Signature) -> str | None:
+    """The parameter that is the method's own object."""
+    owner = getattr(action, "__qualname__", "").rpartition(".")[0]
+    first = next(iter(signature.parameters), None)
+    is_method = bool(owner) and not owner.endswith("<locals>")
+    return first if is_method and first in {"self", "cls", "mcs"} else None
+
+
+def _rendered(arguments: dict[str, Any]) -> dict[str, Any]:
+    from grace_kp.trace._render import render
+
+    return {name: render(value) for name, value in arguments.items()}
+
+
+def _guarded(case: Case) -> Consent:
+    try:
+        return drive(consent(case), case)
+    except BaseException as error:
+        _not_run(case, error)
+        raise
+
+
+async def _guarded_async(case: Case) -> Consent:
+    try:
+        return await drive_async(consent(case), case)
+    except BaseException as error:
+        _not_run(case, error)
+        raise
+
+
+def _not_run(case: Case, error: BaseException) -> None:
+    if case.entry["outcome"] == "undecided":
+        case.entry["outcome"] = "cancelled"
+        case.entry["error"] = f"{type(error).__name__}: {error}"[:500]
+
+
+def _about_to_run(case: Case, given: Consent) -> None:
+    check_unchanged(case, given)
+    # Until it has ended nobody knows; a process that dies here leaves this word.
+    case.entry["outcome"] = "running"
+
+
+def _ran(case: Case, given: Consent, error: BaseException | None) -> None:
+    if error is None:
+        case.entry["outcome"] = "executed_modified" if given.modified else "executed"
+    else:
+        case.entry["outcome"] = "failed"
+        case.entry["error"] = type(error).__name__
+    if given.modified and given.bound is not None:
+        case.entry["executed_digest"] = given.digest

@@ -1,0 +1,366 @@
+"""From a call to a consent: one engine that does no I/O and says what is to be done next; drivers do it, sync or async.
+
+This is where a gate fails closed: whatever an asked person, a missing one or a broken part comes to, the engine ends in an exception
+unless the consent that the level asks for was given.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from grace_kp.errors import ActionCancelled, ActionDenied, ActionRedirected, ActionTimedOut
+from grace_kp.gating._request import InterventionRequest, InterventionResponse, digest_of, frozen, new_request_id
+from grace_kp.levels import InterventionAction, InterventionLevel
+
+if TYPE_CHECKING:
+    from grace_kp.confidence import ActionDecision, ConfidenceScore, Thresholds
+    from grace_kp.gating._policy import Policy
+
+MAX_RETRIES = 3
+MAX_MODIFICATIONS = 3
+
+
+class GateScope(Protocol):
+    """What a gated call needs to know of the run around it. `record` must not raise."""
+
+    thresholds: Thresholds
+    reviewer: Any
+    on_notify: Any
+    timeout: float | None
+
+    @property
+    def run_id(self) -> str | None:
+        """The trace that the decision will stand in."""
+        ...
+
+    @property
+    def objective(self) -> str | None:
+        """What the run is for."""
+        ...
+
+    def assess(self) -> ConfidenceScore:
+        """The confidence of the run so far."""
+        ...
+
+    def record(self, entry: dict[str, Any]) -> None:
+        """Keep the gate's entry; it is filled in further until the action has ended."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Assess:
+    """To do: compute the confidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """To do: tell that the action goes ahead."""
+
+    request: InterventionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """To do: ask, and give up after the request's timeout."""
+
+    request: InterventionRequest
+    reviewer: Any
+
+
+Todo: TypeAlias = Assess | Notify | Ask
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Done, badly: this error came instead of a result."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Nobody answered in time."""
+
+
+@dataclass(slots=True)
+class Case:
+    """One call of a gated action."""
+
+    action: str
+    signature: inspect.Signature
+    bound: inspect.BoundArguments
+    hidden: str | None
+    """Name of the parameter that is the method's own object, and is not shown."""
+    policy: Policy
+    scope: GateScope
+    entry: dict[str, Any]
+
+    def shown(self) -> dict[str, Any]:
+        """The arguments that a reviewer sees and may change."""
+        return {name: value for name, value in self.bound.arguments.items() if name != self.hidden}
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """The action may run with these arguments; or, with None, it is skipped."""
+
+    bound: inspect.BoundArguments | None
+    digest: str
+    modified: bool = False
+
+
+Engine: TypeAlias = Generator[Todo, Any, Consent]
+
+
+def consent(case: Case) -> Engine:
+    """Get the consent that the call needs.
+
+    Returns:
+        What may run.
+
+    Raises:
+        ActionDenied: the policy forbids it.
+        ActionTimedOut: nobody answered.
+        ActionCancelled: somebody said no, nobody can be asked, or asking failed.
+        ActionRedirected: the reviewer gave words instead.
+    """
+    case.scope.record(case.entry)
+    for attempt in range(1, MAX_RETRIES + 2):
+        request = yield from _decided(case, attempt)
+        if case.policy.denies:
+            raise _end(case, "denied", ActionDenied, f"{case.action} is forbidden by its policy", request)
+        if not request.level.asks:
+            if request.level is InterventionLevel.NOTIFY:
+                told = yield Notify(request)
+                if isinstance(told, Failed):
+                    case.entry["notify_error"] = f"{type(told.error).__name__}: {told.error}"
+            return Consent(case.bound, request.digest)
+        answer = yield from _answered(case, request)
+        if answer is not None:
+            return answer
+    message = f"{case.action} was not run: its reviewer asked to decide again more than {MAX_RETRIES} times"
+    raise _end(case, "cancelled", ActionCancelled, message, request)
+
+
+def _decided(case: Case, attempt: int) -> Generator[Todo, Any, InterventionRequest]:
+    """Compute the confidence, decide on the level, and freeze both with the arguments."""
+    from grace_kp.confidence import ActionDecision, decide
+
+    score = yield Assess()
+    thresholds = case.policy.thresholds or case.scope.thresholds
+    if isinstance(score, Failed):
+        why = f"the confidence could not be computed: {type(score.error).__name__}: {score.error}"
+        decision = ActionDecision(InterventionLevel.ESCALATE, 0.0, why, "request_clarification")
+        score = None
+    else:
+        decision = decide(score.score, thresholds)
+    level = decision.level
+    floor = case.policy.floor
+    if floor is not None and not case.policy.denies:
+        level = level.at_least(InterventionLevel(floor))
+    reason = decision.reason if level is decision.level else f"{decision.reason} The policy asks for {level} at least."
+    frozen_decision = _with_level(decision, level, reason)
+    request = InterventionRequest(
+        id=new_request_id(),
+        action=case.action,
+        arguments=frozen(case.shown()),
+        digest=digest_of(case.bound.arguments),
+        level=level,
+        decision=frozen_decision,
+        confidence=score,
+        reason=reason,
+        policy_version=case.policy.version,
+        floor=None if floor is None else str(floor),
+        attempt=attempt,
+        timeout=case.policy.timeout if case.policy.timeout is not None else case.scope.timeout,
+        run_id=case.scope.run_id,
+        objective=case.scope.objective,
+        created_at=time.time(),
+    )
+    case.entry.update(
+        level=str(level),
+        score=decision.confidence_score,
+        reason=reason,
+        policy_version=request.policy_version,
+        digest=request.digest,
+        attempt=attempt,
+    )
+    if request.floor is not None:
+        case.entry["floor"] = request.floor
+    return request
+
+
+def _with_level(decision: ActionDecision, level: InterventionLevel, reason: str) -> ActionDecision:
+    if level is decision.level:
+        return decision
+    suggested = {"silent": "proceed", "notify": "proceed_with_status", "confirm": "ask_confirmation"}
+    return replace(decision, level=level, reason=reason, suggested_action=suggested.get(level, "request_clarification"))
+
+
+def _answered(case: Case, request: InterventionRequest) -> Generator[Todo, Any, Consent | None]:
+    """Ask until there is an answer that can be used; None asks for a new decision."""
+    reviewer = case.policy.reviewer if case.policy.reviewer is not None else case.scope.reviewer
+    for _ in range(MAX_MODIFICATIONS):
+        if reviewer is None:
+            answer: Any = None
+        else:
+            started = time.perf_counter()
+            answer = yield Ask(request, reviewer)
+            case.entry["waited_ms"] = round(case.entry.get("waited_ms", 0.0) + (time.perf_counter() - started) * 1e3, 3)
+        response = _response(case, request, answer, reviewer)
+        if response.action is InterventionAction.RETRY:
+            return None
+        if response.action is not InterventionAction.MODIFY:
+            return _consented(case, request, response)
+        bound, problem = _modified(case, response.modified or {})
+        if bound is not None:
+            return Consent(bound, digest_of(bound.arguments), modified=True)
+        case.entry["problem"] = problem
+        request = replace(request, id=new_request_id(), problem=problem, attempt=request.attempt + 1)
+    message = f"{case.action} was not run: the reviewer's arguments could not be used: {case.entry.get('problem')}"
+    raise _end(case, "cancelled", ActionCancelled, message, request)
+
+
+def _response(case: Case, request: InterventionRequest, answer: Any, reviewer: Any) -> InterventionResponse:
+    """What came back, as a response; where nothing usable did, the action ends here, unless its policy lets it go on."""
+    from grace_kp.gating._reviewer import name_of
+
+    if isinstance(answer, InterventionResponse) and not answer.timeout_reached:
+        response = answer if answer.reviewer is not None else replace(answer, reviewer=name_of(reviewer))
+        case.entry["response"] = _told(response)
+        return response
+    auto = bool(case.policy.auto_proceed_on_timeout)
+    action = InterventionAction.PROCEED if auto else InterventionAction.CANCEL
+    response = InterventionResponse(action, timeout_reached=True)
+    case.entry["response"] = _told(response)
+    if auto:
+        return response
+    if isinstance(answer, NoAnswer | InterventionResponse):
+        message = f"nobody answered within {request.timeout:g} s whether to run {case.action}; it was not run"
+        raise _end(case, "timed_out", ActionTimedOut, message, request, response)
+    if answer is None:
+        message = f"{case.action} needs a person ({request.level}) and there is nobody to ask; it was not run"
+    else:
+        error = answer.error
+        message = f"asking about {case.action} failed ({type(error).__name__}: {error}); it was not run"
+        case.entry["error"] = f"{type(error).__name__}: {error}"
+    raise _end(case, "cancelled", ActionCancelled, message, request, response)
+
+
+def _consented(case: Case, request: InterventionRequest, response: InterventionResponse) -> Consent:
+    who = response.reviewer or "the reviewer"
+    if response.action is InterventionAction.PROCEED:
+        return Consent(case.bound, request.digest)
+    if response.action is InterventionAction.SKIP:
+        case.entry["outcome"] = "skipped"
+        return Consent(None, request.digest)
+    if response.action is InterventionAction.INPUT:
+        words = response.user_input or ""
+        error = ActionRedirected(
+            f"{who} answered instead of running {case.action}: {words}",
+            user_input=words,
+            decision=request.decision,
+            request=request,
+            response=response,
+        )
+        case.entry["outcome"] = "redirected"
+        raise error
+    why = f": {response.user_input}" if response.user_input else ""
+    raise _end(case, "cancelled", ActionCancelled, f"{who} refused {case.action}{why}", request, response)
+
+
+def _modified(case: Case, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
+    """The call with the reviewer's arguments, checked against the signature; or what is wrong with them."""
+    parameters = case.signature.parameters
+    rest = next((p.name for p in parameters.values() if p.kind is inspect.Parameter.VAR_KEYWORD), None)
+    arguments = dict(case.bound.arguments)
+    for name, value in changes.items():
+        if name in parameters and name != case.hidden:
+            arguments[name] = value
+        elif rest is not None and name != case.hidden:
+            arguments[rest] = {**arguments.get(rest, {}), name: value}
+        else:
+            known = ", ".join(key for key in parameters if key != case.hidden) or "none"
+            return None, f"{case.action} has no parameter {name!r}; it has {known}"
+    ordered = {name: arguments[name] for name in parameters if name in arguments}
+    made = inspect.BoundArguments(case.signature, ordered)  # type: ignore[arg-type]
+    try:
+        return case.signature.bind(*made.args, **made.kwargs), ""
+    except TypeError as error:
+        return None, f"the arguments do not fit {case.action}: {error}"
+
+
+def check_unchanged(case: Case, given: Consent) -> None:
+    """Right before the action runs: what was decided on must still be what is there.
+
+    Raises:
+        ActionCancelled: the arguments were changed in between.
+    """
+    if given.bound is not None and digest_of(given.bound.arguments) != given.digest:
+        message = f"the arguments of {case.action} were changed while the decision was made; it was not run"
+        raise _end(case, "cancelled", ActionCancelled, message, None)
+
+
+def _told(response: InterventionResponse) -> dict[str, Any]:
+    told: dict[str, Any] = {"action": str(response.action), "timeout_reached": response.timeout_reached}
+    for name in ("reviewer", "response_time_ms", "user_input", "selected_option"):
+        if getattr(response, name) is not None:
+            told[name] = getattr(response, name)
+    if response.modified is not None:
+        told["modified"] = dict(response.modified)
+    return told
+
+
+def _end(
+    case: Case,
+    outcome: str,
+    error: Callable[..., Exception],
+    message: str,
+    request: InterventionRequest | None,
+    response: InterventionResponse | None = None,
+) -> Exception:
+    case.entry["outcome"] = outcome
+    decision = None if request is None else request.decision
+    return error(message, decision=decision, request=request, response=response)
+
+
+class ConfirmationFlow:
+    """A reviewer may change the arguments and is shown the result again, up to `max_rounds` times; then it is cancelled.
+
+    For reviewers that want to see what they made of a request before it counts: wrap them, `reviewer=ConfirmationFlow(mine)`.
+    The answer is PROCEED where nothing was changed, MODIFY with all changes where something was.
+    """
+
+    def __init__(self, reviewer: Any, *, max_rounds: int = 3) -> None:
+        if max_rounds < 1:
+            raise ValueError(f"max_rounds must be 1 or more, not {max_rounds!r}")
+        from grace_kp.gating._reviewer import asking
+
+        self._ask = asking(reviewer)
+        self._max_rounds = max_rounds
+        self.name = getattr(reviewer, "name", None) or getattr(reviewer, "__name__", type(reviewer).__name__)
+
+    def review(self, request: InterventionRequest) -> InterventionResponse:
+        """Ask until the reviewer confirms, or `max_rounds` changes have been made."""
+        from grace_kp.gating._reviewer import understood
+
+        changes: dict[str, Any] = {}
+        shown = request
+        for _ in range(self._max_rounds + 1):
+            response = understood(self._ask(shown))
+            if response.action is InterventionAction.PROCEED and changes:
+                return replace(response, action=InterventionAction.MODIFY, modified=changes)
+            if response.action is not InterventionAction.MODIFY:
+                return response
+            changes = {**changes, **(response.modified or {})}
+            arguments = {**request.arguments, **changes}
+            shown = replace(
+                request, arguments=frozen(arguments), digest=digest_of(arguments), attempt=shown.attempt + 1
+            )
+        return InterventionResponse(
+            InterventionAction.CANCEL, user_input=f"changed more than {self._max_rounds} times", reviewer=self.name
+        )

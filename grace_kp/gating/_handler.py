@@ -1,0 +1,91 @@
+"""For decisions of your own: tell or ask according to a decision's level, with three callbacks and a timeout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.gating._drive import ask, ask_async
+from grace_kp.gating._request import InterventionRequest, InterventionResponse, digest_of, frozen, new_request_id
+from grace_kp.levels import InterventionAction, InterventionLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grace_kp.confidence import ActionDecision
+
+
+class InterventionHandler:
+    """SILENT proceeds; NOTIFY tells `on_notify` and proceeds; CONFIRM asks `on_confirm`; ESCALATE asks `on_escalate`.
+
+    A callback gets an InterventionRequest, sync or async. No callback, one that fails, and no answer in time all mean CANCEL, or
+    PROCEED with `auto_proceed_on_timeout`, and `timeout_reached` is set.
+    """
+
+    def __init__(
+        self,
+        on_notify: Callable[[InterventionRequest], Any] | None = None,
+        on_confirm: Callable[[InterventionRequest], Any] | None = None,
+        on_escalate: Callable[[InterventionRequest], Any] | None = None,
+        timeout: float | None = 300.0,
+        auto_proceed_on_timeout: bool = False,
+    ) -> None:
+        """See the class.
+
+        Args:
+            on_notify: told of what goes ahead with a notice; what it raises changes nothing.
+            on_confirm: asked to confirm.
+            on_escalate: asked for help.
+            timeout: seconds to wait for an answer; None is for ever.
+            auto_proceed_on_timeout: proceed where nobody answers.
+        """
+        if timeout is not None and not timeout >= 0:
+            raise ValueError(f"timeout must be 0 or more seconds, not {timeout!r}")
+        self._on_notify = on_notify
+        self._asked = {InterventionLevel.CONFIRM: on_confirm, InterventionLevel.ESCALATE: on_escalate}
+        self.timeout = timeout
+        self.auto_proceed_on_timeout = auto_proceed_on_timeout
+
+    def handle(self, decision: ActionDecision | InterventionRequest) -> InterventionResponse:
+        """What to do about a decision. Never raises on account of a callback."""
+        request = self._request(decision)
+        if not request.level.asks:
+            if request.level is InterventionLevel.NOTIFY and self._on_notify is not None:
+                ask(lambda asked: _told(self._on_notify, asked), request)
+            return InterventionResponse(InterventionAction.PROCEED)
+        callback = self._asked[request.level]
+        return self._settled(None if callback is None else ask(callback, request))
+
+    async def ahandle(self, decision: ActionDecision | InterventionRequest) -> InterventionResponse:
+        """`handle`, without blocking the event loop."""
+        request = self._request(decision)
+        if not request.level.asks:
+            if request.level is InterventionLevel.NOTIFY and self._on_notify is not None:
+                await ask_async(self._on_notify, request)
+            return InterventionResponse(InterventionAction.PROCEED)
+        callback = self._asked[request.level]
+        return self._settled(None if callback is None else await ask_async(callback, request))
+
+    def _settled(self, answer: Any) -> InterventionResponse:
+        if isinstance(answer, InterventionResponse):
+            return answer
+        action = InterventionAction.PROCEED if self.auto_proceed_on_timeout else InterventionAction.CANCEL
+        return InterventionResponse(action, timeout_reached=True)
+
+    def _request(self, decision: ActionDecision | InterventionRequest) -> InterventionRequest:
+        if isinstance(decision, InterventionRequest):
+            return decision
+        return InterventionRequest(
+            id=new_request_id(),
+            action="",
+            arguments=frozen({}),
+            digest=digest_of({}),
+            level=decision.level,
+            decision=decision,
+            reason=decision.reason,
+            timeout=self.timeout,
+        )
+
+
+def _told(callback: Any, request: InterventionRequest) -> InterventionResponse:
+    callback(request)
+    return InterventionResponse(InterventionAction.PROCEED)

@@ -1,0 +1,136 @@
+"""What holds for which action, as data: floors, timeouts and reviewers by action name or glob. It decides nothing."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from grace_kp.levels import InterventionLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DENY = "deny"
+_FLOORS = (*(level.value for level in InterventionLevel), DENY)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What holds for an action.
+
+    Raises:
+        ValueError: an unknown floor, or a timeout below 0.
+    """
+
+    floor: InterventionLevel | str | None = None
+    """The level is never milder than this; `deny` blocks the action without asking."""
+    timeout: float | None = None
+    """Seconds to wait for an answer; the gate's own when None."""
+    reviewer: Any = None
+    """Who is asked; the gate's own when None."""
+    auto_proceed_on_timeout: bool | None = None
+    """Run the action when nobody answers; off unless said otherwise."""
+    thresholds: Any = None
+    """Where the levels begin for this action; the gate's own when None."""
+
+    def __post_init__(self) -> None:
+        if self.floor is not None:
+            if str(self.floor) not in _FLOORS:
+                raise ValueError(f"floor must be one of {', '.join(_FLOORS)}, not {self.floor!r}")
+            object.__setattr__(self, "floor", str(self.floor))
+        if self.timeout is not None and not self.timeout >= 0:
+            raise ValueError(f"timeout must be 0 or more seconds, not {self.timeout!r}")
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        """A policy as it is, or the policy that has this floor; None is the policy that asks nothing.
+
+        Raises:
+            ValueError: an unknown floor.
+            TypeError: neither a policy nor a floor.
+        """
+        if isinstance(value, cls):
+            return value
+        if value is None or isinstance(value, str):
+            return cls(floor=value)
+        raise TypeError(f"a policy is a Policy or a floor, not {type(value).__name__}")
+
+    @property
+    def version(self) -> str:
+        """Twelve signs that change whenever the policy does."""
+        who = "" if self.reviewer is None else type(self.reviewer).__qualname__
+        told = f"{self.floor}|{self.timeout}|{who}|{self.auto_proceed_on_timeout}|{self.thresholds}"
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+    @property
+    def denies(self) -> bool:
+        """Whether the action is blocked without asking."""
+        return self.floor == DENY
+
+    def at_least(self, floor: Any) -> Policy:
+        """This policy with the stricter of its floor and `floor`."""
+        return replace(self, floor=_stricter(self.floor, Policy.of(floor).floor))
+
+    def combined(self, other: Policy) -> Policy:
+        """Both policies at once: the stricter floor, and proceeding unasked only where both allow it; else this one's settings."""
+        return Policy(
+            floor=_stricter(self.floor, other.floor),
+            timeout=self.timeout if self.timeout is not None else other.timeout,
+            reviewer=self.reviewer if self.reviewer is not None else other.reviewer,
+            auto_proceed_on_timeout=_both(self.auto_proceed_on_timeout, other.auto_proceed_on_timeout),
+            thresholds=self.thresholds if self.thresholds is not None else other.thresholds,
+        )
+
+
+def _both(one: bool | None, other: bool | None) -> bool | None:
+    return other if one is None else one if other is None else one and other
+
+
+def _stricter(one: Any, other: Any) -> Any:
+    rank = {None: -1, **{floor: number for number, floor in enumerate(_FLOORS)}}
+    return one if rank[one] >= rank[other] else other
+
+
+class PolicySet:
+    """Policies by action name or glob. An exact name wins over globs, a longer glob over a shorter one, then the stricter.
+
+    Raises:
+        ValueError: an entry that cannot be used; the message names it.
+    """
+
+    def __init__(self, entries: Mapping[str, Policy | str] | None = None) -> None:
+        self._exact: dict[str, Policy] = {}
+        self._globs: list[tuple[str, Policy]] = []
+        for name, value in (entries or {}).items():
+            try:
+                policy = Policy.of(value)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"policy {name!r}: {error}") from None
+            if any(sign in name for sign in "*?["):
+                self._globs.append((name, policy))
+            else:
+                self._exact[name] = policy
+
+    def for_action(self, name: str, own: Policy | None = None) -> Policy:
+        """What holds for the action: the entry that matches, combined with its own policy; the stricter floor holds."""
+        entry = self._exact.get(name) or self._by_glob(name)
+        if own is None:
+            return entry or Policy()
+        return own if entry is None else own.combined(entry)
+
+    def _by_glob(self, name: str) -> Policy | None:
+        matching = [
+            (sum(sign not in "*?[]" for sign in glob), policy)
+            for glob, policy in self._globs
+            if fnmatch.fnmatchcase(name, glob)
+        ]
+        if not matching:
+            return None
+        longest = max(length for length, _ in matching)
+        best = [policy for length, policy in matching if length == longest]
+        chosen = best[0]
+        for policy in best[1:]:
+            chosen = chosen if _stricter(chosen.floor, policy.floor) == chosen.floor else policy
+        return chosen

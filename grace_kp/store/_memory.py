@@ -1,0 +1,98 @@
+"""Traces in memory, as compact JSON, up to a bound; the oldest go first, and how many went is counted."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.store._store import JournalEntry, Query, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from grace_kp.trace import ReasoningTrace
+
+MAX_TRACES = 10_000
+MAX_MB = 64
+
+
+class MemoryStore:
+    """Keeps up to `max_traces` traces and `max_mb` megabytes of JSON, then forgets the oldest."""
+
+    def __init__(self, max_traces: int = MAX_TRACES, max_mb: float = MAX_MB) -> None:
+        self.evicted = 0
+        self._max_traces = max_traces
+        self._max_bytes = int(max_mb * (1 << 20))
+        self._records: OrderedDict[str, Record] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.RLock()
+
+    def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
+        """Keep these traces, replacing those with the same id."""
+        del ended
+        with self._lock:
+            for record in records:
+                before = self._records.pop(record.id, None)
+                self._bytes += len(record.data) - (len(before.data) if before else 0)
+                self._records[record.id] = record
+            while len(self._records) > self._max_traces or (self._bytes > self._max_bytes and len(self._records) > 1):
+                _, oldest = self._records.popitem(last=False)
+                self._bytes -= len(oldest.data)
+                self.evicted += 1
+
+    def journal(self, entries: Sequence[JournalEntry]) -> None:
+        """Nothing to do: memory does not outlive the process."""
+
+    def recover(self) -> list[list[JournalEntry]]:
+        """None: memory does not outlive the process."""
+        return []
+
+    def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
+        """The trace of this id; None where there is none."""
+        with self._lock:
+            record = self._records.get(id)
+        return None if record is None else _load(record)
+
+    def _matching(self, query: Query) -> list[Record]:
+        with self._lock:
+            found = [record for record in self._records.values() if query.matches(record)]
+        found.reverse()
+        found.sort(key=lambda record: record.created_at, reverse=True)
+        end = None if query.limit is None else query.offset + query.limit
+        return found[query.offset : end]
+
+    def query(self, **conditions: Any) -> list[ReasoningTrace]:
+        """Traces that meet all conditions, newest first; see `Query`."""
+        return [_load(record) for record in self._matching(Query(**conditions))]
+
+    def count(self, **conditions: Any) -> int:
+        """How many traces meet all conditions."""
+        return len(self._matching(Query(**{"limit": None, **conditions})))
+
+    def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
+        """Traces that meet all conditions, oldest first, one at a time."""
+        for record in reversed(self._matching(Query(**{"limit": None, **conditions}))):
+            yield _load(record)
+
+    def clear(self) -> int:
+        """Forget all traces; how many there were."""
+        with self._lock:
+            count = len(self._records)
+            self._records.clear()
+            self._bytes = 0
+        return count
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def describe(self) -> dict[str, Any]:
+        """Kind, number of traces, bytes, and how many were forgotten."""
+        with self._lock:
+            return {"kind": "memory", "traces": len(self._records), "bytes": self._bytes, "evicted": self.evicted}
+
+
+def _load(record: Record) -> ReasoningTrace:
+    from grace_kp.trace import ReasoningTrace
+
+    return ReasoningTrace.model_validate_json(record.data)

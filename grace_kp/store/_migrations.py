@@ -1,0 +1,21 @@
+"""The schema of the SQLite store, as the steps that lead to it. A step that was released is never changed; a new one is added."""
+
+from __future__ import annotations
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE traces (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL,
+            domain TEXT NOT NULL, score REAL NOT NULL, success INTEGER NOT NULL, status TEXT NOT NULL,
+            text TEXT NOT NULL, data BLOB NOT NULL)""",
+        "CREATE INDEX traces_by_time ON traces (created_at DESC, number DESC)",
+        "CREATE INDEX traces_by_domain ON traces (domain, created_at DESC)",
+        "CREATE INDEX traces_by_score ON traces (score)",
+        """CREATE TABLE owners (
+            id TEXT PRIMARY KEY, pid INTEGER NOT NULL, host TEXT NOT NULL, started TEXT NOT NULL, seen REAL NOT NULL)""",
+        """CREATE TABLE journal (
+            run_id TEXT NOT NULL, seq INTEGER NOT NULL, owner TEXT NOT NULL, data BLOB NOT NULL,
+            PRIMARY KEY (run_id, seq)) WITHOUT ROWID""",
+        "CREATE INDEX journal_by_owner ON journal (owner)",
+    ),
+)

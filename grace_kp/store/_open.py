@@ -1,0 +1,71 @@
+"""From a store's URL to the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from grace_kp.errors import StoreError
+
+if TYPE_CHECKING:
+    from grace_kp.store._store import Store
+
+KNOWN = "memory: or sqlite:///path.db"
+
+
+def open_store(url: str | Store | None = None) -> Store:
+    """The store that a URL names; a store as it is; the SQLite file in the user's data folder when None.
+
+    `memory:` takes `max_traces` and `max_mb` (`memory:?max_traces=500`); `sqlite:///relative.db`, `sqlite:////absolute.db` and
+    `sqlite:///~/in-home.db` name a file.
+
+    Raises:
+        StoreError: the URL is unknown, or the store cannot be opened.
+    """
+    if url is None:
+        from platformdirs import user_data_path
+
+        return _sqlite(user_data_path("grace_kp", appauthor=False) / "traces.db")
+    if not isinstance(url, str):
+        return _given(url)
+    if url == "memory:" or url.startswith("memory:?"):
+        return _memory(url)
+    if url.startswith("sqlite:///"):
+        path = url.removeprefix("sqlite:///")
+        if path in {"", ":memory:"}:
+            raise StoreError(f"store {url!r} names no file; use memory: for a store in memory")
+        return _sqlite(Path(path))
+    if url.startswith(("postgresql:", "postgres:")):
+        raise StoreError("this version has no PostgreSQL store; use sqlite:///path.db")
+    raise StoreError(f"unknown store {url!r}; known are {KNOWN}")
+
+
+def _given(store: Any) -> Store:
+    missing = [name for name in ("put", "get", "query") if not callable(getattr(store, name, None))]
+    if missing:
+        raise StoreError(f"{type(store).__name__} is no store: it has no {', '.join(missing)}")
+    given: Store = store
+    return given
+
+
+def _memory(url: str) -> Store:
+    from grace_kp.store._memory import MAX_MB, MAX_TRACES, MemoryStore
+
+    options = parse_qs(url.partition("?")[2], strict_parsing=False)
+    unknown = set(options) - {"max_traces", "max_mb"}
+    if unknown:
+        raise StoreError(f"store {url!r}: unknown option {sorted(unknown)[0]!r}; known are max_traces and max_mb")
+    try:
+        traces, megabytes = int(options.get("max_traces", [MAX_TRACES])[0]), float(options.get("max_mb", [MAX_MB])[0])
+        if not (traces >= 1 and megabytes > 0):
+            raise ValueError
+    except ValueError:
+        raise StoreError(f"store {url!r}: max_traces is a number from 1, max_mb one above 0") from None
+    return MemoryStore(traces, megabytes)
+
+
+def _sqlite(path: Path) -> Store:
+    from grace_kp.store._sqlite import SqliteStore
+
+    return SqliteStore(path)

@@ -1,0 +1,308 @@
+"""The one background thread that finishes runs and stores them, so that the agent's own thread does neither.
+
+Settling (turning a run into a record) is computation and never loses anything: when too much waits for it, the thread that
+brings more helps. Writing may fail: then records wait in memory up to a bound, and what does not fit is counted.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import threading
+import time
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from grace_kp.store._store import JournalEntry, Record, Store
+
+GATHER_SECONDS = 0.01
+MAX_BATCH = 500
+RETRY_SECONDS = (0.1, 5.0)
+_log = logging.getLogger("grace_kp.store")
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStats:
+    """What became of what was submitted."""
+
+    settled: int
+    written: int
+    dropped: int
+    pending: int
+    pending_bytes: int
+    errors: int
+    last_error: str | None
+    helped: int
+
+
+class Writer:
+    """Settles and stores what is submitted, in order, on a daemon thread that is started when it is first needed."""
+
+    def __init__(
+        self,
+        opener: Callable[[], Store],
+        *,
+        settle: Callable[[Any], Record | None],
+        journal: Callable[[], Sequence[JournalEntry]] = lambda: (),
+        has_open_runs: Callable[[], bool] = lambda: False,
+        recovered: Callable[[list[JournalEntry]], Any] | None = None,
+        journal_interval: float = 0.05,
+        max_pending_bytes: int = 256 << 20,
+        max_backlog: int = 512,
+    ) -> None:
+        self._opener = opener
+        self._settle = settle
+        self._journal = journal
+        self._has_open_runs = has_open_runs
+        self._recovered = recovered
+        self._interval = journal_interval
+        self._max_pending = max_pending_bytes
+        self._max_backlog = max_backlog
+        self._store: Store | None = None
+        self._closed = False
+        self._fresh()
+        self._at_exit = _exiting(weakref.ref(self))
+        atexit.register(self._at_exit)
+
+    def _fresh(self) -> None:
+        self._backlog: deque[Any] = deque()
+        self._pending: deque[Record] = deque()
+        self._pending_bytes = 0
+        self._ended: list[str] = []
+        self._settling = threading.RLock()
+        self._writing = threading.RLock()
+        self._starting = threading.Lock()
+        self._busy: int | None = None
+        self._awake = threading.Event()
+        self._idle = True
+        self._thread: threading.Thread | None = None
+        self._settled = self._written = self._dropped = self._errors = self._helped = 0
+        self._last_error: str | None = None
+        self._failing = False
+        self._retry_at = 0.0
+        self._pause = RETRY_SECONDS[0]
+
+    def after_fork(self) -> None:
+        """In a forked child: what was queued is the parent's to write."""
+        self._fresh()
+
+    def submit(self, item: Any) -> None:
+        """Hand over what has ended. Costs an append; beyond the backlog's bound the caller settles some of it itself."""
+        self._backlog.append(item)
+        if self._idle:
+            self._wake()
+        if len(self._backlog) > self._max_backlog or self._closed:
+            self._helped += 1
+            self.drain()
+            if self._closed:
+                self._write_pending(force=True)
+
+    def opened(self) -> None:
+        """Something was opened that has to be journaled from now on."""
+        if self._idle:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._idle = False
+        if self._thread is None and not self._closed:
+            with self._starting:
+                if self._thread is None:
+                    thread = threading.Thread(
+                        target=_work, args=(weakref.ref(self),), name="grace_kp writer", daemon=True
+                    )
+                    self._thread = thread
+                    with contextlib.suppress(RuntimeError):  # at interpreter exit no thread can be started any more
+                        thread.start()
+        self._awake.set()
+
+    def _round(self) -> bool:
+        """One round of work; whether there may be more soon."""
+        # Idle is said first and asked about afterwards, so that what comes in between is seen by one side or the other.
+        self._idle = True
+        if not self._backlog:
+            self._awake.wait(timeout=self._interval if self._has_open_runs() or self._pending else None)
+        self._awake.clear()
+        self._idle = False
+        time.sleep(GATHER_SECONDS)
+        self.drain()
+        self._write_journal()
+        self._write_pending()
+        return not self._closed
+
+    def drain(self) -> None:
+        """Settle everything that was submitted; nothing when called from inside a settling."""
+        if self._busy == threading.get_ident():
+            return
+        with self._settling:
+            self._busy = threading.get_ident()
+            try:
+                for _ in range(len(self._backlog)):
+                    try:
+                        item = self._backlog.popleft()
+                    except IndexError:
+                        break
+                    self._settle_one(item)
+            finally:
+                self._busy = None
+
+    def _settle_one(self, item: Any) -> None:
+        try:
+            record = self._settle(item)
+        except Exception as error:  # noqa: BLE001 — one run that cannot be settled must not cost the others
+            self._report(f"a run could not be finished: {type(error).__name__}: {error}")
+            return
+        self._settled += 1
+        run_id = getattr(item, "journaled_id", None)
+        if run_id is not None:
+            self._ended.append(run_id)
+        if record is None:
+            return
+        if self._pending_bytes + len(record.data) > self._max_pending:
+            self._dropped += 1
+            return
+        self._pending_bytes += len(record.data)
+        self._pending.append(record)
+
+    def store(self) -> Store:
+        """The store, opened when it is not open yet.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
+        with self._writing:
+            if self._store is None:
+                self._store = self._opener()
+                self._recover(self._store)
+            return self._store
+
+    def _recover(self, store: Store) -> None:
+        recover = getattr(store, "recover", None)
+        if recover is None or self._recovered is None:
+            return
+        # Not settled here: the store's lock is held, and a hook that asks for the store would wait for it.
+        self._backlog.extend(self._recovered(rows) for rows in recover())
+
+    def _write_journal(self) -> None:
+        if not self._has_open_runs() or self._failing:
+            return
+        try:
+            with self._settling:
+                entries = self._journal()
+            if entries:
+                with self._writing:
+                    self.store().journal(entries)
+        except Exception as error:  # noqa: BLE001
+            self._failed(error)
+
+    def _write_pending(self, *, force: bool = False) -> None:
+        if not force and self._failing and time.monotonic() < self._retry_at:
+            return
+        with self._writing:
+            try:
+                if (self._pending or self._ended) or self._store is None:
+                    store = self.store()
+                    while self._pending or self._ended:
+                        self._write_batch(store)
+                    self._recover_from_failure()
+            except Exception as error:  # noqa: BLE001 — a store that fails is reported, never raised into the agent
+                self._failed(error)
+
+    def _write_batch(self, store: Store) -> None:
+        batch = [self._pending[number] for number in range(min(len(self._pending), MAX_BATCH))]
+        ended = list(self._ended)
+        store.put(batch, ended=ended)
+        del self._ended[: len(ended)]
+        for record in batch:
+            self._pending.popleft()
+            self._pending_bytes -= len(record.data)
+        self._written += len(batch)
+
+    def _failed(self, error: Exception) -> None:
+        self._errors += 1
+        self._retry_at = time.monotonic() + self._pause
+        self._pause = min(self._pause * 2, RETRY_SECONDS[1])
+        what = str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
+        message = f"the store cannot write: {what}"
+        if message != self._last_error or not self._failing:
+            self._report(message)
+        self._last_error = message
+        self._failing = True
+
+    def _recover_from_failure(self) -> None:
+        if self._failing:
+            self._failing, self._pause = False, RETRY_SECONDS[0]
+            _log.warning("the store writes again")
+
+    def _report(self, message: str) -> None:
+        self._last_error = message
+        _log.warning(message)
+
+    def flush(self, timeout: float | None = 30.0) -> bool:
+        """Settle and write all that was submitted, in this thread; False where that could not be done in time."""
+        if self._busy == threading.get_ident():
+            return False
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            self.drain()
+            left = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
+            if not self._writing.acquire(timeout=left):
+                return False
+            try:
+                self._write_pending(force=True)
+            finally:
+                self._writing.release()
+            if not self._pending and not self._ended and not self._backlog:
+                return True
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            time.sleep(0.05)
+
+    def close(self, timeout: float | None = 5.0) -> None:
+        """Flush, end the thread, close the store. What is submitted later is settled and written at once."""
+        self.flush(timeout)
+        self._closed = True
+        self._awake.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread() and thread.is_alive():
+            thread.join(timeout=1.0)
+        with self._writing:
+            if self._store is not None:
+                self._store.close()
+        atexit.unregister(self._at_exit)
+
+    def stats(self) -> WriterStats:
+        """Counts since the beginning; what is pending is settled and waits for the store."""
+        return WriterStats(
+            self._settled,
+            self._written,
+            self._dropped,
+            len(self._pending),
+            self._pending_bytes,
+            self._errors,
+            self._last_error,
+            self._helped,
+        )
+
+
+def _work(reference: weakref.ref[Writer]) -> None:
+    while True:
+        writer = reference()
+        if writer is None or not writer._round():
+            return
+
+
+def _exiting(reference: weakref.ref[Writer]) -> Callable[[], None]:
+    def at_exit() -> None:
+        writer = reference()
+        if writer is not None:
+            writer.close(timeout=2.0)
+
+    return at_exit

@@ -1,0 +1,92 @@
+"""What holds for every test: a home folder of its own, none of the user's settings, no network beyond this machine.
+
+An error inside recording fails the test it happens in; tests about surviving one switch that off. Property tests take the same
+examples every time; `HYPOTHESIS_PROFILE=search` looks for new ones.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.configuration import set_hypothesis_home_dir
+
+ROOT = Path(__file__).resolve().parents[1]
+HOMES = {
+    "HOME": "", "USERPROFILE": "", "LOCALAPPDATA": "", "XDG_DATA_HOME": ".local/share", "XDG_CONFIG_HOME": ".config",
+    "XDG_CACHE_HOME": ".cache", "XDG_STATE_HOME": ".local/state",
+}  # fmt: skip
+
+set_hypothesis_home_dir(ROOT / ".hypothesis")
+# No deadline and no complaint about slowness: both would be assertions about how busy the machine is.
+settings.register_profile(
+    "steady", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "search", deadline=None, max_examples=1_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory):
+    """Numbers the home folders; making each by `tmp_path` would cost more than most tests do."""
+    return tmp_path_factory.mktemp("homes"), itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _no_user(_homes, monkeypatch):
+    """No settings, no home and no working directory of the user's; recording raises instead of going on."""
+    folder, numbers = _homes
+    home = folder / str(next(numbers))
+    home.mkdir()
+    for name in list(os.environ):
+        if name.upper().startswith("GRACE_KP_"):
+            monkeypatch.delenv(name)
+    for name, below in HOMES.items():
+        monkeypatch.setenv(name, str(home / below))
+    monkeypatch.setenv("GRACE_KP_STRICT_RECORDING", "1")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # interpreters that tests start see this checkout too
+    monkeypatch.chdir(home)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_network():
+    """Whatever would leave this machine fails at once, with the address in the message."""
+    connect, connect_ex, look_up = socket.socket.connect, socket.socket.connect_ex, socket.getaddrinfo
+
+    def only_here(self, address, /):
+        refuse_beyond_here(address)
+        return connect(self, address)
+
+    def only_here_ex(self, address, /):
+        refuse_beyond_here(address)
+        return connect_ex(self, address)
+
+    def look_up_here(host, *args, **kwargs):
+        refuse_beyond_here((host,))
+        return look_up(host, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", only_here)
+        patch.setattr(socket.socket, "connect_ex", only_here_ex)
+        patch.setattr(socket, "getaddrinfo", look_up_here)
+        yield
+
+
+def refuse_beyond_here(address):
+    """AF_UNIX addresses are texts and stay here; of the others, the host says where they go."""
+    if not isinstance(address, tuple) or address[0] in (None, "", b"", "localhost", b"localhost"):
+        return
+    host = address[0].decode() if isinstance(address[0], bytes) else address[0]
+    try:
+        here = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        here = False
+    if not here:
+        raise RuntimeError(f"a test tried to reach {host}; tests stay on this machine")

@@ -1,0 +1,167 @@
+"""The error family: what each is, says and carries, and that it survives copying and pickling."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp import errors
+from grace_kp.errors import (
+    ActionCancelled,
+    ActionDenied,
+    ActionNotApproved,
+    ActionRedirected,
+    ActionTimedOut,
+    GateError,
+    GraceError,
+    InvalidRecord,
+    InvalidTrace,
+    MissingExtra,
+    SettingsError,
+    StoreError,
+    brief,
+)
+
+FAMILY = [item for item in vars(errors).values() if inspect.isclass(item) and issubclass(item, GraceError)]
+EXAMPLES = [
+    GraceError("g"),
+    SettingsError("s"),
+    InvalidTrace("must be a text", path="steps[0].content"),
+    InvalidTrace("a trace must be an object"),
+    InvalidRecord("is not JSON", file="runs.jsonl", line=7),
+    InvalidRecord("must be a text", file="runs.jsonl", line=7, path="task.objective"),
+    InvalidRecord("cannot be opened", file="runs.jsonl"),
+    StoreError("st"),
+    GateError("ga"),
+    MissingExtra("The Gemini judge", "gemini"),
+    ActionNotApproved("n", decision={"level": "confirm"}, request=[1], response="r"),
+    ActionCancelled("c", response={"action": "cancel"}),
+    ActionTimedOut("t", decision=1, request=2, response=3),
+    ActionDenied("d", decision=1),
+    ActionRedirected("r", user_input="ask Ana", decision=1, request=2, response=3),
+]
+
+
+@pytest.mark.parametrize(
+    ("cls", "parent"),
+    [
+        (SettingsError, ValueError), (InvalidTrace, ValueError), (InvalidRecord, InvalidTrace), (GateError, TypeError),
+        (MissingExtra, ImportError), (ActionCancelled, ActionNotApproved), (ActionTimedOut, ActionCancelled),
+        (ActionDenied, ActionNotApproved), (ActionRedirected, ActionNotApproved),
+    ],
+)  # fmt: skip
+def test_the_tree_is_as_drawn(cls, parent):
+    """Each error is caught by its parent, by the built-in class of its kind where there is one, and by GraceError."""
+    assert issubclass(cls, parent)
+    assert issubclass(cls, GraceError)
+
+
+def test_a_redirection_and_a_denial_are_no_cancellation():
+    """Whoever catches ActionCancelled hears of a refusal or a silence, and of nothing else."""
+    assert not issubclass(ActionDenied, ActionCancelled)
+    assert not issubclass(ActionRedirected, ActionCancelled)
+
+
+def test_the_tree_names_every_error():
+    """The drawing at the top of the module is complete."""
+    assert [] == [cls.__name__ for cls in FAMILY if cls.__name__ not in errors.__doc__]
+
+
+def test_there_is_an_example_of_every_error():
+    """What follows is shown for the whole family."""
+    assert set(FAMILY) == {type(example) for example in EXAMPLES}
+
+
+def seen(error):
+    carried = {key: value for key, value in vars(error).items() if key != "__notes__"}
+    return type(error), str(error), error.args, carried, getattr(error, "__notes__", None), getattr(error, "msg", None)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: f"{type(error).__name__}-{error}")
+def test_errors_survive_copying_and_pickling(error, again):
+    """Process pools pickle what is raised: the message, all that it carries and the notes on it arrive."""
+    assert seen(error) == seen(again(error))
+    noted = copy.copy(error)
+    noted.add_note("while paying")
+    assert seen(noted) == seen(again(noted))
+    assert seen(error) != seen(noted)
+
+
+def test_an_error_of_ones_own_survives_pickling_too():
+    """A subclass with arguments of its own needs nothing more."""
+    assert seen(Own(1, place="here")) == seen(pickle.loads(pickle.dumps(Own(1, place="here"))))
+
+
+class Own(ActionCancelled):
+    def __init__(self, number, *, place):
+        self.place = place
+        super().__init__(f"{number} {place}", decision=number)
+
+
+def test_an_invalid_trace_names_the_field():
+    """The path stands first in the message, and apart for programs."""
+    error = InvalidTrace("must be a text (got 3)", path="steps[2].content")
+    assert "steps[2].content: must be a text (got 3)" == str(error)
+    assert ("steps[2].content", "must be a text (got 3)") == (error.path, error.problem)
+    assert "must be an object" == str(InvalidTrace("must be an object"))
+
+
+def test_an_invalid_record_names_file_and_line():
+    """`file:line`, as editors understand it; without a line the file as a whole is meant."""
+    error = InvalidRecord("is missing", file="a.jsonl", line=3, path="id")
+    assert "a.jsonl:3: id: is missing" == str(error)
+    assert ("a.jsonl", 3, "id", "is missing") == (error.file, error.line, error.path, error.problem)
+    assert "a.jsonl: is empty" == str(InvalidRecord("is empty", file="a.jsonl"))
+
+
+def test_a_missing_extra_names_the_pip_command():
+    """The message can be pasted into a shell."""
+    error = MissingExtra("The Gemini judge", "gemini")
+    assert "The Gemini judge needs an optional package: pip install 'grace-kp[gemini]'" == str(error)
+    assert ("The Gemini judge", "gemini") == (error.what, error.extra)
+
+
+def test_a_gate_error_carries_what_was_decided():
+    """Decision, request and response are there, and None where there is none."""
+    error = ActionRedirected("no", user_input="call her", decision="d", request="q", response="r")
+    assert ("call her", "d", "q", "r") == (error.user_input, error.decision, error.request, error.response)
+    assert (None, None, None) == (ActionDenied("no").decision, ActionDenied("no").request, ActionDenied("no").response)
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.just(object()),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+)
+
+
+@given(JUNK)
+def test_any_value_is_shown_in_one_short_line(value):
+    """Messages show what they were given without being drowned by it."""
+    shown = brief(value)
+    assert shown == shown.strip() or not shown.isprintable()
+    assert 0 < len(shown) <= 60
+    assert "\n" not in shown
+
+
+class Loud:
+    def __repr__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("x" * 5_000_000, "'" + "x" * 56 + "..."), ({1: 2}, "an object of 1"), ([], "a list of 0"), (True, "True"),
+        (10**5_000, "a very large number"), (Loud(), "a Loud"), (float("nan"), "nan"), ("a\nb", r"'a\nb'"),
+    ],
+    ids=["long", "dict", "list", "bool", "huge", "raising", "nan", "lines"],
+)  # fmt: skip
+def test_values_that_cannot_be_written_out_are_named(value, expected):
+    """Long texts are cut, containers are counted, and a repr that raises is survived."""
+    assert expected == brief(value)

@@ -1,0 +1,371 @@
+"""Where a setting's value comes from, which values are taken, and what is said of the others."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp.errors import SettingsError
+from grace_kp.settings import Settings
+
+NAMES = [field.name for field in dataclasses.fields(Settings) if field.name != "source"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A working directory inside a project."""
+    inner = tmp_path / "project" / "inner"
+    inner.mkdir(parents=True)
+    return inner
+
+
+def load(folder, environ=None, **given):
+    return Settings.load(environ=environ or {}, folder=folder, **given)
+
+
+def refusal(folder, environ=None, **given):
+    with pytest.raises(SettingsError) as raised:
+        load(folder, environ, **given)
+    message = str(raised.value)
+    assert "\n" not in message
+    return message
+
+
+# Where values come from
+
+
+def test_the_defaults(folder):
+    """Nothing set: everything is recorded, nothing is shared."""
+    settings = load(folder)
+    assert Settings() == settings
+    assert {} == settings.source
+    assert (True, True, True, 1.0, None) == (
+        settings.enabled, settings.capture_input, settings.capture_output, settings.sample_rate, settings.store,
+    )  # fmt: skip
+    assert ("default", "grace", "private", "private") == (
+        settings.domain, settings.profile, settings.privacy_level, settings.visibility,
+    )  # fmt: skip
+    assert 300.0 == settings.gate_timeout
+
+
+def test_keyword_beats_environment_beats_own_file_beats_project_file_beats_default(folder):
+    """The first place that gives a value wins, setting by setting; where each came from is kept."""
+    (folder / "grace_kp.toml").write_text('domain = "file"\nmax_text = 100\nvisibility = "org"\n')
+    environ = {"GRACE_KP_DOMAIN": "environment", "GRACE_KP_MAX_TEXT": "200"}
+    settings = load(folder, environ, domain="keyword")
+    assert ("keyword", 200, "org", "grace") == (
+        settings.domain, settings.max_text, settings.visibility, settings.profile,
+    )  # fmt: skip
+    assert {
+        "domain": "keyword",
+        "max_text": "environment variable GRACE_KP_MAX_TEXT",
+        "visibility": str(folder / "grace_kp.toml"),
+    } == settings.source
+
+
+def test_pyproject_is_read_too(folder):
+    """`[tool.grace_kp]`, however it is spelled in TOML."""
+    for text in (
+        '[tool.grace_kp]\ndomain = "code"',
+        '[tool]\ngrace_kp = {domain = "code"}',
+        'tool.grace_kp.domain="code"',
+    ):
+        (folder / "pyproject.toml").write_text(text)
+        assert "code" == load(folder).domain
+
+
+def test_the_own_file_beats_the_project_file_beside_it(folder):
+    """Both in one folder: grace_kp.toml is taken, whole."""
+    (folder / "pyproject.toml").write_text('[tool.grace_kp]\ndomain = "project"\nmax_text = 100')
+    (folder / "grace_kp.toml").write_text('domain = "own"')
+    assert ("own", 8_192) == (load(folder).domain, load(folder).max_text)
+
+
+def test_the_nearest_file_wins(folder):
+    """The search goes upwards and ends at the first file that speaks of us."""
+    (folder.parent.parent / "grace_kp.toml").write_text('domain = "far"\nmax_text = 100')
+    assert "far" == load(folder).domain
+    (folder.parent / "pyproject.toml").write_text('[tool.grace_kp]\ndomain = "near"')
+    assert ("near", 8_192) == (load(folder).domain, load(folder).max_text)
+    (folder / "pyproject.toml").write_text('[project]\nname = "not-ours"\n# grace_kp is only mentioned')
+    assert "near" == load(folder).domain
+
+
+def test_a_project_file_that_is_not_about_us_may_be_broken(folder):
+    """The faults of somebody else's pyproject.toml are not reported here."""
+    (folder / "pyproject.toml").write_text("this is [not TOML")
+    assert Settings() == load(folder)
+
+
+def test_the_working_directory_is_where_the_search_begins(folder, monkeypatch):
+    """Without a folder given; and `os.environ` without an environment given."""
+    (folder / "grace_kp.toml").write_text('domain = "here"')
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("GRACE_KP_PROFILE", "strict")
+    settings = Settings.load()
+    assert ("here", "strict") == (settings.domain, settings.profile)
+
+
+def test_a_working_directory_that_is_gone_has_no_files(folder, monkeypatch):
+    """An agent whose folder was removed under it still starts."""
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    assert Settings() == Settings.load(environ={})
+
+
+def test_none_is_not_given(folder):
+    """A keyword of None leaves the value to the other places."""
+    assert "code" == load(folder, {"GRACE_KP_DOMAIN": "code"}, domain=None).domain
+
+
+def test_settings_are_a_frozen_value():
+    """They can be compared and pickled, and not changed."""
+    settings = Settings.load(environ={}, domain="code", policies={"a": "deny"})
+    assert settings == pickle.loads(pickle.dumps(settings))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        settings.domain = "finance"
+
+
+# Names
+
+
+def test_every_setting_has_an_environment_variable(folder):
+    """The name in capitals after GRACE_KP_."""
+    for name in NAMES:
+        text = {
+            "bool": "0", "int": "500", "float": "0.5", "str": "private", "str | None": "memory:",
+            "dict[str, str]": "a=deny",
+        }[Settings.__dataclass_fields__[name].type]  # fmt: skip
+        if name == "profile":
+            text = "strict"
+        settings = load(folder, {f"GRACE_KP_{name.upper()}": text})
+        assert {name: f"environment variable GRACE_KP_{name.upper()}"} == settings.source
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("samplerate", "did you mean 'sample_rate'?"), ("domian", "'domain'"), ("zzz", "known are capture_input, ")],
+)
+def test_an_unknown_name_is_refused_with_a_hint(folder, name, hint):
+    """From a keyword, the environment or a file alike, naming the place."""
+    said = refusal(folder, **{name: 1})
+    assert f"unknown setting '{name}' (keyword)" in said
+    assert hint in said
+    said = refusal(folder, {f"GRACE_KP_{name.upper()}": "1"})
+    assert f"(environment variable GRACE_KP_{name.upper()})" in said
+    assert hint in said
+    (folder / "grace_kp.toml").write_text(f"{name} = 1")
+    said = refusal(folder)
+    assert str(folder / "grace_kp.toml") in said
+    assert hint in said
+
+
+def test_where_values_came_from_is_no_setting(folder):
+    """`source` is a result."""
+    assert "unknown setting 'source'" in refusal(folder, source={})
+    assert "unknown setting 'source'" in refusal(folder, {"GRACE_KP_SOURCE": "x"})
+
+
+def test_other_variables_are_not_ours(folder):
+    """Names without the prefix, and the switch for the library's own tests."""
+    assert Settings() == load(folder, {"GRACE": "1", "GRACEKP_DOMAIN": "x", "GRACE_KP_STRICT_RECORDING": "1"})
+
+
+# Values
+
+
+@pytest.mark.parametrize("name", ["enabled", "capture_input", "capture_output"])
+def test_switches(folder, name):
+    """1 and 0, and the usual words for them, in any case."""
+    variable = f"GRACE_KP_{name.upper()}"
+    for word in ("1", "true", "Yes", " on "):
+        assert getattr(load(folder, {variable: word}), name) is True
+    for word in ("0", "FALSE", "no", "off"):
+        assert getattr(load(folder, {variable: word}), name) is False
+    assert getattr(load(folder, **{name: False}), name) is False
+    for bad in ("", "2", "maybe", "nein"):
+        assert f"{name} (environment variable {variable}) must be 1 or 0, not {bad!r}" == refusal(
+            folder, {variable: bad}
+        )
+    for bad in (2, 0.0, [], b"1"):
+        assert f"{name} (keyword {name}) must be 1 or 0" in refusal(folder, **{name: bad})
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [
+        ("sample_rate", 0, 1), ("max_text", 64, 1 << 24), ("max_steps", 1, 1 << 30), ("max_pending_mb", 1, 1 << 20),
+        ("journal_ms", 5, 60_000), ("gate_timeout", 0, 10**9),
+    ],
+)  # fmt: skip
+def test_numbers_have_ranges(folder, name, low, high):
+    """Both ends belong to the range; the message gives it, and the value seen."""
+    variable = f"GRACE_KP_{name.upper()}"
+    for good in (low, high):
+        assert good == getattr(load(folder, {variable: str(good)}), name)
+        assert good == getattr(load(folder, **{name: good}), name)
+    for bad in (low - 1, high + 1):
+        assert f"must be between {low} and {high}, not '{bad}'" in refusal(folder, {variable: str(bad)})
+        assert f"must be between {low} and {high}, not {bad}" in refusal(folder, **{name: bad})
+
+
+@pytest.mark.parametrize(
+    "name", ["sample_rate", "max_text", "max_steps", "max_pending_mb", "journal_ms", "gate_timeout"]
+)
+def test_what_is_no_number_is_refused(folder, name):
+    """Texts, switches, NaN, infinities and numbers without end, each in one line."""
+    for bad in ("", "many", "1,5", "0x10", "nan", "inf", "-inf", "9" * 10_000, "1e999"):
+        assert f"{name} (environment variable" in refusal(folder, {f"GRACE_KP_{name.upper()}": bad})
+    for bad in (True, [], {}, b"1", object(), float("nan"), float("inf"), -float("inf"), 10**5_000):
+        assert f"{name} (keyword {name}) must be" in refusal(folder, **{name: bad})
+
+
+def test_a_whole_number_is_not_cut_from_a_fraction(folder):
+    """100.0 is 100; 100.5 is a mistake."""
+    assert 100 == load(folder, max_text=100.0).max_text
+    assert "max_text (keyword max_text) must be a whole number, not 100.5" == refusal(folder, max_text=100.5)
+    assert "max_text (environment variable GRACE_KP_MAX_TEXT) must be a whole number, not '100.5'" == refusal(
+        folder, {"GRACE_KP_MAX_TEXT": "100.5"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("profile", ["grace", "strict"]),
+        ("privacy_level", ["aggregated", "federated", "private"]),
+        ("visibility", ["private", "org", "network"]),
+    ],
+)
+def test_choices(folder, name, words):
+    """One of these, spelled so; the message lists them."""
+    for word in words:
+        assert word == getattr(load(folder, **{name: word}), name)
+    for bad in ("", "Grace", "public", words[0].upper(), 3):
+        said = refusal(folder, **{name: bad})
+        assert f"{name} (keyword {name}) must be" in said
+        assert repr(bad) in said
+    assert f"must be one of {', '.join(words)}, not 'public'" in refusal(folder, **{name: "public"})
+
+
+@pytest.mark.parametrize("name", ["store", "domain"])
+def test_texts_are_not_empty(folder, name):
+    """Any other text is taken as it is."""
+    assert "日本 x" == getattr(load(folder, **{name: "日本 x"}), name)
+    for bad in ("", 3, b"x", ["x"]):
+        assert f"{name} (keyword {name}) must be a non-empty text, not" in refusal(folder, **{name: bad})
+
+
+def test_policies_in_the_environment(folder):
+    """name=floor pairs with commas between; blanks do not matter."""
+    environ = {"GRACE_KP_POLICIES": " delete_* = confirm, wire=deny ,,"}
+    assert {"delete_*": "confirm", "wire": "deny"} == load(folder, environ).policies
+    assert {} == load(folder, {"GRACE_KP_POLICIES": ""}).policies
+
+
+def test_policies_in_a_file(folder):
+    """A table of action name to floor."""
+    (folder / "grace_kp.toml").write_text('[policies]\n"delete_*" = "confirm"\nwire = "deny"\n')
+    assert {"delete_*": "confirm", "wire": "deny"} == load(folder).policies
+
+
+@pytest.mark.parametrize(
+    ("policies", "said"),
+    [
+        ("delete", "must read name=floor,name=floor, not 'delete'"),
+        ("a=confirm,b", "must read name=floor,name=floor"),
+        ("=deny", "must go by non-empty action names, not ''"),
+        ("wire=ask", "the floor of 'wire' must be one of silent, notify, confirm, escalate, deny, not 'ask'"),
+        ("wire=DENY", "not 'DENY'"),
+        ("wire=", "not ''"),
+        ("wire=deny,wire=silent", "name 'wire' twice"),
+        ({"wire": 1}, "not 1"),
+        ({"wire": ["deny"]}, "not a list of 1"),
+        ({3: "deny"}, "must go by non-empty action names, not 3"),
+        (["wire"], "must be a table of action name to floor, not a list of 1"),
+        (True, "must be a table"),
+    ],
+)
+def test_bad_policies_are_refused(folder, policies, said):
+    """A gate that somebody thinks is there must not be missing for a spelling mistake."""
+    message = refusal(folder, policies=policies)
+    assert message.startswith("policies (keyword policies)")
+    assert said in message
+
+
+def test_policies_are_a_copy(folder):
+    """What is done to the dict afterwards changes no gate."""
+    given = {"wire": "deny"}
+    settings = load(folder, policies=given)
+    given.clear()
+    assert {"wire": "deny"} == settings.policies
+
+
+# Files that cannot be used
+
+
+@pytest.mark.parametrize("content", [b"domain = ", b"domain = 'a'\ndomain = 'b'", b"\xff\xfe", b"x" * 10, b"[a\n"])
+def test_a_broken_file_is_named(folder, content):
+    """One line with the path, and no settings are made up."""
+    path = folder / "grace_kp.toml"
+    path.write_bytes(content)
+    assert f"{path}: cannot be read: " in refusal(folder)
+
+
+def test_a_table_must_be_a_table(folder):
+    """`tool.grace_kp` that is something else is named."""
+    (folder / "pyproject.toml").write_text("[tool]\ngrace_kp = 3")
+    assert f"{folder / 'pyproject.toml'}: tool.grace_kp must be a table, not 3" == refusal(folder)
+
+
+def test_a_bad_value_in_a_file_names_the_file(folder):
+    """Also where TOML has a type that no setting has."""
+    path = folder / "grace_kp.toml"
+    for text in ("domain = 3", "domain = 2026-01-02", "sample_rate = [1]", "enabled = 7", "policies = 1"):
+        path.write_text(text)
+        assert f"({path}) must be" in refusal(folder)
+
+
+# Anything at all
+
+ENVIRONMENTS = st.dictionaries(
+    st.sampled_from([f"GRACE_KP_{name.upper()}" for name in NAMES]) | st.text().map(lambda end: "GRACE_KP_" + end),
+    st.text()
+    | st.integers().map(str)
+    | st.floats().map(str)
+    | st.sampled_from(["1", "private", "strict", "a=deny", "b=b"]),
+    max_size=4,
+)
+KEYWORDS = st.dictionaries(
+    st.sampled_from(NAMES),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.lists(st.text())
+    | st.dictionaries(st.text() | st.integers(), st.sampled_from(["deny", "confirm", "x", 1, None])),
+    max_size=4,
+)  # fmt: skip
+
+
+def outcome_of(environ, given):
+    try:
+        return "", Settings.load(environ=environ, folder=Path(os.sep), **given)
+    except SettingsError as error:
+        return str(error), None
+
+
+@given(ENVIRONMENTS, KEYWORDS)
+def test_whatever_is_set_gives_settings_or_a_settings_error(environ, given):
+    """Nothing else comes out, the error is one line, and settings that come out are in range."""
+    said, settings = outcome_of(environ, given)
+    if settings is None:
+        assert 1 == len(said.splitlines())
+        return
+    assert 0 <= settings.sample_rate <= 1
+    assert settings.domain
+    assert settings.profile in {"grace", "strict"}
+    assert all(isinstance(getattr(settings, name), bool) for name in ("enabled", "capture_input", "capture_output"))
+    assert set(settings.policies.values()) <= {"silent", "notify", "confirm", "escalate", "deny"}
