@@ -117,7 +117,7 @@ class Pipeline:
                 item.events = []  # what it held is in the document now
                 item.steps.release()
             self.assessor.assess(document, own_confidence=own)
-            record = _record(document)
+            record = record_of(document)
             if isinstance(item, Run) and (keep or capture is not None):
                 item.document = record.data
         if self.hooks or self.collectors:
@@ -165,7 +165,8 @@ class Pipeline:
             collector.append(trace)
 
 
-def _record(document: dict[str, Any]) -> Record:
+def record_of(document: dict[str, Any]) -> Record:
+    """A finished document as a store keeps it."""
     from grace_kp.store import Record
 
     metadata = document["metadata"]

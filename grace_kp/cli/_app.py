@@ -1,0 +1,98 @@
+"""The command line as a whole: its commands, and the one place where an error becomes a line and an exit code.
+
+0 is success, 1 a failure, 2 wrong usage. No traceback reaches a user.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import click
+import typer
+
+from grace_kp.cli._demo import demo
+from grace_kp.cli._doctor import doctor
+from grace_kp.cli._output import say_error
+from grace_kp.cli._score import score
+from grace_kp.cli._traces import traces
+from grace_kp.errors import GraceError
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+app = typer.Typer(
+    name="grace-kp",
+    help="Reasoning traces of LLM agents: record, score, inspect.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from grace_kp import __version__
+
+        typer.echo(f"grace-kp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[  # noqa: ARG001 — handled by the callback
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Reasoning traces of LLM agents: record, score, inspect."""
+
+
+app.command()(demo)
+app.command()(score)
+app.add_typer(traces, name="traces")
+app.command()(doctor)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        code = app(arguments, standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read us has seen enough; Python must not complain of it when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (click.Abort, KeyboardInterrupt):
+        sys.stderr.write("\n")
+        return 130
+    except Exception as error:  # noqa: BLE001 — the one place where errors become lines
+        return _failed(error)
+    return code if isinstance(code, int) else 0
+
+
+def _failed(error: Exception) -> int:
+    # Typer brings a copy of click of its own in some versions: errors are told by what they have, not by their class.
+    code = getattr(error, "exit_code", None)
+    if isinstance(code, int) and not hasattr(error, "format_message"):
+        return code
+    if hasattr(error, "format_message"):
+        message = error.format_message()
+        if message:
+            say_error(message)
+        return code if isinstance(code, int) else 2
+    if isinstance(error, GraceError):
+        say_error(error)
+    elif isinstance(error, OSError):
+        say_error(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
+    elif isinstance(error, ValueError):
+        say_error(error)
+        return 2
+    else:
+        say_error(f"something went wrong that should not: {type(error).__name__}: {error}")
+    return 1

@@ -1,0 +1,209 @@
+"""`grace-kp demo`: an agent with real work to do offline, recorded, scored and gated before your eyes.
+
+It answers questions over source and documentation files with five tools. There is no model in it: a few rules decide what to do
+next, and it says so.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grace_kp.cli._output import console, plain, put_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grace_kp.runtime import Grace
+    from grace_kp.trace import ReasoningTrace
+
+QUESTIONS = (
+    ("Where is the confidence of a run turned into a level?", ("confidence", "level", "thresholds")),
+    ("How does a store survive a process that is killed?", ("journal", "process", "died")),
+    ("Which errors can a gate raise?", ("ActionCancelled", "ActionDenied", "gate")),
+)
+_WORD = re.compile(r"[A-Za-z_]{3,}")
+
+
+def demo(
+    store: Annotated[
+        str, typer.Option("--store", help="Where the traces go; memory: leaves nothing behind.")
+    ] = "memory:",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the traces as JSON, and nothing else.")] = False,
+) -> None:
+    """Watch an agent work offline: its trace as it grows, the scores with their parts, and a gated action."""
+    from grace_kp.runtime import Grace
+
+    out = console()
+    say: Callable[[str], None] = (lambda _text: None) if as_json else out.print
+    root = _files_to_read()
+    with Grace(store=store, domain="code") as grace, grace.collect() as traces:
+        say(
+            f"\nAn agent without a model answers {len(QUESTIONS)} questions over the files in [bold]{plain(root.name)}[/bold]."
+        )
+        researcher, report = _agent(grace, root, say)
+        answers = [researcher(question, words) for question, words in QUESTIONS]
+        if not as_json:
+            for trace, answer in zip(list(traces), answers, strict=True):
+                _summary(trace, answer)
+            say("Its last step is gated: it wants to write a report, and its policy asks for a person.")
+        _write(report, answers, say)
+    if as_json:
+        put_json([trace.to_dict() for trace in traces])
+        return
+    say("\nWhat next:")
+    say("  grace-kp demo --store sqlite:///demo.db && grace-kp traces show last --store sqlite:///demo.db")
+    say("  grace-kp doctor                   what is installed, configured, reachable")
+    say("  docs/tutorial.md                  the same for an agent of your own, in ten minutes\n")
+
+
+def _files_to_read() -> Path:
+    """The repository, where there is one around the package; the package itself where it was installed."""
+    package = Path(__file__).resolve().parents[1]
+    return package.parent if (package.parent / "pyproject.toml").is_file() else package
+
+
+def _agent(grace: Grace, root: Path, say: Callable[[str], None]) -> tuple[Callable[..., str], Callable[..., Any]]:
+    shown = _Shown(say)
+
+    @grace.tool
+    def list_files(pattern: str) -> list[str]:
+        found = sorted(
+            path
+            for path in root.rglob(pattern)
+            if not any(part.startswith(".") for part in path.relative_to(root).parts)
+        )
+        return [path.relative_to(root).as_posix() for path in found if "tests" not in path.parts and path.name != "__init__.py"][:400]
+
+    @grace.retriever
+    def search(words: list[str], files: list[str]) -> list[dict[str, Any]]:
+        return _ranked(root, words, files)
+
+    @grace.tool
+    def read_file(name: str) -> str:
+        return (root / name).read_text(encoding="utf-8")
+
+    @grace.tool
+    def outline(source: str) -> list[str]:
+        nodes = ast.walk(ast.parse(source))
+        return [
+            node.name
+            for node in nodes
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+        ]
+
+    @grace.tool
+    def find_line(source: str, words: list[str]) -> str:
+        lines = [line.strip() for line in source.splitlines() if len(line.strip()) > 20]
+        return max(lines, key=lambda line: sum(word.lower() in line.lower() for word in words), default="")
+
+    @grace.agent(objective=lambda question, words: question)  # noqa: ARG005 — the words are the rules', not the question's
+    def researcher(question: str, words: tuple[str, ...]) -> str:
+        shown.question(question)
+        files = shown.step("list_files", "*.py", lambda: list_files("*.py"))
+        hits = shown.step("search", " ".join(words), lambda: search(list(words), files))
+        grace.thought(f"{hits[0]['source']} looks best")
+        try:
+            # Sources name a passage, and a passage is no file: the tool fails, for real, and the agent goes on.
+            source = shown.step("read_file", hits[0]["passage"], lambda: read_file(hits[0]["passage"]))
+        except OSError:
+            source = shown.step("read_file", hits[0]["source"], lambda: read_file(hits[0]["source"]))
+        names = shown.step("outline", f"{len(source):,} characters", lambda: outline(source))
+        line = shown.step("find_line", " ".join(words), lambda: find_line(source, list(words)))
+        return f"{hits[0]['source']} ({', '.join(names[:3]) or 'no public names'}): {line}"
+
+    @grace.gate(floor="confirm")
+    @grace.tool
+    def write_report(path: str, text: str) -> str:
+        Path(path).write_text(text, encoding="utf-8")
+        return f"{len(text):,} characters written to {path}"
+
+    @grace.agent(name="reporter", objective="Write the report")
+    def reporter(path: str, text: str) -> Any:
+        return write_report(path, text)
+
+    return researcher, reporter
+
+
+class _Shown:
+    """Prints each step of the trace as it happens."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+
+    def question(self, text: str) -> None:
+        self._say(f"\n[bold]? {plain(text)}[/bold]")
+
+    def step(self, tool: str, given: str, call: Callable[[], Any]) -> Any:
+        import time
+
+        started = time.perf_counter()
+        try:
+            result = call()
+        except Exception as error:
+            self._say(f"  [red]✗[/red] {tool:<11} {plain(given, 30):<30} {type(error).__name__}, going on")
+            raise
+        took = (time.perf_counter() - started) * 1e3
+        what = f"{len(result)} found" if isinstance(result, list) else plain(str(result), 22)
+        self._say(f"  [green]✓[/green] {tool:<11} {plain(given, 30):<30} {took:7.1f} ms  {what}")
+        return result
+
+
+def _ranked(root: Path, words: list[str], files: list[str]) -> list[dict[str, Any]]:
+    """Passages of 40 lines by how well they cover the words, the best first; the score is the covered share of their weight."""
+    passages: list[tuple[str, int, Counter[str]]] = []
+    for name in files:
+        lines = (root / name).read_text(encoding="utf-8").splitlines()
+        for start in range(0, len(lines), 40):
+            passages.append(
+                (name, start + 1, Counter(word.lower() for word in _WORD.findall("\n".join(lines[start : start + 40]))))
+            )
+    wanted = [word.lower() for word in words]
+    rarity = {
+        word: math.log(1 + len(passages) / (1 + sum(word in counts for _, _, counts in passages))) for word in wanted
+    }
+    total = sum(rarity.values()) or 1.0
+    hits = [
+        {
+            "source": name,
+            "passage": f"{name}:{line}",
+            "score": round(sum(rarity[word] * min(1.0, counts[word] / 3) for word in wanted) / total, 3),
+        }
+        for name, line, counts in passages
+    ]
+    return sorted(hits, key=lambda hit: -float(str(hit["score"])))[:5]
+
+
+def _summary(trace: ReasoningTrace, answer: str) -> None:
+    from grace_kp.cli._traces import figures
+
+    out = console()
+    out.print(f"\n[bold]{plain(trace.task.objective)}[/bold]")
+    out.print(f"→ {plain(answer, 150)}")
+    kinds = Counter(str(step.type) for step in trace.steps)
+    out.print(f"steps       {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
+    figures(trace)
+
+
+def _write(report: Callable[..., Any], answers: list[str], say: Callable[[str], None]) -> None:
+    from grace_kp.errors import ActionCancelled, ActionNotApproved
+
+    with tempfile.TemporaryDirectory(prefix="grace_kp_demo_") as folder:
+        path = Path(folder) / "report.txt"
+        try:
+            result = report(str(path), "\n".join(answers))
+            say(f"[green]{plain(str(result))}[/green]" if result is not None else "The report was skipped.")
+        except ActionCancelled as refusal:
+            say(f"[yellow]{plain(str(refusal))}[/yellow]")
+            if not sys.stdin or not sys.stdin.isatty():
+                say("Run this in a terminal to be asked.")
+        except ActionNotApproved as other:
+            say(f"[yellow]{plain(str(other))}[/yellow]")

@@ -1,0 +1,156 @@
+"""`grace-kp doctor`: what is installed, configured and reachable, and what each lack means."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from grace_kp.cli._output import console, plain, put_json, table
+from grace_kp.errors import GraceError
+
+CORE = ("pydantic", "numpy", "tenacity", "typer", "rich", "platformdirs")
+EXTRAS = {
+    "gemini": ("google-genai", "no model judges answers: self-evaluation and coverage are not evaluated"),
+    "langchain": ("langchain", "LangChain agents are not recorded by a handler"),
+    "onnx": ("onnxruntime", "no embedder: novelty stays 0.5"),
+    "embeddings": ("sentence-transformers", "no embedder: novelty stays 0.5"),
+    "postgres": ("psycopg", "traces go to SQLite or memory"),
+    "web": ("starlette", "no web page"),
+    "otel": ("opentelemetry-sdk", "no export to OpenTelemetry"),
+    "calibration": ("scikit-learn", "confidence is not calibrated"),
+}
+NOT_YET = "this version does not use it yet"
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False) -> None:
+    """Say what is installed, configured and reachable, and what each lack means. Exit code 1 when something is broken."""
+    report = examine()
+    if as_json:
+        put_json(report)
+    else:
+        _show(report)
+    if report["problems"]:
+        raise typer.Exit(1)
+
+
+def examine() -> dict[str, Any]:
+    """Everything that the doctor knows."""
+    from grace_kp import __version__
+
+    problems: list[str] = []
+    settings, store = _settings(problems), None
+    if settings is not None:
+        store = _store(settings["store"]["value"], problems)
+    import sqlite3
+
+    return {
+        "grace_kp": __version__,
+        "python": platform.python_version(),
+        "platform": platform.system(),
+        "sqlite": sqlite3.sqlite_version,
+        "core": {name: _installed(name) for name in CORE},
+        "extras": {
+            extra: {"package": name, "version": _installed(name), "without": lack, "note": NOT_YET}
+            for extra, (name, lack) in EXTRAS.items()
+        },
+        "keys": {name: "set" if os.environ.get(name) else "not set" for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")},
+        "settings": settings,
+        "store": store,
+        "evaluator": "none: this version has no model evaluators; what they would judge is marked as not evaluated",
+        "embedder": "none unless you pass one: novelty is 0.5 and marked as not measured",
+        "reviewer": "the console"
+        if _terminal()
+        else "none: standard input is no terminal, so a gate that must ask cancels",
+        "problems": problems,
+    }
+
+
+def _terminal() -> bool:
+    try:
+        return sys.stdin is not None and sys.stdin.isatty()
+    except (ValueError, OSError):
+        return False
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _settings(problems: list[str]) -> dict[str, Any] | None:
+    from dataclasses import fields
+
+    from grace_kp.settings import Settings
+
+    try:
+        settings = Settings.load()
+    except GraceError as error:
+        problems.append(str(error))
+        return None
+    names = [item.name for item in fields(settings) if item.name != "source"]
+    return {name: {"value": getattr(settings, name), "from": settings.source.get(name, "default")} for name in names}
+
+
+def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:
+    from grace_kp.store import open_store
+
+    try:
+        store = open_store(url)
+        told = dict(_described(store))
+        store.close()
+    except (GraceError, OSError) as error:
+        problems.append(str(error))
+        return None
+    if "path" in told:
+        free = shutil.disk_usage(os.path.dirname(os.path.abspath(told["path"]))).free  # noqa: PTH100, PTH120
+        told["free_disk_mb"] = free >> 20
+        if free < 100 << 20:
+            problems.append(f"less than 100 MB of disk are free for {told['path']}")
+    return told
+
+
+def _described(store: Any) -> dict[str, Any]:
+    described = store.describe() if hasattr(store, "describe") else {"kind": type(store).__name__}
+    return (
+        described
+        if isinstance(described, dict)
+        else {name: getattr(described, name) for name in type(described).__slots__}
+    )
+
+
+def _show(report: dict[str, Any]) -> None:
+    out = console()
+    out.print(
+        f"grace_kp {report['grace_kp']}, Python {report['python']} on {report['platform']}, SQLite {report['sqlite']}\n"
+    )
+    rows = table("package", "version", "without it")
+    for name, version in report["core"].items():
+        rows.add_row(name, version or "[red]missing[/red]", "")
+    for extra, entry in report["extras"].items():
+        rows.add_row(f"{entry['package']} \\[{extra}]", entry["version"] or "-", f"{entry['without']}; {entry['note']}")
+    out.print(rows)
+    if report["settings"] is not None:
+        rows = table("setting", "value", "from")
+        for name, entry in report["settings"].items():
+            rows.add_row(name, plain(str(entry["value"])), plain(entry["from"]))
+        out.print(rows)
+    for name, state in report["keys"].items():
+        out.print(f"{name:<16}{state}")
+    for name in ("evaluator", "embedder", "reviewer"):
+        out.print(f"{name:<16}{report[name]}")
+    if report["store"] is not None:
+        out.print(f"{'store':<16}" + ", ".join(f"{key} {value}" for key, value in report["store"].items()))
+    out.print()
+    for problem in report["problems"]:
+        out.print(f"[red]broken[/red]          {plain(problem)}")
+    if not report["problems"]:
+        out.print("nothing is broken")

@@ -1,0 +1,81 @@
+"""How results are shown: tables for people, JSON for machines, errors as one line on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+T = TypeVar("T")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that fits the terminal; 100 columns where there is none."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 100)
+
+
+def table(*columns: str, right: Iterable[str] = ()) -> Table:
+    """An empty table with these columns; those in `right` hold numbers."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    numbers = set(right)
+    for column in columns:
+        made.add_column(
+            column, justify="right" if column in numbers else "left", no_wrap=column in numbers or column == "id"
+        )
+    return made
+
+
+def plain(text: str, width: int = 0) -> str:
+    """One line without control characters and markup, cut to a width."""
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    line = line if not width or len(line) <= width else line[: width - 1] + "…"
+    return line.replace("[", "\\[")
+
+
+def put_json(value: Any) -> None:
+    """One JSON value on standard output, indented."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def put_jsonl(values: Iterable[Any]) -> None:
+    """JSON lines on standard output, each as soon as it is there."""
+    for value in values:
+        sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+
+def say_error(message: object) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"grace-kp: {' '.join(str(message).split())}\n")
+
+
+def progress(items: Iterable[T], what: str) -> Iterator[T]:
+    """The items, with a bar on standard error while they go by, when that is a terminal."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,}"), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        for item in items:
+            yield item
+            bar.advance(task)
+
+
+def bar(value: float, width: int = 20) -> str:
+    """A number from 0 to 1 as a bar."""
+    filled = round(max(0.0, min(1.0, value)) * width)
+    return "█" * filled + "░" * (width - filled)
