@@ -51,14 +51,32 @@ PATCHES = Patches()
 
 
 class Forkable(Protocol):
-    """Something that has to forget its parent's affairs in a forked child."""
+    """Something with locks, threads or files that must be at rest while the process forks."""
+
+    def before_fork(self) -> None:
+        """Come to rest: what is locked now would stay locked in the child for ever."""
+        ...
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        ...
 
     def after_fork(self) -> None:
-        """Called in the child, before anything else of the user's runs there."""
+        """In the child: forget the parent's affairs."""
         ...
 
 
 FORKABLE: WeakSet[Forkable] = WeakSet()
+
+
+def _before() -> None:
+    for one in list(FORKABLE):
+        one.before_fork()
+
+
+def _in_parent() -> None:
+    for one in list(FORKABLE):
+        one.after_fork_in_parent()
 
 
 def _in_child() -> None:
@@ -68,7 +86,7 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
 def current_run() -> Run | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from grace_kp.confidence import SearchHits
     from grace_kp.record._spec import Spec
+    from grace_kp.trace import ReasoningTrace
 
 COMPLETED, FAILED, CANCELLED, EXITED, CLOSED = "completed", "failed", "cancelled", "exited", "closed"
 SUSPENDED, NOT_APPROVED, INTERRUPTED = "suspended", "not_approved", "interrupted"
@@ -244,7 +245,7 @@ class Run:
         return self.id if self.steps is not None and self.steps.journaled else None
 
     @property
-    def trace(self) -> Any:
+    def trace(self) -> ReasoningTrace:
         """The finished trace, scored (a ReasoningTrace).
 
         Raises:

@@ -91,6 +91,7 @@ class Grace(Front):
         self._on_notify = on_notify
         self._policies = {**self.settings.policies, **(policies or {})}
         self._lock = threading.Lock()
+        self._held = False
         self._made_gates: Gates | None = None
         self._made_pipeline: Pipeline | None = None
         self._made_writer: Writer | None = None
@@ -258,12 +259,27 @@ class Grace(Front):
             "last_trouble": TROUBLES.last,
         }
 
+    def before_fork(self) -> None:
+        """Let nothing be half done in the moment of a fork, an import least of all: its lock would stay locked in the child."""
+        self._held = self._lock.acquire(timeout=5.0)
+        if self._made_writer is not None:
+            self._made_writer.before_fork()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on after a fork."""
+        if self._held:
+            self._lock.release()
+        if self._made_writer is not None:
+            self._made_writer.after_fork_in_parent()
+
     def after_fork(self) -> None:
         """In a forked child, the runs that are open belong to the parent: they are not ended here."""
         self._lock = threading.Lock()
         self.recorder.generation += 1
         self.recorder.open_runs.clear()
-        if self._made_writer is not None and hasattr(self._made_writer, "after_fork"):
+        if self._made_pipeline is not None:
+            self._made_pipeline.after_fork()
+        if self._made_writer is not None:
             self._made_writer.after_fork()
         util = sys.modules.get("multiprocessing.util")
         if util is not None:

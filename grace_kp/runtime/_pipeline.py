@@ -102,6 +102,10 @@ class Pipeline:
         self.sampled_out = 0
         self._lock = threading.RLock()  # a run's steps are built in one thread at a time, journal or finish
 
+    def after_fork(self) -> None:
+        """In a forked child no other thread is there to give the lock back."""
+        self._lock = threading.RLock()
+
     def settle(self, item: Run | Lost) -> Record | None:
         """The finished trace of a run, as the store keeps it; None where it is sampled out."""
         with self._lock:

@@ -26,12 +26,17 @@ class MemoryStore:
         self._max_bytes = int(max_mb * (1 << 20))
         self._records: OrderedDict[str, Record] = OrderedDict()
         self._bytes = 0
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        """Held while the store is used."""
+
+    def after_fork(self) -> None:
+        """In a forked child nobody else is there to give the lock back."""
+        self.lock = threading.RLock()
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
         """Keep these traces, replacing those with the same id."""
         del ended
-        with self._lock:
+        with self.lock:
             for record in records:
                 before = self._records.pop(record.id, None)
                 self._bytes += len(record.data) - (len(before.data) if before else 0)
@@ -50,12 +55,12 @@ class MemoryStore:
 
     def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
         """The trace of this id; None where there is none."""
-        with self._lock:
+        with self.lock:
             record = self._records.get(id)
         return None if record is None else _load(record)
 
     def _matching(self, query: Query) -> list[Record]:
-        with self._lock:
+        with self.lock:
             found = [record for record in self._records.values() if query.matches(record)]
         found.reverse()
         found.sort(key=lambda record: record.created_at, reverse=True)
@@ -77,7 +82,7 @@ class MemoryStore:
 
     def clear(self) -> int:
         """Forget all traces; how many there were."""
-        with self._lock:
+        with self.lock:
             count = len(self._records)
             self._records.clear()
             self._bytes = 0
@@ -88,7 +93,7 @@ class MemoryStore:
 
     def describe(self) -> dict[str, Any]:
         """Kind, number of traces, bytes, and how many were forgotten."""
-        with self._lock:
+        with self.lock:
             return {"kind": "memory", "traces": len(self._records), "bytes": self._bytes, "evicted": self.evicted}
 
 

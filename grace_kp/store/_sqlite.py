@@ -36,7 +36,9 @@ class SqliteStore:
     def __init__(self, path: str | Path, *, busy_ms: int = BUSY_MS) -> None:
         self.path = Path(path).expanduser()
         self._busy_ms = busy_ms
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        """Held while the store is used."""
+        self._abandoned: list[sqlite3.Connection] = []
         self._connection: sqlite3.Connection | None = None
         self._pid = os.getpid()
         self._owner: str | None = None
@@ -88,12 +90,18 @@ class SqliteStore:
             connection.execute("ROLLBACK")
             raise
 
+    def after_fork(self) -> None:
+        """In a forked child: the connection is the parent's, and not even its closing is ours."""
+        self.lock = threading.RLock()
+        if self._connection is not None:
+            self._abandoned.append(self._connection)  # kept, because being collected would close it
+        self._pid, self._connection, self._owner = os.getpid(), None, None
+
     @contextlib.contextmanager
     def _use(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-        with self._lock:
+        with self.lock:
             if self._pid != os.getpid():
-                # A forked child must not touch the parent's connection, not even to close it.
-                self._pid, self._connection, self._owner = os.getpid(), None, None
+                self.after_fork()
             connection = self._connection or self._connect()
             if not write:
                 yield connection
@@ -208,7 +216,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the file. It is opened again when it is used again."""
-        with self._lock:
+        with self.lock:
             connection, self._connection = self._connection, None
             if connection is not None and self._pid == os.getpid():
                 connection.close()

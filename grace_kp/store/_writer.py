@@ -77,6 +77,7 @@ class Writer:
         self._pending: deque[Record] = deque()
         self._pending_bytes = 0
         self._ended: list[str] = []
+        self._held: list[Any] = []
         self._settling = threading.RLock()
         self._writing = threading.RLock()
         self._starting = threading.Lock()
@@ -90,9 +91,26 @@ class Writer:
         self._retry_at = 0.0
         self._pause = RETRY_SECONDS[0]
 
+    def before_fork(self) -> None:
+        """Wait until nothing is being settled or written, and keep it so until the fork is done."""
+        locks = [self._settling, self._writing]
+        lock = getattr(self._store, "lock", None)
+        if lock is not None:
+            locks.append(lock)
+        self._held = [lock for lock in locks if lock.acquire(timeout=5.0)]
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        held, self._held = self._held, []
+        for lock in reversed(held):
+            lock.release()
+
     def after_fork(self) -> None:
-        """In a forked child: what was queued is the parent's to write."""
+        """In a forked child: what was queued is the parent's to write, and its threads are not here."""
         self._fresh()
+        forked = getattr(self._store, "after_fork", None)
+        if forked is not None:
+            forked()
 
     def submit(self, item: Any) -> None:
         """Hand over what has ended. Costs an append; beyond the backlog's bound the caller settles some of it itself."""

@@ -63,7 +63,19 @@ def _opened(source: Source, label: str) -> IO[bytes]:
         else io.BytesIO(raw.read())
     )
     head = buffered.getbuffer()[:2].tobytes() if isinstance(buffered, io.BytesIO) else buffered.peek(2)[:2]
-    return gzip.GzipFile(fileobj=buffered, mode="rb") if head == b"\x1f\x8b" else buffered  # type: ignore[return-value]
+    return _Unpacked(buffered) if head == b"\x1f\x8b" else buffered  # type: ignore[return-value]
+
+
+class _Unpacked(gzip.GzipFile):
+    """A packed file that closes the file it reads from with itself."""
+
+    def __init__(self, packed: Any) -> None:
+        self._packed = packed
+        super().__init__(fileobj=packed, mode="rb")
+
+    def close(self) -> None:
+        super().close()
+        self._packed.close()
 
 
 class _Reader:

@@ -82,7 +82,7 @@ def test_nothing_known():
     grace = ConfidenceCalculator().calculate(nothing)
     assert (0.7, ["no_sources"]) == (grace.score, grace.penalties_applied)
     strict = ConfidenceCalculator("strict").calculate(nothing)
-    assert (0.5, ()) == (strict.score, strict.penalties_applied)
+    assert (0.5, []) == (strict.score, strict.penalties_applied)
     assert strict.reason.startswith("No evidence")
     assert set(strict.breakdown) == set(strict.not_evaluated)
 

@@ -1,5 +1,6 @@
-"""Foreign formats, one file each: runs that were recorded by something else, read as traces."""
+"""Runs that were recorded elsewhere, one file per foreign format; today chat messages of OpenAI and its relatives."""
 
-from grace_kp.trace.formats._openai_messages import from_openai_messages, read_run
+from grace_kp.trace.formats._openai_messages import from_openai_messages
+from grace_kp.trace.formats._runs import is_native, read_run, runs_in
 
-__all__ = ["from_openai_messages", "read_run"]
+__all__ = ["from_openai_messages", "is_native", "read_run", "runs_in"]

@@ -1,411 +1,350 @@
-"""Runs recorded as OpenAI chat messages, and the dialects that look like them, read as reasoning traces.
+"""A recorded chat as a reasoning trace: which step each turn becomes, which call a result answers, how the run ended.
 
-What a trace needs and messages do not say is marked: the confidence is not computed yet (`grace.unscored`), and `grace.success_from`
-says what success rests on. Secrets are still in it; whoever stores it redacts it first.
+How the dialects write a turn is `_turns`, where in a document the chat stands is `_runs`. Secrets are not removed here:
+whoever stores or sends the trace does that, as with every other trace.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
+import re
 from collections import deque
-from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import InvalidTrace
+from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace._model import ReasoningTrace
-from grace_kp.trace._render import cut, render, storable
-from grace_kp.trace.formats._content import MAX_TEXT, as_json, calls_of, is_result, text_of
+from grace_kp.trace._render import MAX_TEXT, cut, render, storable
+from grace_kp.trace.formats._instants import UNKNOWN, instant_of
+from grace_kp.trace.formats._pieces import REFUSAL, Called, Returned, Said, plain
+from grace_kp.trace.formats._turns import Turn, read_turn
 
-UNKNOWN_TIME = "1970-01-01T00:00:00.000Z"
-_ASSISTANT = frozenset({"assistant", "ai", "model", "bot", "agent", "gpt", "AIMessageChunk"})
-_USER = frozenset({"user", "human"})
-_SYSTEM = frozenset({"system", "developer"})
-_TOOL = frozenset({"tool", "function", "tool_result", "ipython", "environment", "observation"})
-_CONTAINERS = (
-    "messages",
-    "traj",
-    "trajectory",
-    "conversation",
-    "conversations",
-    "history",
-    "chat",
-    "turns",
-    "dialog",
-    "dialogue",
-    "input",
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+FORMAT = "openai_messages"
+NO_OBJECTIVE = "(no objective)"
+MAX_NAME = 200
+MAX_SOURCE = 2_000
+MAX_MESSAGE = 500
+MAX_ROLES = 20
+
+_TRACEBACK = "Traceback (most recent call last)"
+_ERROR_TYPE = re.compile(
+    r"([A-Za-z_][A-Za-z0-9_.]{0,99}(?:Error|Exception|Warning|Interrupt|Exit|Timeout)|Error)(?::\s*|$)"
 )
-_ERRORS = ("Error", "Traceback (most recent call last)")
 
 
 def from_openai_messages(
-    messages: list[Any],
+    messages: Sequence[Any],
     *,
-    id: str | None = None,  # noqa: A002 — the name of the field
+    id: str | None = None,  # noqa: A002 — the name of the field in the trace
     domain: str = "default",
     success: bool | None = None,
-    created_at: str | None = None,
+    created_at: str | float | datetime | None = None,
     objective: str | None = None,
+    framework: str | None = FORMAT,
     agent_id: str | None = None,
-    framework: str = "openai_messages",
-    source: dict[str, Any] | None = None,
+    extra: Mapping[str, Any] | None = None,
+    max_text: int = MAX_TEXT,
 ) -> ReasoningTrace:
-    """A chat as a trace: assistant text is a thought, a tool call and its message a tool_call and an observation.
+    """A run that was recorded elsewhere as chat messages, as a trace.
 
-    Later messages of the user are observations, as what comes from outside. System messages are no steps. A tool message that is
-    marked as an error, or begins with "Error", is a failed call; if the run went on, an error_recovery follows it.
+    An assistant's text is a thought, and so is its visible reasoning; a tool call is a tool_call; what a tool returned is an
+    observation, linked to its call under `grace.calls`. The first thing the user says is the objective and no step. What
+    the user says later is an observation: the agent learns it from outside, like a tool's result, and a long conversation
+    is scored as the work that it was. A message of a role that is not known is an observation as well, and counted under
+    `grace.unknown_roles`. System messages are no steps.
+
+    A result that is marked as an error, or whose text begins with `Error` or a Python traceback, makes its call fail. If
+    the run goes on after it, an error_recovery follows.
 
     Args:
-        messages: in any dialect: `content` as text, null or parts; `tool_calls` with `function.arguments` as JSON text, or with
-            `args` as an object; content blocks of the tool_use and tool_result kinds; `function_call`; any role.
-        id: the trace's id; made of the content when None, so that reading the same chat twice gives the same id.
-        domain: the task domain.
-        success: whether the run succeeded; when None, whether it ended with the assistant's own words after no open failure.
-        created_at: ISO 8601 in UTC; the epoch when None.
-        objective: what the run was for; the first message of the user when None.
+        messages: OpenAI chat messages, or those of a related dialect; plain dicts or the objects of a client library.
+        id: `kp:trace:…`; None makes one from the content, so that the same run always gets the same id.
+        domain: selects the weights of the value score.
+        success: whether the run succeeded. None assumes it did if it ended with an answer in words;
+            `grace.success_from` says what it rests on.
+        created_at: when the run began, as ISO 8601, a datetime, or seconds since the epoch. None takes it from the messages; if
+            they do not say it is 1970-01-01, and `grace.created_from` is `unknown`.
+        objective: what the agent was asked; None takes the user's first words. When given, these are kept as `grace.prompt`.
+        framework: what the agent was built with, or where it was recorded.
         agent_id: `kp:agent:…`.
-        framework: where the run was recorded.
-        source: small facts about where the run comes from, kept under `grace.source`.
+        extra: what else is known of the run; kept under `grace.source`, cut where it is long.
+        max_text: characters kept of one text; a cut is made visible.
+
+    Returns:
+        The trace. Its confidence is a mere 0.5 and its value score 0, as `grace.unscored` says.
 
     Raises:
-        InvalidTrace: a message is no message, or the assistant did nothing; the message names `messages[i]`.
+        InvalidTrace: something is no message, or no turn is the assistant's; the message names the place.
     """
-    if not isinstance(messages, list):
-        raise InvalidTrace(f"must be a list, not {type(messages).__name__}", path="messages")
-    reading = _Reading()
-    for number, message in enumerate(messages):
-        reading.take(message, number)
-    reading.finish()
-    if not reading.steps:
-        raise InvalidTrace("has no assistant or tool message, so there is no run in it", path="messages")
-    solved = reading.ended_well if success is None else success
+    return build_trace(
+        messages, id=id, domain=domain, success=success, created_at=created_at, objective=objective, framework=framework,
+        agent_id=agent_id, source=extra, max_text=max_text,
+    )  # fmt: skip
+
+
+def build_trace(
+    messages: Any,
+    *,
+    place: str = "messages",
+    id: str | None = None,  # noqa: A002
+    domain: str = "default",
+    success: bool | None = None,
+    success_from: str = "given",
+    created_at: str | float | datetime | None = None,
+    created_from: str = "given",
+    fallback_created_at: str | None = None,
+    objective: str | None = None,
+    framework: str | None = None,
+    agent_id: str | None = None,
+    source: Mapping[str, Any] | None = None,
+    identity: Any = None,
+    max_text: int = MAX_TEXT,
+) -> ReasoningTrace:
+    """The same for a chat that was found in a document: where it stood, and what the document says beside it."""
+    if not isinstance(messages, list | tuple):
+        raise InvalidTrace(f"must be a list of messages (got {brief(messages)})", path=place)
+    chat = _Chat(max_text)
+    for index, message in enumerate(messages):
+        chat.take(read_turn(message, f"{place}[{index}]"))
+    chat.end(survived=success is True)
+    if not chat.assistant_turns:
+        raise InvalidTrace(f"has no turn of an assistant among its {len(messages):,} messages", path=place)
+    instant, dated = _created(created_at, created_from, fallback_created_at, messages)
+    goal = storable(cut(objective or chat.prompt or chat.instructions or NO_OBJECTIVE, max_text))
     grace: dict[str, Any] = {
         "status": "completed",
-        "format": "openai_messages",
+        "format": FORMAT,
         "unscored": True,
-        "success_from": "assumed" if success is None else "given",
-        "calls": reading.calls,
+        "messages": len(messages),
+        "success_from": success_from if success is not None else "assumed",
+        "created_from": dated,
+        "calls": chat.calls,
     }
-    if reading.unknown_roles:
-        grace["unknown_roles"] = dict(sorted(reading.unknown_roles.items())[:20])
+    if objective and chat.prompt and chat.prompt != objective:
+        grace["prompt"] = storable(cut(chat.prompt, max_text))
+    grace.update(chat.oddities())
     if source:
-        grace["source"] = render(source)
-    document: dict[str, Any] = {
-        "@context": "https://openknowledgepulse.org/schema/v1",
-        "@type": "ReasoningTrace",
-        "id": id or _id_of(messages, source),
-        "metadata": {
-            "created_at": created_at or UNKNOWN_TIME,
-            "framework": framework,
-            "task_domain": storable(domain),
-            "success": solved,
-            "quality_score": 0.0,
-            "visibility": "private",
-            "privacy_level": "private",
-        },
-        "task": {"objective": _text(objective or reading.objective) or "(no objective)"},
-        "steps": reading.steps,
-        "outcome": {"result_summary": _text(reading.result), "confidence": 0.5},
-        "grace": grace,
+        grace["source"] = render(dict(source), MAX_SOURCE)
+    metadata: dict[str, Any] = {
+        "created_at": instant,
+        "task_domain": domain,
+        "success": chat.ended_well if success is None else success,
+        "quality_score": 0.0,
     }
-    if agent_id is not None:
-        document["metadata"]["agent_id"] = agent_id
-    return ReasoningTrace.model_validate(document)
+    metadata.update({k: v for k, v in (("agent_id", agent_id), ("framework", framework)) if v is not None})
+    return ReasoningTrace.model_validate(
+        {
+            "@context": "https://openknowledgepulse.org/schema/v1",
+            "@type": "ReasoningTrace",
+            "id": id if id is not None else _fingerprint(messages, identity or source or None),
+            "metadata": metadata,
+            "task": {"objective": goal},
+            "steps": chat.steps or [{"step_id": 0, "type": "thought", "content": ""}],
+            "outcome": {"result_summary": chat.answer or chat.last_observation, "confidence": 0.5},
+            "grace": grace,
+        }
+    )
 
 
-class _Reading:
-    """A chat on its way to steps."""
+class _Chat:
+    """A chat as far as it has been read: its steps, its calls, and the errors that nothing has followed yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_text: int) -> None:
         self.steps: list[dict[str, Any]] = []
         self.calls: list[dict[str, Any]] = []
-        self.objective = ""
-        self.result = ""
+        self.prompt = ""
+        self.instructions = ""
+        self.answer = ""
+        self.last_observation = ""
+        self.assistant_turns = 0
         self.ended_well = False
-        self.unknown_roles: dict[str, int] = {}
-        self._system = ""
-        self._observed = ""
-        self._waiting: dict[Any, deque[int]] = {}
-        self._open: dict[int, None] = {}
-        self._failed: list[tuple[int, str]] = []
+        self._max_text = max_text
+        self._open = _OpenCalls()
+        self._pending: list[tuple[dict[str, Any] | None, str, dict[str, str]]] = []
+        self._unknown_roles: dict[str, int] = {}
+        self._unlinked = 0
+        self._prompted = False
 
-    def take(self, message: Any, number: int) -> None:
-        path = f"messages[{number}]"
-        if not isinstance(message, dict):
-            raise InvalidTrace(f"must be an object, not {type(message).__name__}", path=path)
-        role = next(
-            (
-                message[key]
-                for key in ("role", "type", "from", "speaker", "author")
-                if isinstance(message.get(key), str)
-            ),
-            None,
-        )
-        if role is None and isinstance(message.get("author"), dict):
-            role = message["author"].get("role")
-        if not isinstance(role, str) or not role:
-            raise InvalidTrace("is missing or no text", path=f"{path}.role")
-        body = message if "content" in message or "value" not in message else {**message, "content": message["value"]}
-        if role in _ASSISTANT:
-            self._assistant(body)
-        elif role in _SYSTEM:
-            self._system = self._system or text_of(body.get("content"))
-        elif role in _TOOL or role == "function_call_output":
-            self._tool(body)
-        elif role == "function_call":
-            self._called(calls_of({"tool_calls": [body]}))
-        elif role in _USER:
-            self._user(body)
-        else:
-            self.unknown_roles[role[:80]] = self.unknown_roles.get(role[:80], 0) + 1
-            self._observe(text_of(body.get("content")))
-
-    def finish(self) -> None:
-        if not self.objective:
-            self.objective = self._system.strip().partition("\n")[0]
-        if not self.result:
-            self.result = self._observed
-        if self.ended_well:
-            self._went_on()
-
-    def _add(self, kind: str, content: str | None, **fields: Any) -> int:
-        step: dict[str, Any] = {"step_id": len(self.steps), "type": kind, **fields}
-        if content is not None:
-            step["content"] = _text(content)
-        self.steps.append(step)
-        return len(self.steps) - 1
-
-    def _assistant(self, message: dict[str, Any]) -> None:
-        calls = calls_of(message)
-        thinking = text_of(message.get("reasoning_content") or message.get("reasoning"))
-        said = text_of(message.get("content"))
-        if not said and isinstance(message.get("refusal"), str):
-            said = message["refusal"]
-        for text in (thinking, said):
-            if text.strip():
-                self._went_on()
-                self._add("thought", text)
-        if said.strip():
-            self.result = said
-        self.ended_well = bool(said.strip()) and not calls
-        self._called(calls)
-
-    def _called(self, calls: list[dict[str, Any]]) -> None:
-        for call in calls:
-            self._went_on()
-            self.ended_well = False
-            shown = render(call["input"])
-            step = self._add(
-                "tool_call", None, tool={"name": _text(call["name"])[:200] or "(unnamed tool)"}, input=shown
-            )
-            number = len(self.calls)
-            self.calls.append(
-                {
-                    "call_id": f"c{number}",
-                    "name": self.steps[step]["tool"]["name"],
-                    "tool_call": step,
-                    "status": "unfinished",
-                }
-            )
-            self._open[number] = None
-            for key in (call["id"], ("name", call["name"])):
-                if key is not None:
-                    self._waiting.setdefault(key, deque()).append(number)
-
-    def _tool(self, message: dict[str, Any]) -> None:
-        content = message.get("content")
-        if isinstance(content, list) and any(is_result(part) for part in content):
-            self._user(message)
-            return
-        if "content" not in message:
-            content = message.get("output", message.get("result"))
-        identity = next(
-            (
-                message[key]
-                for key in ("tool_call_id", "call_id", "tool_use_id", "id")
-                if isinstance(message.get(key), str | int)
-            ),
-            None,
-        )
-        self._returned(identity, message.get("name"), text_of(content), _says_error(message))
-
-    def _returned(self, identity: Any, name: Any, text: str, failed: bool) -> None:
-        number = self._answered(identity, name)
-        step = self._add("observation", text)
-        self._observed = text
+    def take(self, turn: Turn) -> None:
+        """Take in the next turn."""
         self.ended_well = False
-        failed = failed or text.lstrip().startswith(_ERRORS)
-        if number is None:
-            if failed:
-                self._failed.append((-1, text))
-            return
-        call = self.calls[number]
-        call["observation"] = step
-        call["status"] = "error" if failed else "ok"
-        if failed:
-            first = _text(text.strip().partition("\n")[0])
-            call["error"] = {"type": "ToolError", "message": first}
-            self._failed.append((number, first))
+        if turn.side == "system":
+            self._instructed(turn)
+        elif turn.side == "assistant":
+            self.assistant_turns += 1
+        elif turn.side == "other":
+            known = turn.role in self._unknown_roles or len(self._unknown_roles) < MAX_ROLES
+            role = storable(turn.role) if known else "…"
+            self._unknown_roles[role] = self._unknown_roles.get(role, 0) + 1
+        for piece in turn.pieces:
+            if isinstance(piece, Called):
+                self._called(piece)
+            elif isinstance(piece, Returned):
+                self._returned(piece)
+            else:
+                self._said(piece, turn)
+        if turn.side == "assistant" and turn.pieces:
+            last = turn.pieces[-1]
+            called = any(isinstance(piece, Called) for piece in turn.pieces)
+            answered = isinstance(last, Said) and not last.reasoning and not last.text.startswith(REFUSAL)
+            self.ended_well = answered and not called
 
-    def _answered(self, identity: Any, name: Any) -> int | None:
-        """The oldest call that waits for this: by id, else by name, else the only one there is."""
-        for key in (identity, ("name", name) if isinstance(name, str) else None):
-            queue = self._waiting.get(key) if key is not None else None
-            while queue:
-                number = queue.popleft()
-                if number in self._open:
-                    del self._open[number]
-                    return number
-        if identity is None and not isinstance(name, str) and self._open:
-            number = next(iter(self._open))
-            del self._open[number]
-            return number
-        return None
-
-    def _user(self, message: dict[str, Any]) -> None:
-        content = message.get("content")
-        if isinstance(content, list):
-            for part in content:
-                if is_result(part):
-                    identity = part.get("tool_use_id") or part.get("call_id") or part.get("tool_call_id")
-                    inner = part.get("content", part.get("output"))
-                    self._returned(identity, part.get("name"), text_of(inner), _says_error(part))
-        text = text_of(content)
-        if not text.strip():
-            return
-        if not self.objective:
-            self.objective = text
-        else:
-            self._observe(text)
-
-    def _observe(self, text: str) -> None:
-        if text.strip() and self.steps:
+    def end(self, *, survived: bool) -> None:
+        """There is no more; a run that is known to have gone well has survived the errors that nothing followed."""
+        if survived:
             self._went_on()
-            self._add("observation", text)
+
+    def oddities(self) -> dict[str, Any]:
+        """What did not fit, counted; empty where everything did."""
+        found: dict[str, Any] = {}
+        if self._unknown_roles:
+            found["unknown_roles"] = self._unknown_roles
+        if self._unlinked:
+            found["unlinked_observations"] = self._unlinked
+        return found
+
+    def _instructed(self, turn: Turn) -> None:
+        for piece in turn.pieces:
+            if isinstance(piece, Said) and not self.instructions:
+                self.instructions = piece.text.strip().splitlines()[0]
+
+    def _said(self, piece: Said, turn: Turn) -> None:
+        if turn.side == "system":
+            return
+        if turn.side == "user" and not self._prompted:
+            self._prompted = True
+            self.prompt = piece.text.strip()
+            return
+        self._went_on()
+        text = self._text(piece.text)
+        if turn.side != "assistant":
+            self._add("observation", content=text)
+            self.last_observation = text
+            return
+        self._add("thought", content=text)
+        if not piece.reasoning:
+            self.answer = text
+
+    def _called(self, call: Called) -> None:
+        self._went_on()
+        name = storable(cut(call.name, MAX_NAME))
+        tool = {"name": name}
+        if call.server is not None:
+            tool["mcp_server"] = storable(cut(call.server, MAX_NAME))
+        step = self._add("tool_call", tool=tool, input=render(call.input, self._max_text))
+        entry: dict[str, Any] = {
+            "call_id": f"c{len(self.calls)}",
+            "name": name,
+            "tool_call": step["step_id"],
+            "status": "unfinished",
+        }
+        if call.id is not None:
+            entry["source_id"] = storable(cut(call.id, MAX_NAME))
+        self.calls.append(entry)
+        self._open.add(entry, call)
+
+    def _returned(self, result: Returned) -> None:
+        text = self._text(result.text)
+        step = self._add("observation", content=text)
+        self.last_observation = text
+        entry = self._open.answered_by(result)
+        if entry is None:
+            self._unlinked += 1
+        else:
+            entry["observation"] = step["step_id"]
+            entry["status"] = "ok"
+        if result.failed or result.text.startswith(("Error", _TRACEBACK)):
+            error = _error(result.text)
+            name = result.name or "a tool"
+            if entry is not None:
+                entry["status"], entry["error"], name = "error", error, entry["name"]
+            self._pending.append((entry, storable(cut(name, MAX_NAME)), error))
 
     def _went_on(self) -> None:
-        for number, text in self._failed:
-            name = self.calls[number]["name"] if number >= 0 else "a tool"
-            step = self._add("error_recovery", f"Recovered from {name}: {text}")
-            if number >= 0:
-                self.calls[number]["recovery"] = step
-        self._failed.clear()
+        for entry, name, error in self._pending:
+            said = f"{error['type']}: {error['message']}" if error["message"] else error["type"]
+            step = self._add("error_recovery", content=f"Recovered from {name}: {said}")
+            if entry is not None:
+                entry["recovery"] = step["step_id"]
+        self._pending.clear()
+
+    def _add(self, kind: str, **fields: Any) -> dict[str, Any]:
+        step = {"step_id": len(self.steps), "type": kind, **fields}
+        self.steps.append(step)
+        return step
+
+    def _text(self, text: str) -> str:
+        return storable(cut(text, self._max_text))
 
 
-def _says_error(message: dict[str, Any]) -> bool:
-    return (
-        message.get("is_error") is True or message.get("status") in {"error", "failed"} or message.get("error") is True
-    )
+class _OpenCalls:
+    """Calls that no result has answered yet, to be found by id, by name, or by their order.
 
-
-def _text(text: str) -> str:
-    return storable(cut(text, MAX_TEXT))
-
-
-def _id_of(*parts: Any) -> str:
-    text = hashlib.sha256(as_json(parts).encode("utf-8", "replace")).hexdigest()
-    return f"kp:trace:{text[:8]}-{text[8:12]}-8{text[13:16]}-a{text[17:20]}-{text[20:32]}"
-
-
-def read_run(document: Any, *, domain: str | None = None, created_at: str | None = None) -> ReasoningTrace:
-    """A recorded run in one of the usual containers: a list of messages, or an object with one under `messages`, `traj` and the like.
-
-    Beside the messages it looks for `label.success`, `success` or `reward` (1.0 is success), `domain`, ids and a time.
-
-    Raises:
-        InvalidTrace: there is no chat in it.
+    Ids repeat within a run, and results come without them, so the oldest open call that fits is the one that is answered.
+    Each call waits in several queues and is dropped from the others when it comes up there: linear, however long the run.
     """
-    if isinstance(document, list):
-        return from_openai_messages(document, domain=domain or "default", created_at=created_at)
-    if not isinstance(document, dict):
-        raise InvalidTrace(f"must be an object or a list of messages, not {type(document).__name__}")
-    messages = _messages(document)
-    success, success_from = _success(document)
-    known = {
-        key: value
-        for key, value in document.items()
-        if isinstance(value, str | int | float | bool) and len(str(value)) <= 300
-    }
-    own_domain = document.get("domain") or document.get("task_domain")
-    trace = from_openai_messages(
-        messages,
-        domain=domain or (own_domain if isinstance(own_domain, str) and own_domain else "default"),
-        success=success,
-        created_at=created_at or _time(document),
-        objective=_objective(document),
-        source=dict(list(known.items())[:30]),
-    )
-    if trace.grace is not None and success is not None:
-        trace.grace["success_from"] = success_from
-    return trace
+
+    def __init__(self) -> None:
+        self._queues: dict[tuple[str | None, str | None], deque[dict[str, Any]]] = {}
+
+    def add(self, entry: dict[str, Any], call: Called) -> None:
+        for key in {(call.id, call.name), (call.id, None), (None, call.name), (None, None)}:
+            self._queues.setdefault(key, deque()).append(entry)
+
+    def answered_by(self, result: Returned) -> dict[str, Any] | None:
+        keys: list[tuple[str | None, str | None]] = []
+        if result.id is not None:
+            keys = [(result.id, result.name)] if result.name is not None else []
+            keys.append((result.id, None))
+        if result.name is not None:
+            keys.append((None, result.name))
+        for key in keys or [(None, None)]:
+            queue = self._queues.get(key)
+            while queue:
+                entry = queue.popleft()
+                if entry["status"] == "unfinished":
+                    return entry
+        return None
 
 
-def _messages(document: dict[str, Any]) -> list[Any]:
-    for holder in (
-        document,
-        document.get("request"),
-        document.get("body"),
-        document.get("inputs"),
-        document.get("kwargs"),
-    ):
-        if not isinstance(holder, dict):
-            continue
-        for key in _CONTAINERS:
-            if isinstance(holder.get(key), list):
-                return [*holder[key], *_reply(document)]
-    reply = _reply(document)
-    if reply:
-        return reply
-    raise InvalidTrace(f"is neither a trace nor a chat: none of {', '.join(_CONTAINERS[:5])} is a list of messages")
+def _error(text: str) -> dict[str, str]:
+    """Type and message of an error as far as its text shows them."""
+    line = text.strip().rpartition("\n")[2] if text.startswith(_TRACEBACK) else text.strip()
+    found = _ERROR_TYPE.match(line)
+    kind, message = (found[1], line[found.end() :]) if found else ("ToolError", line)
+    return {"type": kind, "message": storable(cut(message, MAX_MESSAGE))}
 
 
-def _reply(document: dict[str, Any]) -> list[Any]:
-    """The answer that a log of chat completions keeps apart from the request."""
-    for holder in (document.get("response"), document):
-        choices = holder.get("choices") if isinstance(holder, dict) else None
-        if (
-            isinstance(choices, list)
-            and choices
-            and isinstance(choices[0], dict)
-            and isinstance(choices[0].get("message"), dict)
-        ):
-            return [choices[0]["message"]]
-    return []
+def _created(given: Any, given_by: str, fallback_created_at: str | None, messages: Sequence[Any]) -> tuple[str, str]:
+    if given is not None:
+        instant = instant_of(given)
+        if instant is None:
+            raise InvalidTrace(f"must be an instant (got {brief(given)})", path="metadata.created_at")
+        return instant, given_by
+    instant = instant_of(messages[0]) if isinstance(messages[0], dict) else None
+    if instant is not None:
+        return instant, "messages"
+    return (fallback_created_at, "file") if fallback_created_at is not None else (UNKNOWN, "unknown")
 
 
-def _success(document: dict[str, Any]) -> tuple[bool | None, str]:
-    label = document.get("label")
-    if isinstance(label, dict) and isinstance(label.get("success"), bool):
-        return label["success"], "label"
-    for key in ("success", "solved", "resolved", "is_correct", "passed"):
-        if isinstance(document.get(key), bool):
-            return document[key], key
-    for holder in (document, document.get("info"), label):
-        reward = holder.get("reward") if isinstance(holder, dict) else None
-        if isinstance(reward, int | float) and not isinstance(reward, bool):
-            return reward >= 1 - 1e-9, "reward"
-    return None, "assumed"
+def _fingerprint(messages: Any, identity: Any) -> str:
+    """An id that the same content always gets: a UUID made from its SHA-256."""
+    import hashlib
+    import uuid
+
+    try:
+        text = json.dumps([messages, identity], sort_keys=True, default=_opaque, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidTrace(f"cannot be written as JSON: {error}", path="messages") from None
+    digest = hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).digest()
+    return f"kp:trace:{uuid.UUID(bytes=digest[:16], version=5)}"
 
 
-def _objective(document: dict[str, Any]) -> str | None:
-    for key in ("objective", "task", "instruction", "question"):
-        value = document.get(key)
-        if isinstance(value, str) and value.strip():
-            return value
-    return None
-
-
-def _time(document: dict[str, Any]) -> str | None:
-    for key in ("created_at", "timestamp", "created", "start_time", "time"):
-        value = document.get(key)
-        try:
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                moment = datetime.fromtimestamp(value / 1_000 if value > 1e11 else value, UTC)
-            elif isinstance(value, str):
-                moment = datetime.fromisoformat(value)
-                moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-            else:
-                continue
-        except (ValueError, OverflowError, OSError):
-            continue
-        return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1_000:03d}Z"
-    return None
+def _opaque(value: Any) -> Any:
+    known = plain(value)
+    if known is not value:
+        return known
+    return str(value) if type(value).__module__ in {"datetime", "uuid", "decimal", "pathlib"} else type(value).__name__

@@ -1,0 +1,133 @@
+"""State that outlives a call lives in two files, so that runtimes do not meet by accident and tests need no cleaning up.
+
+Read from the source: a name of a module or a class body holds state when its value is a thing whose only use is to change (a
+context variable, a lock, a weak set), an instance of a class of ours that is not frozen, or a container that is changed
+somewhere in the package. Constants, tables that are only read, type variables, compiled patterns and loggers hold none.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = {
+    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in (ROOT / "grace_kp").rglob("*.py")
+}
+HOMES = {"grace_kp/record/_current.py", "grace_kp/runtime/_default.py"}
+# What else there is, with the reason. It only gets shorter.
+KNOWN = {
+    "grace_kp/gating/_request.py:_numbers": "numbers the requests of the process, so that no two share an id",
+    "grace_kp/gating/reviewers/_console.py:_ONE_AT_A_TIME": "a process has one terminal, and one question at a time on it",
+    "grace_kp/trace/_patterns.py:_KNOWN_NAMES": "remembers the answers of a pure function, up to a bound",
+    "grace_kp/value/_weights.py:WEIGHT_PROFILES": "a public registry: profiles are registered for the whole process",
+}
+CHANGING = {
+    "ContextVar", "Lock", "RLock", "Event", "Condition", "Semaphore", "local", "count", "cycle", "Queue", "SimpleQueue",
+    "LifoQueue", "PriorityQueue", "WeakSet", "WeakKeyDictionary", "WeakValueDictionary", "deque", "Counter", "defaultdict",
+}  # fmt: skip
+CONTAINERS = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
+MUTATORS = {
+    "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft", "remove", "reverse",
+    "setdefault", "sort", "update",
+}  # fmt: skip
+VALUES = ("Enum", "NamedTuple", "TypedDict", "Exception", "Protocol", "Warning")
+
+
+def called(value):
+    """The plain name of what a call calls: `threading.Lock()` gives Lock."""
+    target = value.func if isinstance(value, ast.Call) else None
+    target = target.value if isinstance(target, ast.Subscript) else target
+    return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", None)
+
+
+def frozen(cls):
+    """Whether instances of a class cannot change: a frozen dataclass, an enumeration, a named tuple."""
+    if any(ast.unparse(base).endswith(VALUES) for base in cls.bases):
+        return True
+    return any("frozen=True" in ast.unparse(decorator) for decorator in cls.decorator_list)
+
+
+def bindings(tree):
+    """Name and value of what modules and class bodies bind."""
+    bodies = [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]
+    for node in (node for body in bodies for node in body):
+        if isinstance(node, ast.Assign):
+            yield from ((ast.unparse(target), node.value) for target in node.targets)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            yield ast.unparse(node.target), node.value
+
+
+def changed_names(tree):
+    """Names that are changed in place anywhere in a file: item or attribute set or deleted, `+=`, a mutating method."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            yield ast.unparse(node.value)
+        elif isinstance(node, ast.AugAssign):
+            yield ast.unparse(node.target)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+            yield ast.unparse(node.func.value)
+
+
+def origins(file, tree):
+    """Where the names of a file come from: its own, and those it imports from the package."""
+    found = {name: file for name, _ in bindings(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("grace_kp"):
+            source = node.module.replace(".", "/")
+            place = f"{source}.py" if f"{source}.py" in FILES else f"{source}/__init__.py"
+            found.update({alias.asname or alias.name: place for alias in node.names})
+    return found
+
+
+def holders():
+    """Every name that holds state, as `file:name`."""
+    ours = {
+        node.name: frozen(node) for tree in FILES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    }
+    changed = set()
+    for file, tree in FILES.items():
+        home = origins(file, tree)
+        changed |= {(home[name], name) for name in changed_names(tree) if name in home}
+    for file, tree in FILES.items():
+        for name, value in bindings(tree):
+            container = isinstance(value, CONTAINERS) or called(value) in {"dict", "list", "set"}
+            if (
+                called(value) in CHANGING
+                or (called(value) in ours and not ours[called(value)])
+                or (container and (file, name) in changed)
+            ):
+                yield f"{file}:{name}"
+
+
+def test_state_lives_in_two_files():
+    """What holds state elsewhere is known by name and reason; what no longer does is taken off the list."""
+    assert set(KNOWN) == {place for place in holders() if place.partition(":")[0] not in HOMES}
+
+
+def test_the_two_files_do_hold_state():
+    """The check sees what it is there for."""
+    found = {place for place in holders() if place.partition(":")[0] in HOMES}
+    assert {
+        "grace_kp/record/_current.py:CURRENT",
+        "grace_kp/record/_current.py:TROUBLES",
+        "grace_kp/runtime/_default.py:DEFAULT",
+    } <= found
+
+
+def test_no_name_is_rebound_from_inside():
+    """No `global`, and no caches on functions; `globals()` only where a package hands out its names lazily."""
+    found = set()
+    for file, tree in FILES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Global):
+                found.add(f"{file}:{node.lineno} global")
+            if isinstance(node, ast.Call) and called(node) == "globals" and not file.endswith("/__init__.py"):
+                found.add(f"{file}:{node.lineno} globals()")
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and any(
+                ast.unparse(decorator).partition("(")[0].endswith(("lru_cache", ".cache"))
+                or ast.unparse(decorator) == "cache"
+                for decorator in node.decorator_list
+            ):
+                found.add(f"{file}:{node.lineno} {node.name} is cached")
+    assert set() == found

@@ -1,0 +1,65 @@
+"""Catching everything has few places: what fails open and what fails closed must be visible from the list of them."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in (ROOT / "grace_kp").rglob("*.py")}
+# Why a file may catch everything. The list only gets shorter.
+CATCH_ALL = {
+    "grace_kp/cli/_app.py": "the one place where errors become a line and an exit code",
+    "grace_kp/confidence/_hit.py": "foreign result objects may raise anything on being looked at",
+    "grace_kp/confidence/_hits.py": "the same, for whole results",
+    "grace_kp/errors.py": "a foreign repr inside a message",
+    "grace_kp/gating/_drive.py": "the one place where a gate fails closed",
+    "grace_kp/record/_shield.py": "the one guard that makes recording fail open",
+    "grace_kp/record/_spec.py": "the user's own template of an objective",
+    "grace_kp/record/_wrap.py": "hands what was thrown on to the generator it was meant for",
+    "grace_kp/runtime/_gates.py": "keeping a gate's entry is recording, and fails open",
+    "grace_kp/runtime/_pipeline.py": "hooks of the user's must not cost the trace",
+    "grace_kp/store/_writer.py": "a store or a run that fails is reported, never raised into the agent",
+    "grace_kp/trace/_render.py": "foreign objects may raise anything on being shown",
+    "grace_kp/value/_score.py": "whatever an embedder does ends in the documented fallback",
+}
+EVERYTHING = {"Exception", "BaseException"}
+
+
+def broad(handler):
+    """`except:`, `except Exception`, or a tuple with one of these."""
+    caught = handler.type
+    names = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    return any(name is None or ast.unparse(name) in EVERYTHING for name in names)
+
+
+def raises_on(handler):
+    """Whether the handler ends by raising what it caught."""
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+def catchers():
+    """The files that catch everything and go on; who cleans up and raises on is not meant."""
+    for file, text in FILES.items():
+        for node in ast.walk(ast.parse(text)):
+            handled = isinstance(node, ast.ExceptHandler) and broad(node) and not raises_on(node)
+            if handled or (isinstance(node, ast.Call) and suppresses_everything(node)):
+                yield file
+
+
+def suppresses_everything(call):
+    """`contextlib.suppress(Exception)` is the same in other words."""
+    named = ast.unparse(call.func).rpartition(".")[2] == "suppress"
+    return named and bool(EVERYTHING & {ast.unparse(argument) for argument in call.args})
+
+
+def test_only_these_files_catch_everything():
+    """A file that catches everything is on the list, and one that no longer does is taken off."""
+    assert set(CATCH_ALL) == set(catchers())
+
+
+def test_recording_has_one_guard():
+    """What is shielded uses it; nobody else in the room catches an error of ours to go on."""
+    guards = {file for file, text in FILES.items() if "def shielded" in text}
+    assert {"grace_kp/record/_shield.py"} == guards
