@@ -11,6 +11,9 @@ PLACE := $(shell { pwd; $(PYTHON) -VV; } 2>&1 | cksum | cut -d ' ' -f 1)
 READY := $(VENV)/.ready-$(PLACE)
 READY_DEV := $(VENV)/.ready-dev-$(PLACE)
 
+# All of them are run, also when one finds something.
+LINTERS := "python -m ruff check ." "python -m ruff format --check ." "python -m mypy --strict" "lint-imports"
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format ci bench clean
 
@@ -24,10 +27,7 @@ test: $(READY_DEV) ## run the test suite
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST_ARGS)
 
 lint: $(READY_DEV) ## lint, check the format, the types and the layers
-	$(BIN)/python -m ruff check .
-	$(BIN)/python -m ruff format --check .
-	$(BIN)/python -m mypy --strict
-	$(BIN)/lint-imports
+	@failed=0; for check in $(LINTERS); do echo "$$check"; $(BIN)/$$check || failed=1; done; exit $$failed
 
 format: $(READY_DEV) ## put the format right, and what the linter can put right by itself
 	$(BIN)/python -m ruff check --fix .

@@ -6,7 +6,9 @@ import grace_kp as gk
 def manager(request: gk.InterventionRequest) -> gk.InterventionResponse:
     """Stands for a person; leave `reviewer=` out and the console asks you instead."""
     euros = request.arguments.get("euros", 0)
-    print(f"  manager is asked: {request.action}({dict(request.arguments)}) at confidence {request.decision.confidence_score}")
+    print(
+        f"  manager is asked: {request.action}({dict(request.arguments)}) at confidence {request.decision.confidence_score}"
+    )
     if euros > 500:
         return gk.InterventionResponse("modify", modified={"euros": 500}, reviewer="manager")
     return gk.InterventionResponse("proceed", reviewer="manager")
@@ -41,7 +43,12 @@ def clerk(wish: str, euros: int) -> str:
 
 
 def main() -> None:
-    for wish, euros in (("a coffee back", 4), ("my flight back", 300), ("my holidays back", 4_000), ("everything back", 0)):
+    for wish, euros in (
+        ("a coffee back", 4),
+        ("my flight back", 300),
+        ("my holidays back", 4_000),
+        ("everything back", 0),
+    ):
         try:
             print(f"{wish}: {clerk(wish, euros)}")
         except gk.ActionDenied as denied:

@@ -41,7 +41,9 @@ async def main() -> None:
         print(trace.task.objective, "|", trace.outcome.result_summary, "|", (trace.grace or {})["status"])
         for step in trace.steps:
             what = step.tool.name if step.tool else ""
-            print(f"{step.step_id:>3} {step.type:<15} {what:<10} {step.latency_ms or ''!s:>8} {step.input or step.content}")
+            print(
+                f"{step.step_id:>3} {step.type:<15} {what:<10} {step.latency_ms or ''!s:>8} {step.input or step.content}"
+            )
 
 
 if __name__ == "__main__":

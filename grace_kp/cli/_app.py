@@ -42,7 +42,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[  # noqa: ARG001 — handled by the callback
+    version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
@@ -71,7 +71,7 @@ def _run(arguments: list[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         sys.stderr.write("\n")
         return 130
-    except Exception as error:  # noqa: BLE001 — the one place where errors become lines
+    except Exception as error:  # noqa: BLE001
         return _failed(error)
     return code if isinstance(code, int) else 0
 

@@ -81,7 +81,11 @@ def _agent(grace: Grace, root: Path, say: Callable[[str], None]) -> tuple[Callab
             for path in root.rglob(pattern)
             if not any(part.startswith(".") for part in path.relative_to(root).parts)
         )
-        return [path.relative_to(root).as_posix() for path in found if "tests" not in path.parts and path.name != "__init__.py"][:400]
+        return [
+            path.relative_to(root).as_posix()
+            for path in found
+            if "tests" not in path.parts and path.name != "__init__.py"
+        ][:400]
 
     @grace.retriever
     def search(words: list[str], files: list[str]) -> list[dict[str, Any]]:
@@ -105,7 +109,7 @@ def _agent(grace: Grace, root: Path, say: Callable[[str], None]) -> tuple[Callab
         lines = [line.strip() for line in source.splitlines() if len(line.strip()) > 20]
         return max(lines, key=lambda line: sum(word.lower() in line.lower() for word in words), default="")
 
-    @grace.agent(objective=lambda question, words: question)  # noqa: ARG005 — the words are the rules', not the question's
+    @grace.agent(objective="{question}")
     def researcher(question: str, words: tuple[str, ...]) -> str:
         shown.question(question)
         files = shown.step("list_files", "*.py", lambda: list_files("*.py"))
@@ -163,9 +167,8 @@ def _ranked(root: Path, words: list[str], files: list[str]) -> list[dict[str, An
     for name in files:
         lines = (root / name).read_text(encoding="utf-8").splitlines()
         for start in range(0, len(lines), 40):
-            passages.append(
-                (name, start + 1, Counter(word.lower() for word in _WORD.findall("\n".join(lines[start : start + 40]))))
-            )
+            words_here = Counter(word.lower() for word in _WORD.findall("\n".join(lines[start : start + 40])))
+            passages += [(name, start + 1, words_here)]
     wanted = [word.lower() for word in words]
     rarity = {
         word: math.log(1 + len(passages) / (1 + sum(word in counts for _, _, counts in passages))) for word in wanted

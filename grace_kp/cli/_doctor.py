@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -111,7 +112,7 @@ def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:
         problems.append(str(error))
         return None
     if "path" in told:
-        free = shutil.disk_usage(os.path.dirname(os.path.abspath(told["path"]))).free  # noqa: PTH100, PTH120
+        free = shutil.disk_usage(Path(told["path"]).resolve().parent).free
         told["free_disk_mb"] = free >> 20
         if free < 100 << 20:
             problems.append(f"less than 100 MB of disk are free for {told['path']}")

@@ -52,7 +52,7 @@ def _do(todo: Todo, case: Case) -> Any:
             return case.scope.assess()
         if isinstance(todo, Notify) and case.scope.on_notify is not None:
             _finish(case.scope.on_notify(todo.request))
-    except Exception as error:  # noqa: BLE001 — the flow decides what a failure means
+    except Exception as error:  # noqa: BLE001
         return Failed(error)
     return None
 
@@ -69,7 +69,7 @@ def _finish(answer: Any) -> None:
 
 async def _notify_async(on_notify: Any, request: InterventionRequest) -> Any:
     try:
-        answer = None if on_notify is None else on_notify(request)
+        answer: Any = None if on_notify is None else on_notify(request)
         if hasattr(answer, "__await__"):
             await answer
     except Exception as error:  # noqa: BLE001
@@ -98,7 +98,7 @@ def ask(reviewer: Any, request: InterventionRequest) -> InterventionResponse | N
         if box.error is not None:
             raise box.error
         return _timed(understood(box.answer), started)
-    except Exception as error:  # noqa: BLE001 — the flow decides what a failure means
+    except Exception as error:  # noqa: BLE001
         return Failed(error)
 
 
@@ -128,7 +128,7 @@ class _Box:
 
                 answer = asyncio.run(_awaited(answer))
             self.answer = answer
-        except BaseException as error:  # noqa: BLE001 — handed to the thread that waits
+        except BaseException as error:  # noqa: BLE001
             self.error = error
         self.done.set()
 
@@ -155,7 +155,7 @@ async def ask_async(reviewer: Any, request: InterventionRequest) -> Intervention
             task.cancel()
             return NoAnswer()
         return _timed(understood(task.result()), started)
-    except Exception as error:  # noqa: BLE001 — the flow decides what a failure means
+    except Exception as error:  # noqa: BLE001
         return Failed(error)
 
 

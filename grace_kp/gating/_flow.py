@@ -100,8 +100,15 @@ class Case:
     entry: dict[str, Any]
 
     def shown(self) -> dict[str, Any]:
-        """The arguments that a reviewer sees and may change."""
-        return {name: value for name, value in self.bound.arguments.items() if name != self.hidden}
+        """The arguments that a reviewer sees and may change, defaults included."""
+        whole = inspect.BoundArguments(self.signature, dict(self.bound.arguments))
+        whole.apply_defaults()
+        given = self.bound.arguments
+        return {
+            name: value
+            for name, value in whole.arguments.items()
+            if name != self.hidden and (name in given or value not in ((), {}))
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +294,7 @@ def _modified(case: Case, changes: Mapping[str, Any]) -> tuple[inspect.BoundArgu
             known = ", ".join(key for key in parameters if key != case.hidden) or "none"
             return None, f"{case.action} has no parameter {name!r}; it has {known}"
     ordered = {name: arguments[name] for name in parameters if name in arguments}
-    made = inspect.BoundArguments(case.signature, ordered)  # type: ignore[arg-type]
+    made = inspect.BoundArguments(case.signature, ordered)
     try:
         return case.signature.bind(*made.args, **made.kwargs), ""
     except TypeError as error:

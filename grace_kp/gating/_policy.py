@@ -89,7 +89,7 @@ def _both(one: bool | None, other: bool | None) -> bool | None:
 
 
 def _stricter(one: Any, other: Any) -> Any:
-    rank = {None: -1, **{floor: number for number, floor in enumerate(_FLOORS)}}
+    rank: dict[Any, int] = {floor: number for number, floor in enumerate((None, *_FLOORS))}
     return one if rank[one] >= rank[other] else other
 
 

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +160,6 @@ def _open(put: Any, stack: list[Any], value: Any, kind: type) -> None:
             put(b"a" + repr(getattr(value, "shape", "")).encode() + data())
         elif fields:
             put(b"o%d;" % len(fields))
-            stack.extend(part for item in reversed(sorted(fields.items())) for part in reversed(item))
+            stack.extend(part for item in sorted(fields.items(), reverse=True) for part in reversed(item))
         else:
             put(b"x%x;" % id(value))

@@ -24,7 +24,7 @@ class Reviews(Protocol):
 Reviewer: TypeAlias = Reviews | Callable[["InterventionRequest"], Any]
 
 
-class UnusableAnswer(Exception):  # noqa: N818
+class UnusableAnswer(Exception):
     """A reviewer answered with something that is no answer."""
 
 
@@ -49,7 +49,7 @@ def name_of(reviewer: Any) -> str:
 
 def is_async(call: Any) -> bool:
     """Whether calling it gives something to await; looked for through objects with `__call__`."""
-    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(type(call), "__call__", None))
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
 
 
 def understood(answer: Any) -> InterventionResponse:

@@ -34,7 +34,8 @@ def entering(spec: Spec) -> Enter:
         here = here_of()
         if here is None:
             return _open_root_tool(spec, args, kwargs)
-        if type(here) is Run:
+        parent: Call | None
+        if isinstance(here, Run):
             run, parent = here, None
         else:
             run, parent = here.run, here
@@ -79,10 +80,10 @@ def open_run(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any], *, objec
     if not owner.enabled:
         return None
     here = CURRENT.get()
-    around = here if here is None or type(here) is Run else here.run
+    around = here if here is None or isinstance(here, Run) else here.run
     via = None
     if around is not None and around.open and len(around.events) < around.owner.max_events:
-        parent = here if type(here) is Call else None
+        parent = here if isinstance(here, Call) else None
         via = Call(around, spec, parent, *_rendered(around, args, kwargs))
     if objective is None:
         objective = spec.objective_of(args, kwargs, owner.max_text) if owner.capture_input else spec.name
@@ -105,7 +106,7 @@ def open_agent(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run
 
 def _open_scope(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | None:
     here = CURRENT.get()
-    if here is not None and (here if type(here) is Run else here.run).open:
+    if here is not None and (here if isinstance(here, Run) else here.run).open:
         return None
     return open_agent(spec, args, kwargs)
 

@@ -31,7 +31,7 @@ def shielded(function: Callable[P, R]) -> Callable[P, R | None]:
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R | None:
         try:
             return function(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001 — failing open is this function's purpose
+        except Exception as error:  # noqa: BLE001
             note(function.__qualname__, error)
             return None
 
@@ -46,7 +46,7 @@ def shielded_pair(function: Callable[[A, B], R]) -> Callable[[A, B], R | None]:
     def guarded(first: A, second: B) -> R | None:
         try:
             return function(first, second)
-        except Exception as error:  # noqa: BLE001 — failing open is this function's purpose
+        except Exception as error:  # noqa: BLE001
             note(name, error)
             return None
 
@@ -62,7 +62,7 @@ def note(where: str, error: BaseException | str, *, theirs: bool = False) -> Non
     TROUBLES.counts[kind] += 1
     try:
         TROUBLES.last = (kind if isinstance(error, str) else f"{kind}: {error}")[:500]
-    except Exception:  # noqa: BLE001 — an error whose message cannot be read is still one
+    except Exception:  # noqa: BLE001
         TROUBLES.last = kind
     if TROUBLES.counts[kind] == 1:
         _log.warning("recording went on without this: %s", TROUBLES.last)

@@ -103,7 +103,7 @@ class Spec:
                 text = self._stated(self.bind(args, kwargs))
                 if text.strip():
                     return cut(text, limit)
-            except Exception as error:  # noqa: BLE001 — the user's template must not stop the user's agent
+            except Exception as error:  # noqa: BLE001
                 note(f"objective of {self.name}", error, theirs=True)
         for value in (*args, *kwargs.values()):
             if issubclass(type(value), str) and str.strip(value):

@@ -64,7 +64,7 @@ class StepBuilder:
         while self._position < len(events):
             event = events[self._position]
             self._position += 1
-            if type(event) is not Call:
+            if not isinstance(event, Call):
                 self._went_on()
                 self._add("thought", content=self._clean(event.text))
             elif id(event) not in self._index:
@@ -187,7 +187,7 @@ class StepBuilder:
 
     def _search(self, call: Call) -> dict[str, Any]:
         hits = call.hits
-        assert hits is not None  # noqa: S101 — the caller looked
+        assert hits is not None  # noqa: S101
         search: dict[str, Any] = {"count": hits.count, "scores": list(hits.scores)}
         sources = hits.sources[:100]
         if call.run.owner.capture_output:

@@ -76,7 +76,8 @@ def instrument_threads() -> Callable[[], None]:
 def _patch() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    submit, start = ThreadPoolExecutor.submit, threading.Thread.start
+    submit: Any = ThreadPoolExecutor.submit
+    start = threading.Thread.start
 
     @functools.wraps(submit)
     def carrying_submit(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:

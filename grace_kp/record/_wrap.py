@@ -120,7 +120,7 @@ def _follow(frame: Frame, future: Any) -> bool:
     def done(finished: Any) -> None:
         try:
             error = finished.exception()
-        except BaseException as cancelled:  # noqa: BLE001 — a cancelled future says so by raising
+        except BaseException as cancelled:  # noqa: BLE001
             error = cancelled
         if error is None:
             frame.close(finished.result())
@@ -178,7 +178,7 @@ def _generator_shell(function: Callable[..., Any], enter: Enter) -> Callable[...
             try:
                 value = yield item
                 resume = generator.send
-            except BaseException as error:  # noqa: BLE001 — handed on to whom it was meant for
+            except BaseException as error:  # noqa: BLE001
                 stream.thrown(error)
                 resume, value = generator.throw, error
 
@@ -211,7 +211,7 @@ def _async_generator_shell(function: Callable[..., Any], enter: Enter) -> Callab
             try:
                 value = yield item
                 resume = generator.asend
-            except BaseException as error:  # noqa: BLE001 — handed on to whom it was meant for
+            except BaseException as error:  # noqa: BLE001
                 stream.thrown(error)
                 resume, value = generator.athrow, error
 

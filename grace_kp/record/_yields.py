@@ -22,7 +22,7 @@ class Stream:
         self.items: list[Any] = []
         self.count = 0
         self.text = True
-        run = getattr(frame, "run", frame)
+        run: Any = getattr(frame, "run", frame)
         self.left: int = 0 if run is None or not run.owner.capture_output else run.max_text
 
     @shielded

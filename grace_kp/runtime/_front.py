@@ -62,7 +62,6 @@ class Front(ABC):
     def agent(
         self,
         function: Any = None,
-        /,
         *,
         domain: str | None = None,
         objective: str | Callable[..., str] | None = None,
@@ -102,7 +101,7 @@ class Front(ABC):
     def tool(self, function: F, /) -> F: ...
     @overload
     def tool(self, *, name: str | None = None, kind: Literal["tool", "search"] = "tool") -> Callable[[F], F]: ...
-    def tool(self, function: Any = None, /, *, name: str | None = None, kind: str = "tool") -> Any:
+    def tool(self, function: Any = None, *, name: str | None = None, kind: str = "tool") -> Any:
         """Record every call of a function as a step of the run it is called in: the call, and what came of it.
 
         What is recorded as its input is what was passed, even if the function changes it afterwards. Outside of any run the
@@ -129,7 +128,7 @@ class Front(ABC):
     def retriever(self, function: F, /) -> F: ...
     @overload
     def retriever(self, *, name: str | None = None) -> Callable[[F], F]: ...
-    def retriever(self, function: Any = None, /, *, name: str | None = None) -> Any:
+    def retriever(self, function: Any = None, *, name: str | None = None) -> Any:
         """A tool whose result carries search results: their number, scores (0 to 1) and sources become evidence.
 
         Results may be a list of dicts with `score` and `source`, of `(document, score)` pairs, or of objects with a
@@ -156,7 +155,6 @@ class Front(ABC):
     def gate(
         self,
         action: Any = None,
-        /,
         *,
         floor: Any = None,
         policy: Any = None,

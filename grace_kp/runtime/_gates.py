@@ -55,7 +55,7 @@ class Scope:
         self.thresholds = gates.thresholds
         self.reviewer = reviewer if reviewer is not None else gates.reviewer
         self.on_notify = gates.on_notify
-        self.timeout = gates.timeout if timeout is None else timeout
+        self.timeout: float | None = gates.timeout if timeout is None else timeout
 
     @property
     def run_id(self) -> str | None:
@@ -76,7 +76,7 @@ class Scope:
         try:
             if self._run is not None:
                 self._run.decisions.append(entry)
-        except Exception as error:  # noqa: BLE001 — recording fails open
+        except Exception as error:  # noqa: BLE001
             note("gate entry", error)
 
 

@@ -149,7 +149,7 @@ class Pipeline:
         if root.sample is None:
             import random
 
-            root.sample = random.random()  # noqa: S311 — a share of runs, no secret
+            root.sample = random.random()  # noqa: S311
         return root.sample >= self.sample_rate
 
     def _tell(self, data: bytes) -> None:
@@ -163,7 +163,7 @@ class Pipeline:
                     import asyncio
 
                     asyncio.run(answer)
-            except Exception as error:  # noqa: BLE001 — a hook of the user's must not cost the trace
+            except Exception as error:  # noqa: BLE001
                 note(f"hook {getattr(hook, '__name__', type(hook).__name__)}", error, theirs=True)
         for collector in tuple(self.collectors):
             collector.append(trace)

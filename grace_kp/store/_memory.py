@@ -73,7 +73,7 @@ class MemoryStore:
 
     def count(self, **conditions: Any) -> int:
         """How many traces meet all conditions."""
-        return len(self._matching(Query(**{"limit": None, **conditions})))
+        return len(self._matching(Query(**{**conditions, "limit": None, "offset": 0})))
 
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
         """Traces that meet all conditions, oldest first, one at a time."""

@@ -55,7 +55,7 @@ def _memory(url: str) -> Store:
     options = parse_qs(url.partition("?")[2], strict_parsing=False)
     unknown = set(options) - {"max_traces", "max_mb"}
     if unknown:
-        raise StoreError(f"store {url!r}: unknown option {sorted(unknown)[0]!r}; known are max_traces and max_mb")
+        raise StoreError(f"store {url!r}: unknown option {min(unknown)!r}; known are max_traces and max_mb")
     try:
         traces, megabytes = int(options.get("max_traces", [MAX_TRACES])[0]), float(options.get("max_mb", [MAX_MB])[0])
         if not (traces >= 1 and megabytes > 0):

@@ -174,7 +174,7 @@ class Writer:
     def _settle_one(self, item: Any) -> None:
         try:
             record = self._settle(item)
-        except Exception as error:  # noqa: BLE001 — one run that cannot be settled must not cost the others
+        except Exception as error:  # noqa: BLE001
             self._report(f"a run could not be finished: {type(error).__name__}: {error}")
             return
         self._settled += 1
@@ -230,7 +230,7 @@ class Writer:
                     while self._pending or self._ended:
                         self._write_batch(store)
                     self._recover_from_failure()
-            except Exception as error:  # noqa: BLE001 — a store that fails is reported, never raised into the agent
+            except Exception as error:  # noqa: BLE001
                 self._failed(error)
 
     def _write_batch(self, store: Store) -> None:

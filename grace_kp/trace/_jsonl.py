@@ -1,257 +1,337 @@
-"""Files of traces and of recorded runs, read item by item; what cannot be read is told with file and line, and reading goes on."""
+"""Files of traces: read one by one, with file and line for whatever cannot be read, and written all or nothing.
+
+A file holds JSON lines or JSON documents, native traces or runs that were recorded elsewhere (`formats/`), plain or gzip.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import gzip
 import io
-import json
 import os
-import re
+import stat
 import sys
-import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any
 
 from grace_kp.errors import InvalidRecord, InvalidTrace
+from grace_kp.trace._json_text import TOO_DEEP, Broken, Found, read_line, read_text
 from grace_kp.trace._model import ReasoningTrace
+from grace_kp.trace.formats import is_message, is_native, read_run, runs_in
 
-Source = str | os.PathLike[str] | IO[Any]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    Source = str | os.PathLike[str] | IO[bytes] | IO[str]
+
+STANDARD = "-"
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_traces(
     source: Source, *, name: str | None = None, domain: str | None = None
 ) -> Iterator[ReasoningTrace | InvalidRecord]:
-    """Every trace of a file, and for every item that is none the error that says why.
+    """Every trace of a file in its order; in place of what cannot be read, an `InvalidRecord` that says where and why.
 
-    It takes JSON lines or one JSON document (an object, or a list of them), plain or gzip; native traces, and runs recorded as OpenAI
-    chat messages, whose confidence is not computed yet (`grace.unscored`). Lines are read one at a time.
+    The file may be JSON lines, one JSON document, or several over many lines each; a list of runs is read item by item. It may be
+    compressed with gzip, whatever its name. JSON lines are read as they are asked for, one at a time.
+
+    A document that is no ReasoningTrace is read as a run of chat messages that was recorded elsewhere. When it does not say when
+    it began, the file's own time is taken.
 
     Args:
-        source: a path, "-" for standard input, or an open file.
-        name: what errors call the file; the path itself when None.
-        domain: the task domain of foreign runs that name none.
+        source: a path, `-` for standard input, or an open file, binary or text, which stays open.
+        name: what to call the file in messages; the path when None.
+        domain: task domain of foreign runs that name none.
 
     Raises:
         InvalidRecord: the file cannot be opened.
+        TypeError: the source is none of these.
     """
-    label = name or (str(source) if isinstance(source, str | os.PathLike) else str(getattr(source, "name", "input")))
-    label = "standard input" if label == "-" and name is None else label
-    return _Reader(label, domain).items(_opened(source, label))
-
-
-def _opened(source: Source, label: str) -> IO[bytes]:
-    if isinstance(source, str | os.PathLike):
-        if source == "-":
-            raw: Any = sys.stdin.buffer
-        else:
-            try:
-                raw = Path(source).open("rb")  # noqa: SIM115 — closed by the reader
-            except OSError as error:
-                raise InvalidRecord(error.strerror or str(error), file=label) from None
-    else:
-        raw = source
-    if isinstance(raw, io.TextIOBase):
-        return io.BytesIO(raw.read().encode("utf-8", "surrogatepass"))
-    buffered: Any = (
-        raw
-        if hasattr(raw, "peek")
-        else io.BufferedReader(raw)
-        if isinstance(raw, io.RawIOBase)
-        else io.BytesIO(raw.read())
-    )
-    head = buffered.getbuffer()[:2].tobytes() if isinstance(buffered, io.BytesIO) else buffered.peek(2)[:2]
-    return _Unpacked(buffered) if head == b"\x1f\x8b" else buffered  # type: ignore[return-value]
-
-
-class _Unpacked(gzip.GzipFile):
-    """A packed file that closes the file it reads from with itself."""
-
-    def __init__(self, packed: Any) -> None:
-        self._packed = packed
-        super().__init__(fileobj=packed, mode="rb")
-
-    def close(self) -> None:
-        super().close()
-        self._packed.close()
-
-
-class _Reader:
-    """One file being read."""
-
-    def __init__(self, label: str, domain: str | None) -> None:
-        self._label = label
-        self._domain = domain
-        self._line = 0
-
-    def items(self, file: IO[bytes]) -> Iterator[ReasoningTrace | InvalidRecord]:
-        with contextlib.closing(file) if self._label != "standard input" else contextlib.nullcontext():
-            lines = self._lines(file)
-            first = next(lines, None)
-            if first is None:
-                return
-            if isinstance(first, bytes) and _begins_a_document(first):
-                yield from self._document(first, lines)
-                return
-            for line in (first, *()):
-                yield from self._of_line(line)
-            for line in lines:
-                yield from self._of_line(line)
-
-    def _lines(self, file: IO[bytes]) -> Iterator[bytes | InvalidRecord]:
-        """Lines that are not blank; an unreadable rest of the file is one error."""
-        try:
-            for line in file:
-                self._line += 1
-                text = line.removeprefix(b"\xef\xbb\xbf") if self._line == 1 else line
-                if text.strip():
-                    yield text
-        except (OSError, EOFError, zlib.error) as error:
-            yield self._problem(f"cannot be read any further: {error}", line=self._line + 1)
-
-    def _of_line(self, line: bytes | InvalidRecord) -> Iterator[ReasoningTrace | InvalidRecord]:
-        if isinstance(line, InvalidRecord):
-            yield line
-            return
-        number = self._line
-        try:
-            yield self._trace(_parse(line))
-        except InvalidTrace as error:
-            yield self._problem(error.problem, line=number, path=error.path)
-
-    def _document(
-        self, first: bytes, lines: Iterator[bytes | InvalidRecord]
-    ) -> Iterator[ReasoningTrace | InvalidRecord]:
-        """A file that is one JSON document over several lines, or a list of runs."""
-        start, pieces = self._line, [first]
-        for line in lines:
-            if isinstance(line, InvalidRecord):
-                yield line
-                return
-            pieces.append(line)
-        whole = b"".join(pieces)
-        try:
-            document = _parse(whole)
-        except InvalidTrace as error:
-            # Perhaps it was lines after all, with a broken first one.
-            if sum(_is_json(piece) for piece in pieces[1:4]) and _looks_like_lines(pieces):
-                for offset, piece in enumerate(pieces):
-                    self._line = start + offset
-                    yield from self._of_line(piece)
-                return
-            at = re.search(r"line (\d+)", error.problem)
-            yield self._problem(error.problem, line=start - 1 + int(at[1]) if at else start)
-            return
-        runs = document if isinstance(document, list) and not _is_chat(document) else [document]
-        for number, item in enumerate(runs):
-            try:
-                yield self._trace(item)
-            except InvalidTrace as error:
-                place = f"[{number}]" if runs is document else ""
-                path = f"{place}.{error.path}" if place and error.path else place or error.path
-                yield self._problem(error.problem, line=start, path=path)
-
-    def _trace(self, item: Any) -> ReasoningTrace:
-        if isinstance(item, dict) and (
-            "@type" in item or ("metadata" in item and "steps" in item and "outcome" in item)
-        ):
-            return ReasoningTrace.model_validate(item)
-        from grace_kp.trace.formats import read_run
-
-        return read_run(item, domain=self._domain)
-
-    def _problem(self, problem: str, *, line: int, path: str = "") -> InvalidRecord:
-        return InvalidRecord(problem, file=self._label, line=line, path=path)
-
-
-def _begins_a_document(line: bytes) -> bool:
-    """Whether the first line is not a whole item by itself: a pretty-printed object, or a list of runs."""
-    head = line.lstrip()[:1]
-    if head not in b"[{":
-        return False
-    try:
-        item = _parse(line)
-    except InvalidTrace:
-        return True
-    return isinstance(item, list) and not _is_chat(item)
-
-
-def _is_chat(items: list[Any]) -> bool:
-    return bool(items) and all(
-        isinstance(item, dict) and ("role" in item or ("from" in item and "value" in item)) for item in items
-    )
-
-
-def _looks_like_lines(pieces: list[bytes]) -> bool:
-    return sum(piece.lstrip()[:1] in b"{[" and piece.rstrip()[-1:] in b"}]" for piece in pieces) * 2 >= len(pieces)
-
-
-def _is_json(piece: bytes) -> bool:
-    try:
-        return isinstance(_parse(piece), dict | list)
-    except InvalidTrace:
-        return False
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _parse(data: bytes) -> Any:
-    """JSON, strictly.
-
-    Raises:
-        InvalidTrace: it is none, with the reason and the place.
-    """
-    try:
-        return json.loads(data.decode("utf-8"), parse_constant=_no_constant)
-    except UnicodeDecodeError as error:
-        raise InvalidTrace(f"is not UTF-8 (byte {error.start})") from None
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
-        raise InvalidTrace(f"is no JSON: {error.msg.lower()} at {where}") from None
-    except RecursionError:
-        raise InvalidTrace("is nested too deeply") from None
-    except ValueError as error:
-        raise InvalidTrace(f"is no JSON that can be used: {str(error)[:200]}") from None
+    label = name if name is not None else _label(source)
+    if isinstance(source, str | os.PathLike) and source != STANDARD:
+        _look_at(Path(source), label)
+    elif source != STANDARD and not hasattr(source, "read"):
+        raise TypeError(f"a source is a path, '-' or an open file (got {type(source).__name__})")
+    return _Reading(label, domain or "default").all_of(source)
 
 
 def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace]) -> int:
-    """Write traces as JSON lines; the file is there whole or not at all.
+    """Write traces as JSON lines; the file is there as a whole or, when anything fails, as it was before.
 
     Args:
-        path: where to; gzip when it ends in .gz, standard output when "-".
-        traces: any number; they are written as they come.
+        path: where to; gzip when it ends in `.gz`, standard output when it is `-`.
+        traces: may be an iterator; it is read as it is written.
 
     Returns:
         How many were written.
 
     Raises:
         OSError: the file cannot be written.
+        InvalidTrace: one of the traces holds what JSON cannot, or is itself an `InvalidRecord` from `read_traces`.
     """
-    if path == "-":
-        return _write(sys.stdout.buffer, traces)
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as raw:
-            if target.suffix == ".gz":
-                with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as packed:
-                    count = _write(packed, traces)
+    if path == STANDARD:
+        stream = getattr(sys.stdout, "buffer", None)
+        if stream is not None:
+            sys.stdout.flush()
+            return _write(stream, traces)
+        return _write(_Encoding(sys.stdout), traces)
+    target = Path(os.path.realpath(path))  # through links, so that the link stays and its target is replaced
+    with _atomically(target, Path(path)) as file:
+        if not target.name.endswith(".gz"):
+            return _write(file, traces)
+        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+            return _write(packed, traces)
+
+
+class _Reading:
+    """One file under way: what it is called, and what its runs get that they do not say themselves."""
+
+    def __init__(self, label: str, domain: str) -> None:
+        self._label = label
+        self._domain = domain
+        self._created_at: str | None = None
+        self._line = 0
+
+    def all_of(self, source: Source) -> Iterator[ReasoningTrace | InvalidRecord]:
+        if isinstance(source, str | os.PathLike) and source != STANDARD:
+            try:
+                file: Any = Path(source).open("rb")  # noqa: SIM115 — closed below
+            except OSError as error:
+                yield self._invalid(_cannot(error), 0)
+                return
+            with file:
+                yield from self._stream(file)
+        else:
+            yield from self._stream(sys.stdin if source == STANDARD else source)
+
+    def _stream(self, file: Any) -> Iterator[ReasoningTrace | InvalidRecord]:
+        self._created_at = _modified(file)
+        lines = self._lines(file)
+        first = next(lines, None)
+        if first is None:
+            return
+        if isinstance(first, str):
+            found = read_line(first, self._line)
+            if isinstance(found, Broken) and found.incomplete and first.lstrip()[:1] in {"{", "["}:
+                yield from self._text(first, lines)
+                return
+            yield from self._of(found)
+        else:
+            yield first
+        for line in lines:
+            if isinstance(line, str):
+                yield from self._of(read_line(line, self._line))
             else:
-                count = _write(raw, traces)
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return count
+                yield line
+
+    def _lines(self, file: Any) -> Iterator[str | InvalidRecord]:
+        """The lines that say something; when the rest of the file cannot be read, that is the last item."""
+        try:
+            for line in _binary(file):
+                self._line += 1
+                if self._line == 1:
+                    if line.startswith(_WIDE_BOMS):
+                        yield self._invalid("is UTF-16; only UTF-8 can be read", 1)
+                        return
+                    line = line.removeprefix(_BOM)
+                if not line.strip():
+                    continue
+                try:
+                    text = line.decode()
+                except UnicodeDecodeError as error:
+                    yield self._invalid(
+                        f"is not UTF-8: byte {error.start + 1} is 0x{line[error.start]:02x}", self._line
+                    )
+                else:
+                    yield text
+        except EOFError:
+            yield self._invalid("the compressed file ends too early", self._line + 1)
+        except (OSError, zlib.error, UnicodeError, ValueError) as error:
+            yield self._invalid(f"cannot be read any further: {_cannot(error)}", self._line + 1)
+
+    def _text(self, first: str, lines: Iterator[str | InvalidRecord]) -> Iterator[ReasoningTrace | InvalidRecord]:
+        """A file whose first line is only the beginning of a document."""
+        begin = expected = self._line
+        kept = [first]
+        failed: InvalidRecord | None = None
+        for line in lines:
+            if not isinstance(line, str):
+                failed = line
+                break
+            expected += 1
+            kept.append("\n" * (self._line - expected) + line)  # blank lines were left out on the way; they count
+            expected = self._line
+        for found in read_text("".join(kept), begin, is_message):
+            if failed is not None and isinstance(found, Broken):
+                break  # it is broken because the rest could not be read
+            yield from self._of(found)
+        if failed is not None:
+            yield failed
+
+    def _of(self, found: Found | Broken) -> Iterator[ReasoningTrace | InvalidRecord]:
+        if isinstance(found, Broken):
+            column = f" (column {found.column})" if found.column else ""
+            yield self._invalid(found.problem + column, found.line, found.path)
+            return
+        several = runs_in(found.value) if not is_native(found.value) else None
+        if several is None:
+            yield self._one(found.value, found.line, found.path)
+            return
+        key, runs = several
+        for index, run in enumerate(runs):
+            yield self._one(run, found.line, f"{_below(found.path, key)}[{index}]")
+
+    def _one(self, document: Any, line: int, path: str) -> ReasoningTrace | InvalidRecord:
+        try:
+            if is_native(document):
+                return ReasoningTrace.model_validate(document)
+            return read_run(document, fallback_created_at=self._created_at, fallback_domain=self._domain)
+        except InvalidTrace as error:
+            return self._invalid(error.problem, line, _below(path, error.path))
+        except RecursionError:
+            return self._invalid(TOO_DEEP, line, path)
+
+    def _invalid(self, problem: str, line: int, path: str = "") -> InvalidRecord:
+        return InvalidRecord(problem, file=self._label, line=line, path=path)
+
+
+class _Rest(io.RawIOBase):
+    """A stream with the bytes in front of it that have been looked at already."""
+
+    def __init__(self, head: bytes, stream: Any) -> None:
+        self._head = head
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._head[: len(buffer)]
+        self._head = self._head[len(data) :]
+        data = data or self._stream.read(len(buffer)) or b""
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Encoding:
+    """A text stream that takes bytes, for a standard output that has been replaced."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, data: bytes) -> None:
+        self._stream.write(data.decode())
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def _binary(file: Any) -> Iterator[bytes]:
+    """The lines of a stream as bytes, unpacked where they are packed."""
+    raw: Any = getattr(file, "buffer", None)  # a text file is read as the bytes below it, which may be packed
+    wide = str(getattr(file, "encoding", "")).lower().startswith(("utf-16", "utf_16", "utf16", "utf-32", "utf_32"))
+    if wide or not hasattr(raw, "read"):
+        raw = file
+    head = raw.read(2)
+    if isinstance(head, str):
+        yield from _encoded(head, raw)
+        return
+    if head and len(head) < 2:
+        head += raw.read(1) or b""
+    stream: Any = io.BufferedReader(_Rest(head or b"", raw), 1 << 16)
+    yield from gzip.GzipFile(fileobj=stream, mode="rb") if head == _GZIP else stream
+
+
+def _encoded(head: str, text: Any) -> Iterator[bytes]:
+    *whole, rest = head.split("\n")
+    for line in (*whole, rest + text.readline()):
+        yield line.encode("utf-8", "surrogatepass")
+    for line in text:
+        yield line.encode("utf-8", "surrogatepass")
+
+
+def _label(source: Any) -> str:
+    if source == STANDARD:
+        return "<stdin>"
+    name = os.fspath(source) if isinstance(source, str | os.PathLike) else getattr(source, "name", None)
+    return name if isinstance(name, str) else f"<{type(source).__name__}>"
+
+
+def _look_at(path: Path, label: str) -> None:
+    """Complain about a file that cannot be read before anything is asked of it."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "is a folder, not a file")
+        if stat.S_ISREG(mode):  # opening anything else twice, such as a pipe, would lose what is in it
+            path.open("rb").close()
+    except (OSError, ValueError) as error:
+        raise InvalidRecord(_cannot(error), file=label) from None
+
+
+def _cannot(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, IsADirectoryError):
+        return "is a folder, not a file"
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return f"cannot be read: {reason}"
+
+
+def _modified(file: Any) -> str | None:
+    """When the file was last written, as ISO 8601 in UTC; None for what is no file on disk."""
+    try:
+        status = os.fstat(file.fileno())
+    except (OSError, ValueError, AttributeError, TypeError):
+        return None
+    if not stat.S_ISREG(status.st_mode) or status.st_mtime < 0:
+        return None
+    return f"{datetime.fromtimestamp(int(status.st_mtime), UTC):%Y-%m-%dT%H:%M:%S}.000Z"
+
+
+def _below(path: str, inner: str) -> str:
+    return f"{path}.{inner}" if path and inner and not inner.startswith("[") else path + inner
+
+
+@contextmanager
+def _atomically(target: Path, asked: Path) -> Iterator[Any]:
+    """A file that takes the target's place when all went well; every error names the path that was asked for."""
+    temporary = target.with_name(f".{target.name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+    try:
+        if target.exists() and not target.is_file() and not target.is_dir():
+            with target.open("wb") as device:
+                yield device
+            return
+        try:
+            with temporary.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            temporary.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+    except OSError as error:
+        if error.errno is None or error.filename not in {None, str(target), str(temporary)}:
+            raise  # what gives the traces failed, not the file
+        raise OSError(error.errno, error.strerror or str(error), str(asked)) from None
 
 
 def _write(file: Any, traces: Iterable[ReasoningTrace]) -> int:
     count = 0
-    for count, trace in enumerate(traces, 1):  # noqa: B007 — the count is the answer
-        file.write(trace.to_json().encode("utf-8", "replace") + b"\n")
+    for trace in traces:
+        if isinstance(trace, InvalidTrace):
+            raise trace
+        file.write(trace.to_json().encode() + b"\n")
+        count += 1
     file.flush()
     return count

@@ -52,7 +52,8 @@ class Rule:
                 counts[self.kind] += 1
             return put
 
-        return self._pattern.sub(replace, text)
+        replaced = self._pattern.sub(replace, text)
+        return text if replaced == text else replaced
 
 
 # Names of secrets, as keys in text and in objects. What stands before them (db_, client, x-) belongs to the name.

@@ -6,7 +6,6 @@ text, and a cheap look decides first whether there is anything to look for at al
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,10 +14,10 @@ from grace_kp.levels import PrivacyLevel
 from grace_kp.trace._patterns import (
     IDENTIFIERS,
     MARK,
-    may_hold_identifier,
-    may_hold_secret,
     SECRETS,
     is_secret_name,
+    may_hold_identifier,
+    may_hold_secret,
 )
 
 if TYPE_CHECKING:
@@ -60,11 +59,15 @@ def redact_text(text: str, *, identifiers: bool) -> str:
 
 
 def _apply(text: str, identifiers: bool, counts: Counter[str] | None) -> str:
-    if may_hold_secret(text):
-        text = _run(SECRETS, text, counts)
-    if identifiers and may_hold_identifier(text):
-        text = _run(IDENTIFIERS, text, counts)
-    return text
+    # What was removed may have hidden the beginning of the next thing; so once more, until nothing is found.
+    while True:
+        before = text
+        if may_hold_secret(text):
+            text = _run(SECRETS, text, counts)
+        if identifiers and may_hold_identifier(text):
+            text = _run(IDENTIFIERS, text, counts)
+        if text is before:
+            return text
 
 
 def _run(rules: tuple[Rule, ...], text: str, counts: Counter[str] | None) -> str:

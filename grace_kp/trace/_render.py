@@ -80,18 +80,19 @@ def describe_error(error: BaseException, max_text: int = MAX_TEXT) -> tuple[str,
     """
     kind = type(error)
     try:
-        args = BaseException.args.__get__(error)
+        args = _error_args(error)
         if kind.__str__ in _BUILT_IN_STR and not all(type(arg) in _PRINTABLE for arg in args):
             message = ", ".join(to_text(render(arg, max_text)) for arg in args[:MAX_ITEMS])
         else:
             message = str(error)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # noqa: BLE001 — see _Rendering.of
+    except BaseException:  # noqa: BLE001
         message = "<message cannot be read>"
     return _name(kind), cut(message, max_text) if type(message) is str else render_text(message, max_text)
 
 
+_error_args: Any = BaseException.__dict__["args"].__get__
 _PRINTABLE = frozenset({str, int, float, bool, NoneType})
 _BUILT_IN_STR = (BaseException.__str__, KeyError.__str__, object.__str__)
 
@@ -302,6 +303,9 @@ def _weight(fields: dict[str, Any] | None) -> int:
 _LIGHT = frozenset({int, float, bool, NoneType})
 
 
+_PLAIN_REPR: Any = object.__repr__
+
+
 def _part_weight(part: Any) -> int:
     kind = type(part)
     if kind is str or kind is bytes or kind is bytearray:
@@ -309,7 +313,7 @@ def _part_weight(part: Any) -> int:
     # Something whose own repr may be long, slow or worse: only objects that print a plain address are light.
     return (
         20
-        if kind is int or kind is float or kind is bool or part is None or kind.__repr__ is object.__repr__
+        if kind is int or kind is float or kind is bool or part is None or kind.__repr__ is _PLAIN_REPR
         else MAX_REPR_WEIGHT // 4
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -27,6 +28,26 @@ def optional_modules():
     extras = PROJECT["optional-dependencies"]
     names = {re.split(r"[\[<>=]", need)[0] for extra in extras if extra not in {"all", "dev"} for need in extras[extra]}
     return {MODULES.get(name, name) for name in names}
+
+
+def imported_from_outside():
+    """Each top-level module that is imported anywhere in the package, with a file that does."""
+    found = {}
+    for path in (ROOT / "grace_kp").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            found.update({name.partition(".")[0]: path.relative_to(ROOT).as_posix() for name in names})
+    return {name: file for name, file in found.items() if name not in {*sys.stdlib_module_names, "grace_kp"}}
+
+
+def test_what_is_imported_is_declared():
+    """A package that is there only because another one, or a linter, brought it along is missing for somebody else."""
+    core = {re.split(r"[\[<>=]", need)[0] for need in PROJECT["dependencies"]}
+    declared = core | optional_modules() | {"pydantic_core"}  # which pydantic is made of, and holds to its own version
+    assert {} == {name: file for name, file in imported_from_outside().items() if name not in declared}
 
 
 def loaded_by(code, folder):

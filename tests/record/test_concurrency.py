@@ -924,6 +924,26 @@ def test_a_fork_while_other_threads_record_does_not_hang(tmp_path):
     assert {f"child {n}" for n in range(8)} == {one for one in objectives if one.startswith("child")}
 
 
+@pytest.mark.parametrize("seconds", [0.01, 0.03, 0.05, 0.07, 0.09, 0.11, 0.13])
+def test_a_fork_while_the_first_run_is_finished_in_the_background_does_not_hang(tmp_path, seconds):
+    """A module that another thread is half through importing could never be imported in the child; a fork waits for it."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    code = PROCESS + textwrap.dedent("""
+        import signal, time
+        agent("parent")
+        time.sleep(float(sys.argv[2]))
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            agent("child")
+            os._exit(0 if grace.flush(20) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    """)
+    ran = python(code, url, seconds, flags=("-W", "ignore::DeprecationWarning"))
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert ["child", "parent"] == sorted(trace.task.objective for trace in stored_in(url))
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_runs_in_multiprocessing_children_are_stored_once(tmp_path, method):
     """Children that end by themselves, without a flush, lose nothing."""

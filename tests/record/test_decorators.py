@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 from concurrent.futures import Future
@@ -125,10 +126,8 @@ def test_a_survived_error_leaves_one_recovery(grace):
 
     @grace.agent
     def root():
-        try:
+        with contextlib.suppress(ValueError):
             flaky()
-        except ValueError:
-            pass
         return fine()
 
     with grace.collect() as traces:
@@ -420,7 +419,10 @@ def test_parallel_tools_are_linked_by_call_ids(grace):
         asyncio.run(root())
     assert types_of(traces[0]) == ["tool_call", "tool_call", "observation", "observation"]
     assert [step.step_id for step in traces[0].steps] == [0, 1, 2, 3]
-    contents = {call["name"] + str(call["tool_call"]): traces[0].steps[call["observation"]].content for call in traces[0].grace["calls"]}
+    contents = {
+        call["name"] + str(call["tool_call"]): traces[0].steps[call["observation"]].content
+        for call in traces[0].grace["calls"]
+    }
     assert contents == {"wait0": "slow", "wait1": "fast"}
 
 

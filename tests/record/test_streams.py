@@ -127,7 +127,7 @@ async def test_a_timeout_while_the_consumer_is_slow_fires(grace, decorated):
             yield 2
 
     stream = grace.agent(source) if decorated else source
-    with pytest.raises((asyncio.CancelledError, TimeoutError)):
+    with pytest.raises((asyncio.CancelledError, TimeoutError)):  # noqa: PT012
         async for _ in stream():
             await asyncio.sleep(10)
 
@@ -173,7 +173,7 @@ def test_the_run_is_not_current_between_the_steps(grace):
     with grace.collect() as traces:
         for _ in root():
             theirs()
-    inner = [t for t in traces if t.grace["name"] == "root"][0]
+    inner = next(t for t in traces if t.grace["name"] == "root")
     assert {step.tool.name for step in inner.steps if step.tool} == {"mine"}
 
 
@@ -264,7 +264,11 @@ def outcome_of(step):
     try:
         return ("value", step())
     except BaseException as error:
-        return (type(error).__name__, getattr(error, "value", None), [str(a) for a in error.args if not isinstance(a, tuple)])
+        return (
+            type(error).__name__,
+            getattr(error, "value", None),
+            [str(a) for a in error.args if not isinstance(a, tuple)],
+        )
 
 
 def drive(generator, drives):

@@ -45,11 +45,11 @@ _PARTS = {
 }
 
 
-class NoTerminal(Exception):  # noqa: N818
+class NoTerminal(Exception):
     """There is nobody at a terminal to ask."""
 
 
-class _TimeIsUp(Exception):  # noqa: N818
+class _TimeIsUp(Exception):
     """The deadline passed before a line was typed."""
 
 

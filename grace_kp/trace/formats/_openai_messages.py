@@ -15,7 +15,8 @@ from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace._model import ReasoningTrace
 from grace_kp.trace._render import MAX_TEXT, cut, render, storable
 from grace_kp.trace.formats._instants import UNKNOWN, instant_of
-from grace_kp.trace.formats._pieces import REFUSAL, Called, Returned, Said, plain
+from grace_kp.trace.formats._pieces import REFUSAL, Called, Returned, Said
+from grace_kp.trace.formats._texts import plain
 from grace_kp.trace.formats._turns import Turn, read_turn
 
 if TYPE_CHECKING:
@@ -170,7 +171,6 @@ class _Chat:
 
     def take(self, turn: Turn) -> None:
         """Take in the next turn."""
-        self.ended_well = False
         if turn.side == "system":
             self._instructed(turn)
         elif turn.side == "assistant":
@@ -186,11 +186,7 @@ class _Chat:
                 self._returned(piece)
             else:
                 self._said(piece, turn)
-        if turn.side == "assistant" and turn.pieces:
-            last = turn.pieces[-1]
-            called = any(isinstance(piece, Called) for piece in turn.pieces)
-            answered = isinstance(last, Said) and not last.reasoning and not last.text.startswith(REFUSAL)
-            self.ended_well = answered and not called
+        self.ended_well = turn.side == "assistant" and _is_answer(turn)
 
     def end(self, *, survived: bool) -> None:
         """There is no more; a run that is known to have gone well has survived the errors that nothing followed."""
@@ -278,6 +274,15 @@ class _Chat:
 
     def _text(self, text: str) -> str:
         return storable(cut(text, self._max_text))
+
+
+def _is_answer(turn: Turn) -> bool:
+    """Whether the turn ends in words that can end a run: no thinking, no refusal, and no call that waits for its result."""
+    last = turn.pieces[-1] if turn.pieces else None
+    if not isinstance(last, Said) or last.reasoning or last.text.startswith(REFUSAL):
+        return False
+    called = sum(isinstance(piece, Called) for piece in turn.pieces)
+    return called <= sum(isinstance(piece, Returned) for piece in turn.pieces)
 
 
 class _OpenCalls:

@@ -1,0 +1,277 @@
+"""One part of a message in any dialect, read as what it is: words, a call of a tool, or what a tool returned.
+
+The dialects are those of OpenAI (chat and responses), Anthropic, Gemini, Bedrock, LangChain, the Vercel AI SDK, MCP and
+OpenTelemetry. Whose words they are, and what becomes of them, is decided elsewhere. Every JSON value has a reading here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from grace_kp.trace._render import render, to_text
+from grace_kp.trace.formats._texts import (
+    first,
+    kind_of,
+    lowered,
+    part_text,
+    plain,
+    reasoning_of,
+    result_text,
+    word,
+    words,
+)
+
+UNNAMED = "unknown"
+REFUSAL = "[refusal]"
+
+_CALLS = frozenset({
+    "tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "function_call", "custom_tool_call", "dynamic_tool",
+    "tool_invocation", "toolcall", "builtin_tool_call", "function", "invalid_tool_call",
+})  # fmt: skip
+_RESULTS = frozenset({
+    "tool_result", "tool_call_response", "tool_response", "function_response", "tool_return", "builtin_tool_return",
+    "retry_prompt", "function_result", "toolresult", "tool_output",
+})  # fmt: skip
+_REASONING = frozenset({"thinking", "reasoning", "reasoning_text", "thought", "thoughts", "reasoning_content"})
+_SILENT = frozenset({"redacted_thinking", "system_prompt", "step_start", "start_step", "finish_step", "cache_point"})
+_CALL_KEYS = ("functionCall", "function_call", "toolUse", "toolInvocation")
+_RESULT_KEYS = ("functionResponse", "function_response", "toolResult", "codeExecutionResult")
+_ARGUMENTS = ("arguments", "args", "input", "parameters", "params", "kwargs", "tool_input", "toolInput")
+_OUTPUTS = ("content", "value", "output", "result", "response", "results", "outputs", "text", "parts")
+_CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "callId", "id")
+_RESULT_IDS = ("tool_call_id", "tool_use_id", "call_id", "toolCallId", "toolUseId", "callId", "source_call_id")
+_NAMES = ("name", "tool_name", "toolName", "function_name", "function", "tool")
+_FAILED = frozenset({"error", "failed", "failure", "output_error"})
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Words; `reasoning` where they were the model's thinking and not its answer."""
+
+    text: str
+    reasoning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call of a tool."""
+
+    name: str
+    input: dict[str, Any]
+    id: str | None = None
+    server: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a tool returned; `failed` where the message says so itself."""
+
+    text: str
+    id: str | None = None
+    name: str | None = None
+    failed: bool = False
+
+
+Piece = Said | Called | Returned
+
+
+def read_content(content: Any, depth: int = 0) -> list[Piece]:
+    """The pieces of a message's content: a text, a list of parts, one part, or any other JSON value."""
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [Said(content)]
+    if isinstance(content, list | tuple):
+        return [piece for item in content for piece in read_content(item, depth + 1)] if depth < 2 else _json(content)
+    content = plain(content)
+    if not isinstance(content, dict):
+        return _json(content)
+    if isinstance(content.get("parts"), list) and depth < 2:
+        return read_content(content["parts"], depth)
+    return read_part(content)
+
+
+def read_part(part: dict[str, Any]) -> list[Piece]:
+    """The pieces of one typed part; usually one, two where a part holds a call and its result."""
+    kind = kind_of(part)
+    if is_result(part):
+        result = returned(part)
+        return [result] if result.id or result.name or kind != "retry_prompt" else [Said(result.text)]
+    if is_call(part):
+        return called_and_returned(part)
+    if kind in _SILENT:
+        return []
+    if kind in _REASONING or part.get("thought") is True or isinstance(part.get("reasoningContent"), dict):
+        return [Said(reasoning_of(part), reasoning=True)]
+    if kind == "refusal":
+        return [Said(f"{REFUSAL} {words(part.get('refusal'))}")]
+    return [Said(part_text(part))]
+
+
+def is_call(part: dict[str, Any]) -> bool:
+    """Whether the part is a call of a tool, also one that the provider itself carries out."""
+    kind = kind_of(part)
+    if kind in _CALLS or (kind.endswith("_call") and len(kind) > 5):
+        return True
+    if any(isinstance(part.get(key), dict) for key in (*_CALL_KEYS, "executableCode")):
+        return True
+    if kind.startswith("tool_") and "toolCallId" in part:  # a part of the Vercel AI SDK's user interface messages
+        return True
+    return not kind and word(part.get("name")) is not None and ("arguments" in part or "args" in part)
+
+
+def is_result(part: Any) -> bool:
+    """Whether the part is what a tool returned."""
+    if not isinstance(part, dict):
+        return False
+    kind = kind_of(part)
+    if kind in _RESULTS or kind.endswith(("_tool_result", "_call_output")):
+        return True
+    if any(isinstance(part.get(key), dict) for key in _RESULT_KEYS):
+        return True
+    return not kind and any(key in part for key in _RESULT_IDS) and any(key in part for key in _OUTPUTS)
+
+
+def called_and_returned(part: dict[str, Any]) -> list[Piece]:
+    """A call; and its result, where the same part holds that too."""
+    inner = part["toolInvocation"] if isinstance(part.get("toolInvocation"), dict) else part
+    call = called(inner)
+    kind, state = kind_of(part), lowered(inner.get("state"))
+    hosted = kind.endswith("_call") and kind not in _CALLS
+    if not hosted and "state" not in inner and "result" not in inner:
+        return [call]
+    keys = ("output", "outputs", "results", "result", "errorText", "error")
+    done = state in {"result", "output_available", "output_error"} or (hosted and inner.get("status") == "completed")
+    if not done and all(inner.get(key) is None for key in keys):
+        return [call]
+    error = first(inner, "errorText", "error")
+    output = first(inner, *keys)
+    failed = bool(error) or says_failed(inner) or state == "output_error"
+    return [call, Returned(result_text(output), call.id, call.name, failed)]
+
+
+def called(part: Any) -> Called:
+    """A call of a tool, whatever way its name, arguments and id are written."""
+    part = plain(part)
+    if isinstance(part, str):
+        value = _decode(part)
+        if not isinstance(value, dict):
+            return Called(part[:200] or UNNAMED, {})
+        part = value
+    if not isinstance(part, dict):
+        return Called(UNNAMED, arguments(part))
+    inner = part
+    for key in ("function", "custom", *_CALL_KEYS):
+        value = plain(part.get(key))
+        if isinstance(value, dict):
+            inner = value
+            break
+    code = part.get("executableCode")
+    if isinstance(code, dict):
+        return Called("code_execution", arguments(code))
+    call_id = _first_word(inner, _CALL_IDS) if inner is not part else None
+    name = _first_word(inner, _NAMES) or _first_word(part, _NAMES) or _name_in_kind(part)
+    server = word(first(part, "server_label", "mcp_server", "serverName"))
+    return Called(name, _arguments_of(inner, part), _first_word(part, _CALL_IDS) or call_id, server)
+
+
+def returned(part: dict[str, Any]) -> Returned:
+    """What a tool returned, from a part or from a whole message."""
+    inner = next((part[key] for key in _RESULT_KEYS if isinstance(part.get(key), dict)), part)
+    output = first(inner, *_OUTPUTS)
+    failed = says_failed(part) or says_failed(inner) or kind_of(part) == "retry_prompt"
+    if isinstance(output, dict):
+        kind = kind_of(output)
+        failed = failed or kind.endswith("_error") or kind.startswith("error_") or output.get("isError") is True
+        if "value" in output and kind in {"text", "json", "content", "error_text", "error_json", "execution_denied"}:
+            output = output["value"]
+        elif isinstance(output.get("content"), list) and "isError" in output:
+            output = output["content"]
+    text = result_text(output)
+    if failed and not text:
+        text = words(inner.get("error"))
+    ids = part.get("tool_call_ids")
+    many = word(ids[0]) if isinstance(ids, list) and ids else None
+    answered = part.get("call")
+    call = answered if isinstance(answered, dict) else {}
+    result_id = _first_word(inner, _RESULT_IDS) or _first_word(part, _RESULT_IDS) or many or word(inner.get("id"))
+    return Returned(text, result_id, _first_word(inner, _NAMES) or _first_word(call, _NAMES), failed)
+
+
+def says_failed(part: dict[str, Any]) -> bool:
+    """Whether a result says itself that it is an error."""
+    flag = first(part, "is_error", "isError")
+    error = part.get("error")
+    return (
+        flag is True
+        or (isinstance(flag, str) and flag.strip().lower() == "true")
+        or error is True
+        or (isinstance(error, str | dict) and bool(error))
+        or any(lowered(part.get(key)) in _FAILED for key in ("status", "state"))
+        or kind_of(part).endswith("_error")
+    )
+
+
+def arguments(value: Any) -> dict[str, Any]:
+    """The arguments of a call by name.
+
+    JSON text is decoded, also when it was encoded twice. What is no object, or cannot be decoded, is kept under the one
+    name `arguments`; nothing at all, an empty text and null are no arguments.
+    """
+    for _ in range(3):
+        if not isinstance(value, str):
+            break
+        text = value.strip()
+        if not text:
+            return {}
+        decoded = _decode(text)
+        if decoded is _BROKEN:
+            break
+        value = decoded
+    value = plain(value)
+    if value is None:
+        return {}
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+_BROKEN = object()
+
+
+def _decode(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _BROKEN
+
+
+def _first_word(mapping: dict[str, Any], keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        found = word(mapping.get(key))
+        if found is not None:
+            return found
+    return None
+
+
+def _name_in_kind(part: dict[str, Any]) -> str:
+    kind = kind_of(part)
+    if kind.startswith("tool_") and "toolCallId" in part:
+        return str(part["type"])[5:65] or UNNAMED
+    return kind.removesuffix("_call") if kind.endswith("_call") and kind not in _CALLS else UNNAMED
+
+
+def _arguments_of(inner: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    found = first(inner, *_ARGUMENTS)
+    if found is None:
+        found = first(part, *_ARGUMENTS)
+    if found is None and kind_of(part).endswith("_call"):
+        for key in ("action", "code", "queries", "query", "operation"):
+            value = part.get(key)
+            if value is not None:
+                return value if isinstance(value, dict) else {key: value}
+    return arguments(found)
+
+
+def _json(value: Any) -> list[Piece]:
+    return [Said(to_text(render(value)))]

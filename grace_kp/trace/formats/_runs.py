@@ -1,0 +1,324 @@
+"""A recorded run in a document: where its chat stands, and what the document says about it beside the chat.
+
+What the chat becomes is `_openai_messages`. Nothing is read from disk here; that is `_jsonl`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from grace_kp.errors import InvalidTrace, brief
+from grace_kp.trace._render import MAX_TEXT
+from grace_kp.trace.formats._instants import instant_of
+from grace_kp.trace.formats._openai_messages import FORMAT, build_trace
+from grace_kp.trace.formats._turns import is_message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from grace_kp.trace._model import ReasoningTrace
+
+MAX_NESTING = 4
+
+_CHATS = (
+    "messages", "traj", "trajectory", "conversation", "conversations", "chat", "chat_history", "chatHistory",
+    "message_history", "history", "dialog", "dialogue", "turns", "transcript", "contents", "items", "events", "thread",
+    "log", "steps",
+)  # fmt: skip
+_ASKED = (
+    "request", "input", "inputs", "prompt", "instruction", "question", "query", "input_messages", "gen_ai.input.messages",
+)  # fmt: skip
+_ANSWERED = (
+    "response", "output", "outputs", "completion", "choices", "candidates", "generations", "reply", "answer",
+    "output_messages", "gen_ai.output.messages", "output_text", "message",
+)  # fmt: skip
+_INSIDE = ("data", "body", "run", "state", "values", "channel_values", "kwargs", "payload", "sample", "row", "trace", "attributes", "json")  # fmt: skip
+_MANY = (
+    "simulations", "runs", "traces", "trajectories", "samples", "records", "rows", "results", "conversations", "data",
+    "examples",
+)  # fmt: skip
+_TEXT_KEYS = ("text", "content", "output_text", "output", "answer", "response", "completion", "question", "query", "input", "prompt")  # fmt: skip
+_NOT_KEPT = frozenset({*_CHATS, *_ASKED, *_ANSWERED, *_INSIDE, "tools", "functions", "tool_definitions"})
+_SUCCESS = ("success", "is_success", "successful", "resolved", "solved", "passed", "is_correct", "correct")
+_LABELS = ("label", "labels", "outcome", "evaluation", "eval", "result", "info", "metadata", "report", "test_result")
+_WORDS = {
+    "true": True, "false": False, "success": True, "failure": False, "succeeded": True,
+    "failed": False, "pass": True, "passed": True, "fail": False, "resolved": True, "unresolved": False,
+    "correct": True, "incorrect": False,
+}  # fmt: skip
+_SOLVED = 1 - 1e-6
+
+
+def read_run(
+    document: Any,
+    *,
+    id: str | None = None,  # noqa: A002 — the name of the field in the trace
+    domain: str | None = None,
+    success: bool | None = None,
+    created_at: str | float | datetime | None = None,
+    fallback_created_at: str | None = None,
+    objective: str | None = None,
+    framework: str | None = None,
+    agent_id: str | None = None,
+    extra: Mapping[str, Any] | None = None,
+    fallback_domain: str = "default",
+    max_text: int = MAX_TEXT,
+) -> ReasoningTrace:
+    """A run that was recorded elsewhere, from the document that holds its chat.
+
+    Understood are a bare list of messages; an object with such a list under a usual name (`messages`, `traj`, `conversations`,
+    `history`, …), also one level down or as JSON text; a request with its response, as chat completions are logged. Where
+    the document says so, it gives domain, success (`label`, `success`, `reward` of 1, …) and time. Its other short
+    fields are kept under `grace.source`. What is given here wins over the document.
+
+    Args:
+        document: the parsed JSON.
+        fallback_created_at: when the run began, as ISO 8601 in UTC, for a document that does not say; its file's time, say.
+        fallback_domain: the domain for a document that names none.
+        id: as in `from_openai_messages`, like all others.
+        domain: see there.
+        success: see there.
+        created_at: see there.
+        objective: see there.
+        framework: see there.
+        agent_id: see there.
+        extra: see there.
+        max_text: see there.
+
+    Raises:
+        InvalidTrace: there is no chat in it, or one that cannot be read; the message names the place.
+    """
+    chat, place = _chat_of(document)
+    about = document if isinstance(document, dict) else {}
+    success_from = "given"
+    if success is None:
+        success, success_from = _success_of(about)
+    when = created_at if created_at is not None else _instant_in(about)
+    source = {**_beside_the_chat(about), **(extra or {})}
+    return build_trace(
+        chat, place=place, id=id, domain=domain or _text(about, "domain", "task_domain") or fallback_domain, success=success,
+        success_from=success_from, created_at=when, created_from="given" if created_at is not None else "document",
+        fallback_created_at=fallback_created_at, objective=objective or _text(about, "objective"), framework=framework or _text(about, "framework") or FORMAT, agent_id=agent_id,
+        source=source, identity={key: value for key, value in about.items() if key not in _CHATS}, max_text=max_text,
+    )  # fmt: skip
+
+
+def runs_in(document: Any) -> tuple[str, list[Any]] | None:
+    """The runs of a document that holds several, and the key they stand under ("" for a list); None where it is one run."""
+    if isinstance(document, list):
+        return ("", document) if not _is_chat(document) and not _is_nested_chat(document) else None
+    if not isinstance(document, dict) or _find(document, 0) is not None:
+        return None
+    for key in _MANY:
+        value = document.get(key)
+        if isinstance(value, list) and any(_is_run(item) for item in value[:3]):
+            return key, value
+    return None
+
+
+def is_native(document: Any) -> bool:
+    """Whether the document is a ReasoningTrace, or is meant to be one."""
+    return isinstance(document, dict) and ("@type" in document or ("metadata" in document and "steps" in document))
+
+
+def _is_run(value: Any) -> bool:
+    if isinstance(value, dict):
+        return is_native(value) or _find(value, 1) is not None
+    return isinstance(value, list) and _is_chat(value)
+
+
+def _chat_of(document: Any) -> tuple[Any, str]:
+    if isinstance(document, list):
+        if _is_nested_chat(document):
+            return document[0], "messages[0]"
+        if not document:
+            raise InvalidTrace("an empty list holds no messages")
+        return document, "messages"
+    if not isinstance(document, dict):
+        raise InvalidTrace(f"must be an object or a list of messages (got {brief(document)})")
+    found = _find(document, 0)
+    if found is not None:
+        return found.messages, found.path
+    for key in _CHATS:
+        value = _decoded(document.get(key))
+        if isinstance(value, list):
+            if not value:
+                raise InvalidTrace("must have at least one message", path=key)
+            return value, key  # its first message will be refused by name
+        if key == "messages" and value is not None:
+            raise InvalidTrace(f"must be a list of messages (got {brief(value)})", path=key)
+    if is_message(document):
+        raise InvalidTrace("is one message and no run; the messages of a run belong together in one list")
+    keys = ", ".join(str(key)[:40] for key in list(document)[:6]) or "no keys"
+    raise InvalidTrace(
+        f"is neither a ReasoningTrace nor a run of chat messages under a key such as 'messages' (it has {keys})"
+    )
+
+
+class _Found(NamedTuple):
+    messages: list[Any]
+    path: str
+    is_text: bool = False
+    """Whether it was a mere text, which alone makes no run."""
+
+
+def _find(document: dict[str, Any], depth: int, *, words_alone: bool = False) -> _Found | None:
+    """The chat of an object; None where there is none that looks like one.
+
+    Words under `input` or `output` are only taken for half of an exchange when the other half is there, or `words_alone`.
+    """
+    for key in _CHATS:
+        value = _decoded(document.get(key))
+        if isinstance(value, list) and _is_nested_chat(value):
+            return _Found(value[0], f"{key}[0]")
+        if _is_chat(value):
+            return _Found(_with_reply(value, document, depth), key)
+    if depth >= MAX_NESTING or is_message(document):
+        return None
+    asked = _side(document, _ASKED, "user", depth)
+    answered = _side(document, _ANSWERED, "assistant", depth)
+    if answered is not None and (asked is not None or words_alone or not answered.is_text):
+        return _exchange(asked, answered)
+    if asked is not None and (words_alone or not asked.is_text):
+        return asked
+    for key in _INSIDE:
+        value = _decoded(document.get(key))
+        if isinstance(value, dict):
+            found = _find(value, depth + 1)
+            if found is not None:
+                return found._replace(path=f"{key}.{found.path}")
+        elif _is_chat(value):
+            return _Found(value, key)
+    return None
+
+
+def _exchange(asked: _Found | None, answered: _Found) -> _Found:
+    if asked is None:
+        return answered
+    before, after = asked.messages, answered.messages
+    return asked._replace(is_text=False, messages=after if after[: len(before)] == before else [*before, *after])
+
+
+def _side(document: dict[str, Any], keys: tuple[str, ...], role: str, depth: int) -> _Found | None:
+    for key in keys:
+        value = _decoded(document.get(key))
+        found = _messages_in(value, role, depth + 1)
+        if found is None and value is not document.get(key):
+            found = _messages_in(document[key], role, depth + 1)  # JSON, but no chat: the words of an answer
+        if found is not None:
+            return found._replace(path=key + found.path)
+    return None
+
+
+def _messages_in(value: Any, role: str, depth: int) -> _Found | None:
+    """The messages that one side of an exchange stands for, and the path below it."""
+    if isinstance(value, str):
+        return _Found([{"role": role, "content": value}], "", True) if value.strip() else None
+    if depth > MAX_NESTING + 2:
+        return None
+    if isinstance(value, list) and value:
+        if _is_chat(value):
+            return _Found(value, "")
+        # Choices, candidates, generations: the first is the one that was used.
+        found = _messages_in(value[0], role, depth + 1) if isinstance(value[0], dict | list) else None
+        return found._replace(path=f"[0]{found.path}") if found is not None else None
+    if not isinstance(value, dict):
+        return None
+    if is_message(value):
+        return _Found([value], "")
+    inner = value.get("message")
+    if isinstance(inner, dict) and "content" in inner:
+        return _Found([{"role": role, **inner}], ".message")
+    found = _find(value, depth, words_alone=True)
+    if found is not None:
+        return found._replace(path=f".{found.path}")
+    text = _text(value, *_TEXT_KEYS)
+    return _Found([{"role": role, "content": text}], "", True) if text else None
+
+
+def _with_reply(chat: list[Any], document: dict[str, Any], depth: int) -> list[Any]:
+    """The chat with the answer that is logged beside it, unless the chat holds that already."""
+    last = chat[-1]
+    if isinstance(last, dict) and str(last.get("role", last.get("type"))).lower() in {"assistant", "ai", "model"}:
+        return chat
+    found = _side(document, ("response", "choices", "completion", "reply", "message", "output"), "assistant", depth)
+    if found is None or found.is_text:
+        return chat
+    reply = found.messages
+    if reply[: len(chat)] == chat:
+        return reply
+    held = [message for message in chat if isinstance(message, dict)]
+    return chat if any(_same(reply[-1], message) for message in reversed(held)) else [*chat, *reply]
+
+
+def _same(one: Any, other: Any) -> bool:
+    return isinstance(one, dict) and all(one.get(key) == other.get(key) for key in ("content", "tool_calls", "role"))
+
+
+def _is_chat(value: Any) -> bool:
+    return isinstance(value, list) and any(is_message(item) for item in value[:3])
+
+
+def _is_nested_chat(value: list[Any]) -> bool:
+    return len(value) == 1 and _is_chat(value[0])
+
+
+def _decoded(value: Any) -> Any:
+    """Tables keep chats as JSON text in a column; any other text stays as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in {"[", "{"}:
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _success_of(about: dict[str, Any]) -> tuple[bool | None, str]:
+    """What the document says about success, and where: a label wins over a reward; None where it says nothing."""
+    label = about.get("label")
+    places = [label] if isinstance(label, dict) else []
+    places.append(about)
+    places += [value for key in _LABELS[1:] if isinstance(value := about.get(key), dict)]
+    for place in places:
+        for key in _SUCCESS:
+            known = _verdict(place.get(key))
+            if known is not None:
+                return known, "label"
+    known = about["target"] if isinstance(about.get("target"), bool) else _verdict(label)
+    if known is not None:
+        return known, "label"
+    places += [value for key in ("reward_info", "reward") if isinstance(value := about.get(key), dict)]
+    for place in places:
+        reward = place.get("reward")
+        if isinstance(reward, int | float):
+            return reward >= _SOLVED, "reward"
+    return None, "assumed"
+
+
+def _verdict(value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _WORDS.get(value.strip().lower())
+    return bool(value) if isinstance(value, int | float) and value in (0, 1) else None
+
+
+def _instant_in(about: dict[str, Any]) -> str | None:
+    for place in (about, about.get("response"), about.get("request"), about.get("metadata"), about.get("info")):
+        instant = instant_of(place) if isinstance(place, dict) else None
+        if instant is not None:
+            return instant
+    return None
+
+
+def _beside_the_chat(about: dict[str, Any]) -> dict[str, Any]:
+    """What the document says beside its chat, short things first, so that these are kept when it is cut."""
+    kept = {key: value for key, value in about.items() if key not in _NOT_KEPT and value is not None}
+    return dict(sorted(kept.items(), key=lambda item: isinstance(item[1], dict | list)))
+
+
+def _text(about: dict[str, Any], *keys: str) -> str | None:
+    value = next((about[key] for key in keys if isinstance(about.get(key), str) and about[key].strip()), None)
+    return value[:8_192] if value is not None else None

@@ -1,0 +1,159 @@
+"""The words in a part of a message, in any dialect; what cannot be shown as words is named in brackets.
+
+Which parts are calls and results is `_pieces`. Nothing here follows a value deeper than a few levels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grace_kp.trace._render import render, to_text
+
+_TEXTS = frozenset({"text", "input_text", "output_text", "summary_text", "markdown", "user_prompt", "plain_text"})
+_MEDIA = {
+    "image": "image", "image_url": "image", "input_image": "image", "output_image": "image", "image_file": "image",
+    "audio": "audio", "input_audio": "audio", "output_audio": "audio", "audio_url": "audio", "media": "media",
+    "video": "video", "video_url": "video", "input_video": "video", "document": "document", "pdf": "document",
+    "file": "file", "input_file": "file", "file_data": "file", "image_asset_pointer": "image", "blob": "file",
+}  # fmt: skip
+_MEDIA_KEYS = ("image", "document", "video", "audio", "inlineData", "inline_data", "fileData", "file_data")
+MAX_NESTING = 4
+
+
+def reasoning_of(part: dict[str, Any]) -> str:
+    """The model's thinking in a part or a message, "" where there is none to be read."""
+    nested = part.get("reasoningContent")
+    if isinstance(nested, dict):
+        inner = nested.get("reasoningText")
+        part = inner if isinstance(inner, dict) else nested
+    for key in ("thinking", "reasoning", "reasoning_content", "text", "content", "thoughts", "summary"):
+        text = words(part.get(key))
+        if text.strip():
+            return text
+    return ""
+
+
+def result_text(content: Any) -> str:
+    """The text of what a tool returned: text parts joined, media named, everything else as JSON."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    content = plain(content)
+    if isinstance(content, dict) and isinstance(content.get("parts"), list):
+        content = content["parts"]
+    if isinstance(content, dict) and _is_text_part(content):
+        return part_text(content)
+    if isinstance(content, list | tuple) and any(isinstance(item, str) or _is_text_part(item) for item in content):
+        texts = (item if isinstance(item, str) else _item_text(item) for item in content)
+        return "\n".join(text for text in texts if text)
+    return to_text(render(content))
+
+
+def words(value: Any, depth: int = 0) -> str:
+    """The words in a value that should be a text: a text, a part of text, or a list of these; else ""."""
+    if isinstance(value, str):
+        return value
+    if depth > MAX_NESTING:
+        return ""
+    if isinstance(value, list | tuple):
+        return "\n".join(text for item in value if (text := words(item, depth + 1)))
+    if isinstance(value, dict):
+        found = first(value, "text", "content", "value", "thinking", "reasoning", "message", "summary")
+        return words(found, depth + 1)
+    return ""
+
+
+def kind_of(part: dict[str, Any]) -> str:
+    """What a part says it is, in lower case with underscores; "" where it says nothing."""
+    for key in ("type", "part_kind", "kind", "content_type"):
+        kind = lowered(part.get(key))
+        if kind:
+            return kind
+    return ""
+
+
+def lowered(value: Any) -> str:
+    """A word of a closed vocabulary in lower case with underscores; "" where it is no text."""
+    return value[:60].lower().replace("-", "_") if isinstance(value, str) else ""
+
+
+def first(mapping: dict[str, Any], *keys: str) -> Any:
+    """The value under the first of the keys that has one that is not None."""
+    for key in keys:
+        value = mapping.get(key)
+        if value is not None:
+            return value
+    return None
+
+
+def word(value: Any) -> str | None:
+    """A name or an id as text; None where it is none."""
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < 200:
+        return str(value)
+    return None
+
+
+def plain(value: Any) -> Any:
+    """Objects of client libraries as the dicts they stand for; every other value as it is."""
+    dump = getattr(value, "model_dump", None) if not isinstance(value, dict | list | str | int | float) else None
+    return dump() if callable(dump) else value
+
+
+def _is_text_part(item: Any) -> bool:
+    if not isinstance(item, dict):
+        return False
+    kind = kind_of(item)
+    if kind in _TEXTS:
+        return isinstance(first(item, "text", "value", "content"), str | dict)
+    if kind in _MEDIA:
+        return any(key in item for key in (kind, "source", "data", "url", "file_id", "file", "mimeType", "mime_type"))
+    if kind == "resource":
+        return isinstance(item.get("resource"), dict)
+    if kind:
+        return False
+    return (isinstance(item.get("text"), str) and len(item) == 1) or any(
+        isinstance(item.get(key), dict) for key in _MEDIA_KEYS
+    )
+
+
+def _item_text(item: Any) -> str:
+    return part_text(item) if _is_text_part(item) else to_text(render(item))
+
+
+def part_text(part: dict[str, Any]) -> str:
+    """A part that is no call, no result and no thinking; what cannot be shown is named in brackets."""
+    kind = kind_of(part)
+    if kind in _MEDIA:
+        return _media(part, _MEDIA[kind])
+    found = first(part, "text", "content", "value", "input_text")
+    if isinstance(found, str):
+        return found
+    text = words(found)
+    if text:
+        return text
+    for key in _MEDIA_KEYS:
+        held = part.get(key)
+        if isinstance(held, dict):
+            mime = first(held, "mimeType", "mime_type")
+            family = mime.partition("/")[0] if isinstance(mime, str) else ""
+            return _media(held, family if family in {"image", "audio", "video"} else _MEDIA.get(key, "file"))
+    if kind == "resource":
+        return words(part.get("resource")) or "[resource]"
+    if kind in _TEXTS:
+        return ""
+    return f"[{kind}]" if kind and kind != "json" else to_text(render(part))
+
+
+def _media(part: dict[str, Any], family: str) -> str:
+    held = next((part[key] for key in ("file", "audio", "input_audio") if isinstance(part.get(key), dict)), part)
+    transcript = words(held.get("transcript")) or words(part.get("transcript"))
+    if transcript:
+        return f"[{family}] {transcript}"
+    document = part.get("document")
+    if isinstance(document, dict) and "source" not in document:
+        return to_text(render(document))
+    name = word(first(held, "filename", "name", "title")) or word(first(part, "filename", "name", "title"))
+    return f"[{family}: {name[:100]}]" if name else f"[{family}]"

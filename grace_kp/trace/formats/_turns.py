@@ -1,0 +1,293 @@
+"""One message of a chat in any dialect: whose turn it is, and the pieces of it in their order.
+
+What a piece is, is `_pieces`; what a turn becomes in a trace is `_openai_messages`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from grace_kp.errors import InvalidTrace, brief
+from grace_kp.trace.formats._pieces import (
+    REFUSAL,
+    Called,
+    Piece,
+    Said,
+    called,
+    called_and_returned,
+    is_call,
+    is_result,
+    read_content,
+    returned,
+)
+from grace_kp.trace.formats._texts import first, kind_of, plain, reasoning_of, words
+
+Side = Literal["system", "user", "assistant", "tool", "other"]
+
+_SIDES: dict[str, Side] = {
+    "system": "system", "developer": "system",
+    "user": "user", "human": "user", "customer": "user", "usertext": "user",
+    "assistant": "assistant", "ai": "assistant", "gpt": "assistant", "model": "assistant", "bot": "assistant",
+    "chatbot": "assistant", "agent": "assistant", "chatgpt": "assistant", "llm": "assistant", "bard": "assistant",
+    "function_call": "assistant", "tool_call": "assistant", "tool_use": "assistant", "tool_calls": "assistant",
+    "toolcallrequestevent": "assistant",
+    "tool": "tool", "function": "tool", "observation": "tool", "ipython": "tool", "tool_response": "tool",
+    "tool_result": "tool", "tool_results": "tool", "toolresult": "tool", "function_response": "tool",
+    "function_output": "tool", "tool_output": "tool", "functionexecutionresult": "tool",
+    "toolcallexecutionevent": "tool",
+}  # fmt: skip
+_WRITTEN_CALLS = frozenset({"function_call", "tool_call", "tool_use", "tool_calls"})
+_ROLE_KEYS = ("role", "from", "author", "speaker")
+_CONTENT = ("content", "value", "text", "message", "parts")
+_LIST_OF_RESULTS = ("tool_responses", "tool_results", "tool_messages")
+_LISTS_OF_CALLS = ("tool_calls", "toolCalls", "toolInvocations")
+
+
+@dataclass(slots=True)
+class Turn:
+    """One message: whose it is, the role as it was written, and what it holds."""
+
+    side: Side
+    role: str
+    pieces: list[Piece] = field(default_factory=list)
+
+
+def read_turn(message: Any, place: str) -> Turn:
+    """Read one message.
+
+    Args:
+        message: any value; only objects can be messages.
+        place: the path of the message, for the error.
+
+    Raises:
+        InvalidTrace: the message is no object, or does not say whose it is.
+    """
+    message = plain(message)
+    if not isinstance(message, dict):
+        raise InvalidTrace(f"must be an object (got {brief(message)})", path=place)
+    message = _unwrap(message)
+    role = _role(message)
+    if role is None:
+        return _item(message, place)
+    side = _SIDES.get(role, "other")
+    turn = Turn(side, role)
+    if role in _WRITTEN_CALLS:
+        turn.pieces = _written_calls(message)
+    elif side == "tool":
+        turn.pieces = _results(message)
+    elif side == "assistant":
+        turn.pieces = _assistant(message)
+    else:
+        turn.pieces = read_content(_content(message)) + _calls(message, set()) + _listed_results(message)
+    turn.pieces = _joined(turn.pieces)
+    return turn
+
+
+def is_message(value: Any) -> bool:
+    """Whether the value looks like one message of a chat."""
+    value = plain(value)
+    if not isinstance(value, dict):
+        return False
+    value = _unwrap(value)
+    if any(isinstance(value.get(key), str | dict) for key in _ROLE_KEYS):
+        return any(key in value for key in (*_CONTENT, *_LISTS_OF_CALLS, "function_call", "output", "refusal", "audio"))
+    held = any(key in value for key in (*_CONTENT, *_LISTS_OF_CALLS))
+    return (held and _role(value) is not None) or _is_item(value)
+
+
+def _unwrap(message: dict[str, Any]) -> dict[str, Any]:
+    """The message itself, where a framework wrote it inside an envelope."""
+    for _ in range(3):
+        kind = message.get("type")
+        data = message.get("data")
+        if isinstance(message.get("kwargs"), dict) and isinstance(message.get("id"), list) and message["id"]:
+            message = {"type": message["id"][-1], **message["kwargs"]}
+        elif isinstance(data, dict) and isinstance(kind, str) and _role(message) in _SIDES:
+            message = {"type": kind, **data}
+        elif isinstance(inner := first(message, "message", "payload"), dict) and not isinstance(
+            message.get("role"), str
+        ):
+            if not (any(key in inner for key in (*_ROLE_KEYS, "type"))):
+                break
+            message = inner
+        elif isinstance(inner := message.get("content"), dict) and "parts" in inner and "role" in inner:
+            message = inner
+        else:
+            break
+    return message
+
+
+def _role(message: dict[str, Any]) -> str | None:
+    """The role in lower case with underscores; None where the message names none."""
+    for key in _ROLE_KEYS:
+        value = message.get(key)
+        if isinstance(value, dict):
+            value = first(value, "role", "name", "label", "Label", "value")
+        if isinstance(value, str) and value.strip():
+            return _normal(value)
+    for key in ("type", "kind", "message_type", "source"):
+        value = message.get(key)
+        if not isinstance(value, str):
+            continue
+        role = _normal(value)
+        if role == "text" and value.lower().endswith("message"):
+            return "user" if message.get("source") == "user" else "assistant"
+        if role in _SIDES and not (key == "type" and _is_item(message)):
+            return role
+        if key == "kind" and isinstance(message.get("parts"), list) and role in {"request", "response"}:
+            return "user" if role == "request" else "assistant"
+    return None
+
+
+def _normal(role: str) -> str:
+    role = str.lower(role.strip())[:60].replace("-", "_").replace(" ", "_")
+    return role.removesuffix("chunk").removesuffix("message").rstrip("_") or role
+
+
+def _is_item(message: dict[str, Any]) -> bool:
+    """Whether it is an item of OpenAI's responses, which has a type instead of a role."""
+    kind = kind_of(message)
+    if kind == "reasoning":
+        return True
+    if kind in _SIDES and "content" in message and not ("name" in message or "call_id" in message):
+        return False
+    return bool(kind) and (is_call(message) or is_result(message))
+
+
+def _item(message: dict[str, Any], place: str) -> Turn:
+    kind = kind_of(message)
+    if not _is_item(message):
+        for key in _ROLE_KEYS:
+            if message.get(key) is not None:
+                raise InvalidTrace(
+                    f"must be a text that names the role (got {brief(message[key])})", path=f"{place}.{key}"
+                )
+        raise InvalidTrace("is missing", path=f"{place}.role")
+    if kind == "reasoning":
+        return Turn("assistant", kind, _joined([Said(reasoning_of(message), reasoning=True)]))
+    if is_result(message):
+        return Turn("tool", kind, [returned(message)])
+    return Turn("assistant", kind, called_and_returned(message))
+
+
+def _content(message: dict[str, Any]) -> Any:
+    parts = message.get("parts")
+    return parts if isinstance(parts, list) and parts else first(message, *_CONTENT)
+
+
+def _assistant(message: dict[str, Any]) -> list[Piece]:
+    said = read_content(_content(message))
+    ids = {piece.id for piece in said if isinstance(piece, Called) and piece.id is not None}
+    pieces: list[Piece] = []
+    if not any(isinstance(piece, Said) and piece.reasoning for piece in said):
+        thinking = first(message, "reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
+        pieces.append(Said(words(thinking), reasoning=True))
+    pieces += said
+    if words(message.get("tool_plan")):
+        pieces.append(Said(words(message["tool_plan"])))
+    if words(message.get("refusal")):
+        pieces.append(Said(f"{REFUSAL} {words(message['refusal'])}"))
+    audio = message.get("audio")
+    if isinstance(audio, dict) and not any(isinstance(piece, Said) and piece.text for piece in said):
+        pieces.append(Said(f"[audio] {words(audio.get('transcript'))}".strip()))
+    parts = isinstance(message.get("parts"), list) and bool(message["parts"])
+    pieces += _calls(message, ids, from_parts=parts) + _listed_results(message)
+    observed = message.get("observation")
+    if isinstance(observed, dict) and isinstance(observed.get("results"), list):
+        pieces += [returned(item) for item in observed["results"] if isinstance(item, dict)]
+    return pieces
+
+
+def _calls(message: dict[str, Any], known: set[str], *, from_parts: bool = False) -> list[Piece]:
+    """The calls that stand beside the content, without those of the content (`known` are their ids)."""
+    more = message.get("additional_kwargs")
+    more = more if isinstance(more, dict) else {}
+    items: list[Any] = []
+    for key in _LISTS_OF_CALLS:
+        if key == "toolInvocations" and from_parts:
+            continue
+        items += _listed(message.get(key))
+    items = items or _listed(more.get("tool_calls"))
+    items += _listed(message.get("invalid_tool_calls"))
+    function = first(message, "function_call") or more.get("function_call")
+    if function is not None and not items:
+        items = [function]
+    pieces: list[Piece] = []
+    for item in items:
+        found = called_and_returned(item) if isinstance(item, dict) else [called(item)]
+        call = found[0]
+        if isinstance(call, Called) and call.id is not None and call.id in known:
+            continue
+        pieces += found
+    return pieces
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return [value] if value.strip() else []
+    if isinstance(value, list | tuple):
+        return [item for item in value if item is not None]
+    return [] if value is None else [value]
+
+
+def _results(message: dict[str, Any]) -> list[Piece]:
+    listed = _listed_results(message)
+    if listed:
+        return listed
+    content = _content(message)
+    items = content if isinstance(content, list) else [content]
+    found: list[Piece] = [returned(item) for item in items if is_result(item)]
+    return found or [returned(message)]
+
+
+def _listed_results(message: dict[str, Any]) -> list[Piece]:
+    for key in _LIST_OF_RESULTS:
+        listed = message.get(key)
+        if isinstance(listed, list) and any(isinstance(item, dict) for item in listed):
+            return [returned(item) for item in listed if isinstance(item, dict)]
+    return []
+
+
+def _written_calls(message: dict[str, Any]) -> list[Piece]:
+    """Calls that are written out as the text of a message, as in ShareGPT data."""
+    content = _content(message)
+    try:
+        value = json.loads(content) if isinstance(content, str) else content
+    except (ValueError, RecursionError):
+        value = None
+    items = value if isinstance(value, list) else [value]
+    calls: list[Piece] = [called(item) for item in items if _names_a_tool(item)]
+    return calls or _assistant(message)
+
+
+def _names_a_tool(item: Any) -> bool:
+    return isinstance(item, dict) and (isinstance(item.get("name"), str) or "function" in item)
+
+
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    """Words that follow one another as one piece, and none that say nothing."""
+    out: list[Piece] = []
+    run: list[str] = []
+    reasoning = False
+    for piece in pieces:
+        if isinstance(piece, Said):
+            if not piece.text.strip():
+                continue
+            if run and piece.reasoning != reasoning:
+                out.append(Said("\n".join(run), reasoning))
+                run = []
+            run.append(piece.text)
+            reasoning = piece.reasoning
+            continue
+        if run:
+            out.append(Said("\n".join(run), reasoning))
+            run = []
+        out.append(piece)
+    if run:
+        out.append(Said("\n".join(run), reasoning))
+    return out

@@ -1,0 +1,161 @@
+"""The console in a real pseudo-terminal: letters answer, Enter alone never approves, and nobody there means no."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pexpect
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = textwrap.dedent("""
+    import sys
+    import grace_kp as gk
+    grace = gk.Grace(store="memory:")
+    @grace.gate(floor="confirm", timeout=float(sys.argv[1]))
+    def pay(to, euros, note="\\x1b[31mred\\x1b[0m", password="hunter2secret"):
+        print(f"RAN {to} {euros}")
+        return "paid"
+    try:
+        with grace.run("settle the bill"):
+            print("RESULT", pay("Ana", 50, note="\\x1b[2Jclean"))
+    except gk.ActionNotApproved as error:
+        print("NOT", type(error).__name__, error)
+""")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "PYTHONUNBUFFERED": "1"}
+
+
+def terminal(timeout=30):
+    return pexpect.spawn(
+        sys.executable,
+        ["-c", PROGRAM, str(timeout)],
+        env=ENVIRONMENT,
+        encoding="utf-8",
+        timeout=20,
+        dimensions=(40, 80),
+    )
+
+
+def ended(child):
+    child.expect(pexpect.EOF)
+    child.close()
+    return child.before
+
+
+def test_yes_runs_it_and_the_question_shows_what_and_why():
+    """Action, arguments, confidence, parts and penalties are shown; escapes and secrets are not."""
+    child = terminal()
+    child.expect(r"\[i\]nput > ")
+    shown = child.before
+    for piece in (
+        "pay",
+        "settle the bill",
+        'to = "Ana"',
+        "euros = 50",
+        "0.700",
+        "no_sources",
+        "tool success",
+        "[REDACTED:password]",
+    ):
+        assert piece in shown
+    assert "\x1b[2J" not in shown
+    assert "hunter2secret" not in shown
+    child.sendline("y")
+    assert "RAN Ana 50" in ended(child)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"), [("n", "NOT ActionCancelled"), ("s", "RESULT None"), ("no", "NOT ActionCancelled")]
+)
+def test_no_and_skip(typed, expected):
+    """Neither runs the action."""
+    child = terminal()
+    child.expect(r"\[i\]nput > ")
+    child.sendline(typed)
+    out = ended(child)
+    assert expected in out
+    assert "RAN" not in out
+
+
+def test_enter_alone_and_nonsense_ask_again():
+    """Only a letter that is offered answers."""
+    child = terminal()
+    for typed in ("", "", "what", "yy"):
+        child.expect(r"\[i\]nput > ")
+        child.sendline(typed)
+    child.expect(r"\[i\]nput > ")
+    child.sendline("n")
+    out = ended(child)
+    assert "RAN" not in out
+    assert "NOT ActionCancelled" in out
+
+
+def test_edit_shows_the_result_and_asks_again():
+    """Each argument may be replaced; Enter keeps; the result is confirmed."""
+    child = terminal()
+    child.expect(r"\[i\]nput > ")
+    child.sendline("e")
+    for typed in ("Bob", "7", "", ""):
+        child.expect(r"keeps > ")
+        child.sendline(typed)
+        if typed == "":
+            break
+    while child.expect([r"keeps > ", r"\[y\]es  \[n\]o > "]) == 0:
+        child.sendline("")
+    child.sendline("y")
+    assert "RAN Bob 7" in ended(child)
+
+
+def test_input_and_retry():
+    """Words go to the agent; a retry asks again."""
+    child = terminal()
+    child.expect(r"\[i\]nput > ")
+    child.sendline("r")
+    child.expect(r"\[i\]nput > ")
+    child.sendline("i")
+    child.expect("agent > ")
+    child.sendline("ask Bob first")
+    out = ended(child)
+    assert "NOT ActionRedirected" in out
+    assert "ask Bob first" in out
+
+
+def test_what_was_typed_before_the_question_is_no_answer():
+    """A stray y in the buffer does not approve."""
+    child = terminal()
+    child.sendline("y")
+    child.expect(r"\[i\]nput > ")
+    child.sendline("n")
+    assert "RAN" not in ended(child)
+
+
+def test_nobody_answers_at_the_terminal():
+    """The deadline passes: a timeout, not a refusal."""
+    out = ended(terminal(timeout=0.5))
+    assert "NOT ActionTimedOut" in out
+    assert "RAN" not in out
+
+
+def test_end_of_input_is_no_approval():
+    """Ctrl-D ends the asking."""
+    child = terminal()
+    child.expect(r"\[i\]nput > ")
+    child.sendeof()
+    out = ended(child)
+    assert "NOT ActionCancelled" in out
+    assert "RAN" not in out
+
+
+@pytest.mark.parametrize("stdin", [subprocess.DEVNULL, subprocess.PIPE])
+def test_without_a_terminal_it_does_not_run(stdin):
+    """Standard input closed, or a pipe that says y: nobody is at a terminal."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "5"], env=ENVIRONMENT, capture_output=True, text=True, timeout=30, check=False,
+        **({"stdin": stdin} if stdin is subprocess.DEVNULL else {"input": "y\ny\n"}),
+    )  # fmt: skip
+    assert "NOT ActionCancelled" in ran.stdout
+    assert "RAN" not in ran.stdout

@@ -1,0 +1,364 @@
+"""A gate lets an action through only with the consent that its level asks for, and runs it at most once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import grace_kp as gk
+from grace_kp.testing import ScriptedReviewer, capture, make_grace
+
+VECTORS = Path(__file__).resolve().parents[1] / "vectors" / "intervention.jsonl"
+R = gk.InterventionResponse
+
+
+def decide(level):
+    return gk.ActionDecision(gk.InterventionLevel(level), 0.5, "because", "proceed")
+
+
+def test_golden_vectors():
+    """What the handler does at each level, with and without a callback."""
+    for line in VECTORS.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        callback = None if row["handler_action"] is None else (lambda request, row=row: R(row["handler_action"]))
+        handler = gk.InterventionHandler(
+            on_notify=lambda request: None, on_confirm=callback, on_escalate=callback,
+            auto_proceed_on_timeout=row["auto_proceed_on_timeout"],
+        )  # fmt: skip
+        response = handler.handle(decide(row["level"]))
+        got = {
+            "action": response.action,
+            "should_continue": response.should_continue,
+            "timeout_reached": response.timeout_reached,
+        }
+        assert row["expected"] == got, row
+        assert row["expected"]["action"] == asyncio.run(handler.ahandle(decide(row["level"]))).action
+
+
+def gated(grace, *, is_async, **options):
+    """An action that counts how often it ran, sync or async, and a way to call it."""
+    ran = []
+
+    if is_async:
+
+        @grace.gate(**options)
+        async def act(to, euros=5):
+            ran.append((to, euros))
+            return f"{to} {euros}"
+
+        return (lambda *a, **k: asyncio.run(act(*a, **k))), ran
+
+    @grace.gate(**options)
+    def act(to, euros=5):
+        ran.append((to, euros))
+        return f"{to} {euros}"
+
+    return act, ran
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+class TestAnswers:
+    """Each answer, on a plain and on an async action."""
+
+    def test_proceed(self, is_async):
+        grace = make_grace(reviewer=ScriptedReviewer("proceed"))
+        act, ran = gated(grace, is_async=is_async, floor="confirm")
+        assert act("ana", euros=7) == "ana 7"
+        assert ran == [("ana", 7)]
+
+    def test_modify(self, is_async):
+        grace = make_grace(reviewer=ScriptedReviewer(R("modify", modified={"euros": 1})))
+        act, ran = gated(grace, is_async=is_async, floor="confirm")
+        assert act("ana", 7) == "ana 1"
+        assert ran == [("ana", 1)]
+
+    def test_a_modification_that_does_not_fit_is_asked_again_three_times(self, is_async):
+        bad = R("modify", modified={"dollars": 1})
+        reviewer = ScriptedReviewer(bad, bad, bad)
+        act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, floor="confirm")
+        with pytest.raises(gk.ActionCancelled, match="dollars"):
+            act("ana")
+        assert (reviewer.asked, ran) == (3, [])
+        assert "dollars" in reviewer.requests[1].problem
+
+    def test_skip(self, is_async):
+        act, ran = gated(make_grace(reviewer=ScriptedReviewer("skip")), is_async=is_async, floor="confirm")
+        assert act("ana") is None
+        assert ran == []
+
+    def test_input(self, is_async):
+        grace = make_grace(reviewer=ScriptedReviewer(R("input", user_input="ask Bob")))
+        act, ran = gated(grace, is_async=is_async, floor="confirm")
+        with pytest.raises(gk.ActionRedirected) as redirected:
+            act("ana")
+        assert (redirected.value.user_input, ran) == ("ask Bob", [])
+
+    def test_cancel(self, is_async):
+        act, ran = gated(make_grace(reviewer=ScriptedReviewer("cancel")), is_async=is_async, floor="confirm")
+        with pytest.raises(gk.ActionCancelled) as refused:
+            act("ana")
+        assert not isinstance(refused.value, gk.ActionTimedOut)
+        assert refused.value.request.action == "act"
+        assert ran == []
+
+    def test_retry_at_most_three_times(self, is_async):
+        reviewer = ScriptedReviewer(*["retry"] * 4)
+        act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, floor="confirm")
+        with pytest.raises(gk.ActionCancelled, match="again"):
+            act("ana")
+        assert (reviewer.asked, ran) == (4, [])
+
+    @pytest.mark.parametrize("answer", [None, True, "yes please", 7, object(), RuntimeError("crash")])
+    def test_whatever_is_no_answer_is_no_approval(self, is_async, answer):
+        def reviewer(request):
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, floor="confirm")
+        with pytest.raises(gk.ActionCancelled):
+            act("ana")
+        assert ran == []
+
+    def test_nobody_to_ask(self, is_async):
+        act, ran = gated(make_grace(), is_async=is_async, floor="confirm")
+        with pytest.raises(gk.ActionCancelled, match="nobody"):
+            act("ana")
+        assert ran == []
+
+    @pytest.mark.parametrize("async_reviewer", [False, True])
+    def test_a_timeout_is_a_timeout_and_late_answers_are_not_heard(self, is_async, async_reviewer):
+        answered = threading.Event()
+
+        def late(request):
+            time.sleep(0.3)
+            answered.set()
+            return R("proceed")
+
+        async def never(request):
+            await asyncio.sleep(30)
+
+        grace = make_grace(reviewer=never if async_reviewer else late)
+        act, ran = gated(grace, is_async=is_async, floor="confirm", timeout=0.05)
+        with capture() as captured, pytest.raises(gk.ActionTimedOut, match="nobody answered") as error:
+            act("ana")
+        assert "refused" not in str(error.value)
+        assert async_reviewer or answered.wait(5)
+        assert ran == []
+        assert captured.only.grace["decisions"][0]["outcome"] == "timed_out"
+
+    def test_proceeding_unasked_has_to_be_said(self, is_async):
+        policy = gk.Policy(floor="confirm", timeout=0.05, auto_proceed_on_timeout=True)
+        act, ran = gated(make_grace(reviewer=lambda request: time.sleep(1)), is_async=is_async, policy=policy)
+        assert act("ana") == "ana 5"
+        assert ran == [("ana", 5)]
+
+    def test_deny_asks_nobody(self, is_async):
+        reviewer = ScriptedReviewer()
+        act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, floor="deny")
+        with pytest.raises(gk.ActionDenied):
+            act("ana")
+        assert (reviewer.asked, ran) == (0, [])
+
+    def test_arguments_that_change_meanwhile_are_not_run(self, is_async):
+        basket = ["apple"]
+
+        def sly(request):
+            basket.append("car")
+            return R("proceed")
+
+        act, ran = gated(make_grace(reviewer=sly), is_async=is_async, floor="confirm")
+        with pytest.raises(gk.ActionCancelled, match="changed"):
+            act(basket)
+        assert ran == []
+
+    def test_the_actions_own_error_passes_and_is_recorded(self, is_async):
+        grace = make_grace(reviewer=ScriptedReviewer("proceed"))
+
+        def body(to):
+            raise LookupError(to)
+
+        async def abody(to):
+            raise LookupError(to)
+
+        act = grace.gate(floor="confirm")(abody if is_async else body)
+        with capture() as captured, pytest.raises(LookupError, match="ana"):
+            asyncio.run(act("ana")) if is_async else act("ana")
+        assert captured.only.grace["decisions"][0]["outcome"] == "failed"
+
+
+def test_levels_follow_the_confidence_and_notices_are_told():
+    """No evidence is 0.7 in `grace`: a notice; in `strict` it is 0.5: a question."""
+    told = []
+    act, ran = gated(make_grace(on_notify=told.append), is_async=False)
+    assert act("ana") == "ana 5"
+    assert [request.level for request in told] == ["notify"]
+    act, ran = gated(make_grace(profile="strict"), is_async=False)
+    with pytest.raises(gk.ActionCancelled):
+        act("ana")
+    assert ran == []
+
+
+def test_a_notice_that_fails_does_not_stop_the_action():
+    """Being told is no consent."""
+
+    def broken(request):
+        raise RuntimeError
+
+    act, _ = gated(make_grace(on_notify=broken), is_async=False)
+    assert act("ana") == "ana 5"
+
+
+def test_policies_by_name_and_glob_stricter_wins():
+    """An exact name over a glob, a longer glob over a shorter one, and the stricter of policy and decorator."""
+    policies = {"send_*": "confirm", "send_money_*": "deny", "send_mail": "silent"}
+    grace = make_grace(policies=policies)
+
+    def named(name, **options):
+        return grace.gate(name=name, **options)(lambda: name)
+
+    assert named("send_mail")() == "send_mail"
+    with pytest.raises(gk.ActionCancelled):
+        named("send_letter")()
+    with pytest.raises(gk.ActionDenied):
+        named("send_money_now")()
+    with pytest.raises(gk.ActionCancelled):
+        named("send_mail", floor="escalate")()
+    with pytest.raises(ValueError, match="send_"):
+        make_grace(policies={"send_": "maybe"})
+    with pytest.raises(ValueError, match="floor"):
+        grace.gate(floor="maybe")(lambda: None)
+
+
+def test_the_decision_is_frozen_with_the_arguments_digest():
+    """Request and record carry the same digest; the record names level, score, policy and who answered."""
+    reviewer = ScriptedReviewer("proceed")
+    act, _ = gated(make_grace(reviewer=reviewer), is_async=False, floor="confirm")
+    with capture() as captured:
+        act("ana")
+    entry = captured.only.grace["decisions"][0]
+    request = reviewer.requests[0]
+    assert (request.digest, request.policy_version) == (entry["digest"], entry["policy_version"])
+    assert (entry["level"], entry["score"], entry["floor"], entry["outcome"]) == ("confirm", 0.7, "confirm", "executed")
+    assert entry["response"]["reviewer"] == "script"
+    assert entry["arguments"] == {"to": "ana", "euros": 5}
+    with pytest.raises(TypeError):
+        request.arguments["to"] = "eve"
+
+
+def test_methods_and_what_cannot_be_gated():
+    """The instance is no argument; generators and classes are refused with the reason."""
+    reviewer = ScriptedReviewer("proceed", "proceed")
+    grace = make_grace(reviewer=reviewer)
+
+    class Bank:
+        @grace.gate(floor="confirm")
+        @grace.tool
+        def pay(self, euros):
+            return euros
+
+        @grace.gate(floor="confirm")
+        @staticmethod
+        def fixed(euros):
+            return euros
+
+    assert Bank().pay(5) == 5
+    assert Bank.fixed(6) == 6
+    assert [dict(request.arguments) for request in reviewer.requests] == [{"euros": 5}, {"euros": 6}]
+    with pytest.raises(gk.GateError, match="generator"):
+
+        @grace.gate
+        def stream():
+            yield 1
+
+    with pytest.raises(gk.GateError, match="class"):
+        grace.gate(type("A", (), {}))
+    with pytest.raises(gk.GateError, match="release"):
+
+        @grace.agent(release=True)
+        async def writer():
+            yield 1
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_release_gates_the_final_answer(is_async):
+    """The answer is handed on, replaced, withheld."""
+    answers = ["proceed", R("modify", modified={"answer": "better"}), "skip", "cancel"]
+    grace = make_grace(reviewer=ScriptedReviewer(*answers), policies={"advisor.release": "confirm"})
+
+    def advisor(question):
+        return "buy"
+
+    async def advisor_async(question):
+        return "buy"
+
+    advisor_async.__name__ = "advisor"
+    agent = grace.agent(release=True)(advisor_async if is_async else advisor)
+    ask = (lambda q: asyncio.run(agent(q))) if is_async else agent
+    assert [ask("?"), ask("?"), ask("?")] == ["buy", "better", None]
+    with capture() as captured, pytest.raises(gk.ActionCancelled):
+        ask("?")
+    assert captured.only.grace["status"] == "not_approved"
+
+
+def test_a_confirmation_flow_shows_changes_again_and_gives_up():
+    """MODIFY is shown again until it is confirmed; after three changes it is cancelled."""
+    change = R("modify", modified={"euros": 1})
+    inner = ScriptedReviewer(change, "proceed", change, change, change, change)
+    grace = make_grace(reviewer=gk.ConfirmationFlow(inner))
+    act, ran = gated(grace, is_async=False, floor="confirm")
+    assert act("ana", 9) == "ana 1"
+    assert [dict(request.arguments)["euros"] for request in inner.requests] == [9, 1]
+    with pytest.raises(gk.ActionCancelled, match="changed more than 3"):
+        act("ana", 9)
+    assert ran == [("ana", 1)]
+
+
+BEHAVIOURS = st.sampled_from(
+    ["proceed", "modify", "modify badly", "skip", "retry", "input", "cancel", "crash", "garbage", "true", "late"]
+)
+
+
+@given(st.lists(BEHAVIOURS, max_size=6), st.sampled_from(["confirm", "escalate"]), st.booleans())
+def test_no_sequence_of_failures_lets_an_action_run_unasked(behaviours, floor, is_async):
+    """Whatever a reviewer does, the action runs only after PROCEED or a fitting MODIFY, and at most once a call."""
+    consents, script = [], iter(behaviours)
+
+    def reviewer(request):
+        what = next(script, "crash")
+        if what == "crash":
+            raise RuntimeError
+        if what in {"garbage", "true"}:
+            return True if what == "true" else "yes"
+        if what == "late":
+            return R("cancel", timeout_reached=True)
+        if what == "modify badly":
+            return R("modify", modified={"nonsense": 1})
+        if what in {"proceed", "modify"}:
+            consents.append(what)
+        return R(what, modified={"euros": 1} if what == "modify" else None)
+
+    act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, floor=floor, timeout=None)
+    with contextlib.suppress(gk.ActionNotApproved):
+        act("ana")
+    assert len(ran) == len(consents) <= 1
+
+
+def test_ctrl_c_while_asking_passes_and_nothing_runs():
+    """KeyboardInterrupt in a reviewer is the user's, not an answer."""
+
+    def interrupted(request):
+        raise KeyboardInterrupt
+
+    act, ran = gated(make_grace(reviewer=interrupted), is_async=False, floor="confirm")
+    with pytest.raises(KeyboardInterrupt):
+        act("ana")
+    assert ran == []
