@@ -9,7 +9,6 @@ import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import click
 import typer
 
 from grace_kp.cli._demo import demo
@@ -68,16 +67,16 @@ def _run(arguments: list[str] | None) -> int:
         # Whoever read us has seen enough; Python must not complain of it when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         sys.stderr.write("\n")
         return 130
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001 — the one place where errors become lines
         return _failed(error)
     return code if isinstance(code, int) else 0
 
 
 def _failed(error: Exception) -> int:
-    # Typer brings a copy of click of its own in some versions: errors are told by what they have, not by their class.
+    # Typer rests on click in some versions and brings its own copy in others: errors are told by what they have.
     code = getattr(error, "exit_code", None)
     if isinstance(code, int) and not hasattr(error, "format_message"):
         return code
