@@ -38,12 +38,12 @@ class Found(NamedTuple):
 
 def read_line(text: str, line: int) -> Found | Broken:
     """The one value of a line."""
+    text = text.rstrip()
     try:
         return Found(json.loads(text, parse_constant=_refused), line)
     except json.JSONDecodeError as error:
-        end = len(text.rstrip())
-        incomplete = error.pos >= end and not error.msg.startswith("Unterminated string")
-        return Broken(f"is not JSON: {_said(error)}", line + error.lineno - 1, error.colno, incomplete=incomplete)
+        incomplete = error.pos >= len(text) and not error.msg.startswith("Unterminated string")
+        return Broken(f"is not JSON: {_said(error)}", line, error.colno, incomplete=incomplete)
     except (ValueError, RecursionError) as error:
         return Broken(_why(error), line)
 
@@ -129,8 +129,8 @@ class _Text:
         at = line + self._text.count("\n", self._counted, where)
         column = where - self._text.rfind("\n", 0, where)
         if column == 1 and self._text[where : where + 1] in {"{", "["} and at > line:
-            # The next value begins where this one should have gone on: the fault lies before it.
-            return Broken("is not JSON: it ends before it is complete", at - 1, path=path)
+            # The next value begins where this one should have gone on: it is this one that was cut off.
+            return Broken("is not JSON: it is not complete when the next value begins", line, path=path)
         return Broken(f"is not JSON: {_said(error)}", at, column, path)
 
     def _line_within(self, position: int, line: int) -> int:
@@ -143,8 +143,7 @@ class _Text:
     def _next_value(self, position: int, like: int) -> int:
         """Where the next line begins that is indented like the line of `like` and opens an object or a list."""
         indent = self._text[self._text.rfind("\n", 0, like) + 1 : like]
-        if indent.strip():
-            return len(self._text)
+        indent = "" if indent.strip() else indent
         found = re.compile(rf"\n{re.escape(indent)}(?=[{{\[])").search(self._text, position)
         return found.end() if found else len(self._text)
 

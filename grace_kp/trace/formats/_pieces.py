@@ -209,7 +209,8 @@ def says_failed(part: dict[str, Any]) -> bool:
         or (isinstance(flag, str) and flag.strip().lower() == "true")
         or error is True
         or (isinstance(error, str | dict) and bool(error))
-        or any(lowered(part.get(key)) in _FAILED for key in ("status", "state"))
+        or lowered(part.get("status")) in _FAILED
+        or lowered(part.get("state")) in _FAILED
         or kind_of(part).endswith("_error")
     )
 
@@ -248,8 +249,8 @@ def _decode(text: str) -> Any:
 
 def _first_word(mapping: dict[str, Any], keys: tuple[str, ...]) -> str | None:
     for key in keys:
-        found = word(mapping.get(key))
-        if found is not None:
+        value = mapping.get(key)
+        if value is not None and (found := word(value)) is not None:
             return found
     return None
 

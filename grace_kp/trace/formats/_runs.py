@@ -31,7 +31,7 @@ _ASKED = (
     "request", "input", "inputs", "prompt", "instruction", "question", "query", "input_messages", "gen_ai.input.messages",
 )  # fmt: skip
 _ANSWERED = (
-    "response", "output", "outputs", "completion", "choices", "candidates", "generations", "reply", "answer",
+    "response", "output", "outputs", "completion", "choices", "candidates", "generations", "preferred_output", "reply", "answer",
     "output_messages", "gen_ai.output.messages", "output_text", "message",
 )  # fmt: skip
 _INSIDE = ("data", "body", "run", "state", "values", "channel_values", "kwargs", "payload", "sample", "row", "trace", "attributes", "json")  # fmt: skip

@@ -67,9 +67,9 @@ def words(value: Any, depth: int = 0) -> str:
 def kind_of(part: dict[str, Any]) -> str:
     """What a part says it is, in lower case with underscores; "" where it says nothing."""
     for key in ("type", "part_kind", "kind", "content_type"):
-        kind = lowered(part.get(key))
-        if kind:
-            return kind
+        kind = part.get(key)
+        if kind and isinstance(kind, str):
+            return lowered(kind)
     return ""
 
 

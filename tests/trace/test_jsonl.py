@@ -1,0 +1,530 @@
+"""Files of traces: what is read, what is told about what cannot be read, and that writing is all or nothing."""
+
+import contextlib
+import gzip
+import io
+import itertools
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp import InvalidRecord, InvalidTrace, ReasoningTrace, read_traces, write_traces
+
+DATA = Path(os.environ.get("GRACE_KP_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
+needs_data = pytest.mark.skipif(
+    not DATA.is_dir(), reason="needs the recorded runs; GRACE_KP_DATA names the folder that holds them"
+)
+
+
+def native(number=0, **metadata):
+    return {
+        "@context": "https://openknowledgepulse.org/schema/v1",
+        "@type": "ReasoningTrace",
+        "id": f"kp:trace:{number}",
+        "metadata": {
+            "created_at": "2026-01-02T03:04:05.000Z", "task_domain": "default", "success": True, "quality_score": 0.5,
+            "visibility": "private", "privacy_level": "private", **metadata,
+        },
+        "task": {"objective": f"count to {number}"},
+        "steps": [{"step_id": 0, "type": "thought", "content": "one\u2028two ✓"}],
+        "outcome": {"result_summary": "done", "confidence": 0.5},
+    }  # fmt: skip
+
+
+def chat(number=0, **beside):
+    return {"messages": [{"role": "user", "content": f"q{number}"}, {"role": "assistant", "content": "a"}], **beside}
+
+
+def lines(*documents):
+    return "".join(f"{json.dumps(document)}\n" for document in documents)
+
+
+def read(text):
+    return list(read_traces(io.BytesIO(text if isinstance(text, bytes) else text.encode()), name="f"))
+
+
+def listed(folder):
+    return [path.name for path in folder.iterdir()]
+
+
+def told(items):
+    """Objectives of what was read, and the messages about what was not, in order."""
+    return [str(item) if isinstance(item, InvalidRecord) else item.task.objective for item in items]
+
+
+class TestForms:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            lines(native(1), chat(2)),
+            lines(native(1), chat(2)).replace("\n", "\r\n"),
+            "\n \n" + lines(native(1)) + "\r\n\n" + lines(chat(2)) + "\n\n",
+            "\ufeff" + lines(native(1), chat(2)),
+            lines(native(1), chat(2)).rstrip("\n"),
+            json.dumps([native(1), chat(2)]),
+            json.dumps([native(1), chat(2)], indent=2),
+            json.dumps([native(1), chat(2)], indent=0),
+            "[\n" + ",\n".join(json.dumps(each) for each in (native(1), chat(2))) + "\n]\n",
+            json.dumps(native(1), indent=2) + "\n" + json.dumps(chat(2), indent=2),
+            json.dumps(native(1), indent=2) + json.dumps(chat(2)),
+            json.dumps({"info": {}, "simulations": [native(1), chat(2)]}, indent=1),
+            json.dumps({"results": [native(1), {"row_idx": 0, "row": chat(2)}]}),
+        ],
+    )
+    @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+    def test_lines_documents_and_lists_read_alike(self, text, pack):
+        """Compact or over many lines, with or without a byte order mark, blank lines and compression."""
+        assert ["count to 1", "q2"] == told(read(pack(text.encode())))
+
+    def test_a_list_of_messages_is_one_run(self):
+        """And a list of such lists as many runs."""
+        messages = chat(1)["messages"]
+        assert ["q1"] == told(read(json.dumps(messages)))
+        assert ["q1"] == told(read(json.dumps(messages, indent=1)))
+        assert ["q1", "q1"] == told(read(json.dumps([messages, messages], indent=1)))
+        assert ["q1", "q1"] == told(read(lines(messages, messages)))
+
+    @pytest.mark.parametrize("text", ["", "\n\n  \n", "\ufeff", "[]", "[\n]\n", gzip.compress(b"")])
+    def test_an_empty_file_holds_nothing(self, text):
+        """That is no error."""
+        assert [] == read(text)
+
+    @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.json"])
+    def test_what_is_written_reads_back_to_the_letter(self, tmp_path, name):
+        """Line separators in texts included; compression follows the name."""
+        traces = [ReasoningTrace.model_validate(native(n)) for n in range(3)]
+        assert 3 == write_traces(tmp_path / name, iter(traces))
+        assert traces == list(read_traces(tmp_path / name))
+        assert traces == list(read_traces(str(tmp_path / name)))
+        packed = (tmp_path / name).read_bytes()[:2] == b"\x1f\x8b"
+        assert packed == name.endswith(".gz")
+
+    def test_open_files_of_any_kind_are_read_and_stay_open(self, tmp_path):
+        """Binary or text, packed or not, with or without a name."""
+        plain, packed = tmp_path / "plain", tmp_path / "packed"
+        plain.write_text(lines(native(1), chat(2)), "utf-8")
+        packed.write_bytes(gzip.compress(plain.read_bytes()))
+        with (
+            plain.open("rb") as binary, plain.open(encoding="utf-8") as text, packed.open("rb") as zipped,
+            plain.open("rb", buffering=0) as raw, packed.open(encoding="utf-8") as zipped_text,
+            gzip.open(packed, "rb") as unpacked, gzip.open(packed, "rt", encoding="utf-8") as unpacked_text,
+        ):  # fmt: skip
+            files = (
+                binary,
+                text,
+                zipped,
+                raw,
+                zipped_text,
+                unpacked,
+                unpacked_text,
+                io.StringIO(plain.read_text("utf-8")),
+            )
+            for file in files:
+                assert ["count to 1", "q2"] == told(read_traces(file))
+                assert not file.closed
+
+    @pytest.mark.parametrize("text", ["\n\n{}\n", "\n", "a", "", "ab\n\n{}"])
+    def test_lines_of_a_text_file_are_counted(self, text):
+        """Also where the first characters are ends of lines."""
+        place = [item.line for item in read_traces(io.StringIO(text))]
+        assert [number for number, line in enumerate(text.split("\n"), 1) if line] == place
+
+    def test_standard_input_is_a_dash(self, monkeypatch, capsys):
+        """And standard output too."""
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(lines(native(1), "x").encode()))))
+        items = list(read_traces("-"))
+        assert ["count to 1", "<stdin>:2: must be an object or a list of messages (got 'x')"] == told(items)
+        assert 1 == write_traces("-", items[:1])
+        assert native(1) == json.loads(capsys.readouterr().out)
+
+    def test_a_pipe_is_read_once(self, tmp_path):
+        """Nothing is lost by looking whether it can be read."""
+        ends = os.pipe()
+        os.write(ends[1], lines(native(1), chat(2)).encode())
+        os.close(ends[1])
+        with os.fdopen(ends[0], "rb") as file:
+            assert ["count to 1", "q2"] == told(read_traces(file))
+
+    def test_lines_are_read_as_they_are_asked_for(self):
+        """A file without end can be read from."""
+
+        class Endless(io.RawIOBase):
+            def __init__(self):
+                self.lines = (lines(chat(number)).encode() for number in itertools.count())
+                self.rest = b""
+
+            def readable(self):
+                return True
+
+            def readinto(self, buffer):
+                self.rest = self.rest or next(self.lines)
+                data, self.rest = self.rest[: len(buffer)], self.rest[len(buffer) :]
+                buffer[: len(data)] = data
+                return len(data)
+
+        assert ["q0", "q1", "q2"] == told(itertools.islice(read_traces(Endless()), 3))
+
+    def test_a_reading_that_is_given_up_closes_its_file(self, tmp_path):
+        """Left half-way, or never begun; an open file would be a warning, and so a failure here."""
+        path = tmp_path / "f.gz"
+        path.write_bytes(gzip.compress(lines(*map(chat, range(500))).encode()))
+        read_traces(path)
+        reading = read_traces(path)
+        next(reading)
+        reading.close()
+        for _ in read_traces(path):
+            break
+
+    def test_the_time_of_the_file_stands_in_for_runs_that_say_none(self, tmp_path):
+        """So that reading the same file twice gives the same traces; native traces and dated runs keep their own."""
+        path = tmp_path / "f"
+        path.write_text(lines(chat(), chat(created=1714557600), native(1)))
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        created = [item.metadata.created_at for item in read_traces(path)]
+        assert ["2001-09-09T01:46:40.000Z", "2024-05-01T10:00:00.000Z", "2026-01-02T03:04:05.000Z"] == created
+        assert list(read_traces(path)) == list(read_traces(path))
+
+    def test_a_domain_is_for_runs_that_name_none(self):
+        """Runs and traces that name theirs keep it."""
+        text = lines(chat(), chat(domain="airline"), native(1))
+        domains = [item.metadata.task_domain for item in read_traces(io.StringIO(text), domain="code")]
+        assert ["code", "airline", "default"] == domains
+
+
+class TestBroken:
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            ('{"messages": [', r"^f:2: is not JSON: .* \(column 15\)$"),
+            ("nonsense", r"^f:2: is not JSON: expecting value \(column 1\)$"),
+            (json.dumps(chat()) + "}", r"^f:2: is not JSON: extra data"),
+            ('{"a": NaN}', r"^f:2: is not JSON that can be read: NaN is no JSON number$"),
+            ('{"a": -Infinity}', r"^f:2: .*-Infinity is no JSON number$"),
+            ('{"a": ' + "9" * 5_000 + "}", r"^f:2: .*a number has too many digits$"),
+            ('{"a": ' * 100_000, r"^f:2: is nested too deeply to be read$"),
+            ("[" * 100_000 + "]" * 100_000, r"^f:2: is nested too deeply to be read$"),
+            ("5", r"^f:2: must be an object or a list of messages \(got 5\)$"),
+            ('{"messages": [{"role": "user", "content": "q"}, 5]}', r"^f:2: messages\[1\]: must be an object \(got 5\)$"),
+            ("{}", r"^f:2: is neither a ReasoningTrace nor a run"),
+            (json.dumps(native(1, success="yes")), r"^f:2: metadata\.success: must be true or false \(got 'yes'\)$"),
+            (json.dumps(native(1)).replace('"confidence": 0.5', '"confidence": 1e999'), r"^f:2: outcome\.confidence: "),
+            ('{"@type": "Person"}', r"^f:2: @type: "),
+            ('{"metadata": 1, "steps": 2}', r"^f:2: \w+.*: "),
+            ('[{"messages": 5}]', r"^f:2: \[0\]\.messages: must be a list of messages"),
+        ],
+    )  # fmt: skip
+    def test_a_broken_line_is_told_with_its_place_and_the_rest_is_read(self, line, message):
+        """One error for the line, one line of text for the error."""
+        first, broken, last = read(lines(chat(1)) + line + "\n" + lines(chat(3)))
+        assert ["q1", "q3"] == [first.task.objective, last.task.objective]
+        assert isinstance(broken, InvalidRecord)
+        with pytest.raises(InvalidRecord, match=message):
+            raise broken
+        assert ("f", 2) == (broken.file, broken.line)
+        assert "\n" not in str(broken)
+
+    @pytest.mark.parametrize("first", ["nonsense", '{"a": "cut off', '{"messages": [', '{"a": 1,', "{}", "NaN", "[1,"])
+    def test_a_broken_first_line_does_not_hide_the_rest(self, first):
+        """Also when it looks like the beginning of a document over many lines."""
+        items = read(first + "\n" + lines(chat(2), chat(3)))
+        assert ["q2", "q3"] == told(items)[1:]
+        assert 1 == items[0].line
+
+    def test_bytes_that_are_no_utf_8_are_told_and_the_rest_is_read(self):
+        """With the line and the byte."""
+        items = read(lines(chat(1)).encode() + b'{"a": "\xff"}\n' + lines(chat(3)).encode())
+        assert ["q1", "f:2: is not UTF-8: byte 8 is 0xff", "q3"] == told(items)
+
+    def test_utf_16_is_named(self):
+        """As some shells write it."""
+        assert ["f:1: is UTF-16; only UTF-8 can be read"] == told(read(lines(chat(1)).encode("utf-16")))
+
+    def test_a_text_file_in_another_encoding_is_read_as_it_was_opened(self, tmp_path):
+        """Who opened it knew its encoding."""
+        path = tmp_path / "f"
+        path.write_text(lines(chat(1)), "utf-16")
+        with path.open(encoding="utf-16") as file:
+            assert ["q1"] == told(read_traces(file))
+
+    @pytest.mark.parametrize("cut", [1, 8, 12, 40])
+    def test_a_truncated_gzip_gives_what_came_before(self, cut):
+        """And one error at the end."""
+        packed = gzip.compress(b"".join(lines(chat(n), native(n)).encode() for n in range(2_000)))
+        *whole, last = read(packed[:-cut])
+        assert "the compressed file ends too early" == last.problem
+        assert len(whole) > 1_000
+        assert not any(isinstance(item, InvalidRecord) for item in whole)
+
+    @pytest.mark.parametrize("damaged", [b"\x1f\x8b", b"\x1f\x8bnonsense", gzip.compress(b"{}")[:11]])
+    def test_a_gzip_of_nothing_is_one_error(self, damaged):
+        """However early it breaks off."""
+        assert [InvalidRecord] == [type(item) for item in read(damaged)]
+
+    def test_bytes_after_a_gzip_are_one_error(self):
+        """What was packed is read."""
+        first, last = read(gzip.compress(lines(chat(1)).encode()) + b"garbage")
+        assert ("q1", InvalidRecord) == (first.task.objective, type(last))
+
+    @pytest.mark.parametrize("name", ["missing.jsonl", "", "\0", "file/below"])
+    def test_a_file_that_cannot_be_opened_is_an_error_at_once(self, tmp_path, name):
+        """Before anything is asked of it, in one line that names it."""
+        (tmp_path / "file").write_text("")
+        path = str(tmp_path / name) if name else str(tmp_path)
+        with pytest.raises(InvalidRecord) as caught:
+            read_traces(path)
+        assert path in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert (path, 0) == (caught.value.file, caught.value.line)
+
+    def test_missing_and_folder_are_told_apart(self, tmp_path):
+        """So that a slip is seen at once."""
+        with pytest.raises(InvalidRecord, match=r"nowhere: there is no such file$"):
+            read_traces(tmp_path / "nowhere")
+        with pytest.raises(InvalidRecord, match=r": is a folder, not a file$"):
+            read_traces(tmp_path)
+
+    @pytest.mark.parametrize("source", [None, 5, b"x", [], {}])
+    def test_a_source_is_a_path_or_a_file(self, source):
+        """Anything else is a slip in the program."""
+        with pytest.raises(TypeError, match=r"a source is a path, '-' or an open file \(got "):
+            read_traces(source)
+
+    def test_a_stream_that_fails_is_one_error(self):
+        """What was read before is there."""
+
+        class Failing(io.BytesIO):
+            def read(self, size=-1):
+                data = super().read(size)
+                if not data:
+                    raise OSError(5, "Input/output error")
+                return data
+
+        items = list(read_traces(Failing(lines(chat(1)).encode()), name="f"))
+        assert ["q1", "f:2: cannot be read any further: cannot be read: Input/output error"] == told(items)
+
+
+class TestDocuments:
+    """One document over many lines."""
+
+    def test_an_error_names_the_line_of_the_syntax(self):
+        """As an editor counts them, blank lines included."""
+        text = "\n\n" + json.dumps(native(1), indent=2).replace('"success": true', '"success": yes')
+        line = text[: text.index("yes")].count("\n") + 1
+        assert 10 == line
+        assert [f"f:{line}: is not JSON: expecting value (column 16)"] == told(read(text))
+
+    def test_an_item_of_a_list_is_named_by_its_index(self):
+        """With the line on which it begins."""
+        items = read(json.dumps([native(0), native(1), chat(2), native(3, success="yes")], indent=2))
+        assert ["count to 0", "count to 1", "q2"] == told(items)[:3]
+        assert "[3].metadata.success" == items[3].path
+        line = json.dumps([native(0), native(1), chat(2)], indent=2).count("\n") + 1
+        assert f"f:{line}: [3].metadata.success: must be true or false (got 'yes')" == str(items[3])
+
+    def test_an_item_of_a_list_on_one_line_is_named_by_its_index(self):
+        """The line is that of the list."""
+        items = read(lines(chat(1)) + json.dumps([native(0), native(1, success="yes")]) + "\n")
+        assert "f:2: [1].metadata.success: must be true or false (got 'yes')" == str(items[-1])
+
+    def test_a_run_inside_a_bundle_is_named_by_its_path(self):
+        """The key of the bundle and the index."""
+        bundle = {"simulations": [chat(1), {"messages": []}]}
+        assert ["q1", "f:1: simulations[1].messages: must have at least one message"] == told(read(json.dumps(bundle)))
+
+    @pytest.mark.parametrize("indent", [None, 0, 2])
+    def test_a_broken_item_of_a_list_does_not_hide_the_others(self, indent):
+        """Reading goes on with the next item that begins on a line of its own."""
+        items = [json.dumps(chat(n), indent=indent) for n in range(4)]
+        items[1] = items[1].replace('"content": "q1"', '"content": q1')
+        text = "[\n" + ",\n".join(items) + "\n]\n"
+        heard = told(read(text))
+        assert ["q0", "q2", "q3"] == [each for each in heard if not each.startswith("f:")]
+        assert "is not JSON: expecting value" in heard[1]
+
+    def test_a_list_that_is_not_closed_gives_its_items(self):
+        """As when writing it was interrupted."""
+        whole = json.dumps([chat(1), chat(2), chat(3)], indent=1)
+        assert ["q1", "q2", "q3"] == told(read(whole[:-2]))[:3]
+        cut = read(whole[: whole.index("q3")])
+        assert ["q1", "q2"] == told(cut)[:2]
+        assert (3, InvalidRecord) == (len(cut), type(cut[2]))
+
+    def test_a_forgotten_comma_is_told(self):
+        """And both items are there."""
+        text = "[\n" + json.dumps(chat(1)) + "\n" + json.dumps(chat(2)) + "\n]"
+        assert ["q1", "f:3: is not JSON: expecting ',' or ']' after an item of the list", "q2"] == told(read(text))
+
+    @pytest.mark.parametrize(
+        ("bad", "problem"),
+        [
+            ("NaN", "NaN is no JSON number"),
+            ("-Infinity", "-Infinity is no JSON number"),
+            ("9" * 5_000, "a number has too many digits"),
+        ],
+    )
+    def test_numbers_that_are_none_are_told_with_their_line(self, bad, problem):
+        """The same word inside a text does not mislead."""
+        text = json.dumps({**chat(1), "note": 'a NaN, "Infinity"', "score": "HERE"}, indent=1).replace('"HERE"', bad)
+        line = text[: text.rindex(bad)].count("\n") + 1
+        assert [f"f:{line}: is not JSON that can be read: {problem}"] == told(read(text))
+
+    def test_a_document_cut_off_by_its_compression_is_one_error(self):
+        """The reason is the compression, not the syntax."""
+        packed = gzip.compress(json.dumps(chat(1), indent=1).encode())
+        assert ["the compressed file ends too early"] == [item.problem for item in read(packed[:-9])]
+
+
+class TestWriting:
+    def test_nothing_is_half_written(self, tmp_path):
+        """When a trace cannot be had, the file is as it was, and nothing else is left behind."""
+        path = tmp_path / "f.jsonl"
+        path.write_text("before")
+
+        def failing():
+            yield ReasoningTrace.model_validate(native(1))
+            raise RuntimeError("no more")
+
+        for target in (path, tmp_path / "new.jsonl.gz"):
+            with pytest.raises(RuntimeError, match="no more"):
+                write_traces(target, failing())
+        assert (["f.jsonl"], "before") == (listed(tmp_path), path.read_text())
+
+    def test_an_unreadable_record_is_not_written(self, tmp_path):
+        """What `read_traces` could not read stops the writing instead of vanishing."""
+        with pytest.raises(InvalidRecord, match=r"^f:2: "):
+            write_traces(tmp_path / "f", read(lines(native(1)) + "nonsense"))
+        assert [] == listed(tmp_path)
+
+    def test_a_trace_that_became_unwritable_is_not_written(self, tmp_path):
+        """Something that JSON cannot hold was put into it."""
+        trace = ReasoningTrace.model_validate(native(1))
+        trace.grace = {"x": float("nan")}
+        with pytest.raises(InvalidTrace, match=r"grace\.x"):
+            write_traces(tmp_path / "f", [trace])
+        assert [] == listed(tmp_path)
+
+    def test_a_file_is_replaced_with_its_permissions_and_through_links(self, tmp_path):
+        """The link stays a link, the file keeps its mode."""
+        path, link = tmp_path / "f", tmp_path / "link"
+        path.write_text("before")
+        path.chmod(0o600)
+        link.symlink_to(path)
+        assert 1 == write_traces(link, [ReasoningTrace.model_validate(native(1))])
+        assert link.is_symlink()
+        assert (native(1), 0o600) == (json.loads(path.read_text("utf-8")), stat.S_IMODE(path.stat().st_mode))
+
+    def test_a_place_that_is_not_there_is_named(self, tmp_path):
+        """The error names the path that was asked for."""
+        path = tmp_path / "no" / "f"
+        with pytest.raises(FileNotFoundError) as caught:
+            write_traces(path, [])
+        assert str(path) == caught.value.filename
+
+    def test_no_traces_make_an_empty_file(self, tmp_path):
+        """Which reads back as none."""
+        assert 0 == write_traces(tmp_path / "f", [])
+        assert [] == list(read_traces(tmp_path / "f"))
+
+    def test_the_same_traces_make_the_same_file(self, tmp_path):
+        """Also packed: no time of writing is kept in it."""
+        traces = [ReasoningTrace.model_validate(native(1))]
+        write_traces(tmp_path / "a.gz", traces)
+        write_traces(tmp_path / "b.gz", traces)
+        assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+    def test_half_a_surrogate_pair_survives(self, tmp_path):
+        """JSON can hold it, escaped."""
+        trace = ReasoningTrace.model_validate({**native(1), "note": "\ud800"})
+        write_traces(tmp_path / "f", [trace])
+        assert [trace] == list(read_traces(tmp_path / "f"))
+
+    def test_a_device_is_written_to_and_not_replaced(self):
+        """Such as the null device."""
+        assert 1 == write_traces(os.devnull, [ReasoningTrace.model_validate(native(1))])
+        assert not Path(os.devnull).is_file()
+
+
+PIECES = st.sampled_from([
+    json.dumps(chat(1)), json.dumps(native(2)), json.dumps([chat(3), native(4)]), json.dumps(chat(5), indent=1),
+    json.dumps([chat(6), native(7, success=3)], indent=2), "[", "]", "{", "}", ",", '"', "NaN", "[\n{", "}\n]", "\r\n", "\0",
+    "\n", "\n\n", " ", "9" * 4_400, '{"messages": [', "\ufeff", "[[", "null", "\u2028", "é",
+])  # fmt: skip
+
+
+class TestTotality:
+    @given(st.lists(PIECES | st.text(max_size=4), max_size=12), st.booleans(), st.integers(0, 30))
+    def test_any_file_is_read_to_its_end(self, pieces, packed, cut):
+        """Only traces and records come out; every record names the file and, in order, a line that it has."""
+        data = "".join(pieces).encode("utf-8", "replace")
+        data = gzip.compress(data) if packed else data
+        items = list(read_traces(io.BytesIO(data[: len(data) - cut] if cut else data), name="f"))
+        count = "".join(pieces).count("\n") + 2
+        for item in items:
+            if isinstance(item, InvalidRecord):
+                assert "f" == item.file
+                assert 1 <= item.line <= count
+                assert "\n" not in str(item)
+            else:
+                assert isinstance(item, ReasoningTrace)
+
+    @given(st.binary(max_size=60))
+    def test_any_bytes_are_survived(self, data):
+        """Nothing but records can come of them."""
+        assert all(isinstance(item, InvalidRecord) for item in read(data))
+
+    @given(st.data())
+    def test_every_sound_line_is_read_whatever_stands_between(self, data):
+        """One broken line costs one line."""
+        broken = st.sampled_from(["nonsense", "{", '{"a":', '"', "NaN", "[1,", "]", "{}", '{"messages": [', '{"a": "'])
+        kinds = data.draw(st.lists(st.booleans(), min_size=1, max_size=8))
+        text = lines(chat(0))
+        for number, sound in enumerate(kinds, 1):
+            text += lines(chat(number)) if sound else data.draw(broken) + "\n"
+        items = read(text)
+        read_well = [0, *(number for number, sound in enumerate(kinds, 1) if sound)]
+        assert [f"q{n}" for n in read_well] == [each for each in told(items) if not each.startswith("f:")]
+        bad = [number + 1 for number, sound in enumerate(kinds, 1) if not sound]
+        assert bad == [item.line for item in items if isinstance(item, InvalidRecord)]
+
+
+class TestRecordedRuns:
+    @needs_data
+    @pytest.mark.parametrize(
+        ("name", "figures"),
+        [
+            ("tau_bench_airline_gpt4o.jsonl.gz", {"runs": 124, "solved": 59, "calls": 656, "error": 36, "unfinished": 0}),
+            ("agent_runs.jsonl.gz",
+             {"runs": 7_696, "solved": 2_831, "calls": 34_820, "error": 10_415, "unfinished": 3_802}),
+        ],
+    )  # fmt: skip
+    def test_recorded_runs_are_read_without_an_error(self, name, figures):
+        """Every run, every call, every error, and every result linked to its call."""
+        found = dict.fromkeys(figures, 0)
+        ids = set()
+        for trace in read_traces(DATA / name):
+            assert not isinstance(trace, InvalidRecord), trace
+            ids.add(trace.id)
+            found["runs"] += 1
+            found["solved"] += trace.metadata.success
+            found["calls"] += len(trace.grace["calls"])
+            assert "unlinked_observations" not in trace.grace
+            assert trace.grace["success_from"] in {"label", "reward"}
+            for call in trace.grace["calls"]:
+                if call["status"] in found:
+                    found[call["status"]] += 1
+        assert figures == found
+        assert figures["runs"] == len(ids)
+
+    def test_a_store_of_runs_goes_through_a_file(self, tmp_path):
+        """Foreign runs are written as traces, and are native from then on."""
+        path = tmp_path / "f.jsonl"
+        runs = read(lines(chat(1), chat(2, reward=1.0)))
+        write_traces(path, runs)
+        with contextlib.closing(read_traces(path)) as again:
+            assert runs == list(again)
