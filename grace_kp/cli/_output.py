@@ -31,9 +31,8 @@ def table(*columns: str, right: Iterable[str] = ()) -> Table:
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     numbers = set(right)
     for column in columns:
-        made.add_column(
-            column, justify="right" if column in numbers else "left", no_wrap=column in numbers or column == "id"
-        )
+        fixed = column in numbers or column in {"id", "run", "objective", "when"}
+        made.add_column(column, justify="right" if column in numbers else "left", no_wrap=fixed, overflow="ellipsis")
     return made
 
 
