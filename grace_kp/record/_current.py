@@ -6,6 +6,7 @@ never held across a `yield`, where it would leak to the caller.
 
 from __future__ import annotations
 
+import logging  # noqa: F401 - before the hooks below, see there
 import os
 import threading
 from collections import Counter
@@ -85,6 +86,8 @@ def _in_child() -> None:
         one.after_fork()
 
 
+# What was registered last runs first before a fork. Logging takes its lock there too: were it imported later, it would be
+# holding that lock while we wait for a thread that is about to log, or to import a module that asks for a logger.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
 

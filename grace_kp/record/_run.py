@@ -114,8 +114,8 @@ class Call:
         self.result: Any = None
         self.status: str | None = None
         self.end = 0
-        run.events.append(self)
         self.start = run.clock()
+        run.events.append(self)  # last, because the journal reads events from another thread
 
     @shielded_pair
     def close(self, result: Any) -> None:

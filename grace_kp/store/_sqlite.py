@@ -63,7 +63,16 @@ class SqliteStore:
             self.path, timeout=self._busy_ms / 1_000, isolation_level=None, check_same_thread=False
         )
         self._connection = connection
-        connection.execute("PRAGMA journal_mode = WAL")
+        # The switch to WAL does not wait as other statements do when another process is making the same switch just now.
+        deadline = time.monotonic() + self._busy_ms / 1_000
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
         connection.execute("PRAGMA synchronous = NORMAL")
         self._migrate(connection)
         return connection

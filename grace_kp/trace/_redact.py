@@ -109,6 +109,10 @@ def _walk(root: Any, identifiers: bool) -> Any:
             for key, item in value.items():
                 name = _apply(key, identifiers, None) if type(key) is str else key
                 changed = changed or name is not key
+                number = 1
+                while name in made:  # two keys that read the same without what was in them
+                    number += 1
+                    name = f"{_apply(key, identifiers, None)} ({number})"
                 made[name] = None
                 stack.append((item, made, name, secret or is_secret_name(name)))
         elif kind is list:

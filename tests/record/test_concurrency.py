@@ -944,6 +944,57 @@ def test_a_fork_while_the_first_run_is_finished_in_the_background_does_not_hang(
     assert ["child", "parent"] == sorted(trace.task.objective for trace in stored_in(url))
 
 
+@pytest.mark.parametrize("module", ["grace_kp.store", "grace_kp.store._writer", "grace_kp.store._sqlite", "sqlite3"])
+def test_a_fork_waits_for_a_thread_that_imports_and_then_asks_for_a_logger(tmp_path, module):
+    """Logging holds its own lock during a fork; who waits for the importing thread must not hold that one meanwhile."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    code = PROCESS + textwrap.dedent("""
+        import importlib.abc, logging, signal, threading, time
+
+        importing = threading.Event()
+
+        class Slow(importlib.abc.MetaPathFinder):
+            def find_spec(self, name, path, target=None):
+                if name == sys.argv[2] and not importing.is_set():
+                    importing.set()
+                    time.sleep(0.3)
+                    logging.getLogger(f"slow.{name}")
+
+        sys.meta_path.insert(0, Slow())
+        thread = threading.Thread(target=agent, args=("thread",))
+        thread.start()
+        assert importing.wait(20)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            agent("child")
+            os._exit(0 if grace.flush(20) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        thread.join()
+    """)
+    ran = python(code, url, module, flags=("-W", "ignore::DeprecationWarning"))
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert ["child", "thread"] == sorted(trace.task.objective for trace in stored_in(url))
+
+
+def test_a_journal_that_is_written_in_the_moment_a_call_begins_loses_nothing(tmp_path):
+    """The background thread meets calls that are only just being made."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    code = PROCESS.replace("grace = gk.Grace(", "grace = gk.Grace(journal_ms=5, ") + textwrap.dedent("""
+        sys.setswitchinterval(1e-6)
+        for n in range(40):
+            with grace.run(f"run {n}", name="run"):
+                for k in range(200):
+                    work("x", k)
+        assert grace.flush(30)
+        status = grace.status()
+        assert not status["writer"]["errors"] and not status["writer"]["last_error"], status
+    """)
+    ran = python(code, url)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert [400] * 40 == [len(trace.steps) for trace in stored_in(url)]
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_runs_in_multiprocessing_children_are_stored_once(tmp_path, method):
     """Children that end by themselves, without a flush, lose nothing."""

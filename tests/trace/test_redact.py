@@ -183,3 +183,86 @@ def test_bad_arguments_are_refused():
         redact("x", "secret")
     with pytest.raises(TypeError, match="int"):
         redact(5)
+
+
+@pytest.mark.parametrize(
+    ("text", "gone"),
+    [
+        ("Cookie: a=1; session=abcdef123456", "abcdef123456"),
+        ("**Password:** hunter2secret", "hunter2secret"),
+        ("password: “hunter2 secret”", "hunter2"),
+        ("パスワード：「hunter2 secret」", "secret"),
+        ('password = """hunter2\nsecret"""', "secret"),
+        ("password=P[ssw0rd12345", "ssw0rd12345"),
+        ("password=abc,def-ghi-jkl", "def-ghi-jkl"),
+        ('api_key=b"hunter2secret"', "hunter2secret"),
+        ("password=SecretStr('hunter2secret')", "hunter2secret"),
+        ('password=("hunter2secret")', "hunter2secret"),
+        ("password: |\n  hunter2secret", "hunter2secret"),
+        ("<db:password>hunter2secret</db:password>", "hunter2secret"),
+        ("run --db-password hunter2secret now", "hunter2secret"),
+        ('os.environ["API_KEY"] = "hunter2secret"', "hunter2secret"),
+        ('if password == "hunter2secret"', "hunter2secret"),
+        ('password: str = "hunter2secret"', "hunter2secret"),
+        ("password: 12345678", "12345678"),
+        ("password: 4711", "4711"),
+        ('"passwords": ["hunter2secret", "another1"]', "another1"),
+        ("-----BEGIN RSA PRIVATE KEY-----\n" + "QUJD" * 8_000, "QUJD"),
+        ("postgresql://me:p)w]x@db.example.test/app", "x@db"),
+    ],
+)
+def test_secrets_go_in_the_ways_people_and_programs_write_them(text, gone):
+    """Quotes of all kinds, indexes, types, blocks, options of a command, lists."""
+    assert gone in text
+    assert gone not in redact(text, "private").text
+
+
+@pytest.mark.parametrize(
+    ("text", "gone"),
+    [
+        ("電話は090-1234-5678です", "5678"),
+        ("電話は09012345678です", "5678"),
+        ("アドレスは192.0.2.10です", "192.0"),
+        ("アドレスは2001:db8::1です", "2001"),
+        ("パスは/home/山田/メモです", "山田"),
+        ("/mnt/c/Users/bob/x", "bob"),
+        ("C:\\Users\\John Smith\\doc.txt", "Smith"),
+        ("a" * 200 + "@example.com", "example"),
+        ("+15550101234 555-010-4567", "0101234"),
+        ("+15550101234 2026-11-20", "0101234"),
+    ],
+)
+def test_identifiers_go_beside_anything(text, gone):
+    """Japanese has no blanks between words; a number may follow a number."""
+    assert gone in text
+    assert gone not in redact(text, "aggregated").text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the bearer certificate is here",
+        "bearer authentication",
+        "kp_domain_setting = 3",
+        "sk-learn-compatible-estimators",
+        "Token::Type",
+        "x[::2] and a::b1",
+        "ASIAPACIFICREGION2026X",
+        "def f(token: str, password: str) -> None",
+        "Chrome/120.0.0.0 Safari",
+        "pad_token: [PAD]",
+        "Token: 1,024",
+        "cookie: chocolate",
+        "https://example.com/home/page1 and app/home/page.tsx",
+        "on 2026-11-20, order 123456-7890, sizes 128 256 1024",
+    ],
+)
+def test_text_that_only_looks_alike_stays(text):
+    """What is redacted for nothing is missing in the trace."""
+    assert Redaction(text, {}) == redact(text, "federated")
+
+
+def test_keys_that_become_the_same_lose_no_value():
+    """Two addresses as keys are two entries afterwards."""
+    value = {"a@example.com": 1, "b@example.com": 2, "c@example.com": 3}
+    assert [1, 2, 3] == sorted(redact_value(value, identifiers=True).values())
