@@ -313,7 +313,7 @@ def async_loop(subject: Subject, runs: int) -> Callable[[], float]:
     return lambda: asyncio.run(loop())
 
 
-def compare(names: list[str], *, runs: int, rounds: int, use_async: bool, title: str) -> None:
+def compare(names: list[str], left_out: set[str], *, runs: int, rounds: int, use_async: bool, title: str) -> None:
     """One table: the subjects, interleaved."""
     made, turns = {}, {}
     for build in SUBJECTS:
@@ -326,7 +326,9 @@ def compare(names: list[str], *, runs: int, rounds: int, use_async: bool, title:
             turns[name]()
         except Exception as problem:
             turns.pop(name, None)
-            print(f"left out: {name}: {type(problem).__name__}: {str(problem)[:100]}")
+            if name not in left_out:
+                print(f"left out: {name}: {type(problem).__name__}: {str(problem)[:100]}")
+            left_out.add(name)
     seen = interleaved(turns, rounds)
     medians = {name: statistics.median(times) for name, times in seen.items()}
     peer = medians.get("opentelemetry")
@@ -357,6 +359,7 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ.pop("GRACE_KP_STRICT_RECORDING", None)
     logging.disable(logging.WARNING)
     print(f"\n## Recording\n\n{machine()}")
+    left_out: set[str] = set()
     for mode, runs, rounds in (
         ("short", given.runs, given.rounds),
         ("sustained", given.sustained_runs, given.sustained_rounds),
@@ -364,7 +367,7 @@ def main(arguments: list[str] | None = None) -> None:
         for kind in ("sync", "async"):
             if given.mode in (None, mode) and given.only in (None, kind):
                 title = f"{kind}, {mode}: {rounds} rounds of {runs} runs with {CHILDREN} child calls"
-                compare(given.names, runs=runs, rounds=rounds, use_async=kind == "async", title=title)
+                compare(given.names, left_out, runs=runs, rounds=rounds, use_async=kind == "async", title=title)
 
 
 if __name__ == "__main__":

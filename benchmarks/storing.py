@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -133,37 +134,59 @@ def storing_rows(folder: Path, number: int) -> None:
         store.close()
 
 
-def sustained(url: str, runs: int) -> tuple[float, float, dict[str, Any]]:
-    """Seconds of the agent's loop, seconds until all is stored, and what became of it."""
+def sustained(url: str, runs: int, threads: int = 1) -> tuple[float, float, float, dict[str, Any]]:
+    """Seconds of the agents' loops, seconds until all is stored, most megabytes that waited, and what became of the runs."""
     grace = gk.Grace(store=url, embedder=None)
     agent = agent_of(grace)
     agent("warm")
     grace.flush()
+    waited = [0]
+
+    def loop() -> None:
+        for number in range(runs // threads):
+            agent("How much is it?")
+            if number % 100 == 0:
+                waited.append(grace.status()["writer"]["pending_bytes"])
+
     start = perf_counter()
-    for _ in range(runs):
-        agent("How much is it?")
+    if threads == 1:
+        loop()
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            for _ in range(threads):
+                pool.submit(loop)
     agent_done = perf_counter() - start
     if not grace.flush(300):
         raise RuntimeError("flush did not get all stored")
     all_done = perf_counter() - start
     told = grace.status()["writer"]
     grace.close()
-    return agent_done, all_done, told
+    return agent_done, all_done, max(waited) / (1 << 20), told
 
 
 def sustained_rows(folder: Path, runs: int, rounds: int) -> None:
-    """Recorded steps per second end to end, and the agent's own time with and without recording."""
+    """Recorded steps per second end to end, what waited meanwhile, and what was dropped."""
     rows: list[tuple[Any, ...]] = []
     steps = runs * 20
-    for name in ("memory", "SQLite"):
+    for name, threads in (("memory", 1), ("SQLite", 1), ("SQLite, 4 threads", 4)):
         seen = [
-            sustained("memory:" if name == "memory" else f"sqlite:///{folder / f'sustained{number}.db'}", runs)
+            sustained(
+                "memory:" if name == "memory" else f"sqlite:///{folder / f'{threads}-{number}.db'}", runs, threads
+            )
             for number in range(rounds)
         ]
-        loop, whole = (statistics.median(one[place] for one in seen) for place in (0, 1))
-        told = seen[-1][2]
-        rows.append((name, steps / whole, runs / whole, loop / steps * 2e6, told["dropped"], told["helped"]))
-    columns = ("store", "steps per second", "runs per second", "agent, µs per call", "dropped", "agent helped")
+        loop, whole, waited = (statistics.median(one[place] for one in seen) for place in (0, 1, 2))
+        dropped, helped = (sum(one[3][what] for one in seen) for what in ("dropped", "helped"))
+        rows.append((name, steps / whole, runs / whole, loop / steps * 2e6, waited, dropped, helped))
+    columns = (
+        "store",
+        "steps per second",
+        "runs per second",
+        "agent, µs per call",
+        "most waiting, MB",
+        "dropped",
+        "helped",
+    )
     print_table(f"sustained: {runs:,} runs of 10 calls (20 steps) back to back, until all is stored", columns, rows)
 
 
@@ -233,6 +256,8 @@ def million_task(url: str, steps: str) -> dict[str, Any]:
     start = perf_counter()
     for number in range(1, runs + 1):
         agent("How much is it?")
+        if number % 100 == 0:
+            told["waited"] = max(told.get("waited", 0), grace.status()["writer"]["pending_bytes"] / (1 << 20))
         if number in marks:
             told[f"before flush {marks[number]}"] = resident_mb()
             grace.flush(600)
@@ -256,13 +281,23 @@ def memory_rows(folder: Path, steps: int) -> None:
         (
             name,
             *(told[f"at {share} %"] for share in (10, 50, 100)),
-            told["before flush at 100 %"],
+            max(told[f"before flush at {share} %"] for share in (10, 50, 100)),
+            told["waited"],
             steps / told["seconds"],
             told["writer"]["dropped"],
         )
         for name, told in many.items()
     ]
-    columns = ("store", "10 %", "50 %", "100 %", "100 %, before flush", "steps per second", "dropped")
+    columns = (
+        "store",
+        "10 %",
+        "50 %",
+        "100 %",
+        "highest, before a flush",
+        "most waiting, MB",
+        "steps per second",
+        "dropped",
+    )
     print_table(f"resident MB over {steps:,} recorded steps in one process", columns, table)
 
 
@@ -270,8 +305,8 @@ def main(arguments: list[str] | None = None) -> None:
     """All tables; with --task one measurement for another process of this script."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=int, default=10_000, help="traces in the bare stores (default 10,000)")
-    parser.add_argument("--runs", type=int, default=2_000, help="runs of a sustained round (default 2,000)")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=10_000, help="runs of a sustained round (default 10,000)")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=1_000_000, help="steps of the memory run (default 1,000,000)")
     parser.add_argument("--task", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
