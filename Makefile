@@ -10,12 +10,13 @@ SHELL := /bin/sh
 PLACE := $(shell { pwd; $(PYTHON) -VV; } 2>&1 | cksum | cut -d ' ' -f 1)
 READY := $(VENV)/.ready-$(PLACE)
 READY_DEV := $(VENV)/.ready-dev-$(PLACE)
+READY_MODELS := $(VENV)/.ready-models-$(PLACE)
 
 # All of them are run, also when one finds something.
 LINTERS := "python -m ruff check ." "python -m ruff format --check ." "python -m mypy --strict" "lint-imports"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format ci bench clean
+.PHONY: help demo test test-models lint format ci bench clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -25,6 +26,9 @@ demo: $(READY) ## watch an agent work offline: its trace, its scores, and a gate
 
 test: $(READY_DEV) ## run the test suite
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST_ARGS)
+
+test-models: $(READY_MODELS) ## run the tests that need the real embedding model (installs about 1.3 GB)
+	@$(BIN)/python -m pytest -q tests/models tests/cli/test_models.py $(PYTEST_ARGS)
 
 lint: $(READY_DEV) ## lint, check the format, the types and the layers
 	@failed=0; for check in $(LINTERS); do echo "$$check"; $(BIN)/$$check || failed=1; done; exit $$failed
@@ -61,4 +65,10 @@ $(READY): pyproject.toml
 $(READY_DEV): $(READY)
 	@echo "Adding what tests and linters need (once) ..."
 	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+$(READY_MODELS): $(READY_DEV)
+	@echo "Adding the embedding model and what runs it (once; it takes some minutes) ..."
+	@$(INSTALL) 'torch==2.13.0'
+	@$(INSTALL) --editable '.[dev,models]'
 	@touch $@

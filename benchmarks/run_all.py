@@ -13,6 +13,7 @@ QUICK = {
     "recording": ("--rounds", "9", "--sustained-rounds", "3", "--sustained-runs", "300"),
     "arguments": ("--rounds", "15"),
     "scoring": (),
+    "judging": ("--runs", "100"),
     "storing": ("--traces", "2000", "--runs", "500", "--rounds", "3", "--steps", "100000"),
 }
 

@@ -25,16 +25,26 @@ if TYPE_CHECKING:
     from grace_kp.confidence import ConfidenceFactors as ConfidenceFactors
     from grace_kp.confidence import ConfidenceScore as ConfidenceScore
     from grace_kp.confidence import DynamicThresholds as DynamicThresholds
+    from grace_kp.confidence import Evaluation as Evaluation
+    from grace_kp.confidence import JudgementCache as JudgementCache
+    from grace_kp.confidence import LLMSelfEvaluator as LLMSelfEvaluator
+    from grace_kp.confidence import QueryCoverageCalculator as QueryCoverageCalculator
+    from grace_kp.confidence import SourceAgreementCalculator as SourceAgreementCalculator
+    from grace_kp.confidence import SpendingLimit as SpendingLimit
+    from grace_kp.confidence import StepJudge as StepJudge
     from grace_kp.confidence import Thresholds as Thresholds
     from grace_kp.errors import ActionCancelled as ActionCancelled
     from grace_kp.errors import ActionDenied as ActionDenied
     from grace_kp.errors import ActionNotApproved as ActionNotApproved
     from grace_kp.errors import ActionRedirected as ActionRedirected
     from grace_kp.errors import ActionTimedOut as ActionTimedOut
+    from grace_kp.errors import EmbedderError as EmbedderError
+    from grace_kp.errors import EvaluationFailed as EvaluationFailed
     from grace_kp.errors import GateError as GateError
     from grace_kp.errors import GraceError as GraceError
     from grace_kp.errors import InvalidRecord as InvalidRecord
     from grace_kp.errors import InvalidTrace as InvalidTrace
+    from grace_kp.errors import JudgeError as JudgeError
     from grace_kp.errors import MissingExtra as MissingExtra
     from grace_kp.errors import SettingsError as SettingsError
     from grace_kp.errors import StoreError as StoreError
@@ -46,8 +56,14 @@ if TYPE_CHECKING:
     from grace_kp.gating import Policy as Policy
     from grace_kp.levels import InterventionAction as InterventionAction
     from grace_kp.levels import InterventionLevel as InterventionLevel
+    from grace_kp.models import CallableEmbedder as CallableEmbedder
+    from grace_kp.models import GeminiEmbedder as GeminiEmbedder
+    from grace_kp.models import GeminiJudge as GeminiJudge
+    from grace_kp.models import OnnxEmbedder as OnnxEmbedder
+    from grace_kp.models import SentenceTransformerEmbedder as SentenceTransformerEmbedder
     from grace_kp.protocols import Embedder as Embedder
     from grace_kp.protocols import Judge as Judge
+    from grace_kp.protocols import JudgeReply as JudgeReply
     from grace_kp.record import Run as Run
     from grace_kp.record import instrument_threads as instrument_threads
     from grace_kp.record import propagate as propagate
@@ -75,20 +91,24 @@ if TYPE_CHECKING:
     from grace_kp.value import evaluate_value as evaluate_value
     from grace_kp.value import register_profile as register_profile
 
+
 __version__ = "0.1.0"
 
 _PLACES = {
     "confidence": (
-        "ActionDecision ConfidenceAggregator ConfidenceCalculator ConfidenceFactors ConfidenceScore DynamicThresholds "
-        "Thresholds"
+        "ActionDecision ConfidenceAggregator ConfidenceCalculator ConfidenceFactors ConfidenceScore "
+        "DynamicThresholds Evaluation JudgementCache LLMSelfEvaluator QueryCoverageCalculator "
+        "SourceAgreementCalculator SpendingLimit StepJudge Thresholds"
     ),
     "errors": (
-        "ActionCancelled ActionDenied ActionNotApproved ActionRedirected ActionTimedOut GateError GraceError "
-        "InvalidRecord InvalidTrace MissingExtra SettingsError StoreError"
+        "ActionCancelled ActionDenied ActionNotApproved ActionRedirected ActionTimedOut EmbedderError "
+        "EvaluationFailed GateError GraceError InvalidRecord InvalidTrace JudgeError MissingExtra "
+        "SettingsError StoreError"
     ),
-    "gating": ("ConfirmationFlow ConsoleReviewer InterventionHandler InterventionRequest InterventionResponse Policy"),
+    "gating": "ConfirmationFlow ConsoleReviewer InterventionHandler InterventionRequest InterventionResponse Policy",
     "levels": "InterventionAction InterventionLevel",
-    "protocols": "Embedder Judge",
+    "models": "CallableEmbedder GeminiEmbedder GeminiJudge OnnxEmbedder SentenceTransformerEmbedder",
+    "protocols": "Embedder Judge JudgeReply",
     "record": "Run instrument_threads propagate",
     "runtime": "Grace agent configure default gate outcome retriever run thought tool",
     "trace": "ReasoningTrace Redaction from_openai_messages read_traces redact write_traces",

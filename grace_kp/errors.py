@@ -7,6 +7,9 @@ GraceError
  ├── StoreError                        a store that cannot be opened or read
  ├── GateError (TypeError)             a gate on something that cannot be gated
  ├── MissingExtra (ImportError)        an optional package is not installed; names the pip command
+ ├── JudgeError                        a model that judges could not be asked, or was not allowed to be
+ ├── EvaluationFailed                  a judgement could not be had, where the caller asked for an error instead of 0.5
+ ├── EmbedderError                     a model that embeds cannot be loaded or used
  └── ActionNotApproved                 a gate kept an action from running
       ├── ActionCancelled              a person (or the absence of one) said no
       │    └── ActionTimedOut          nobody answered in time; this is not a refusal
@@ -76,6 +79,36 @@ class MissingExtra(GraceError, ImportError):
         self.what = what
         self.extra = extra
         super().__init__(f"{what} needs an optional package: pip install 'grace-kp[{extra}]'")
+
+
+class JudgeError(GraceError):
+    """A model that judges could not be asked.
+
+    Attributes:
+        attempts: how often it was tried.
+        status: the HTTP status of the last answer; None when there was none.
+    """
+
+    def __init__(self, message: str, *, attempts: int = 1, status: int | None = None) -> None:
+        self.attempts = attempts
+        self.status = status
+        super().__init__(message)
+
+
+class EvaluationFailed(GraceError):
+    """A judgement could not be had, and the caller asked for an error (`on_failure="raise"`).
+
+    Attributes:
+        evaluation: the fallback that would have been returned.
+    """
+
+    def __init__(self, message: str, *, evaluation: Any = None) -> None:
+        self.evaluation = evaluation
+        super().__init__(message)
+
+
+class EmbedderError(GraceError):
+    """A model that embeds cannot be loaded or used: it is not on disk, its files are not the right ones, it gave nothing usable."""
 
 
 class ActionNotApproved(GraceError):

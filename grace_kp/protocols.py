@@ -14,9 +14,42 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+class JudgeReply(str):
+    """A judge's reply that says what it cost. A judge may return it instead of a plain text."""
+
+    model: str | None
+    """Who replied."""
+    tokens_in: int | None
+    """Tokens read."""
+    tokens_out: int | None
+    """Tokens written."""
+    attempts: int
+    """How often the model had to be asked."""
+
+    __slots__ = ("attempts", "model", "tokens_in", "tokens_out")
+
+    def __new__(
+        cls,
+        text: str,
+        *,
+        model: str | None = None,
+        tokens_in: int | None = None,
+        tokens_out: int | None = None,
+        attempts: int = 1,
+    ) -> JudgeReply:
+        """The text, with what is known of how it came about."""
+        reply = super().__new__(cls, text)
+        reply.model, reply.tokens_in, reply.tokens_out, reply.attempts = model, tokens_in, tokens_out, attempts
+        return reply
+
+
 @runtime_checkable
 class Judge(Protocol):
-    """A model that reads a prompt and answers in text. Any callable from prompt to text is one."""
+    """A model that reads a prompt and answers in text. Any callable from prompt to text is one, sync or async.
+
+    A judge may also have `ask(prompt, *, vary, fields)` and `async aask(prompt, *, vary, fields)`; they are used then, with `vary` true
+    where several independent judgements of the same prompt are wanted, and in `fields` the names of the scores that are asked for.
+    """
 
     def __call__(self, prompt: str, /) -> str:
         """The model's reply to `prompt`."""

@@ -53,6 +53,41 @@ class Settings:
     """Seconds a gate waits for a person."""
     policies: dict[str, str] = field(default_factory=dict)
     """Floors by action name or glob, for example {"delete_*": "confirm"}."""
+    judge: str = "always"
+    """When finished runs are judged by a model, where there is one: `always`, `when_needed` (only if its answer could change the
+    level of intervention) or `never`."""
+    judge_samples: int = 1
+    """How many judgements are made of each run; the score is their mean."""
+    judge_combined: bool = True
+    """True asks for both judgements of a run, self-evaluation and coverage, in one call."""
+    judge_language: str = "auto"
+    """Language of the prompts: `en`, `ja`, or `auto`, which goes by the script of the question."""
+    judge_timeout: float = 20.0
+    """Seconds for a judgement with all its attempts."""
+    judge_attempts: int = 5
+    """How often a judgement is tried."""
+    judge_workers: int = 4
+    """How many runs are judged side by side."""
+    judge_cache: str | None = None
+    """A file that keeps judgements beyond the process; None keeps them in memory."""
+    judge_calls_per_minute: int = 60
+    """Spending limit; beyond it judgements are fallbacks. 0 for no limit, as with the others."""
+    judge_tokens_per_minute: int = 0
+    """Spending limit in tokens within 60 seconds."""
+    judge_calls_per_run: int = 20
+    """Spending limit in calls for one run."""
+    judge_tokens_per_run: int = 0
+    """Spending limit in tokens for one run."""
+    gemini_model: str = "gemini-3.8-flash"
+    """The model that judges when the evaluator is `auto`."""
+    gemini_base_url: str | None = None
+    """Another address of the Gemini service, such as a gateway's."""
+    embedding_model: str | None = None
+    """A folder or a hub name for the embedder `auto`; None is all-MiniLM-L6-v2."""
+    embedding_device: str | None = None
+    """The device of sentence-transformers: `cpu`, `cuda`, …"""
+    fetch_models: bool = False
+    """True allows a model that is not on disk to be fetched from the hub."""
     source: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Where each value that is no default came from, for `grace-kp doctor`."""
 
@@ -84,6 +119,8 @@ _CHOICES = {
     "profile": ("grace", "strict"),
     "privacy_level": ("aggregated", "federated", "private"),
     "visibility": ("private", "org", "network"),
+    "judge": ("always", "when_needed", "never"),
+    "judge_language": ("auto", "en", "ja"),
 }
 _RANGES: dict[str, tuple[float, float]] = {
     "sample_rate": (0, 1),
@@ -92,6 +129,14 @@ _RANGES: dict[str, tuple[float, float]] = {
     "max_pending_mb": (1, 1 << 20),
     "journal_ms": (5, 60_000),
     "gate_timeout": (0, 10**9),
+    "judge_samples": (1, 100),
+    "judge_timeout": (0.01, 3_600),
+    "judge_attempts": (1, 100),
+    "judge_workers": (1, 64),
+    "judge_calls_per_minute": (0, 10**9),
+    "judge_tokens_per_minute": (0, 10**12),
+    "judge_calls_per_run": (0, 10**9),
+    "judge_tokens_per_run": (0, 10**12),
 }
 # Environment variables of this library that are no settings.
 _ELSEWHERE = frozenset({"GRACE_KP_STRICT_RECORDING"})

@@ -22,6 +22,8 @@ HOMES = {
     "XDG_CACHE_HOME": ".cache", "XDG_STATE_HOME": ".local/state",
 }  # fmt: skip
 
+MODELS = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "HF_HOME", "HF_HUB_CACHE", "HF_ENDPOINT")
+
 set_hypothesis_home_dir(ROOT / ".hypothesis")
 # No deadline and no complaint about slowness: both would be assertions about how busy the machine is.
 settings.register_profile(
@@ -46,7 +48,7 @@ def _no_user(_homes, monkeypatch):
     home = folder / str(next(numbers))
     home.mkdir()
     for name in list(os.environ):
-        if name.upper().startswith("GRACE_KP_"):
+        if name.upper().startswith("GRACE_KP_") or name in MODELS:
             monkeypatch.delenv(name)
     for name, below in HOMES.items():
         monkeypatch.setenv(name, str(home / below))

@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,20 +19,27 @@ from grace_kp.errors import GraceError
 
 CORE = ("pydantic", "numpy", "tenacity", "typer", "rich", "platformdirs")
 EXTRAS = {
-    "gemini": ("google-genai", "no model judges answers: self-evaluation and coverage are not evaluated"),
-    "langchain": ("langchain", "LangChain agents are not recorded by a handler"),
-    "onnx": ("onnxruntime", "no embedder: novelty stays 0.5"),
-    "embeddings": ("sentence-transformers", "no embedder: novelty stays 0.5"),
-    "postgres": ("psycopg", "traces go to SQLite or memory"),
-    "web": ("starlette", "no web page"),
-    "otel": ("opentelemetry-sdk", "no export to OpenTelemetry"),
-    "calibration": ("scikit-learn", "confidence is not calibrated"),
+    "gemini": ("google-genai", "no judge unless you pass one: self-evaluation and coverage are not evaluated", True),
+    "onnx": ("onnxruntime", "no light embedder; without any, novelty stays 0.5", True),
+    "embeddings": ("sentence-transformers", "no embedder by torch; without any, novelty stays 0.5", True),
+    "langchain": ("langchain", "LangChain agents are not recorded by a handler", False),
+    "postgres": ("psycopg", "traces go to SQLite or memory", False),
+    "web": ("starlette", "no web page", False),
+    "otel": ("opentelemetry-sdk", "no export to OpenTelemetry", False),
+    "calibration": ("scikit-learn", "confidence is not calibrated", False),
 }
 NOT_YET = "this version does not use it yet"
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False) -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    fetch_model: Annotated[
+        bool, typer.Option("--fetch-model", help="Fetch the default embedding model (91 MB) from the hub first.")
+    ] = False,
+) -> None:
     """Say what is installed, configured and reachable, and what each lack means. Exit code 1 when something is broken."""
+    if fetch_model:
+        _fetch()
     report = examine()
     if as_json:
         put_json(report)
@@ -58,19 +66,54 @@ def examine() -> dict[str, Any]:
         "sqlite": sqlite3.sqlite_version,
         "core": {name: _installed(name) for name in CORE},
         "extras": {
-            extra: {"package": name, "version": _installed(name), "without": lack, "note": NOT_YET}
-            for extra, (name, lack) in EXTRAS.items()
+            extra: {"package": name, "version": _installed(name), "without": lack, "note": None if used else NOT_YET}
+            for extra, (name, lack, used) in EXTRAS.items()
         },
         "keys": {name: "set" if os.environ.get(name) else "not set" for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")},
         "settings": settings,
         "store": store,
-        "evaluator": "none: this version has no model evaluators; what they would judge is marked as not evaluated",
-        "embedder": "none unless you pass one: novelty is 0.5 and marked as not measured",
+        **_models(problems),
         "reviewer": "the console"
         if _terminal()
         else "none: standard input is no terminal, so a gate that must ask cancels",
         "problems": problems,
     }
+
+
+def _fetch() -> None:
+    """Fetch the model; the hub's client shows its own progress on stderr, when that is a terminal."""
+    from grace_kp.models import fetch_onnx
+
+    err = console(stderr=True)
+    folder = fetch_onnx(lambda what: err.print(f"fetching {what} …"))
+    err.print(f"the embedding model is in {plain(str(folder))}")
+
+
+def _models(problems: list[str]) -> dict[str, Any]:
+    """What `auto` decides for the judge and the embedder, and why; the embedder is loaded, which shows that it works."""
+    from grace_kp.models import choose_embedder, choose_judge
+    from grace_kp.settings import Settings
+
+    try:
+        settings = Settings.load()
+    except GraceError:
+        return {"evaluator": None, "embedder": None}
+    judge, embedder = choose_judge(settings), choose_embedder(settings)
+    told: dict[str, dict[str, Any]] = {
+        "evaluator": {"name": judge.name, "why": judge.why, "mode": settings.judge},
+        "embedder": {"name": embedder.name, "why": embedder.why},
+    }
+    if embedder.model is not None:
+        try:
+            started = time.perf_counter()
+            embedder.model.load()
+            told["embedder"]["loads_in_s"] = round(time.perf_counter() - started, 2)
+            started = time.perf_counter()
+            embedder.model.embed(["How long does a short text take?"])
+            told["embedder"]["short_text_ms"] = round((time.perf_counter() - started) * 1e3, 1)
+        except GraceError as error:
+            problems.append(f"embedder: {error}")
+    return told
 
 
 def _terminal() -> bool:
@@ -137,7 +180,12 @@ def _show(report: dict[str, Any]) -> None:
     for name, version in report["core"].items():
         rows.add_row(name, version or "[red]missing[/red]", "")
     for extra, entry in report["extras"].items():
-        rows.add_row(f"{entry['package']} \\[{extra}]", entry["version"] or "-", f"{entry['without']}; {entry['note']}")
+        lack = f"{entry['without']}; {entry['note']}" if entry["note"] else entry["without"]
+        rows.add_row(
+            f"{entry['package']} \\[{extra}]",
+            entry["version"] or "-",
+            lack if entry["note"] or not entry["version"] else "",
+        )
     out.print(rows)
     if report["settings"] is not None:
         rows = table("setting", "value", "from")
@@ -146,8 +194,13 @@ def _show(report: dict[str, Any]) -> None:
         out.print(rows)
     for name, state in report["keys"].items():
         out.print(f"{name:<16}{state}")
-    for name in ("evaluator", "embedder", "reviewer"):
-        out.print(f"{name:<16}{report[name]}")
+    for name in ("evaluator", "embedder"):
+        if report[name] is not None:
+            timing = "".join(
+                f", {key} {report[name][key]}" for key in ("loads_in_s", "short_text_ms") if key in report[name]
+            )
+            out.print(f"{name:<16}{plain(report[name]['name'])}: {plain(report[name]['why'])}{timing}")
+    out.print(f"{'reviewer':<16}{report['reviewer']}")
     if report["store"] is not None:
         out.print(f"{'store':<16}" + ", ".join(f"{key} {value}" for key, value in report["store"].items()))
     out.print()

@@ -1,4 +1,12 @@
-"""How sure a run may be of itself: the GRACE confidence, the decision it leads to, and the evidence it rests on."""
+"""How sure a run may be of itself: the GRACE confidence, the decision it leads to, the evidence it rests on, and who judges it.
+
+What asks models is resolved on first use: most runs are scored without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._aggregate import ConfidenceAggregator
 from grace_kp.confidence._calculator import ConfidenceCalculator
@@ -11,6 +19,16 @@ from grace_kp.confidence._hits import SearchHits, read_hits
 from grace_kp.confidence._profiles import PROFILES, Profile
 from grace_kp.confidence._score import ConfidenceScore
 
+if TYPE_CHECKING:
+    from grace_kp.confidence._agreement import SourceAgreementCalculator, agreement_of
+    from grace_kp.confidence._calls import bounded
+    from grace_kp.confidence._coverage import QueryCoverageCalculator
+    from grace_kp.confidence._judged import could_change, with_judgements
+    from grace_kp.confidence._overall import StepJudge
+    from grace_kp.confidence._reply import parse_reply
+    from grace_kp.confidence._self_evaluation import LLMSelfEvaluator
+    from grace_kp.confidence._spending import JudgementCache, SpendingLimit, Spent
+
 __all__ = [
     "FALLBACK_SCORE",
     "PROFILES",
@@ -22,10 +40,45 @@ __all__ = [
     "DynamicThresholds",
     "Evaluation",
     "Evidence",
+    "JudgementCache",
+    "LLMSelfEvaluator",
     "Profile",
+    "QueryCoverageCalculator",
     "SearchHits",
+    "SourceAgreementCalculator",
+    "SpendingLimit",
+    "Spent",
+    "StepJudge",
     "Thresholds",
+    "agreement_of",
+    "bounded",
+    "could_change",
     "decide",
     "factors_from_trace",
+    "parse_reply",
     "read_hits",
+    "with_judgements",
 ]
+
+_ELSEWHERE = {
+    "JudgementCache": "_spending",
+    "LLMSelfEvaluator": "_self_evaluation",
+    "QueryCoverageCalculator": "_coverage",
+    "SourceAgreementCalculator": "_agreement",
+    "SpendingLimit": "_spending",
+    "Spent": "_spending",
+    "StepJudge": "_overall",
+    "agreement_of": "_agreement",
+    "bounded": "_calls",
+    "could_change": "_judged",
+    "parse_reply": "_reply",
+    "with_judgements": "_judged",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
+    globals()[name] = value
+    return value

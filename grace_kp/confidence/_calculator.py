@@ -37,6 +37,11 @@ class ConfidenceCalculator:
         """The name of the profile."""
         return self._profile.name
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the profile is one of those that can be named, of which it is known how they behave."""
+        return PROFILES.get(self._profile.name) is self._profile
+
     def calculate(self, factors: ConfidenceFactors) -> ConfidenceScore:
         """The confidence that the factors give, with its parts, its penalties and a reason."""
         return self._profile.calculate(factors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 FALLBACK_SCORE = 0.5
 
@@ -27,9 +27,28 @@ class Evaluation:
     model: str | None = None
     """Who judged."""
     tokens_in: int | None = None
-    """Tokens the judge read."""
+    """Tokens the judge read; None when it did not say."""
     tokens_out: int | None = None
     """Tokens the judge wrote."""
+    samples: int = 1
+    """How many judgements the score is the mean of."""
+    spread: float | None = None
+    """Population standard deviation of those judgements; None for a single one."""
+    cached: bool = False
+    """Whether it was made before, or for another caller at the same moment; then it cost nothing now."""
+
+    @property
+    def cautious(self) -> float:
+        """The score less its spread, at least 0: what the profile `strict` takes from judgements that disagree."""
+        return self.score if self.spread is None else max(0.0, self.score - self.spread)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The evaluation as a JSON object; what is not known is left out."""
+        return {
+            name: value
+            for name in self.__slots__
+            if (value := getattr(self, name)) is not None and value != "" and value is not False
+        }
 
     def __post_init__(self) -> None:
         if isinstance(self.score, bool) or not isinstance(self.score, float | int) or not 0 <= self.score <= 1:

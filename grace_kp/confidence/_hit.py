@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 MAX_SOURCE = 200
+MAX_TEXT = 1_000
 
 SCORES = ("score", "similarity", "relevance_score", "relevance", "confidence", "_score", "similarity_score")
 DISTANCES = ("distance", "_distance")
@@ -149,6 +150,16 @@ def source_in(views: list[dict[str, Any]]) -> str:
             text = view.get(name)
             if isinstance(text, str) and (source := _short(text)):
                 return source
+    return ""
+
+
+def text_in(views: list[dict[str, Any]]) -> str:
+    """The beginning of a hit's text."""
+    for view in views:
+        for name in TEXTS:
+            text = view.get(name)
+            if isinstance(text, str) and text:
+                return str.__str__(text)[:MAX_TEXT]
     return ""
 
 

@@ -12,9 +12,20 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from grace_kp.confidence._hit import Looker, attribute, is_empty, is_listed, is_number, score_in, source_in, split
+from grace_kp.confidence._hit import (
+    Looker,
+    attribute,
+    is_empty,
+    is_listed,
+    is_number,
+    score_in,
+    source_in,
+    split,
+    text_in,
+)
 
 MAX_HITS = 1_000
+MAX_TEXTS = 16
 _MAX_DEPTH = 4
 
 _DOCUMENTS = ("documents", "docs", "source_documents", "source_nodes", "nodes", "passages", "chunks", "objects")
@@ -36,6 +47,8 @@ class SearchHits:
     """The scores from 0 to 1, in the order of the results."""
     sources: tuple[str, ...] = ()
     """The distinct sources, in order of appearance."""
+    texts: tuple[str, ...] = ()
+    """The texts of the first results, cut; for measuring how far they agree."""
     unusable_scores: int = 0
     """Results whose score is none: a distance, out of range, not finite, not a number."""
     note: str = ""
@@ -58,6 +71,7 @@ def read_hits(result: Any) -> SearchHits:
         count=reading.count,
         scores=tuple(reading.scores),
         sources=tuple(reading.sources),
+        texts=tuple(reading.texts),
         unusable_scores=reading.unusable,
         note=reading.note,
     )
@@ -66,7 +80,7 @@ def read_hits(result: Any) -> SearchHits:
 class _Reading:
     """One reading in progress."""
 
-    __slots__ = ("count", "look", "note", "read", "scores", "sources", "unusable")
+    __slots__ = ("count", "look", "note", "read", "scores", "sources", "texts", "unusable")
 
     def __init__(self) -> None:
         self.look = Looker()
@@ -74,6 +88,7 @@ class _Reading:
         self.read = 0
         self.scores: list[float] = []
         self.sources: dict[str, None] = {}
+        self.texts: list[str] = []
         self.unusable = 0
         self.note = ""
 
@@ -109,6 +124,7 @@ class _Reading:
             views = [*beside, *self.look.views(hit)]
             found, score = score_in(views)
             source = source_in(views)
+            text = text_in(views) if len(self.texts) < MAX_TEXTS else ""
         except Exception:  # noqa: BLE001 — as in read_hits; the result is there all the same
             self.note = "a result could not be read"
             return
@@ -118,6 +134,8 @@ class _Reading:
             self.unusable += 1
         if source:
             self.sources.setdefault(source)
+        if text:
+            self.texts.append(text)
 
     def _twin(self, first: Any, second: list[Any], depth: int) -> None:
         """A tuple of two whose second is a list: (documents, scores), (text, documents), or two results."""

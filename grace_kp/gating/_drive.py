@@ -42,6 +42,10 @@ async def drive_async(engine: Engine, case: Case) -> Consent:
             done = await ask_async(todo.reviewer, todo.request)
         elif isinstance(todo, Notify):
             done = await _notify_async(case.scope.on_notify, todo.request)
+        elif isinstance(todo, Assess) and case.scope.waits:
+            import asyncio
+
+            done = await asyncio.to_thread(_do, todo, case)
         else:
             done = _do(todo, case)
 
@@ -49,7 +53,7 @@ async def drive_async(engine: Engine, case: Case) -> Consent:
 def _do(todo: Todo, case: Case) -> Any:
     try:
         if isinstance(todo, Assess):
-            return case.scope.assess()
+            return case.scope.assess(case)
         if isinstance(todo, Notify) and case.scope.on_notify is not None:
             _finish(case.scope.on_notify(todo.request))
     except Exception as error:  # noqa: BLE001

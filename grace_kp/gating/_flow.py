@@ -42,8 +42,13 @@ class GateScope(Protocol):
         """What the run is for."""
         ...
 
-    def assess(self) -> ConfidenceScore:
-        """The confidence of the run so far."""
+    @property
+    def waits(self) -> bool:
+        """Whether assessing may wait for a model, and so must not be done on an event loop."""
+        ...
+
+    def assess(self, case: Case) -> ConfidenceScore:
+        """The confidence of the run so far, as the gate of this call asks for it."""
         ...
 
     def record(self, entry: dict[str, Any]) -> None:

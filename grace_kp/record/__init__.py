@@ -3,7 +3,7 @@
 from grace_kp.record._current import CAPTURE, CURRENT, FORKABLE, TROUBLES, current_run
 from grace_kp.record._decorate import RunBlock, decorate
 from grace_kp.record._document import Documents, instant, to_json
-from grace_kp.record._gather import evidence_of
+from grace_kp.record._gather import evidence_of, material_of
 from grace_kp.record._ids import new_trace_id
 from grace_kp.record._run import Recorder, Run
 from grace_kp.record._shield import note, shielded
@@ -28,6 +28,7 @@ __all__ = [
     "evidence_of",
     "instant",
     "instrument_threads",
+    "material_of",
     "new_trace_id",
     "note",
     "propagate",

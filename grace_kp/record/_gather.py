@@ -1,10 +1,11 @@
-"""What the run so far says about confidence, read off the live run; for gates, which cannot wait for its end."""
+"""What the run so far says, read off the live run: evidence for confidence, and what a judge is shown; for gates, which cannot wait."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._run import Call
+from grace_kp.trace._render import render, to_text
 
 if TYPE_CHECKING:
     from grace_kp.confidence import Evidence
@@ -35,3 +36,30 @@ def evidence_of(run: Run | None) -> Evidence:
         if event.hits is not None:
             evidence.search_finished(event.hits)
     return evidence
+
+
+MAX_MATERIAL = 20
+_LONGEST = 4_000
+
+
+def material_of(run: Run | None, case: Any) -> tuple[str, str, list[str]]:
+    """Question, answer and sources as they are before an action: the objective, the action that is proposed, and what tools gave.
+
+    Args:
+        run: the run so far.
+        case: the gated call, with `action` and `shown()`.
+    """
+    shown = ", ".join(f"{name}={to_text(render(value, _LONGEST))}" for name, value in case.shown().items())
+    answer = f"{case.action}({shown})"
+    if run is None:
+        return case.action, answer, []
+    texts: list[str] = []
+    seen: set[int] = set()
+    for event in list(run.events):
+        if type(event) is not Call:
+            texts.append(event.text)  # type: ignore[union-attr]
+        elif id(event) not in seen:
+            seen.add(id(event))
+        elif event.status == "ok" and event.result is not None:
+            texts.append(f"{event.spec.name}: {to_text(render(event.result, _LONGEST))}"[:_LONGEST])
+    return run.objective, answer, texts[-MAX_MATERIAL:]

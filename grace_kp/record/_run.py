@@ -190,6 +190,7 @@ class Run:
         "own_confidence",
         "own_success",
         "owner",
+        "prepared",
         "result",
         "sample",
         "spec",
@@ -221,6 +222,7 @@ class Run:
         self.own_success: bool | None = None
         self.status: str | None = None
         self.steps: Any = None
+        self.prepared: Any = None
         self.sample: float | None = None
         self._id: str | None = None
         self.max_text = owner.max_text

@@ -15,6 +15,7 @@ from grace_kp.trace._render import render, storable, to_text
 if TYPE_CHECKING:
     from grace_kp.record._run import Run
 
+MAX_HIT_TEXTS = 64
 NOT_CAPTURED = "[not captured]"
 
 
@@ -37,6 +38,7 @@ class StepBuilder:
         "_tools",
         "_touched",
         "calls",
+        "hit_texts",
         "journaled",
         "steps",
     )
@@ -44,6 +46,8 @@ class StepBuilder:
     def __init__(self, run: Run, *, identifiers: bool) -> None:
         self.steps: list[dict[str, Any]] = []
         self.calls: list[dict[str, Any]] = []
+        self.hit_texts: list[str] = []
+        """Texts that searches found, without secrets; not part of the trace."""
         self._run: Run | None = run
         self._identifiers = identifiers
         self._position = 0
@@ -191,6 +195,8 @@ class StepBuilder:
         search: dict[str, Any] = {"count": hits.count, "scores": list(hits.scores)}
         sources = hits.sources[:100]
         if call.run.owner.capture_output:
+            if len(self.hit_texts) < MAX_HIT_TEXTS:
+                self.hit_texts += [self._clean(text) for text in hits.texts]
             search["sources"] = [self._clean(source[:500]) for source in sources]
         else:
             search["sources"] = [f"{NOT_CAPTURED} {number}" for number, _ in enumerate(sources, 1)]

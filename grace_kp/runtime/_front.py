@@ -151,6 +151,7 @@ class Front(ABC):
         name: str | None = None,
         reviewer: Reviewer | None = None,
         timeout: float | None = None,
+        judge: Literal["always", "when_needed", "never"] = "never",
     ) -> GateDecorator: ...
     def gate(
         self,
@@ -161,6 +162,7 @@ class Front(ABC):
         name: str | None = None,
         reviewer: Any = None,
         timeout: float | None = None,
+        judge: Literal["always", "when_needed", "never"] = "never",
     ) -> Any:
         """Let an action go ahead silently, with a notice, after a person confirms, or only with a person's help.
 
@@ -174,17 +176,30 @@ class Front(ABC):
             name: the action's name, which policies match; the function's own when None.
             reviewer: who is asked; the runtime's reviewer when None.
             timeout: seconds to wait for an answer; the runtime's when None.
+            judge: whether a model judges the run so far before the gate decides: `always`, `when_needed` (only if its answer could
+                change the level), `never`. The action waits for it; a judgement that fails counts as 0.5.
 
         Raises:
+            ValueError: `judge` is none of these.
             GateError: the action is a generator function or a class; the message says why that cannot be gated.
         """
+
+        if judge not in {"always", "when_needed", "never"}:
+            raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
 
         def guard(target: Any) -> Any:
             def one(plain: Any) -> Any:
                 from grace_kp.runtime._gates import gated
 
                 return gated(
-                    plain, gates=self._gates, floor=floor, policy=policy, name=name, reviewer=reviewer, timeout=timeout
+                    plain,
+                    gates=self._gates,
+                    floor=floor,
+                    policy=policy,
+                    name=name,
+                    reviewer=reviewer,
+                    timeout=timeout,
+                    judge=judge,
                 )
 
             # An action that is gated outside of any run is a run of its own, so that the decision is kept.

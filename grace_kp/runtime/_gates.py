@@ -6,14 +6,17 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.confidence import ConfidenceCalculator, Thresholds
+from grace_kp.confidence import ConfidenceCalculator, Thresholds, decide
 from grace_kp.gating import ConsoleReviewer, Policy, PolicySet, gate
-from grace_kp.record import Run, current_run, evidence_of, note
+from grace_kp.levels import InterventionLevel
+from grace_kp.record import Run, current_run, evidence_of, material_of, note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from grace_kp.confidence import ConfidenceScore
+    from grace_kp.gating._flow import Case
+    from grace_kp.runtime._judging import RunJudge
 
 _log = logging.getLogger("grace_kp.gate")
 
@@ -30,7 +33,9 @@ class Gates:
         on_notify: Callable[[Any], Any] | None,
         policies: Mapping[str, Policy | str],
         timeout: float,
+        judge: Callable[[], RunJudge],
     ) -> None:
+        self.judge = judge
         self.calculator = ConfidenceCalculator(profile=profile, thresholds=thresholds or Thresholds())
         self.thresholds = self.calculator.thresholds
         self.policies = PolicySet(policies)
@@ -49,7 +54,8 @@ class Gates:
 class Scope:
     """One gated call: the run it belongs to, and the gates of its runtime."""
 
-    def __init__(self, gates: Gates, *, reviewer: Any, timeout: float | None) -> None:
+    def __init__(self, gates: Gates, *, reviewer: Any, timeout: float | None, judge: str = "never") -> None:
+        self._judge = judge
         self._run: Run | None = current_run()
         self._gates = gates
         self.thresholds = gates.thresholds
@@ -67,9 +73,27 @@ class Scope:
         """What the run is for."""
         return None if self._run is None else self._run.objective
 
-    def assess(self) -> ConfidenceScore:
-        """The confidence of the run so far."""
-        return self._gates.calculator.calculate(evidence_of(self._run).factors())
+    @property
+    def waits(self) -> bool:
+        """Whether assessing may wait for a model."""
+        return self._judge != "never"
+
+    def assess(self, case: Case) -> ConfidenceScore:
+        """The confidence of the run so far; judged by a model where the gate asks for it."""
+        factors = evidence_of(self._run).factors()
+        if self._judge == "never":
+            return self._gates.calculator.calculate(factors)
+
+        def level(score: float) -> InterventionLevel:
+            found = decide(score, case.policy.thresholds or self.thresholds).level
+            floor = case.policy.floor
+            return found if floor is None or case.policy.denies else found.at_least(InterventionLevel(floor))
+
+        score, told = self._gates.judge().before_gate(
+            self._judge, factors, level, lambda: material_of(self._run, case), self.run_id
+        )
+        case.entry["evaluation"] = told
+        return score
 
     def record(self, entry: dict[str, Any]) -> None:
         """Keep the gate's entry with the run. What fails here is noted and changes no decision."""
@@ -89,6 +113,7 @@ def gated(
     name: str | None,
     reviewer: Any,
     timeout: float | None,
+    judge: str,
 ) -> Any:
     """`action` behind a gate of whatever runtime `gates` gives when it is called."""
     own = Policy.of(policy).at_least(floor) if policy is not None else Policy.of(floor)
@@ -96,7 +121,7 @@ def gated(
         action,
         name=name,
         policy_for=lambda called: gates().policies.for_action(called, own),
-        scope=lambda: Scope(gates(), reviewer=reviewer, timeout=timeout),
+        scope=lambda: Scope(gates(), reviewer=reviewer, timeout=timeout, judge=judge),
     )
 
 

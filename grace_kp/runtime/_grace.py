@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from grace_kp.gating import Policy, Reviewer
     from grace_kp.protocols import Embedder, Judge
     from grace_kp.runtime._gates import Gates
+    from grace_kp.runtime._models import Models
     from grace_kp.runtime._pipeline import Hook, Pipeline
     from grace_kp.store import Store, Writer
     from grace_kp.trace import ReasoningTrace
@@ -58,9 +59,11 @@ class Grace(Front):
             domain: the task domain of runs that name none.
             profile: the confidence profile, `grace` or `strict`.
             thresholds: the scores from which an action goes ahead silently, with a notice, after a person confirms.
-            evaluator: the model that judges answers. This version has none: `auto` and None record that nothing was judged.
-            embedder: the model that embeds a trace for its novelty: an Embedder or a callable from text to vector. `auto`
-                and None leave novelty at 0.5, and the trace says so.
+            evaluator: the model that judges answers: a `GeminiJudge`, or any callable from prompt to text. `auto` is Gemini when
+                its extra is installed and a key is set; without a model nothing is judged, and the trace says so.
+            embedder: the model that embeds a trace for its novelty: an Embedder or a callable from text to vector. `auto` is
+                ONNX, else sentence-transformers, where installed and the model is on disk; without one novelty stays 0.5, and
+                the trace says so.
             reviewer: who is asked by gates: a callable from InterventionRequest to InterventionResponse, sync or async, or
                 an object with `review`. `auto` is the console when it is a terminal, else nobody: a gate that must ask cancels.
             on_notify: told of actions that go ahead with a notice; a line in the log when None.
@@ -82,15 +85,19 @@ class Grace(Front):
             privacy_level=privacy_level,
             **settings,
         )
-        if evaluator not in (None, "auto"):
-            raise SettingsError("evaluator: this version has no model evaluators yet; pass None or 'auto'")
+        for name, model, verb in (("evaluator", evaluator, "ask"), ("embedder", embedder, "embed")):
+            if model not in (None, "auto") and not callable(model) and not callable(getattr(model, verb, None)):
+                raise SettingsError(f"{name}: must be 'auto', None or a model (got {type(model).__name__})")
         self._store_given = store if store is not None and not isinstance(store, str) else None
         self._thresholds = thresholds
-        self._embedder = None if embedder == "auto" else embedder
+        self._evaluator = evaluator
+        self._embedder = embedder
+        self._chosen: Models | None = None
         self._reviewer = reviewer
         self._on_notify = on_notify
         self._policies = {**self.settings.policies, **(policies or {})}
         self._lock = threading.Lock()
+        self._choosing = threading.RLock()
         self._held = False
         self._made_gates: Gates | None = None
         self._made_pipeline: Pipeline | None = None
@@ -127,6 +134,7 @@ class Grace(Front):
                 on_notify=self._on_notify,
                 policies=self._policies,
                 timeout=self.settings.gate_timeout,
+                judge=lambda: self._models().judge,
             )
         return self._made_gates
 
@@ -138,6 +146,18 @@ class Grace(Front):
                     self._made_pipeline = self._make_pipeline()
         return self._made_pipeline
 
+    def _models(self) -> Models:
+        """The judge and the embedder that were given, or that `auto` decides on; made on first use."""
+        chosen = self._chosen
+        if chosen is None:
+            with self._choosing:
+                if self._chosen is None:
+                    from grace_kp.runtime._models import choose
+
+                    self._chosen = choose(self.settings, self._evaluator, self._embedder, self._thresholds)
+                chosen = self._chosen
+        return chosen
+
     def _make_pipeline(self) -> Pipeline:
         from grace_kp.confidence import ConfidenceCalculator, Thresholds
         from grace_kp.runtime._pipeline import Assessor, Pipeline
@@ -145,13 +165,17 @@ class Grace(Front):
 
         settings = self.settings
         calculator = ConfidenceCalculator(profile=settings.profile, thresholds=self._thresholds or Thresholds())
+        models = self._models()
+        models.judge.landed = self._landed
         return Pipeline(
             documents=Documents(
                 privacy_level=settings.privacy_level, visibility=settings.visibility, max_text=settings.max_text
             ),
-            assessor=Assessor(calculator, ValueScorer(embedder=self._embedder)),
+            assessor=Assessor(calculator, ValueScorer(embedder=models.embedder)),
             sample_rate=settings.sample_rate,
             recorder=self.recorder,
+            judge=models.judge,
+            embedder=models.embedder,
         )
 
     @property
@@ -171,6 +195,15 @@ class Grace(Front):
         def opened() -> Store:
             return open_store(given if given is not None else url)
 
+        by_models: dict[str, Any] = {}
+        if self._evaluator is not None or self._embedder is not None:
+            by_models = {
+                "ready": lambda item: self._pipeline.ready(item),
+                "warm": lambda items: self._pipeline.warm(items),
+                "give_up": lambda: self._pipeline.give_up(),
+                "uses_models": lambda: self._chosen is not None and self._chosen.is_active,
+                "exit_seconds": 2.0 + self.settings.judge_timeout,
+            }
         return Writer(
             opened,
             settle=lambda item: self._pipeline.settle(item),
@@ -179,7 +212,13 @@ class Grace(Front):
             recovered=Lost,
             journal_interval=self.settings.journal_ms / 1_000,
             max_pending_bytes=self.settings.max_pending_mb << 20,
+            **by_models,
         )
+
+    def _landed(self) -> None:
+        writer = self._made_writer
+        if writer is not None:
+            writer.landed()
 
     def _run_opened(self, _run: Run) -> None:
         self._writer.opened()
@@ -188,10 +227,15 @@ class Grace(Front):
         writer = self._writer
         writer.submit(run)
         if run.capture is not None or (self._made_pipeline is not None and self._made_pipeline.collectors):
-            writer.drain()
+            writer.drain(self._patience)
 
     def _drain(self) -> None:
-        self._writer.drain()
+        self._writer.drain(self._patience)
+
+    @property
+    def _patience(self) -> float:
+        """Seconds that somebody who wants a finished trace now waits for its judgement."""
+        return self.settings.judge_timeout * 2 + 5
 
     @property
     def store(self) -> Store:
@@ -223,12 +267,12 @@ class Grace(Front):
         up to date at once.
         """
         traces: list[ReasoningTrace] = []
-        self._writer.drain()
+        self._writer.drain(self._patience)
         collectors = self._pipeline.collectors
         collectors.append(traces)
         try:
             yield traces
-            self._writer.drain()
+            self._writer.drain(self._patience)
         finally:
             # By identity: two collectors that hold equal traces are not the same.
             collectors[:] = [kept for kept in collectors if kept is not traces]
@@ -255,6 +299,7 @@ class Grace(Front):
             "open_runs": len(self.recorder.open_runs),
             "writer": {name: getattr(stats, name) for name in fields},
             "sampled_out": self._made_pipeline.sampled_out if self._made_pipeline is not None else 0,
+            "models": self._models().describe() if self._chosen is not None else None,
             "troubles": dict(TROUBLES.counts),
             "last_trouble": TROUBLES.last,
         }
@@ -275,6 +320,7 @@ class Grace(Front):
     def after_fork(self) -> None:
         """In a forked child, the runs that are open belong to the parent: they are not ended here."""
         self._lock = threading.Lock()
+        self._choosing = threading.RLock()
         self.recorder.generation += 1
         self.recorder.open_runs.clear()
         if self._made_pipeline is not None:

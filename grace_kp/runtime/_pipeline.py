@@ -5,17 +5,21 @@ It runs on the writer's thread (or in a thread that waits for it), one run at a 
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import Documents, Recorder, Run, note, to_json
 from grace_kp.trace._render import storable
+from grace_kp.value import embedded_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grace_kp.confidence import ConfidenceCalculator, ConfidenceScore
+    from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, ConfidenceScore
+    from grace_kp.runtime._judging import Judgement, RunJudge
     from grace_kp.store import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
     from grace_kp.value import ValueScorer
@@ -46,12 +50,24 @@ class Assessor:
         self.calculator = calculator
         self.scorer = scorer
 
-    def assess(self, document: dict[str, Any], *, own_confidence: float | None = None) -> None:
+    def assess(
+        self,
+        document: dict[str, Any],
+        *,
+        own_confidence: float | None = None,
+        factors: ConfidenceFactors | None = None,
+        judgement: Judgement | None = None,
+    ) -> None:
         """Set `outcome.confidence` and `metadata.quality_score`, and say under `grace` how they came about."""
-        from grace_kp.confidence import factors_from_trace
+        if factors is None:
+            from grace_kp.confidence import factors_from_trace
 
-        score = self.calculator.calculate(factors_from_trace(document))
+            factors = factors_from_trace(document)
         grace = document.setdefault("grace", {})
+        if judgement is not None:
+            factors = judgement.put_into(factors, cautious=self.calculator.profile == "strict")
+            grace["evaluation"] = judgement.to_dict()
+        score = self.calculator.calculate(factors)
         grace.pop("unscored", None)
         grace["confidence"] = told = confidence_record(score, self.calculator.profile)
         if own_confidence is not None:
@@ -89,10 +105,31 @@ def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
     }
 
 
+@dataclass(slots=True)
+class Prepared:
+    """A run that has ended, as a document that still lacks its figures."""
+
+    document: dict[str, Any] | None
+    """None for a run that is sampled out."""
+    factors: ConfidenceFactors | None = None
+    judgement: Judgement | None = None
+
+
 class Pipeline:
     """From an ended run to a stored record."""
 
-    def __init__(self, *, documents: Documents, assessor: Assessor, sample_rate: float, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        *,
+        documents: Documents,
+        assessor: Assessor,
+        sample_rate: float,
+        recorder: Recorder,
+        judge: RunJudge | None = None,
+        embedder: Any = None,
+    ) -> None:
+        self.judge = judge
+        self.embedder = embedder
         self.documents = documents
         self.assessor = assessor
         self.sample_rate = sample_rate
@@ -105,22 +142,61 @@ class Pipeline:
     def after_fork(self) -> None:
         """In a forked child no other thread is there to give the lock back."""
         self._lock = threading.RLock()
+        if self.judge is not None:
+            self.judge.after_fork()
+
+    def ready(self, item: Run | Lost) -> bool:
+        """Whether a run can be settled; the first time, its judgement is set going."""
+        if isinstance(item, Lost):
+            return True
+        prepared = item.prepared
+        if prepared is None:
+            prepared = item.prepared = self._prepare(item)
+        return prepared.judgement is None or prepared.judgement.is_done
+
+    def warm(self, items: Sequence[Run | Lost]) -> None:
+        """Embed what is settled next in one go; what fails is met again, and told, one by one."""
+        embed = getattr(self.embedder, "embed", None)
+        if not callable(embed):
+            return
+        documents = [item.prepared.document for item in items if isinstance(item, Run) and item.prepared is not None]
+        texts = [embedded_text(document) for document in documents if document is not None]
+        with contextlib.suppress(Exception):
+            embed(texts)
+
+    def give_up(self) -> None:
+        """Wait for no judgement any longer."""
+        if self.judge is not None:
+            self.judge.give_up()
+
+    def _prepare(self, item: Run) -> Prepared:
+        with self._lock:
+            if self._sampled_out(item):
+                return Prepared(None)
+            document = self.documents.finished(item)
+            texts = item.steps.hit_texts
+            item.events = []  # what it held is in the document now
+            item.steps.release()
+        if self.judge is None:
+            return Prepared(document)
+        factors, judgement = self.judge.begin(document, texts)
+        return Prepared(document, factors, judgement)
 
     def settle(self, item: Run | Lost) -> Record | None:
         """The finished trace of a run, as the store keeps it; None where it is sampled out."""
         with self._lock:
             if isinstance(item, Lost):
                 document = self.documents.lost([entry.data for entry in item.rows])
-                own, keep, capture = None, False, None
+                own, keep, capture, factors, judgement = None, False, None, None, None
             else:
-                if self._sampled_out(item):
+                prepared = item.prepared or self._prepare(item)
+                item.prepared = None
+                if prepared.document is None:
                     self.sampled_out += 1
                     return None
-                document = self.documents.finished(item)
+                document, factors, judgement = prepared.document, prepared.factors, prepared.judgement
                 own, keep, capture = item.own_confidence, item.keep, item.capture
-                item.events = []  # what it held is in the document now
-                item.steps.release()
-            self.assessor.assess(document, own_confidence=own)
+            self.assessor.assess(document, own_confidence=own, factors=factors, judgement=judgement)
             record = record_of(document)
             if isinstance(item, Run) and (keep or capture is not None):
                 item.document = record.data

@@ -33,7 +33,9 @@ def released(function: Any, *, gates: Callable[[], Gates], name: str | None) -> 
     called = f"{name or getattr(function, '__name__', type(function).__name__)}.release"
 
     def put(action: Any) -> Any:
-        return gated(action, gates=gates, floor=None, policy=None, name=called, reviewer=None, timeout=None)
+        return gated(
+            action, gates=gates, floor=None, policy=None, name=called, reviewer=None, timeout=None, judge="never"
+        )
 
     if inspect.iscoroutinefunction(function):
 

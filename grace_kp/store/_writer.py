@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 GATHER_SECONDS = 0.01
 MAX_BATCH = 500
+WARM_BATCH = 64
 RETRY_SECONDS = (0.1, 5.0)
 _log = logging.getLogger("grace_kp.store")
 
@@ -51,15 +52,28 @@ class Writer:
         opener: Callable[[], Store],
         *,
         settle: Callable[[Any], Record | None],
+        ready: Callable[[Any], bool] | None = None,
+        warm: Callable[[Sequence[Any]], Any] | None = None,
+        give_up: Callable[[], Any] = lambda: None,
+        uses_models: Callable[[], bool] = lambda: False,
         journal: Callable[[], Sequence[JournalEntry]] = lambda: (),
         has_open_runs: Callable[[], bool] = lambda: False,
         recovered: Callable[[list[JournalEntry]], Any] | None = None,
         journal_interval: float = 0.05,
         max_pending_bytes: int = 256 << 20,
         max_backlog: int = 512,
+        exit_seconds: float = 2.0,
     ) -> None:
+        """`ready` says whether an item can be settled yet, and sets going what it waits for; items are settled in order all the same.
+        `warm` is told which items are settled next, `give_up` that nothing is to be waited for any longer.
+        """
         self._opener = opener
         self._settle = settle
+        self._ready = ready
+        self._warm = warm
+        self._give_up = give_up
+        self._uses_models = uses_models
+        self.exit_seconds = exit_seconds
         self._journal = journal
         self._has_open_runs = has_open_runs
         self._recovered = recovered
@@ -74,6 +88,8 @@ class Writer:
 
     def _fresh(self) -> None:
         self._backlog: deque[Any] = deque()
+        self._waiting: deque[Any] = deque()
+        self._landed = threading.Event()
         self._pending: deque[Record] = deque()
         self._pending_bytes = 0
         self._ended: list[str] = []
@@ -119,7 +135,7 @@ class Writer:
             self._wake()
         if len(self._backlog) > self._max_backlog or self._closed:
             self._helped += 1
-            self.drain()
+            self.drain(help_only=not self._closed and self._uses_models())
             if self._closed:
                 self._write_pending(force=True)
 
@@ -146,7 +162,8 @@ class Writer:
         # Idle is said first and asked about afterwards, so that what comes in between is seen by one side or the other.
         self._idle = True
         if not self._backlog:
-            self._awake.wait(timeout=self._interval if self._has_open_runs() or self._pending else None)
+            due = self._has_open_runs() or self._pending or self._waiting
+            self._awake.wait(timeout=self._interval if due else None)
         self._awake.clear()
         self._idle = False
         time.sleep(GATHER_SECONDS)
@@ -155,21 +172,64 @@ class Writer:
         self._write_pending()
         return not self._closed
 
-    def drain(self) -> None:
-        """Settle everything that was submitted; nothing when called from inside a settling."""
+    def landed(self) -> None:
+        """What an item has waited for is there."""
+        self._landed.set()
+        self._awake.set()
+
+    def drain(self, timeout: float = 0.0, *, help_only: bool = False) -> None:
+        """Settle what was submitted and is ready, waiting up to `timeout` seconds; nothing when called from inside a settling.
+
+        With `help_only`, what is settled by models is only set going: no agent's thread is to do, or wait for, that.
+        """
         if self._busy == threading.get_ident():
             return
-        with self._settling:
-            self._busy = threading.get_ident()
-            try:
-                for _ in range(len(self._backlog)):
-                    try:
-                        item = self._backlog.popleft()
-                    except IndexError:
-                        break
-                    self._settle_one(item)
-            finally:
-                self._busy = None
+        deadline = time.monotonic() + timeout
+        while True:
+            self._landed.clear()
+            with self._settling:
+                self._busy = threading.get_ident()
+                try:
+                    self._settle_ready(help_only=help_only)
+                finally:
+                    self._busy = None
+            left = deadline - time.monotonic()
+            if not self._waiting or left <= 0:
+                return
+            self._landed.wait(min(left, 0.1))
+
+    def _settle_ready(self, *, help_only: bool) -> None:
+        if self._ready is None:
+            for _ in range(len(self._backlog)):
+                try:
+                    item = self._backlog.popleft()
+                except IndexError:
+                    return
+                self._settle_one(item)
+            return
+        for _ in range(len(self._backlog)):
+            item = self._backlog.popleft()
+            self._prepared(item)
+            self._waiting.append(item)
+        while self._waiting and not help_only:
+            batch: list[Any] = []
+            for item in self._waiting:
+                if len(batch) == WARM_BATCH or not self._prepared(item):
+                    break
+                batch.append(item)
+            if not batch:
+                return
+            if self._warm is not None and len(batch) > 1:
+                self._warm(batch)
+            for item in batch:
+                self._waiting.popleft()
+                self._settle_one(item)
+
+    def _prepared(self, item: Any) -> bool:
+        try:
+            return self._ready is None or self._ready(item)
+        except Exception:  # noqa: BLE001 — settling it will say what is wrong with it
+            return True
 
     def _settle_one(self, item: Any) -> None:
         try:
@@ -269,7 +329,7 @@ class Writer:
             return False
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            self.drain()
+            self.drain(0.0 if deadline is None else min(1.0, max(0.0, deadline - time.monotonic())))
             left = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
             if not self._writing.acquire(timeout=left):
                 return False
@@ -277,7 +337,7 @@ class Writer:
                 self._write_pending(force=True)
             finally:
                 self._writing.release()
-            if not self._pending and not self._ended and not self._backlog:
+            if not self._pending and not self._ended and not self._backlog and not self._waiting:
                 return True
             if deadline is not None and time.monotonic() >= deadline:
                 return False
@@ -285,7 +345,9 @@ class Writer:
 
     def close(self, timeout: float | None = 5.0) -> None:
         """Flush, end the thread, close the store. What is submitted later is settled and written at once."""
-        self.flush(timeout)
+        if not self.flush(timeout) and self._waiting:
+            self._give_up()
+            self.flush(2.0)
         self._closed = True
         self._awake.set()
         thread = self._thread
@@ -302,7 +364,7 @@ class Writer:
             self._settled,
             self._written,
             self._dropped,
-            len(self._pending),
+            len(self._pending) + len(self._waiting),
             self._pending_bytes,
             self._errors,
             self._last_error,
@@ -321,6 +383,6 @@ def _exiting(reference: weakref.ref[Writer]) -> Callable[[], None]:
     def at_exit() -> None:
         writer = reference()
         if writer is not None:
-            writer.close(timeout=2.0)
+            writer.close(timeout=writer.exit_seconds)
 
     return at_exit

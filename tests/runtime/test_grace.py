@@ -372,10 +372,12 @@ def test_nothing_is_started_before_the_first_run():
     grace.close()
 
 
-def test_model_evaluators_are_refused_honestly():
-    """A judge that would be ignored is an error, not a silence."""
-    with pytest.raises(gk.SettingsError, match="evaluator"):
-        gk.Grace(evaluator=lambda prompt: "1.0")
+@pytest.mark.parametrize("name", ["evaluator", "embedder"])
+def test_what_is_no_model_is_refused(name):
+    """A model that could not be asked is an error at once, not a fallback later."""
+    for nothing in (3, "gemini", object(), ["a"]):
+        with pytest.raises(gk.SettingsError, match=name):
+            gk.Grace(**{name: nothing})
 
 
 def test_cancellation_and_exits_close_the_run_and_say_how():

@@ -1,0 +1,95 @@
+"""What `auto` decides, from what is installed, configured and on disk; and why, for `grace-kp doctor`. Nothing is loaded here."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.models._gemini import GeminiJudge
+from grace_kp.models._google import KEYS, key_in
+from grace_kp.models._hub import FETCH_HINT, REPOSITORY, cached_onnx, cached_sentence_transformer
+from grace_kp.models._onnx import OnnxEmbedder
+from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
+
+if TYPE_CHECKING:
+    from grace_kp.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A model, or none, and the reason."""
+
+    model: Any
+    """The judge or embedder; None where there is none."""
+    name: str
+    """What it is called in reports."""
+    why: str
+    """Why this one, or why none."""
+
+
+def choose_judge(settings: Settings) -> Choice:
+    """Gemini when its extra is installed and a key is set; else none."""
+    if not installed("google.genai"):
+        return Choice(None, "none", "the extra gemini is not installed: pip install 'grace-kp[gemini]'")
+    if key_in() is None:
+        return Choice(None, "none", f"no API key is set: {' or '.join(KEYS)}")
+    judge = GeminiJudge(
+        settings.gemini_model,
+        base_url=settings.gemini_base_url,
+        timeout=settings.judge_timeout,
+        attempts=settings.judge_attempts,
+    )
+    return Choice(judge, f"GeminiJudge {settings.gemini_model}", "the extra gemini is installed and a key is set")
+
+
+def choose_embedder(settings: Settings) -> Choice:
+    """ONNX when its extra is installed and the model is on disk (or may be fetched), else sentence-transformers, else none."""
+    fetch, named = settings.fetch_models, settings.embedding_model
+    has_onnx = installed("onnxruntime") and installed("tokenizers")
+    has_st = installed("sentence_transformers")
+    if not has_onnx and not has_st:
+        return Choice(None, "none", "no extra for embeddings is installed: pip install 'grace-kp[onnx]'")
+    if named is not None and named != REPOSITORY:
+        return _named(named, has_onnx=has_onnx, has_st=has_st, fetch=fetch, device=settings.embedding_device)
+    if has_onnx and cached_onnx() is not None:
+        return Choice(OnnxEmbedder(), "OnnxEmbedder", f"the extra onnx is installed and {REPOSITORY} is on disk")
+    if has_st and cached_sentence_transformer() is not None:
+        model = SentenceTransformerEmbedder(device=settings.embedding_device)
+        return Choice(
+            model, "SentenceTransformerEmbedder", f"the extra embeddings is installed and {REPOSITORY} is on disk"
+        )
+    if not fetch:
+        return Choice(None, "none", f"{REPOSITORY} is not on disk; {FETCH_HINT}")
+    if has_onnx and installed("huggingface_hub"):
+        return Choice(
+            OnnxEmbedder(fetch=True), "OnnxEmbedder", f"the extra onnx is installed; {REPOSITORY} will be fetched"
+        )
+    if has_st:
+        model = SentenceTransformerEmbedder(device=settings.embedding_device, fetch=True)
+        return Choice(
+            model, "SentenceTransformerEmbedder", f"the extra embeddings is installed; {REPOSITORY} will be fetched"
+        )
+    return Choice(None, "none", "huggingface-hub is not installed: pip install 'grace-kp[onnx]'")
+
+
+def _named(named: str, *, has_onnx: bool, has_st: bool, fetch: bool, device: str | None) -> Choice:
+    folder = Path(named).expanduser()
+    is_onnx = (folder / "model.onnx").is_file() or (folder / "onnx" / "model.onnx").is_file()
+    if is_onnx and has_onnx:
+        return Choice(OnnxEmbedder(folder), "OnnxEmbedder", f"embedding_model is the folder {folder}")
+    if has_st and (folder.is_dir() or fetch or cached_sentence_transformer(named) is not None):
+        model = SentenceTransformerEmbedder(named, device, fetch=fetch)
+        return Choice(model, "SentenceTransformerEmbedder", f"embedding_model is {named}")
+    if folder.is_dir() or "/" not in named:
+        return Choice(None, "none", f"embedding_model {named}: no model that an installed extra can load")
+    return Choice(None, "none", f"embedding_model {named} is not on disk; {FETCH_HINT}")
+
+
+def installed(module: str) -> bool:
+    """Whether a module could be imported, without importing it."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,119 @@
+"""Gemini as a judge: structured output at temperature 0, retried within one deadline (extra `gemini`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.errors import JudgeError
+from grace_kp.models._google import GoogleCaller
+from grace_kp.protocols import JudgeReply
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MODEL = "gemini-3.8-flash"
+TIMEOUT = 20.0
+ATTEMPTS = 5
+_VARIED = 0.7
+
+
+class GeminiJudge:
+    """Asks Gemini for judgements. Give it to `LLMSelfEvaluator`, or to `Grace(evaluator=…)`. Safe to share between threads.
+
+    Tried again are the statuses 408, 429, 500, 502, 503 and 504, lost connections and timeouts, after exponentially growing waits with
+    jitter or as long as the service asks for; everything else, such as 400, 401, 403 and 404, fails at once.
+
+    Args:
+        model: the model's name.
+        api_key: the key; None takes GEMINI_API_KEY, or else GOOGLE_API_KEY, from the environment at the first call.
+        base_url: another address of the service, such as a gateway's.
+        timeout: seconds for a judgement with all its attempts.
+        attempts: how often it is tried at most.
+    """
+
+    def __init__(
+        self,
+        model: str = MODEL,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        timeout: float = TIMEOUT,
+        attempts: int = ATTEMPTS,
+    ) -> None:
+        if not isinstance(model, str) or not model:
+            raise ValueError(f"model must be a non-empty text (got {model!r})")
+        self.model = model
+        self._caller = GoogleCaller(api_key=api_key, base_url=base_url, timeout=timeout, attempts=attempts)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for a judgement with all its attempts."""
+        return self._caller.timeout
+
+    def __call__(self, prompt: str) -> JudgeReply:
+        """The model's reply to a prompt.
+
+        Raises:
+            JudgeError: there was none; with the number of attempts and the last HTTP status.
+            MissingExtra: the extra `gemini` is not installed.
+        """
+        return self.ask(prompt)
+
+    def ask(self, prompt: str, *, vary: bool = False, fields: Sequence[str] = ("score",)) -> JudgeReply:
+        """As a call; `vary` asks at a higher temperature for independent judgements, `fields` names the scores wanted."""
+        reply, attempts = self._caller.call(
+            lambda client, options: client.models.generate_content(
+                model=self.model, contents=prompt, config=_config(vary, fields, options)
+            )
+        )
+        return _reply(reply, attempts, self.model)
+
+    async def aask(self, prompt: str, *, vary: bool = False, fields: Sequence[str] = ("score",)) -> JudgeReply:
+        """As `ask`, without blocking the event loop."""
+        reply, attempts = await self._caller.acall(
+            lambda client, options: client.models.generate_content(
+                model=self.model, contents=prompt, config=_config(vary, fields, options)
+            )
+        )
+        return _reply(reply, attempts, self.model)
+
+    def __repr__(self) -> str:
+        return f"GeminiJudge(model={self.model!r}, base_url={self._caller.base_url!r}, timeout={self.timeout:g})"
+
+
+def _config(vary: bool, fields: Sequence[str], options: Any) -> Any:
+    from google.genai import types
+
+    properties: dict[str, Any] = {}
+    for name in fields:
+        properties[name] = {"type": "number", "minimum": 0, "maximum": 1}
+        properties["reason" if name == "score" else f"{name}_reason"] = {"type": "string"}
+    return types.GenerateContentConfig(
+        temperature=_VARIED if vary else 0.0,
+        response_mime_type="application/json",
+        response_json_schema={"type": "object", "properties": properties, "required": list(properties)},
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+        http_options=options,
+    )
+
+
+def _reply(response: Any, attempts: int, model: str) -> JudgeReply:
+    candidates = response.candidates or []
+    content = candidates[0].content if candidates else None
+    parts = (content.parts or []) if content is not None else []
+    text = "".join(part.text for part in parts if part.text and not part.thought)
+    if not text:
+        reason = candidates[0].finish_reason if candidates else getattr(response.prompt_feedback, "block_reason", None)
+        raise JudgeError(
+            f"the model gave no text ({getattr(reason, 'value', reason) or 'no reason given'})", attempts=attempts
+        )
+    usage = response.usage_metadata
+    told = [getattr(usage, name, None) for name in ("candidates_token_count", "thoughts_token_count")]
+    known = [count for count in told if count is not None]
+    return JudgeReply(
+        text,
+        model=response.model_version or model,
+        tokens_in=getattr(usage, "prompt_token_count", None),
+        tokens_out=sum(known) if known else None,
+        attempts=attempts,
+    )

