@@ -1,12 +1,21 @@
-"""Models that judge and embed: Gemini, ONNX, sentence-transformers, plain callables; and what `auto` makes of them."""
+"""Models that judge and embed: Gemini, ONNX, sentence-transformers, plain callables; and what `auto` makes of them.
 
-from grace_kp.models._choose import Choice, choose_embedder, choose_judge
-from grace_kp.models._gemini import GeminiJudge
-from grace_kp.models._gemini_embedder import GeminiEmbedder
-from grace_kp.models._hub import fetch_onnx
-from grace_kp.models._onnx import OnnxEmbedder
-from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
-from grace_kp.models._texts import CallableEmbedder
+The names are resolved on first use: `auto` usually finds that there is none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grace_kp.models._choose import Choice, choose_embedder, choose_judge
+    from grace_kp.models._gemini import GeminiJudge
+    from grace_kp.models._gemini_embedder import GeminiEmbedder
+    from grace_kp.models._hub import fetch_onnx
+    from grace_kp.models._onnx import OnnxEmbedder
+    from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
+    from grace_kp.models._texts import CallableEmbedder
 
 __all__ = [
     "CallableEmbedder",
@@ -19,3 +28,23 @@ __all__ = [
     "choose_judge",
     "fetch_onnx",
 ]
+
+_PLACES = {
+    "CallableEmbedder": "_texts",
+    "Choice": "_choose",
+    "GeminiEmbedder": "_gemini_embedder",
+    "GeminiJudge": "_gemini",
+    "OnnxEmbedder": "_onnx",
+    "SentenceTransformerEmbedder": "_sentence_transformers",
+    "choose_embedder": "_choose",
+    "choose_judge": "_choose",
+    "fetch_onnx": "_hub",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value

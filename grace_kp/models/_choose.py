@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.models._gemini import GeminiJudge
-from grace_kp.models._google import KEYS, key_in
 from grace_kp.models._hub import FETCH_HINT, REPOSITORY, cached_onnx, cached_sentence_transformer
-from grace_kp.models._onnx import OnnxEmbedder
-from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
+from grace_kp.models._keys import KEYS, key_in
 
 if TYPE_CHECKING:
     from grace_kp.settings import Settings
@@ -35,6 +32,8 @@ def choose_judge(settings: Settings) -> Choice:
         return Choice(None, "none", "the extra gemini is not installed: pip install 'grace-kp[gemini]'")
     if key_in() is None:
         return Choice(None, "none", f"no API key is set: {' or '.join(KEYS)}")
+    from grace_kp.models._gemini import GeminiJudge
+
     judge = GeminiJudge(
         settings.gemini_model,
         base_url=settings.gemini_base_url,
@@ -46,6 +45,9 @@ def choose_judge(settings: Settings) -> Choice:
 
 def choose_embedder(settings: Settings) -> Choice:
     """ONNX when its extra is installed and the model is on disk (or may be fetched), else sentence-transformers, else none."""
+    from grace_kp.models._onnx import OnnxEmbedder
+    from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
+
     fetch, named = settings.fetch_models, settings.embedding_model
     has_onnx = installed("onnxruntime") and installed("tokenizers")
     has_st = installed("sentence_transformers")
@@ -75,6 +77,9 @@ def choose_embedder(settings: Settings) -> Choice:
 
 
 def _named(named: str, *, has_onnx: bool, has_st: bool, fetch: bool, device: str | None) -> Choice:
+    from grace_kp.models._onnx import OnnxEmbedder
+    from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
+
     folder = Path(named).expanduser()
     is_onnx = (folder / "model.onnx").is_file() or (folder / "onnx" / "model.onnx").is_file()
     if is_onnx and has_onnx:

@@ -15,22 +15,16 @@ from weakref import WeakKeyDictionary
 
 from grace_kp.confidence import bounded
 from grace_kp.errors import JudgeError, MissingExtra
+from grace_kp.models._keys import KEYS, key_in
 from grace_kp.trace._redact import redact_text
 from grace_kp.trace._render import describe_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 FIRST_WAIT, LONGEST_WAIT = 0.5, 8.0
 MAX_REPLY_BYTES = 32 << 20
-
-
-def key_in(environ: Any = None) -> str | None:
-    """The API key in the environment: GEMINI_API_KEY, else GOOGLE_API_KEY."""
-    place = os.environ if environ is None else environ
-    return next((place[name] for name in KEYS if place.get(name)), None)
 
 
 class GoogleCaller:
