@@ -17,7 +17,7 @@ from grace_kp.confidence._fence import MAX_CHARS, MAX_SOURCES, Prompt, build, ec
 from grace_kp.confidence._prompts import LANGUAGES
 from grace_kp.confidence._reply import COVERAGE_NAMES, SCORE_NAMES, Parsed, parse_reply
 from grace_kp.confidence._spending import JudgementCache
-from grace_kp.errors import EvaluationFailed
+from grace_kp.errors import EvaluationFailed, GraceError
 from grace_kp.trace._redact import redact_text
 from grace_kp.trace._render import describe_error, render_text
 
@@ -197,7 +197,8 @@ class Asker:
         return made
 
     def _failed(self, wanted: Sequence[str], error: BaseException, started: float) -> dict[str, Evaluation]:
-        said = redact_text(": ".join(describe_error(error, _LONGEST_ERROR)), identifiers=True)
+        told = str(error) if isinstance(error, GraceError) else ": ".join(describe_error(error, _LONGEST_ERROR))
+        said = redact_text(told, identifiers=True)
         attempts = getattr(error, "attempts", 1)
         failed = Evaluation.failed(
             said, attempts=attempts if isinstance(attempts, int) else 1, latency_ms=_since(started), model=self.model
@@ -237,10 +238,8 @@ class Asker:
 
 def _is_named(parsed: Parsed) -> bool:
     """Whether the score stands beside its name, in an object or after a label, and is no lone figure."""
-    return any(
-        parsed.text[start:end].strip("`*_\"' ")[:1].isalpha() or "{" in parsed.text[start:end]
-        for start, end in parsed.places
-    ) or (not parsed.text)
+    pieces = [parsed.text[start:end].strip("`*_\"' ") for start, end in parsed.places]
+    return any(piece[:1].isalpha() or "{" in piece for piece in pieces)
 
 
 def _mean(made: list[Evaluation]) -> Evaluation:

@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 MAX_CHARS = 24_000
 """Characters kept of each text, two thirds from its beginning and one from its end."""
 MAX_SOURCES = 40
-_GRAM = 10
+_LARGE = 1_000_000
 _SECRET = secrets.token_bytes(16)
 # Zero-width signs, directions of writing, variation selectors, and the tags that spell invisible ASCII.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
-    "\ufff0-\ufffb\U000e0000-\U000e0fff]"
+    "\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_MARKER = re.compile("[<＜‹«⟨〈《≪]{3,}")
+# Three of these, with blanks between them or without, could be taken for the beginning of a marker.
+_MARKER = re.compile(r"(?:[<＜﹤‹«⟨〈《≪⋘ᐸ❮˂]\s?){3,}|⋘")
 _JAPANESE = re.compile("[\u3041-\u30ff\uff66-\uff9f]")
 _HAN = re.compile("[\u4e00-\u9fff]")
 
@@ -81,49 +82,54 @@ def build(kind: str, language: str, texts: Sequence[tuple[str, str]], *, max_cha
 
 def _clean(text: str, language: str, max_chars: int) -> str:
     text = str.__str__(text)
+    if len(text) > _LARGE:
+        text = f"{text[: _LARGE // 2]}\n{text[-_LARGE // 2 :]}"  # what is left out by the cut below in any case
+    # Before the cut, which may go right through a secret and leave a half that is not recognised.
+    text = redact_text(_CONTROL.sub(" ", _INVISIBLE.sub("", text.replace("\r\n", "\n"))), identifiers=True)
     if len(text) > max_chars:
         head = max_chars * 2 // 3
         tail = max_chars - head
         text = f"{text[:head]}\n{CUT[language].format(f'{len(text) - max_chars:,}')}\n{text[-tail:]}"
-    text = _CONTROL.sub(" ", _INVISIBLE.sub("", text.replace("\r\n", "\n")))
-    return _MARKER.sub("‹‹", redact_text(text, identifiers=True))
+    return _MARKER.sub("‹‹", text)
 
 
 def echoed(parsed: Parsed, prompt: Prompt) -> bool:
     """Whether the score of a reply stands in words copied from the texts under judgement.
 
-    A score counts when at least one of its places is the judge's own: not part of a longer passage that stands in a text, and
-    not, as a whole, one of the lines of a text.
+    Compared are letters, digits and what belongs to a number; so no frame, blank or sign around a copy hides it. A score counts when at
+    least one of its places is the judge's own. An object counts as copied when all of it is, a figure when the words right before or
+    right after it are, or when a whole line of a text with that figure stands there.
     """
     if prompt.code in parsed.text:
         return True
     if not parsed.places:
         return False
-    material = [normalised(text) for text in prompt.material]
-    lines = {_bare_line(line) for text in material for line in text.split("\n")}
-    run_on = "\n".join(_squeezed(text) for text in material)
-    return all(_copied(parsed.text, start, end, run_on, lines) for start, end in parsed.places)
+    texts = [_essence(text) for text in prompt.material]
+    lines = {_essence(line) for text in prompt.material for line in text.split("\n") if len(line) <= _SHORT_LINE}
+    figures = {line for line in lines if any(sign.isdigit() for sign in line)}
+    return all(_copied(parsed.text, start, end, "\n".join(texts), figures) for start, end in parsed.places)
 
 
-def _bare_line(line: str) -> str:
-    return line.strip(" \t`*_\"'.\n").casefold()
+_BESIDE = 4
+_SHORT_LINE = 200
+_NO_ESSENCE = re.compile(r"[^\w.%/]|_|\.(?!\d)")
 
 
-def _squeezed(text: str) -> str:
-    return re.sub(r"\s+", "", text).casefold()
+def _essence(text: str) -> str:
+    return _NO_ESSENCE.sub("", _INVISIBLE.sub("", normalised(_INVISIBLE.sub("", text)))).casefold()
 
 
 def _copied(reply: str, start: int, end: int, material: str, lines: set[str]) -> bool:
-    piece = reply[start:end]
-    if _bare_line(piece) in lines:
+    piece = _essence(reply[start:end])
+    if reply[start:end].startswith("{"):
+        return piece in material
+    label = re.match(r"[^\d.]*", piece)
+    core = piece[label.end() :] if label is not None else piece
+    before = _essence(reply[:start]) + piece[: len(piece) - len(core)]
+    after = _essence(reply[end:])
+    if len(before) >= _BESIDE and before[-_BESIDE:] + core in material:
         return True
-    if piece.startswith("{"):
-        # A structured reply: its fields carry the score, while its reason may well quote the answer.
-        fields = [_squeezed(field) for field in _FIELD.findall(piece)]
-        return bool(fields) and all(field in material for field in fields)
-    # A figure within a longer reply is copied when it stands in a copied passage.
-    around = _squeezed(reply[max(0, start - _GRAM) : end + _GRAM])
-    return len(around) >= _GRAM and around in material
-
-
-_FIELD = re.compile(r"\"(?:score|confidence|rating|coverage|query_coverage)\"\s*:\s*\"?[-+]?[\d.]+%?\"?", re.IGNORECASE)
+    if len(after) >= _BESIDE and core + after[:_BESIDE] in material:
+        return True
+    around = before[-_SHORT_LINE:] + core + after[:_SHORT_LINE]
+    return any(core in line and line in around for line in lines)

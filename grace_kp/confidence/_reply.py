@@ -16,9 +16,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-MAX_REPLY = 200_000
+MAX_REPLY = 50_000
 """Characters; a longer reply is no judgement."""
 NEAR = 0.001
 """How far a value may be out of range and is still a rounding slip."""
@@ -79,7 +79,8 @@ def _parse(reply: object, names: tuple[str, ...]) -> Parsed:
         found = _from_object([(str(name), value) for name, value in reply.items()], names)
         if found is None:
             raise _Refused(f"the reply has no {names[0]}")
-        return Parsed(found[0], found[1])
+        shown = normalised(json.dumps(dict(reply), default=str, ensure_ascii=False))
+        return Parsed(found[0], found[1], None, ((0, len(shown)),), shown)
     if isinstance(reply, bytes | bytearray):
         reply = bytes(reply).decode("utf-8", "replace")
     if not isinstance(reply, str):
@@ -89,9 +90,15 @@ def _parse(reply: object, names: tuple[str, ...]) -> Parsed:
     text = normalised(reply)
     if not text:
         raise _Refused("the reply is empty")
+    if _MIXED.search(text):
+        raise _Refused("the reply holds a mixed number")
     return _from_json(text, names) or _from_text(text, names)
 
 
+_FOOTNOTES = re.compile("[\u00b2\u00b3\u00b9\u2070-\u2079\u2080-\u2089\u2460-\u24ff\u2776-\u2793]")
+_VULGAR = re.compile("(?<=[0-9０-９])\\s?[\u00bc-\u00be\u2150-\u215f\u2189]")
+_MIXED = re.compile("\0")
+_CHUNK = 2_000
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]")
 _SIGNS = str.maketrans(
     {"−": "-", "‐": "-", "‑": "-", "–": "-", "—": "-", "⁄": "/", "∕": "/", "÷": "/", "٪": "%", "：": ":"}
@@ -100,8 +107,11 @@ _SIGNS = str.maketrans(
 
 def normalised(text: str) -> str:
     """Full-width signs as plain ones, one kind of minus and slash, nothing invisible, no blanks around."""
-    plain = unicodedata.normalize("NFKC", str.__str__(text)[: MAX_REPLY + 1])
-    return _INVISIBLE.sub("", plain).translate(_SIGNS).strip()
+    # Footnotes are no digits, and 1½ is neither 11/2 nor a half.
+    plain = _VULGAR.sub("\0", _FOOTNOTES.sub(" ", str.__str__(text).replace("\0", " ")))
+    # In pieces, because the time grows with the square of a run of combining signs.
+    pieces = [unicodedata.normalize("NFKC", plain[at : at + _CHUNK]) for at in range(0, len(plain), _CHUNK)]
+    return _INVISIBLE.sub("", "".join(pieces)).translate(_SIGNS).strip()
 
 
 # Numbers. More than 30 digits are no score, and Python's own parser of integers would mind.
@@ -116,7 +126,7 @@ _EDGE = r"(?<![A-Za-z0-9_.,/%])"
 _END = r"(?![A-Za-z0-9_/]|[.,]\d|\s{0,2}[%割])"
 _FRACTION = re.compile(rf"{_EDGE}({_N}){_OF}({_N})(?![A-Za-z0-9_/]|[.,]\d|\s{{0,2}}%)", re.IGNORECASE)
 _POINTS = re.compile(rf"({_N})\s{{0,2}}点(?:満点)?(?:中|のうち)\s{{0,2}}(?:の)?({_N})\s{{0,2}}点")
-_PERCENT = re.compile(rf"(?<![A-Za-z0-9_.,/])({_N})\s{{0,2}}(?:%|percent\b|per cent\b|パーセント)", re.IGNORECASE)
+_PERCENT = re.compile(rf"(?<![A-Za-z0-9_.,/])({_N})\s{{0,2}}(?:%|per ?cent(?![A-Za-z])|パーセント)", re.IGNORECASE)
 _TENTHS = re.compile(rf"(?<![A-Za-z0-9_.,/])({_N})\s{{0,2}}割(?:\s{{0,2}}(\d)\s{{0,2}}分)?")
 _DECIMAL = re.compile(rf"{_EDGE}([-+]?(?:\d{{1,30}}\.\d{{1,30}}|\.\d{{1,30}})(?:[eE][-+]?\d{{1,4}})?){_END}")
 _LONE_LINE = re.compile(
@@ -186,21 +196,34 @@ def _share(part: str, whole: str, shown: str) -> float:
 def _from_json(text: str, names: tuple[str, ...]) -> Parsed | None:
     """The score of the JSON objects in a text; None where none of them has one."""
     found: list[tuple[float, str, tuple[int, int]]] = []
+    objects: list[tuple[int, int]] = []
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_constant)
     at, tries = text.find("{"), 0
-    while at >= 0 and tries < 200:
+    while at >= 0:
         tries += 1
+        if tries > 200:
+            raise _Refused("the reply holds too many braces to be a score")
         try:
             value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
             at = text.find("{", at + 1)
             continue
+        objects.append((at, end))
         scored = _from_object(value, names) if isinstance(value, _Pairs) else None
         if scored is not None:
             found.append((*scored, (at, end)))
         at = text.find("{", end)
+    rest = text
+    for start, end in reversed(objects):
+        rest = f"{rest[:start]} {rest[end:]}"
     if not found:
+        if objects and not rest.strip("` \n\t").removeprefix("json").strip():
+            raise _Refused(f"the reply has no {names[0]}")
         return None
+    # What is said beside the object counts where it is labelled as a score.
+    scores = [score for score, _, _ in found] + [_united(match[1]) for match in _PATTERNS[names][1].finditer(rest)]
+    if any(abs(score - scores[0]) > _SAME for score in scores):
+        raise _Refused("the reply has several scores that disagree")
     if any(abs(score - found[0][0]) > _SAME for score, _, _ in found):
         raise _Refused("the reply has several scores that disagree")
     return Parsed(found[0][0], found[0][1], None, tuple(place for _, _, place in found), text)
@@ -216,7 +239,7 @@ def _constant(name: str) -> float:
 
 def _from_object(pairs: list[tuple[str, Any]], names: tuple[str, ...]) -> tuple[float, str] | None:
     """Score and reason of a structured reply; None when it has no such field."""
-    scores = [_value(value) for name, value in pairs if name.strip().lower() in names]
+    scores = list(_scores_in(pairs, names, 0))
     if not scores:
         return None
     if any(abs(score - scores[0]) > _SAME for score in scores):
@@ -225,6 +248,16 @@ def _from_object(pairs: list[tuple[str, Any]], names: tuple[str, ...]) -> tuple[
     said = {name.strip().lower(): value for name, value in pairs}
     reason = next((said[name] for name in wanted if isinstance(said.get(name), str)), "")
     return scores[0], reason.strip()[:_LONGEST_REASON]
+
+
+def _scores_in(pairs: list[tuple[str, Any]], names: tuple[str, ...], depth: int) -> Iterator[float]:
+    """Every score in an object, and in the objects inside of it."""
+    for name, value in pairs:
+        if name.strip().lower() in names:
+            yield _value(value)
+        elif isinstance(value, _Pairs | Mapping) and depth < 5:
+            inner = list(value.items()) if isinstance(value, Mapping) else value
+            yield from _scores_in([(str(key), item) for key, item in inner], names, depth + 1)
 
 
 def _value(value: Any) -> float:
@@ -266,11 +299,17 @@ def _from_text(text: str, names: tuple[str, ...]) -> Parsed:
     if _NOT_FINITE.fullmatch(text):
         raise _Refused("the score is not finite")
     line, within = _PATTERNS[names]
-    # A line that is nothing but "Score: 0.8" is what the judge was asked for; numbers in its explanations are not.
-    stated = [(_united(match[1]), match.span()) for match in line.finditer(text)]
-    stated += [(_united(match[0]), match.span()) for match in _LONE_LINE.finditer(text)]
-    if not stated:
-        stated = _numbers_in(text, within)
+    if text.count("{") > text.count("}") and not _COMPLETE.search(text):
+        raise _Refused("the reply was cut off")
+    # A line that is nothing but "Score: 0.8" is what the judge was asked for, and what follows "Reason:" is its explanation; any other
+    # number counts as much as that.
+    said = _EXPLANATION.sub("", text)
+    for others, (other_line, _) in _PATTERNS.items():
+        said = said if others == names else other_line.sub(_blank, said)
+    said = _SCALE.sub(_blank, said)
+    stated = [(_united(match[1]), match.span()) for match in line.finditer(said)]
+    stated += [(_united(match[0]), match.span()) for match in _LONE_LINE.finditer(said)]
+    stated += _numbers_in(said, within)
     if not stated:
         raise _Refused("the reply holds no score")
     if any(abs(score - stated[0][0]) > _SAME for score, _ in stated):
@@ -278,8 +317,46 @@ def _from_text(text: str, names: tuple[str, ...]) -> Parsed:
     return Parsed(stated[0][0], places=tuple(span for _, span in stated), text=text)
 
 
+def _blank(match: re.Match[str]) -> str:
+    """As long as what it stands for, so that places stay where they are."""
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+_SCALE = re.compile(
+    r"\((?:out of\s{1,3}|/\s{0,3})?[01](?:\.0{1,3})?(?:\s{0,3}(?:-|~|〜|to)\s{0,3}1(?:\.0{1,3})?)?\)", re.IGNORECASE
+)
+_COMPLETE = re.compile(
+    r"[\"'](?:score|confidence|rating|coverage|query_coverage)[\"']\s{0,4}:\s{0,4}[\"']?[-+\d.%/]{1,20}[\"']?\s{0,4},"
+)
+_EXPLANATION = re.compile(
+    r"^[\s#>*_`\"'-]{0,12}(?:reason(?:ing)?|rationale|explanation|justification|because|理由|根拠)[`*_\"'\s]{0,4}[:=].*\Z",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+_JOINED = r"(?:[-~〜,;]|to|or|and|から|または|あるいは|もしくは|か|と)"
+_JOINED_BEFORE = re.compile(rf"\d[%\s]{{0,3}}{_JOINED}\s{{0,3}}\Z", re.IGNORECASE)
+_JOINED_AFTER = re.compile(
+    rf"[%\s,]{{0,4}}(?:(?:{_JOINED}|maybe|perhaps|rather|even|more like)\s{{0,3}}){{1,3}}[-+]?\.?\d", re.IGNORECASE
+)
+_BOUND_BEFORE = re.compile(
+    r"(?:[<>≤≥]=?|less than|more than|at least|at most|under|over|above|below|minus|マイナス)\s{0,3}\Z", re.IGNORECASE
+)
+_BOUND_AFTER = re.compile(r"\s{0,2}(?:未満|以上|以下|超|\+|or (?:more|less|higher|lower))")
+_SOME_NOT_FINITE = re.compile(r"(?<![A-Za-z0-9])(?:nan|inf|infinity)(?![A-Za-z0-9])|∞|\d[eE]\+?\d{3}", re.IGNORECASE)
+
+
+def _alone(text: str, start: int, end: int) -> None:
+    """Refuse a value that is one end of a range, one of two, or a mere bound."""
+    before, after = text[max(0, start - 24) : start], text[end : end + 24]
+    if _JOINED_BEFORE.search(before) or _JOINED_AFTER.match(after):
+        raise _Refused("the reply gives a range, or more than one value")
+    if _BOUND_BEFORE.search(before) or _BOUND_AFTER.match(after):
+        raise _Refused("the reply gives a bound, not a value")
+
+
 def _numbers_in(text: str, within: re.Pattern[str]) -> list[tuple[float, tuple[int, int]]]:
     """Every value in a text that may be meant as the score, with its place."""
+    if _SOME_NOT_FINITE.search(text):
+        raise _Refused("the score is not finite")
     found: list[tuple[float, tuple[int, int]]] = []
     taken: list[tuple[int, int]] = []
 
@@ -296,6 +373,7 @@ def _numbers_in(text: str, within: re.Pattern[str]) -> list[tuple[float, tuple[i
     for pattern, read in readings:
         for match in pattern.finditer(text):
             if free(*match.span()):
+                _alone(text, *match.span())
                 taken.append(match.span())
                 found.append((read(match), match.span()))
                 if len(taken) > 50:
@@ -306,5 +384,6 @@ def _numbers_in(text: str, within: re.Pattern[str]) -> list[tuple[float, tuple[i
             continue
         said = match[1].strip("`*_\"' .,。")
         if re.fullmatch(_N, said) or _NOT_FINITE.fullmatch(said):
+            _alone(text, match.start(), match.start(1) + len(said))
             found.append((_united(said), match.span()))
     return found

@@ -49,6 +49,7 @@ class GoogleCaller:
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._sync: Any = None
+        self._trust: Any = None
         self._of_loop: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
     def call(self, work: Callable[[Any, Any], Any]) -> tuple[Any, int]:
@@ -63,7 +64,7 @@ class GoogleCaller:
 
         def attempt() -> Any:
             tries[0] += 1
-            return work(client, _options(deadline))
+            return work(client, self._options(deadline))
 
         def retried() -> Any:
             from tenacity import Retrying
@@ -74,7 +75,7 @@ class GoogleCaller:
             # The client bounds each read, not the whole of a reply; this bounds everything.
             return bounded(retried, self.timeout + 0.05, "the model"), tries[0]
         except Exception as error:
-            raise failure(error, max(1, tries[0])) from error
+            raise self._failure(error, max(1, tries[0])) from error
 
     async def acall(self, work: Callable[[Any, Any], Awaitable[Any]]) -> tuple[Any, int]:
         """As `call`, without blocking the event loop."""
@@ -86,7 +87,7 @@ class GoogleCaller:
 
         async def attempt() -> Any:
             tries[0] += 1
-            return await work(client.aio, _options(deadline))
+            return await work(client.aio, self._options(deadline))
 
         try:
             async with asyncio.timeout(self.timeout + 0.05):
@@ -96,7 +97,17 @@ class GoogleCaller:
                 f"the model did not answer within {self.timeout:g} s", attempts=max(1, tries[0])
             ) from error
         except Exception as error:
-            raise failure(error, max(1, tries[0])) from error
+            raise self._failure(error, max(1, tries[0])) from error
+
+    def _options(self, deadline: float) -> Any:
+        """Time for one attempt: half of all at most, so that one that hangs leaves time for another."""
+        from google.genai import types
+
+        left = min(deadline - time.monotonic(), self.timeout / 2)
+        return types.HttpOptions(timeout=max(1, int(left * 1_000)))
+
+    def _failure(self, error: BaseException, attempts: int) -> JudgeError | MissingExtra:
+        return failure(error, attempts, self._api_key or key_in())
 
     def _retrying(self, deadline: float) -> dict[str, Any]:
         from tenacity import retry_if_exception, wait_exponential_jitter
@@ -135,21 +146,17 @@ class GoogleCaller:
             from google.genai import types
         except ImportError:
             raise MissingExtra("Gemini", "gemini") from None
+        if self._trust is None:
+            self._trust = httpx.create_ssl_context()  # reads all certificates, so it is shared
         options = types.HttpOptions(
             base_url=self.base_url,
-            httpx_client=httpx.Client(event_hooks={"response": [_bound]}),
-            httpx_async_client=httpx.AsyncClient(event_hooks={"response": [_abound]}),
+            httpx_client=httpx.Client(verify=self._trust, event_hooks={"response": [_bound]}),
+            httpx_async_client=httpx.AsyncClient(verify=self._trust, event_hooks={"response": [_abound]}),
         )
         return genai.Client(api_key=key, vertexai=False, http_options=options)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(base_url={self.base_url!r}, timeout={self.timeout:g})"
-
-
-def _options(deadline: float) -> Any:
-    from google.genai import types
-
-    return types.HttpOptions(timeout=max(1, int((deadline - time.monotonic()) * 1_000)))
 
 
 def _streams() -> tuple[type, type]:
@@ -260,8 +267,8 @@ def _seconds(said: str) -> float | None:
     return max(0.0, seconds) if seconds < 1e9 else 1e9
 
 
-def failure(error: BaseException, attempts: int) -> JudgeError | MissingExtra:
-    """Any error of a call as one of ours, without secrets."""
+def failure(error: BaseException, attempts: int, key: str | None = None) -> JudgeError | MissingExtra:
+    """Any error of a call as one of ours, without secrets, the key above all."""
     if isinstance(error, JudgeError):
         error.attempts = max(error.attempts, attempts) if error.attempts else 0
         return error
@@ -274,4 +281,6 @@ def failure(error: BaseException, attempts: int) -> JudgeError | MissingExtra:
         said = f"{what}: {message}" if message else what
     else:
         said = ": ".join(describe_error(error, 300))
+    if key:
+        said = said.replace(key, "[REDACTED:api_key]")
     return JudgeError(redact_text(said, identifiers=True)[:500], attempts=attempts, status=status)

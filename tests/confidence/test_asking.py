@@ -54,7 +54,7 @@ def test_one_call_gives_score_and_reason():
         (lambda prompt: "", "empty"),
         (lambda prompt: None, "empty"),
         (lambda prompt: "no idea", "no score"),
-        (lambda prompt: "0.2 or 0.9", "disagree"),
+        (lambda prompt: "0.2, no, I mean 0.9", "disagree"),
         (lambda prompt: float("nan"), "not finite"),
         (lambda prompt: object(), "not a text"),
         (Judge(OSError("no route")), "no route"),
