@@ -10,6 +10,7 @@ import asyncio
 import os
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -148,10 +149,17 @@ class GoogleCaller:
             raise MissingExtra("Gemini", "gemini") from None
         if self._trust is None:
             self._trust = httpx.create_ssl_context()  # reads all certificates, so it is shared
+        plain = httpx.Client(verify=self._trust, event_hooks={"response": [_bound]})
+        weakref.finalize(self, plain.close)
         options = types.HttpOptions(
             base_url=self.base_url,
-            httpx_client=httpx.Client(verify=self._trust, event_hooks={"response": [_bound]}),
-            httpx_async_client=httpx.AsyncClient(verify=self._trust, event_hooks={"response": [_abound]}),
+            httpx_client=plain,
+            # No connection is kept: it would belong to an event loop whose end nobody is told of.
+            httpx_async_client=httpx.AsyncClient(
+                verify=self._trust,
+                event_hooks={"response": [_abound]},
+                limits=httpx.Limits(max_connections=100, max_keepalive_connections=0),
+            ),
         )
         return genai.Client(api_key=key, vertexai=False, http_options=options)
 
