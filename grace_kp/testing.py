@@ -5,6 +5,7 @@ Nothing here changes a global: capture is per context, so tests may run side by 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from grace_kp.record import Run
     from grace_kp.trace import ReasoningTrace
 
-__all__ = ["Captured", "FakeClock", "ScriptedReviewer", "capture", "fixed_ids", "make_grace"]
+__all__ = ["Captured", "FakeClock", "ScriptedJudge", "ScriptedReviewer", "capture", "fixed_ids", "make_grace"]
 
 START_NS = 1_767_323_045_000_000_000  # 2026-01-02T03:04:05Z
 
@@ -116,6 +117,42 @@ class ScriptedReviewer:
     def asked(self) -> int:
         """How often it was asked."""
         return len(self.requests)
+
+
+class ScriptedJudge:
+    """A judge that gives the next reply of a script each time it is asked.
+
+    A reply is a text, a number for both of the scores that a run gets, an exception that is raised, or a callable from the prompt to
+    one of these. After the last reply it goes on with that one.
+
+    Attributes:
+        prompts: what it was asked, in order.
+    """
+
+    def __init__(self, *replies: Any) -> None:
+        if not replies:
+            raise ValueError("a scripted judge needs at least one reply")
+        self.prompts: list[str] = []
+        self._replies = replies
+        self._lock = threading.Lock()
+
+    def __call__(self, prompt: str) -> str:
+        """The next reply."""
+        with self._lock:
+            self.prompts.append(prompt)
+            reply = self._replies[min(len(self.prompts), len(self._replies)) - 1]
+        if callable(reply):
+            reply = reply(prompt)
+        if isinstance(reply, BaseException):
+            raise reply
+        if isinstance(reply, int | float):
+            return f'{{"score": {reply}, "reason": "script", "coverage": {reply}, "coverage_reason": "script"}}'
+        return str(reply)
+
+    @property
+    def asked(self) -> int:
+        """How often it was asked."""
+        return len(self.prompts)
 
 
 class FakeClock:

@@ -14,6 +14,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.protocols import JudgeReply
+from grace_kp.testing import ScriptedJudge
 
 BOTH = '{"score": 0.9, "reason": "right", "coverage": 0.8, "coverage_reason": "nearly all"}'
 
@@ -449,3 +450,15 @@ def test_what_waits_for_an_embedder_is_embedded_in_batches():
     assert grace.flush(30)
     assert max(sizes) > 5
     assert 40 == grace.store.count()
+
+
+def test_a_scripted_judge_replies_in_turn():
+    """Numbers, texts, errors and functions; the last one goes on."""
+    judge = ScriptedJudge(0.9, "no idea", OSError("down"), lambda prompt: 0.4)
+    evaluator = gk.LLMSelfEvaluator(judge)
+    made = [evaluator.evaluate_detailed("q", str(number)) for number in range(5)]
+    assert [0.9, 0.5, 0.5, 0.4, 0.4] == [one.score for one in made]
+    assert [False, True, True, False, False] == [one.fallback for one in made]
+    assert 5 == judge.asked == len(judge.prompts)
+    with pytest.raises(ValueError, match="at least one reply"):
+        ScriptedJudge()
