@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,8 +20,13 @@ from grace_kp.confidence import (
     Thresholds,
     could_change,
     decide,
+    factors_from_trace,
     with_judgements,
 )
+from grace_kp.levels import InterventionLevel
+from grace_kp.trace import from_openai_messages
+
+DATA = Path(os.environ.get("GRACE_KP_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
 
 unit = st.floats(0, 1).map(lambda x: round(x, 4)) | st.sampled_from([0.0, 0.1, 0.5, 0.6, 0.8, 0.9, 1.0])
 
@@ -153,3 +162,32 @@ def test_judgements_are_put_in_as_made_or_as_fallbacks():
     spread = replace(Evaluation(score=0.9), spread=0.2, samples=3)
     assert 0.9 == with_judgements(known, spread, None).llm_self_confidence
     assert 0.7 == pytest.approx(with_judgements(known, spread, None, cautious=True).llm_self_confidence)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs the recorded runs; GRACE_KP_DATA names the folder that holds them")
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+def test_recorded_runs_keep_their_levels(profile):
+    """With and without a floor; calls are saved, and none of those that are left out could have mattered."""
+    with gzip.open(DATA / "tau_bench_airline_gpt4o.jsonl.gz", "rt", encoding="utf-8") as file:
+        known = [factors_from_trace(from_openai_messages(json.loads(line)["traj"])) for line in file]
+    calculator = ConfidenceCalculator(profile)
+    saved = 0
+    for floor in (InterventionLevel.SILENT, InterventionLevel.CONFIRM):
+
+        def level(score, floor=floor):
+            return decide(score, calculator.thresholds).level.at_least(floor)
+
+        for factors_of_run in known:
+            if could_change(calculator, factors_of_run, level):
+                first = with_judgements(factors_of_run, Evaluation(score=0.85), None)
+                if could_change(calculator, first, level, own_is_known=True):
+                    continue
+                factors_of_run, owns = first, [None]
+            else:
+                owns = GRID[::7]
+            saved += 1
+            now = level(calculator.calculate(factors_of_run).score)
+            for own, coverage in itertools.product(owns, GRID[::7]):
+                judged = with_judgements(factors_of_run, own, coverage)
+                assert now == level(calculator.calculate(judged).score)
+    assert saved > 0
