@@ -105,7 +105,7 @@ class OnnxEmbedder:
                 if self._failed is not None and time.monotonic() - self._failed[0] < _TRY_AGAIN_SECONDS:
                     raise self._failed[1]
                 try:
-                    self._loaded = _Loaded(self._folder())
+                    self._loaded = _Loaded(self._folder)
                     self._failed = None
                 except GraceError as error:
                     self._failed = (time.monotonic(), error)
@@ -149,12 +149,13 @@ def _side_by_side(work: Callable[[list[int]], None], batches: list[list[int]], t
 class _Loaded:
     """A session and its tokenizer."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, where: Callable[[], Path]) -> None:
         try:
             import onnxruntime
             from tokenizers import Tokenizer
         except ImportError:
             raise MissingExtra("OnnxEmbedder", "onnx") from None
+        folder = where()
         model = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
         words = next(
             (path for path in (folder / "tokenizer.json", folder.parent / "tokenizer.json") if path.is_file()), None
