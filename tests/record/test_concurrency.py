@@ -758,6 +758,7 @@ def test_leaving_asyncio_run_closes_the_run_and_says_how(tmp_path, leave, status
     body = f"""
 import asyncio, signal, sys
 import grace_kp as gk
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process started in the background may have inherited "ignored"
 grace = gk.Grace(store=sys.argv[1], reviewer=None, embedder=None)
 record = sys.argv[2] == "recorded"
 async def work(n):
