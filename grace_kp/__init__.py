@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from grace_kp.errors import ActionCancelled as ActionCancelled
     from grace_kp.errors import ActionDenied as ActionDenied
     from grace_kp.errors import ActionNotApproved as ActionNotApproved
+    from grace_kp.errors import ActionOutcomeUnknown as ActionOutcomeUnknown
     from grace_kp.errors import ActionRedirected as ActionRedirected
     from grace_kp.errors import ActionTimedOut as ActionTimedOut
     from grace_kp.errors import EmbedderError as EmbedderError
@@ -101,8 +102,8 @@ _PLACES = {
         "SourceAgreementCalculator SpendingLimit StepJudge Thresholds"
     ),
     "errors": (
-        "ActionCancelled ActionDenied ActionNotApproved ActionRedirected ActionTimedOut EmbedderError "
-        "EvaluationFailed GateError GraceError InvalidRecord InvalidTrace JudgeError MissingExtra "
+        "ActionCancelled ActionDenied ActionNotApproved ActionOutcomeUnknown ActionRedirected ActionTimedOut "
+        "EmbedderError EvaluationFailed GateError GraceError InvalidRecord InvalidTrace JudgeError MissingExtra "
         "SettingsError StoreError"
     ),
     "gating": "ConfirmationFlow ConsoleReviewer InterventionHandler InterventionRequest InterventionResponse Policy",

@@ -14,7 +14,8 @@ GraceError
       ├── ActionCancelled              a person (or the absence of one) said no
       │    └── ActionTimedOut          nobody answered in time; this is not a refusal
       ├── ActionDenied                 the policy says no, nobody was asked
-      └── ActionRedirected             a person gave words for the agent instead; `.user_input`
+      ├── ActionRedirected             a person gave words for the agent instead; `.user_input`
+      └── ActionOutcomeUnknown         it was begun before and is not begun again; `.state` says what is known
 """
 
 from __future__ import annotations
@@ -150,6 +151,20 @@ class ActionRedirected(ActionNotApproved):
         self, message: str, *, user_input: str = "", decision: Any = None, request: Any = None, response: Any = None
     ) -> None:
         self.user_input = user_input
+        super().__init__(message, decision=decision, request=request, response=response)
+
+
+class ActionOutcomeUnknown(ActionNotApproved):
+    """The action was begun before and is not begun again; what it gave cannot be given.
+
+    Attributes:
+        state: `running` where nobody knows whether it came to its end, `done`, or `failed`.
+    """
+
+    def __init__(
+        self, message: str, *, state: str = "running", decision: Any = None, request: Any = None, response: Any = None
+    ) -> None:
+        self.state = state
         super().__init__(message, decision=decision, request=request, response=response)
 
 

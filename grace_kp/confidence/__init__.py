@@ -12,7 +12,7 @@ from grace_kp.confidence._aggregate import ConfidenceAggregator
 from grace_kp.confidence._calculator import ConfidenceCalculator
 from grace_kp.confidence._decision import ActionDecision, Thresholds, decide
 from grace_kp.confidence._evaluation import FALLBACK_SCORE, Evaluation
-from grace_kp.confidence._evidence import Evidence, factors_from_trace
+from grace_kp.confidence._evidence import Evidence, evidence_of_calls, factors_from_trace
 from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._feedback import DynamicThresholds
 from grace_kp.confidence._hits import SearchHits, read_hits
@@ -54,6 +54,7 @@ __all__ = [
     "bounded",
     "could_change",
     "decide",
+    "evidence_of_calls",
     "factors_from_trace",
     "parse_reply",
     "read_hits",

@@ -112,13 +112,19 @@ def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceF
     else:
         grace, kinds = trace.grace, [step.type for step in trace.steps]
     calls = grace.get("calls") if isinstance(grace, Mapping) else None
-    evidence = Evidence()
     if isinstance(calls, list):
-        _read_calls(calls, evidence)
-    else:
-        for ok in _outcomes(kinds):
-            evidence.tool_finished(ok)
+        return evidence_of_calls(calls).factors()
+    evidence = Evidence()
+    for ok in _outcomes(kinds):
+        evidence.tool_finished(ok)
     return evidence.factors()
+
+
+def evidence_of_calls(calls: list[Any]) -> Evidence:
+    """What calls say, as they stand in a trace under `grace.calls`."""
+    evidence = Evidence()
+    _read_calls(calls, evidence)
+    return evidence
 
 
 def _kind(step: Any) -> str:

@@ -1,23 +1,39 @@
 """Decisions become actions: requests, policies, the consent flow, the gated call, reviewers. It fails closed."""
 
 from grace_kp.gating._action import gate
-from grace_kp.gating._flow import ConfirmationFlow, GateScope
+from grace_kp.gating._confirmation import ConfirmationFlow
+from grace_kp.gating._drive import drive, drive_async, notify, notify_async, pauses
+from grace_kp.gating._flow import Case, Consent, GateScope, Kept, consent
 from grace_kp.gating._handler import InterventionHandler
+from grace_kp.gating._ledger import Entry, InMemory, Ran
 from grace_kp.gating._policy import Policy, PolicySet
-from grace_kp.gating._request import InterventionRequest, InterventionResponse
+from grace_kp.gating._request import InterventionRequest, InterventionResponse, digest_of
 from grace_kp.gating._reviewer import Reviewer
 from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer
 
 __all__ = [
     "CallbackReviewer",
+    "Case",
     "ConfirmationFlow",
+    "Consent",
     "ConsoleReviewer",
+    "Entry",
     "GateScope",
+    "InMemory",
     "InterventionHandler",
     "InterventionRequest",
     "InterventionResponse",
+    "Kept",
     "Policy",
     "PolicySet",
+    "Ran",
     "Reviewer",
+    "consent",
+    "digest_of",
+    "drive",
+    "drive_async",
     "gate",
+    "notify",
+    "notify_async",
+    "pauses",
 ]

@@ -6,9 +6,10 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import GateError
-from grace_kp.gating._drive import drive, drive_async
+from grace_kp.errors import ActionCancelled, GateError
+from grace_kp.gating._drive import drive, drive_async, pauses
 from grace_kp.gating._flow import Case, Consent, check_unchanged, consent
+from grace_kp.gating._ledger import DONE, Ran, outcome_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,13 +56,23 @@ def gate(
             given = await _guarded_async(case)
             if given.bound is None:
                 return None
+            if case.kept is not None:
+                import asyncio
+
+                begun = await asyncio.to_thread(_begun, case, given)
+                if begun is not None:
+                    return _once_more(case, begun)
             _about_to_run(case, given)
             try:
                 result = await action(*given.bound.args, **given.bound.kwargs)
             except BaseException as error:
                 _ran(case, given, error)
+                if case.kept is not None and isinstance(error, Exception):
+                    await asyncio.to_thread(_keep, case, None, error)
                 raise
             _ran(case, given, None)
+            if case.kept is not None:
+                await asyncio.to_thread(_keep, case, result, None)
             return result
 
         return gated_coroutine
@@ -72,13 +83,19 @@ def gate(
         given = _guarded(case)
         if given.bound is None:
             return None
+        if case.kept is not None:
+            begun = _begun(case, given)
+            if begun is not None:
+                return _once_more(case, begun)
         _about_to_run(case, given)
         try:
             result = action(*given.bound.args, **given.bound.kwargs)
         except BaseException as error:
             _ran(case, given, error)
+            _keep(case, None, error)
             raise
         _ran(case, given, None)
+        _keep(case, result, None)
         return result
 
     return gated
@@ -129,8 +146,53 @@ async def _guarded_async(case: Case) -> Consent:
         raise
 
 
+def _begun(case: Case, given: Consent) -> Ran | None:
+    """Say in the ledger that the action is about to run; what is known of it, where it was begun before.
+
+    Raises:
+        ActionCancelled: that cannot be kept, and what cannot be kept is not run.
+    """
+    assert case.kept is not None  # noqa: S101
+    check_unchanged(case, given)
+    try:
+        return case.kept.claim(again_after_failure="response" not in case.entry)
+    except Exception as error:
+        case.entry["outcome"], case.entry["error"] = "cancelled", f"{type(error).__name__}: {error}"[:500]
+        message = f"{case.action} was not run, because it could not be kept that it is about to: {error}"
+        raise ActionCancelled(message) from error
+
+
+def _once_more(case: Case, begun: Ran) -> Any:
+    """The result of an action that has run before; it is not run again.
+
+    Raises:
+        ActionOutcomeUnknown: its result was not kept, or nobody knows what came of it.
+    """
+    case.entry["outcome"] = "executed_before" if begun.state == DONE else f"{begun.state}_before"
+    if begun.state == DONE and begun.has_result:
+        return begun.result
+    raise outcome_unknown(case.action, begun)
+
+
+def _keep(case: Case, result: Any, error: BaseException | None) -> None:
+    """Keep in the ledger how the action ended. Where that fails it stays begun, and what came of it unknown."""
+    if case.kept is None:
+        return
+    try:
+        if error is None:
+            case.kept.done(result, keep=True)
+        elif pauses(error):
+            case.kept.release()
+        elif isinstance(error, Exception):
+            case.kept.failed(error)
+    except Exception as problem:  # noqa: BLE001 — the action has run; what it gave is the caller's
+        case.entry["ledger_error"] = f"{type(problem).__name__}: {problem}"[:500]
+
+
 def _not_run(case: Case, error: BaseException) -> None:
-    if case.entry["outcome"] == "undecided":
+    if pauses(error):
+        case.entry["outcome"] = "waiting"
+    elif case.entry["outcome"] == "undecided":
         case.entry["outcome"] = "cancelled"
         case.entry["error"] = f"{type(error).__name__}: {error}"[:500]
 

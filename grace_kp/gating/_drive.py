@@ -41,7 +41,7 @@ async def drive_async(engine: Engine, case: Case) -> Consent:
         if isinstance(todo, Ask):
             done = await ask_async(todo.reviewer, todo.request)
         elif isinstance(todo, Notify):
-            done = await _notify_async(case.scope.on_notify, todo.request)
+            done = await notify_async(case.scope.on_notify, todo.request)
         elif isinstance(todo, Assess) and case.scope.waits:
             import asyncio
 
@@ -54,11 +54,16 @@ def _do(todo: Todo, case: Case) -> Any:
     try:
         if isinstance(todo, Assess):
             return case.scope.assess(case)
-        if isinstance(todo, Notify) and case.scope.on_notify is not None:
-            _finish(case.scope.on_notify(todo.request))
+        if isinstance(todo, Notify):
+            return notify(case.scope.on_notify, todo.request)
     except Exception as error:  # noqa: BLE001
         return Failed(error)
     return None
+
+
+def pauses(error: BaseException) -> bool:
+    """Whether an exception pauses the program around rather than saying that something broke."""
+    return any(base.__name__ == "GraphBubbleUp" for base in type(error).__mro__)
 
 
 def _finish(answer: Any) -> None:
@@ -71,7 +76,18 @@ def _finish(answer: Any) -> None:
         worker.join()
 
 
-async def _notify_async(on_notify: Any, request: InterventionRequest) -> Any:
+def notify(on_notify: Any, request: InterventionRequest) -> Failed | None:
+    """Tell that an action goes ahead. What fails in it is given back, and holds nothing up."""
+    try:
+        if on_notify is not None:
+            _finish(on_notify(request))
+    except Exception as error:  # noqa: BLE001
+        return Failed(error)
+    return None
+
+
+async def notify_async(on_notify: Any, request: InterventionRequest) -> Failed | None:
+    """`notify` from a coroutine."""
     try:
         answer: Any = None if on_notify is None else on_notify(request)
         if hasattr(answer, "__await__"):
@@ -86,6 +102,8 @@ def ask(reviewer: Any, request: InterventionRequest) -> InterventionResponse | N
     started = time.perf_counter()
     try:
         call = asking(reviewer)
+        if getattr(reviewer, "pauses", False):
+            return _timed(understood(call(request)), started)
         if not is_async(call) and (request.timeout is None or getattr(reviewer, "keeps_time", False)):
             answer = call(request)
             if not hasattr(answer, "__await__"):
@@ -102,7 +120,9 @@ def ask(reviewer: Any, request: InterventionRequest) -> InterventionResponse | N
         if box.error is not None:
             raise box.error
         return _timed(understood(box.answer), started)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
+        if pauses(error):
+            raise
         return Failed(error)
 
 
@@ -148,6 +168,8 @@ async def ask_async(reviewer: Any, request: InterventionRequest) -> Intervention
     started = time.perf_counter()
     try:
         call = asking(reviewer)
+        if getattr(reviewer, "pauses", False):
+            return _timed(understood(call(request)), started)
         waiting = _awaited(call(request)) if is_async(call) else _in_thread(call, request)
         task = asyncio.ensure_future(waiting)
         try:
@@ -159,7 +181,9 @@ async def ask_async(reviewer: Any, request: InterventionRequest) -> Intervention
             task.cancel()
             return NoAnswer()
         return _timed(understood(task.result()), started)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
+        if pauses(error):
+            raise
         return Failed(error)
 
 

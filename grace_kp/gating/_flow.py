@@ -18,6 +18,7 @@ from grace_kp.levels import InterventionAction, InterventionLevel
 
 if TYPE_CHECKING:
     from grace_kp.confidence import ActionDecision, ConfidenceScore, Thresholds
+    from grace_kp.gating._ledger import Entry, Keeps
     from grace_kp.gating._policy import Policy
 
 MAX_RETRIES = 3
@@ -47,13 +48,40 @@ class GateScope(Protocol):
         """Whether assessing may wait for a model, and so must not be done on an event loop."""
         ...
 
-    def assess(self, case: Case) -> ConfidenceScore:
-        """The confidence of the run so far, as the gate of this call asks for it."""
+    def assess(self, case: Case) -> ConfidenceScore | Kept:
+        """The confidence of the run so far, as the gate of this call asks for it, or what was decided before."""
+        ...
+
+    @property
+    def again(self) -> Again | None:
+        """How the call is known again, where the program around it may be run again; None where it is not."""
         ...
 
     def record(self, entry: dict[str, Any]) -> None:
         """Keep the gate's entry; it is filled in further until the action has ended."""
         ...
+
+
+class Again(Protocol):
+    """A call in a program that may be run again: what is known of it from before, and who asks by pausing the program."""
+
+    reviewer: Any
+
+    def may_have_forgotten(self, keeps: Keeps) -> bool:
+        """Whether this call may have been asked about by a process whose ledger is gone."""
+        ...
+
+    def entry(self, keeps: Keeps, action: str) -> Entry:
+        """The ledger's entry of this call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Assessed before: the decision that was made then holds."""
+
+    decision: ActionDecision
+    confidence: ConfidenceScore | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +131,10 @@ class Case:
     policy: Policy
     scope: GateScope
     entry: dict[str, Any]
+    check: Callable[[Mapping[str, Any]], str] | None = None
+    """What is wrong with the arguments beyond the signature; empty where nothing is."""
+    kept: Entry | None = None
+    """The ledger's entry, where the program around may be run again."""
 
     def shown(self) -> dict[str, Any]:
         """The arguments that a reviewer sees and may change, defaults included."""
@@ -164,7 +196,17 @@ def _decided(case: Case, attempt: int) -> Generator[Todo, Any, InterventionReque
 
     score = yield Assess()
     thresholds = case.policy.thresholds or case.scope.thresholds
-    if isinstance(score, Failed):
+    if isinstance(score, Kept):
+        decision, score = score.decision, score.confidence
+    elif isinstance(score, Failed) and case.scope.again is not None:
+        # What was decided cannot be looked up or kept, and an answer from before may be about something else.
+        case.entry["error"] = f"{type(score.error).__name__}: {score.error}"[:500]
+        if isinstance(score.error, ActionCancelled):
+            case.entry["outcome"] = "cancelled"
+            raise score.error
+        message = f"{case.action} was not run, because the decision about it cannot be kept: {score.error}"
+        raise _end(case, "cancelled", ActionCancelled, message, None)
+    elif isinstance(score, Failed):
         why = f"the confidence could not be computed: {type(score.error).__name__}: {score.error}"
         decision = ActionDecision(InterventionLevel.ESCALATE, 0.0, why, "request_clarification")
         score = None
@@ -216,6 +258,8 @@ def _with_level(decision: ActionDecision, level: InterventionLevel, reason: str)
 def _answered(case: Case, request: InterventionRequest) -> Generator[Todo, Any, Consent | None]:
     """Ask until there is an answer that can be used; None asks for a new decision."""
     reviewer = case.policy.reviewer if case.policy.reviewer is not None else case.scope.reviewer
+    if case.scope.again is not None:
+        reviewer = case.scope.again.reviewer
     for _ in range(MAX_MODIFICATIONS):
         if reviewer is None:
             answer: Any = None
@@ -301,9 +345,11 @@ def _modified(case: Case, changes: Mapping[str, Any]) -> tuple[inspect.BoundArgu
     ordered = {name: arguments[name] for name in parameters if name in arguments}
     made = inspect.BoundArguments(case.signature, ordered)
     try:
-        return case.signature.bind(*made.args, **made.kwargs), ""
+        bound = case.signature.bind(*made.args, **made.kwargs)
     except TypeError as error:
         return None, f"the arguments do not fit {case.action}: {error}"
+    problem = "" if case.check is None else case.check(arguments)
+    return (None, f"the arguments do not fit {case.action}: {problem}") if problem else (bound, "")
 
 
 def check_unchanged(case: Case, given: Consent) -> None:
@@ -338,41 +384,3 @@ def _end(
     case.entry["outcome"] = outcome
     decision = None if request is None else request.decision
     return error(message, decision=decision, request=request, response=response)
-
-
-class ConfirmationFlow:
-    """A reviewer may change the arguments and is shown the result again, up to `max_rounds` times; then it is cancelled.
-
-    For reviewers that want to see what they made of a request before it counts: wrap them, `reviewer=ConfirmationFlow(mine)`.
-    The answer is PROCEED where nothing was changed, MODIFY with all changes where something was.
-    """
-
-    def __init__(self, reviewer: Any, *, max_rounds: int = 3) -> None:
-        if max_rounds < 1:
-            raise ValueError(f"max_rounds must be 1 or more, not {max_rounds!r}")
-        from grace_kp.gating._reviewer import asking
-
-        self._ask = asking(reviewer)
-        self._max_rounds = max_rounds
-        self.name = getattr(reviewer, "name", None) or getattr(reviewer, "__name__", type(reviewer).__name__)
-
-    def review(self, request: InterventionRequest) -> InterventionResponse:
-        """Ask until the reviewer confirms, or `max_rounds` changes have been made."""
-        from grace_kp.gating._reviewer import understood
-
-        changes: dict[str, Any] = {}
-        shown = request
-        for _ in range(self._max_rounds + 1):
-            response = understood(self._ask(shown))
-            if response.action is InterventionAction.PROCEED and changes:
-                return replace(response, action=InterventionAction.MODIFY, modified=changes)
-            if response.action is not InterventionAction.MODIFY:
-                return response
-            changes = {**changes, **(response.modified or {})}
-            arguments = {**request.arguments, **changes}
-            shown = replace(
-                request, arguments=frozen(arguments), digest=digest_of(arguments), attempt=shown.attempt + 1
-            )
-        return InterventionResponse(
-            InterventionAction.CANCEL, user_input=f"changed more than {self._max_rounds} times", reviewer=self.name
-        )

@@ -113,9 +113,13 @@ class PolicySet:
             else:
                 self._exact[name] = policy
 
+    def entry_for(self, name: str) -> Policy | None:
+        """The entry that matches the action; None where none does."""
+        return self._exact.get(name) or self._by_glob(name)
+
     def for_action(self, name: str, own: Policy | None = None) -> Policy:
         """What holds for the action: the entry that matches, combined with its own policy; the stricter floor holds."""
-        entry = self._exact.get(name) or self._by_glob(name)
+        entry = self.entry_for(name)
         if own is None:
             return entry or Policy()
         return own if entry is None else own.combined(entry)

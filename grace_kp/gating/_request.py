@@ -96,18 +96,22 @@ def frozen(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(dict(arguments))
 
 
-def digest_of(arguments: Mapping[str, Any]) -> str:
+def digest_of(arguments: Mapping[str, Any], *, lasting: bool = False) -> str:
     """SHA-256 over the arguments' full structure.
 
     Containers count by content (sets and dicts in a canonical order), objects by class and attributes, anything opaque by
     identity. Two calls give the same digest as long as nothing inside was changed in between.
+
+    Args:
+        arguments: what is passed, by name.
+        lasting: let opaque objects count by their class alone, so that the same call in another process gives the same digest.
     """
     digest = hashlib.sha256()
-    _feed(digest, dict(arguments), {})
+    _feed(digest, dict(arguments), lasting)
     return digest.hexdigest()
 
 
-def _feed(digest: Any, root: Any, _: dict[int, int]) -> None:
+def _feed(digest: Any, root: Any, lasting: bool) -> None:
     """Depth first with a stack of its own; an object that was met before is named by when it was met."""
     met: dict[int, int] = {}
     keep: list[Any] = []  # so that no id is used again while we look
@@ -133,10 +137,10 @@ def _feed(digest: Any, root: Any, _: dict[int, int]) -> None:
         else:
             met[id(value)] = len(met)
             keep.append(value)
-            _open(put, stack, value, kind)
+            _open(put, stack, value, kind, lasting)
 
 
-def _open(put: Any, stack: list[Any], value: Any, kind: type) -> None:
+def _open(put: Any, stack: list[Any], value: Any, kind: type, lasting: bool) -> None:
     from grace_kp.trace._render import attributes
 
     put(f"<{kind.__module__}.{kind.__qualname__}".encode())
@@ -151,7 +155,7 @@ def _open(put: Any, stack: list[Any], value: Any, kind: type) -> None:
         put(b"l%d;" % len(parts))
         stack.extend(reversed(parts))
     elif issubclass(kind, set | frozenset):
-        parts = sorted(digest_of({"": part}) for part in value)
+        parts = sorted(digest_of({"": part}, lasting=lasting) for part in value)
         put(b"e%d;" % len(parts) + "".join(parts).encode())
     else:
         fields = attributes(value, kind)
@@ -161,5 +165,7 @@ def _open(put: Any, stack: list[Any], value: Any, kind: type) -> None:
         elif fields:
             put(b"o%d;" % len(fields))
             stack.extend(part for item in sorted(fields.items(), reverse=True) for part in reversed(item))
+        elif lasting:
+            put(b"x;")
         else:
             put(b"x%x;" % id(value))

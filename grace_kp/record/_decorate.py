@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from contextvars import Token
     from types import TracebackType
 
-    from grace_kp.record._run import Recorder, Run
+    from grace_kp.record._recorder import Recorder
+    from grace_kp.record._run import Run
 
 
 def decorate(function: Any, *, recorder: Callable[[], Recorder], kind: str, **spec: Any) -> Any:
@@ -81,7 +82,8 @@ def _open(spec: Spec, objective: str) -> Run | None:
 
 def _silent(spec: Spec, objective: str) -> Run:
     """A run that nobody hears of, for a block whose run could not be opened: the block's code still needs an object."""
-    from grace_kp.record._run import Recorder, Run
+    from grace_kp.record._recorder import Recorder
+    from grace_kp.record._run import Run
 
     nobody = Recorder(opened=_ignore, ended=_ignore, enabled=False)
     return Run(nobody, spec, name=spec.name, objective=objective, domain=spec.domain or "default")

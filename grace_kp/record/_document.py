@@ -9,8 +9,9 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._run import INTERRUPTED, Call, Run
-from grace_kp.record._steps import NOT_CAPTURED, StepBuilder
+from grace_kp.record._earlier import Earlier
+from grace_kp.record._run import INTERRUPTED, SUSPENDED, Call, Run
+from grace_kp.record._steps import NOT_CAPTURED, WAITING, StepBuilder
 from grace_kp.trace._redact import redact_text, redact_value
 from grace_kp.trace._render import cut, render, storable, to_text
 
@@ -60,7 +61,10 @@ class Documents:
     def builder(self, run: Run) -> StepBuilder:
         """The one builder of this run, made on first use."""
         if run.steps is None:
-            run.steps = StepBuilder(run, identifiers=self._identifiers)
+            if run.resumes is not None:
+                run.owner.recall(run)
+            earlier = None if run.earlier is None else Earlier(run.earlier)
+            run.steps = StepBuilder(run, identifiers=self._identifiers, earlier=earlier)
         builder: StepBuilder = run.steps
         return builder
 
@@ -72,8 +76,16 @@ class Documents:
         if run.error is not None:
             kind, message = run.error
             grace["error"] = {"type": kind, "message": self._clean(message)}
-        success = run.own_success if run.own_success is not None else run.status == "completed"
-        return self._document(self._header(run), builder.steps, grace, success=success, result=self._summary(run))
+        # Nothing has failed in a run that waits for a person.
+        success = run.own_success if run.own_success is not None else run.status in {"completed", SUSPENDED}
+        return self._document(
+            self._header(run),
+            builder.steps,
+            grace,
+            success=success,
+            result=self._summary(run),
+            framework=run.framework,
+        )
 
     def _grace(self, run: Run, builder: StepBuilder) -> dict[str, Any]:
         grace: dict[str, Any] = {
@@ -83,18 +95,47 @@ class Documents:
             "calls": builder.calls,
         }
         grace.update(self._links(run))
+        if run.extra:
+            grace["langchain"] = redact_value(render(run.extra), identifiers=self._identifiers)
+        if builder.model_calls:
+            grace["model_calls"] = builder.model_calls
+            grace["usage"] = _usage(builder.model_calls)
         children = [call["child"] for call in builder.calls if "child" in call]
         if children:
             grace["children"] = children
-        if run.decisions:
-            grace["decisions"] = self._decisions(run.decisions)
+        decisions = self._decisions(run.decisions)
+        if run.earlier is not None:
+            decisions = self._went_on(run, grace, decisions)
+        if run.pause is not None:
+            again = builder.repeats(run.pause.again)
+            if again:
+                grace["repeats"] = again
+        if decisions:
+            grace["decisions"] = decisions
         if run.dropped:
             grace["dropped_steps"] = run.dropped
         if run.own_success is not None:
             grace["own_success"] = run.own_success
         return grace
 
+    def _went_on(self, run: Run, grace: dict[str, Any], decisions: list[Any]) -> list[Any]:
+        """Put what an earlier part of the run had besides steps into its document; all decisions of both parts."""
+        earlier = Earlier(run.earlier or {})
+        before = (run.earlier or {}).get("grace") or {}
+        grace["duration_ms"] = round(grace["duration_ms"] + earlier.duration_ms, 3)
+        grace["resumed"] = before.get("resumed", 0) + 1
+        if earlier.repeated:
+            grace["repeated"] = earlier.repeated
+        told = {entry["id"]: entry for entry in decisions if "id" in entry}
+        # What was met again and not carried out again stands as it was told the first time.
+        same = {name for name, entry in told.items() if str(entry.get("outcome", "")).endswith("_before")}
+        kept = [entry for entry in earlier.decisions if entry.get("id") not in told.keys() - same]
+        known = {entry.get("id") for entry in kept}
+        return kept + [entry for entry in decisions if entry.get("id") not in same & known]
+
     def _summary(self, run: Run) -> str:
+        if run.status == SUSPENDED and run.result is None and run.error is None:
+            return f"The run {WAITING}."
         if not run.owner.capture_output:
             return NOT_CAPTURED
         if run.error is not None and run.result is None:
@@ -109,6 +150,15 @@ class Documents:
 
     def _header(self, run: Run) -> dict[str, Any]:
         name = self._clean(run.name)
+        if run.earlier is not None:
+            metadata = run.earlier["metadata"]
+            return {
+                "id": run.id,
+                "created_at": metadata["created_at"],
+                "agent_id": metadata["agent_id"],
+                "domain": metadata["task_domain"],
+                "objective": run.earlier["task"]["objective"],
+            }
         return {
             "id": run.id,
             "created_at": instant(run.began),
@@ -138,7 +188,14 @@ class Documents:
         return [redact_value(render(entry), identifiers=self._identifiers) for entry in decisions]
 
     def _document(
-        self, header: dict[str, Any], steps: list[Any], grace: dict[str, Any], *, success: bool, result: str
+        self,
+        header: dict[str, Any],
+        steps: list[Any],
+        grace: dict[str, Any],
+        *,
+        success: bool,
+        result: str,
+        framework: str = "grace_kp",
     ) -> dict[str, Any]:
         return {
             "@context": CONTEXT,
@@ -147,7 +204,7 @@ class Documents:
             "metadata": {
                 "created_at": header["created_at"],
                 "agent_id": header["agent_id"],
-                "framework": "grace_kp",
+                "framework": framework,
                 "task_domain": header["domain"],
                 "success": success,
                 "quality_score": 0.0,
@@ -200,6 +257,16 @@ class Documents:
             grace["decisions"] = decisions
         kept = [steps[number] for number in sorted(steps)] or [{"step_id": 0, "type": "thought", "content": LOST}]
         return self._document(header, kept, grace, success=False, result=LOST)
+
+
+def _usage(calls: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """Tokens of all calls of models together, as far as they were told."""
+    total: dict[str, int] = {}
+    for call in calls:
+        for name, value in call.items():
+            if name.endswith("_tokens") and isinstance(value, int):
+                total[name] = total.get(name, 0) + value
+    return total
 
 
 def to_json(document: Any) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._current import CURRENT
+from grace_kp.record._current import BEYOND, CURRENT, located
 from grace_kp.record._run import Call, Run
 from grace_kp.record._shield import shielded_pair
 from grace_kp.record._spec import AGENT, SCOPE
@@ -27,11 +27,14 @@ def entering(spec: Spec) -> Enter:
     if spec.kind == SCOPE:
         return shielded_pair(lambda args, kwargs: _open_scope(spec, args, kwargs))
     here_of = CURRENT.get
+    beyond = BEYOND
     bound = spec.bound
 
     @shielded_pair
     def enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
         here = here_of()
+        if beyond.find is not None:
+            here = beyond.find(here)
         if here is None:
             return _open_root_tool(spec, args, kwargs)
         parent: Call | None
@@ -74,12 +77,29 @@ def _rendered(run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     } or None
 
 
-def open_run(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any], *, objective: str | None = None) -> Run | None:
-    """A new run, linked to the one around it; None where recording is off."""
+def open_run(
+    spec: Spec,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    objective: str | None = None,
+    inside: Call | Run | None = None,
+    quiet: bool = False,
+) -> Run | None:
+    """A new run, linked to the one around it; None where recording is off.
+
+    Args:
+        spec: what is called.
+        args: what it is called with.
+        kwargs: the same, by name.
+        objective: what the run is for; worked out from the arguments when None.
+        inside: the call or run around it; the current one when None.
+        quiet: leave it to the caller to announce the run, when it knows which run this is.
+    """
     owner = spec.recorder()
     if not owner.enabled:
         return None
-    here = CURRENT.get()
+    here = located() if inside is None else inside
     around = here if here is None or isinstance(here, Run) else here.run
     via = None
     if around is not None and around.open and len(around.events) < around.owner.max_events:
@@ -94,9 +114,28 @@ def open_run(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any], *, objec
         run.via_trace = around.id  # it began after the run around it had ended: a trace of its own, but not an orphan
     if run.capture is not None:
         run.capture.append(run)
-    owner.open_runs.add(run)
-    owner.opened(run)
+    if not quiet:
+        owner.announce(run)
     return run
+
+
+def call_in(inside: Call | Run, spec: Spec, kwargs: dict[str, Any]) -> Call | None:
+    """A call of a tool inside a call or run; None where the run is at its bound."""
+    run, parent = (inside.run, inside) if isinstance(inside, Call) else (inside, None)
+    if len(run.events) >= run.owner.max_events:
+        run.dropped += 2
+        return None
+    return Call(run, spec, parent, *_rendered(run, (), kwargs))
+
+
+def call_alone(spec: Spec, kwargs: dict[str, Any], *, objective: str | None = None) -> Call | None:
+    """A call of a tool outside of any run: a run of its own, with one call in it; None where recording is off."""
+    run = open_run(spec, (), kwargs, objective=objective)
+    if run is None:
+        return None
+    call = Call(run, spec, None, *_rendered(run, (), kwargs))
+    call.owns = True
+    return call
 
 
 def open_agent(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | None:
@@ -105,7 +144,7 @@ def open_agent(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run
 
 
 def _open_scope(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | None:
-    here = CURRENT.get()
+    here = located()
     if here is not None and (here if isinstance(here, Run) else here.run).open:
         return None
     return open_agent(spec, args, kwargs)
@@ -115,7 +154,7 @@ def _open_root_tool(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     """A tool that is called outside of any run is a run of its own, with one call in it."""
     if spec.bound:
         args = args[1:]
-    run = open_run(spec, args, kwargs)
+    run = open_run(spec, args, kwargs)  # not `call_alone`: its arguments have positions
     if run is None:
         return None
     call = Call(run, spec, None, *_rendered(run, args, kwargs))

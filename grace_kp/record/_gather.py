@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.record._earlier import Earlier
 from grace_kp.record._run import Call
 from grace_kp.trace._render import render, to_text
 
@@ -17,11 +18,15 @@ COUNTED = {"ok": True, "error": False, "cancelled": False}
 
 def evidence_of(run: Run | None) -> Evidence:
     """Tools that succeeded and failed, search results and their scores, sources, of the calls that have ended so far."""
-    from grace_kp.confidence import Evidence
+    from grace_kp.confidence import Evidence, evidence_of_calls
 
     evidence = Evidence()
     if run is None:
         return evidence
+    if run.resumes is not None:
+        run.owner.recall(run)
+    if run.earlier is not None:
+        evidence = evidence_of_calls(Earlier(run.earlier).calls)
     seen: set[int] = set()
     for event in list(run.events):
         if type(event) is not Call:
@@ -57,7 +62,7 @@ def material_of(run: Run | None, case: Any) -> tuple[str, str, list[str]]:
     seen: set[int] = set()
     for event in list(run.events):
         if type(event) is not Call:
-            texts.append(event.text)  # type: ignore[union-attr]
+            texts += [event.text] if event.text else []  # type: ignore[union-attr]
         elif id(event) not in seen:
             seen.add(id(event))
         elif event.status == "ok" and event.result is not None:

@@ -5,76 +5,23 @@ What they hold is bounded and cannot change any more; turning it into a trace is
 
 from __future__ import annotations
 
-from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._current import CAPTURE
-from grace_kp.record._ids import new_trace_id
+from grace_kp.record._current import BEYOND, CAPTURE
+from grace_kp.record._said import ModelCall, Note, Pause
 from grace_kp.record._shield import note, shielded, shielded_pair
 from grace_kp.trace._render import describe_error, render, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from grace_kp.confidence import SearchHits
+    from grace_kp.record._recorder import Recorder
     from grace_kp.record._spec import Spec
     from grace_kp.trace import ReasoningTrace
 
 COMPLETED, FAILED, CANCELLED, EXITED, CLOSED = "completed", "failed", "cancelled", "exited", "closed"
 SUSPENDED, NOT_APPROVED, INTERRUPTED = "suspended", "not_approved", "interrupted"
-
-
-class Recorder:
-    """Who owns runs: the limits they are recorded with, the runs that are open, and who is told when one opens or ends."""
-
-    __slots__ = (
-        "capture_input",
-        "capture_output",
-        "clock",
-        "domain",
-        "drain",
-        "enabled",
-        "ended",
-        "generation",
-        "max_events",
-        "max_text",
-        "new_id",
-        "open_runs",
-        "opened",
-        "wall_clock",
-    )
-
-    def __init__(
-        self,
-        *,
-        opened: Callable[[Run], None],
-        ended: Callable[[Run], None],
-        drain: Callable[[], None] = lambda: None,
-        domain: str = "default",
-        max_text: int = 8_192,
-        max_events: int = 10_000,
-        enabled: bool = True,
-        capture_input: bool = True,
-        capture_output: bool = True,
-        clock: Callable[[], int] = perf_counter_ns,
-        wall_clock: Callable[[], int] = time_ns,
-        new_id: Callable[[], str] = new_trace_id,
-    ) -> None:
-        self.clock = clock
-        self.wall_clock = wall_clock
-        self.new_id = new_id
-        self.opened = opened
-        self.ended = ended
-        self.drain = drain
-        self.domain = domain
-        self.max_text = max_text
-        self.max_events = max_events
-        self.enabled = enabled
-        self.capture_input = capture_input
-        self.capture_output = capture_output
-        self.open_runs: set[Run] = set()
-        self.generation = 0
-        """Counts forks: a run that began before a fork belongs to the parent process and is not ended in the child."""
 
 
 class Call:
@@ -92,6 +39,7 @@ class Call:
         "kwargs",
         "owns",
         "parent",
+        "place",
         "result",
         "run",
         "spec",
@@ -114,6 +62,7 @@ class Call:
         self.result: Any = None
         self.status: str | None = None
         self.end = 0
+        self.place = None if BEYOND.place is None else BEYOND.place()
         self.start = run.clock()
         run.events.append(self)  # last, because the journal reads events from another thread
 
@@ -138,6 +87,25 @@ class Call:
         if self.owns:
             run.close(result)
 
+    @shielded
+    def refuse(self, kind: str, message: str) -> None:
+        """The call returned, but what it returned says that it failed."""
+        run = self.run
+        end = run.clock()
+        error = (kind, render_text(message, run.max_text))
+        if run.open and self.status is None:
+            self.end, self.status, self.error = end, "error", error
+            run.events.append(self)
+        if self.owns:
+            run.refuse(*error)
+
+    def pause(self) -> None:
+        """The run that was called waits for a person."""
+        run = self.run
+        if run.open and self.status is None:
+            self.end, self.status = run.clock(), SUSPENDED
+            run.events.append(self)
+
     @shielded_pair
     def fail(self, error: BaseException) -> None:
         """The call was left by an exception."""
@@ -145,22 +113,12 @@ class Call:
         end = run.clock()
         if run.open and self.status is None:
             self.end = end
-            way = _way_out(error)
+            way = way_out(error)
             self.status = {FAILED: "error", COMPLETED: "ok"}.get(way, way)
             self.error = describe_error(error, run.max_text)
             run.events.append(self)
         if self.owns:
             run.fail(error)
-
-
-class Note:
-    """A thought, or anything else that is said rather than called."""
-
-    __slots__ = ("at", "text")
-
-    def __init__(self, text: str, at: int) -> None:
-        self.text = text
-        self.at = at
 
 
 class Run:
@@ -178,11 +136,15 @@ class Run:
         "document",
         "domain",
         "dropped",
+        "earlier",
         "end",
         "error",
         "events",
+        "extra",
+        "framework",
         "generation",
         "keep",
+        "left",
         "max_text",
         "name",
         "objective",
@@ -190,8 +152,10 @@ class Run:
         "own_confidence",
         "own_success",
         "owner",
+        "pause",
         "prepared",
         "result",
+        "resumes",
         "sample",
         "spec",
         "start",
@@ -211,11 +175,19 @@ class Run:
         self.domain = domain
         self.via = via
         self.via_trace: str | None = None
-        self.events: list[Call | Note] = []
+        self.events: list[Call | Note | ModelCall] = []
         self.decisions: list[dict[str, Any]] = []
         self.dropped = 0
         self.document: bytes | None = None
+        self.earlier: dict[str, Any] | None = None
+        """The document of this run as it was suspended, once that has been looked for."""
+        self.extra: dict[str, Any] | None = None
+        self.framework = "grace_kp"
         self.keep = False
+        self.left: dict[str, Any] | None = None
+        """The document of this run when it was suspended."""
+        self.pause: Pause | None = None
+        self.resumes: Pause | None = None
         self.error: tuple[str, str] | None = None
         self.result: Any = None
         self.own_confidence: float | None = None
@@ -237,9 +209,18 @@ class Run:
     @property
     def id(self) -> str:
         """The id of the trace this run becomes: `kp:trace:<uuid>`."""
+        if self.resumes is not None:
+            self.owner.recall(self)
         if self._id is None:
             self._id = self.owner.new_id()
         return self._id
+
+    def goes_on(self, earlier: dict[str, Any] | None) -> None:
+        """This run is one that was suspended, and `earlier` is its trace by then; None where that is not to be had."""
+        self.resumes = None
+        if earlier is not None and self._id is None:
+            self.earlier = earlier
+            self._id = earlier["id"]
 
     @property
     def journaled_id(self) -> str | None:
@@ -290,6 +271,29 @@ class Run:
         if result is not None:
             self.result = render(result, self.max_text)
 
+    @shielded
+    def model_called(self, call: ModelCall) -> None:
+        """Record a model's call; its text becomes a thought."""
+        if self.open:
+            if len(self.events) >= self.owner.max_events:
+                self.dropped += 1
+            else:
+                self.events.append(call)
+
+    @shielded
+    def suspend(self, pause: Pause) -> None:
+        """The run waits for a person, and may go on later, in this process or another one."""
+        if self.open:
+            self.pause = pause
+            self._finish(SUSPENDED, None, None)
+
+    @shielded
+    def refuse(self, kind: str, message: str) -> None:
+        """The root call returned, but what it returned says that it failed."""
+        if self.open:
+            self.error = (kind, message)
+            self._finish(FAILED, None, None)
+
     @shielded_pair
     def close(self, result: Any) -> None:
         """The root call returned."""
@@ -305,7 +309,7 @@ class Run:
         if not self.open:
             return
         self.error = describe_error(error, self.max_text)
-        self._finish(_way_out(error), None, error)
+        self._finish(way_out(error), None, error)
 
     def _finish(self, status: str, result: Any, error: BaseException | None) -> None:
         self.end = self.clock()
@@ -317,14 +321,18 @@ class Run:
             return
         via = self.via
         if via is not None:
-            if error is None:
+            if status == SUSPENDED and error is None:
+                via.pause()
+            elif status == FAILED and error is None:
+                via.refuse(*(self.error or ("Error", "")))
+            elif error is None:
                 via.close(result)
             else:
                 via.fail(error)
         owner.ended(self)
 
 
-def _way_out(error: BaseException) -> str:
+def way_out(error: BaseException) -> str:
     """How a run that was left by this exception ended."""
     kind = type(error)  # what the error says of its own class is not asked
     if issubclass(kind, GeneratorExit):

@@ -15,7 +15,7 @@ from grace_kp.trace._render import cut, render, render_text, to_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from grace_kp.record._run import Recorder
+    from grace_kp.record._recorder import Recorder
 
 TOOL, RETRIEVER, AGENT, SCOPE = "tool", "retriever", "agent", "scope"
 """What a recorded function can be. A scope opens a run where there is none and is nothing of its own where there is one."""

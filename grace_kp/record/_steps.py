@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._run import Call
+from grace_kp.record._run import SUSPENDED, Call
+from grace_kp.record._said import ModelCall
 from grace_kp.trace._redact import redact_text, redact_value
 from grace_kp.trace._render import render, storable, to_text
 
 if TYPE_CHECKING:
+    from grace_kp.record._earlier import Earlier
     from grace_kp.record._run import Run
+    from grace_kp.record._said import Note
 
 MAX_HIT_TEXTS = 64
 NOT_CAPTURED = "[not captured]"
+WAITING = "waits for a person"
 
 
 class StepBuilder:
@@ -40,12 +44,17 @@ class StepBuilder:
         "calls",
         "hit_texts",
         "journaled",
+        "model_calls",
+        "places",
         "steps",
     )
 
-    def __init__(self, run: Run, *, identifiers: bool) -> None:
-        self.steps: list[dict[str, Any]] = []
-        self.calls: list[dict[str, Any]] = []
+    def __init__(self, run: Run, *, identifiers: bool, earlier: Earlier | None = None) -> None:
+        self.steps: list[dict[str, Any]] = [] if earlier is None else earlier.steps
+        self.calls: list[dict[str, Any]] = [] if earlier is None else earlier.calls
+        self.model_calls: list[dict[str, Any]] = [] if earlier is None else earlier.model_calls
+        self.places: dict[int, str] = {}
+        """Where in a framework's program a step was made, by its number."""
         self.hit_texts: list[str] = []
         """Texts that searches found, without secrets; not part of the trace."""
         self._run: Run | None = run
@@ -58,7 +67,10 @@ class StepBuilder:
         self._told_decisions = 0
         self.journaled = 0
         """Rows of the journal that have been written for this run."""
-        self._pending: list[tuple[Call, dict[str, Any]]] = []
+        self._pending: list[_Survived] = []
+        for call in () if earlier is None else earlier.pending:
+            error = call["error"]
+            self._pending.append(_Survived(None, call["name"], (error["type"], error["message"]), call))
 
     def advance(self) -> None:
         """Take in the events that came since the last time."""
@@ -68,9 +80,11 @@ class StepBuilder:
         while self._position < len(events):
             event = events[self._position]
             self._position += 1
-            if not isinstance(event, Call):
+            if isinstance(event, ModelCall):
+                self._model_called(event)
+            elif not isinstance(event, Call):
                 self._went_on()
-                self._add("thought", content=self._clean(event.text))
+                self._thought(event, {})
             elif id(event) not in self._index:
                 self._went_on()
                 self._called(event)
@@ -93,7 +107,7 @@ class StepBuilder:
     def release(self) -> None:
         """Let go of the run; only the numbers of its calls stay, for a nested run that ends later."""
         self._run = None
-        self.steps, self.calls = [], []
+        self.steps, self.calls, self.model_calls, self.places = [], [], [], {}
         self._touched.clear()
 
     def number(self, call: Call) -> int:
@@ -110,6 +124,31 @@ class StepBuilder:
         self._told_steps, self._told_decisions = len(self.steps), decisions
         self._touched.clear()
         return steps, calls, told
+
+    def repeats(self, places: frozenset[str]) -> list[int]:
+        """The steps that were made in these places."""
+        return [number for number, place in self.places.items() if place in places]
+
+    def _thought(self, said: Note | ModelCall, fields: dict[str, Any]) -> dict[str, Any]:
+        step = self._add("thought", content=self._clean(said.text), **fields)
+        if said.place is not None:
+            self.places[step["step_id"]] = said.place
+        return step
+
+    def _model_called(self, call: ModelCall) -> None:
+        latency = _ms(call.end - call.start)
+        entry: dict[str, Any] = {"model": self._clean(call.model), "status": call.status, "latency_ms": latency}
+        if call.usage:
+            entry.update(call.usage)
+        self._went_on()
+        if call.text:
+            entry["step"] = self._thought(call, {"latency_ms": latency})["step_id"]
+        if call.error is not None:
+            kind, message = call.error
+            entry["error"] = {"type": kind, "message": self._clean(message)}
+            if call.status == "error":
+                self._pending.append(_Survived(None, call.model, call.error, entry))
+        self.model_calls.append(entry)
 
     def _add(self, kind: str, **fields: Any) -> dict[str, Any]:
         step = {"step_id": len(self.steps), "type": kind, **fields}
@@ -139,6 +178,8 @@ class StepBuilder:
             entry["parent"] = f"c{self._index[id(call.parent)]}"
         if call.child is not None:
             entry["child"] = call.child.id
+        if call.place is not None:
+            self.places[step["step_id"]] = call.place
         calls.append(entry)
 
     def _tool(self, name: str) -> tuple[str, dict[str, str]]:
@@ -173,12 +214,16 @@ class StepBuilder:
         step: dict[str, Any] = {"step_id": len(steps), "type": "observation", "latency_ms": latency}
         steps.append(step)
         entry["observation"] = step["step_id"]
+        if call.place is not None:
+            self.places[step["step_id"]] = call.place
         if call.error is not None:
             kind, message = call.error
             entry["error"] = {"type": kind, "message": self._clean(message)}
             step["content"] = self._clean(f"{kind}: {message}" if message else kind)
             if call.status in {"error", "cancelled"}:
                 self._failed(call, entry)
+        elif call.status == SUSPENDED:
+            step["content"] = WAITING
         elif call.run.owner.capture_output:
             step["content"] = self._content(call.result)
         if call.hits is not None:
@@ -206,16 +251,35 @@ class StepBuilder:
 
     def _failed(self, call: Call, entry: dict[str, Any]) -> None:
         # The same error passing from a tool through the tool that called it is one error.
-        self._pending = [item for item in self._pending if item[0].parent is not call or item[0].error != call.error]
-        self._pending.append((call, entry))
+        self._pending = [
+            item
+            for item in self._pending
+            if item.call is None or item.call.parent is not call or item.error != call.error
+        ]
+        self._pending.append(_Survived(call, call.spec.name, call.error or ("Error", ""), entry))
 
     def _went_on(self) -> None:
-        for call, entry in self._pending:
-            kind, message = call.error or ("Error", "")
-            text = f"Recovered from {call.spec.name}: {kind}" + (f": {message}" if message else "")
+        for item in self._pending:
+            kind, message = item.error
+            text = f"Recovered from {item.name}: {kind}" + (f": {message}" if message else "")
             step = self._add("error_recovery", content=self._clean(text))
-            entry["recovery"] = step["step_id"]
+            item.entry["recovery"] = step["step_id"]
+            place = None if item.call is None else item.call.place
+            if place is not None:
+                self.places[step["step_id"]] = place
         self._pending.clear()
+
+
+class _Survived:
+    """An error that will have been survived if the run goes on."""
+
+    __slots__ = ("call", "entry", "error", "name")
+
+    def __init__(self, call: Call | None, name: str, error: tuple[str, str], entry: dict[str, Any]) -> None:
+        self.call = call
+        self.name = name
+        self.error = error
+        self.entry = entry
 
 
 def _ms(nanoseconds: int) -> float:

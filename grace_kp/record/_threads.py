@@ -10,7 +10,7 @@ import inspect
 import threading
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from grace_kp.record._current import CURRENT, PATCHES
+from grace_kp.record._current import CURRENT, PATCHES, located
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ def propagate(function: Callable[P, R]) -> Callable[P, R]:
     For threads, executors and callbacks that do not copy the context: `executor.submit(gk.propagate(work), item)`. It may be
     called many times and in many threads at once. Outside of any run it changes nothing.
     """
-    here = CURRENT.get()
+    here = located()
     if here is None:
         return function
     if inspect.iscoroutinefunction(function):
@@ -85,7 +85,7 @@ def _patch() -> None:
 
     @functools.wraps(start)
     def carrying_start(self: threading.Thread) -> None:
-        here = CURRENT.get()
+        here = located()
         # A pool's own worker lives on after the run that happened to start it; its tasks carry what they need.
         if here is not None and not _is_pool_worker(self):
             own = self.run
@@ -110,7 +110,7 @@ def _restore() -> None:
 
 def _carried_task(fn: Any) -> Any:
     """`propagate`, for a task whose result is handed on: exactly what the pool would have run, in the current run."""
-    here = CURRENT.get()
+    here = located()
     if here is None:
         return fn
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.confidence import ConfidenceCalculator, Thresholds, decide
-from grace_kp.gating import ConsoleReviewer, Policy, PolicySet, gate
+from grace_kp.confidence import (
+    ActionDecision,
+    ConfidenceCalculator,
+    ConfidenceFactors,
+    ConfidenceScore,
+    Thresholds,
+    decide,
+)
+from grace_kp.errors import ActionCancelled
+from grace_kp.gating import ConsoleReviewer, InMemory, Kept, Policy, PolicySet, digest_of, gate
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import Run, current_run, evidence_of, material_of, note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from grace_kp.confidence import ConfidenceScore
     from grace_kp.gating._flow import Case
     from grace_kp.runtime._judging import RunJudge
 
@@ -34,14 +42,27 @@ class Gates:
         policies: Mapping[str, Policy | str],
         timeout: float,
         judge: Callable[[], RunJudge],
+        keeps: Callable[[], Any],
     ) -> None:
         self.judge = judge
+        self._store = keeps
+        self.in_memory = InMemory()
         self.calculator = ConfidenceCalculator(profile=profile, thresholds=thresholds or Thresholds())
         self.thresholds = self.calculator.thresholds
         self.policies = PolicySet(policies)
         self.on_notify = on_notify or _tell
         self.timeout = timeout
         self._reviewer = reviewer
+
+    @property
+    def keeps(self) -> Any:
+        """Where the ledger of actions is: the store, or memory where a store of the user's keeps none.
+
+        Raises:
+            StoreError: the store cannot be opened.
+        """
+        store = self._store()
+        return store if callable(getattr(store, "put_action", None)) else self.in_memory
 
     @property
     def reviewer(self) -> Any:
@@ -62,6 +83,7 @@ class Scope:
         self.reviewer = reviewer if reviewer is not None else gates.reviewer
         self.on_notify = gates.on_notify
         self.timeout: float | None = gates.timeout if timeout is None else timeout
+        self.again: Any = pausing()
 
     @property
     def run_id(self) -> str | None:
@@ -76,21 +98,48 @@ class Scope:
     @property
     def waits(self) -> bool:
         """Whether assessing may wait for a model."""
-        return self._judge != "never"
+        run = self._run
+        return self._judge != "never" or self.again is not None or (run is not None and run.resumes is not None)
 
-    def assess(self, case: Case) -> ConfidenceScore:
-        """The confidence of the run so far; judged by a model where the gate asks for it."""
+    def assess(self, case: Case) -> ConfidenceScore | Kept:
+        """The confidence of the run so far, or the decision that was made about this very call before.
+
+        Raises:
+            ActionCancelled: it was made about other arguments.
+        """
+        if self.again is None:
+            return self._assessed(case)
+        digest = digest_of(case.bound.arguments, lasting=True)
+        case.kept = self.again.entry(self._gates.keeps, case.action)
+        case.entry["id"] = case.kept.id
+        told = case.kept.decision()
+        if told is None:
+            score = self._assessed(case)
+            decided = decide(score.score, case.policy.thresholds or self.thresholds)
+            level = self._level(case, score.score)
+            if self.again.may_have_forgotten(self._gates.keeps):
+                # Somebody has answered here before, so something was asked, whatever is thought of it now.
+                level = level.at_least(InterventionLevel.CONFIRM)
+            told = case.kept.decide(frozen_decision(score, decided, level, digest))
+        if told["digest"] != digest:
+            raise ActionCancelled(f"{case.action} is called with other arguments than were decided on; it was not run")
+        return thawed(told)
+
+    def _level(self, case: Case, score: float) -> InterventionLevel:
+        found = decide(score, case.policy.thresholds or self.thresholds).level
+        floor = case.policy.floor
+        return found if floor is None or case.policy.denies else found.at_least(InterventionLevel(floor))
+
+    def _assessed(self, case: Case) -> ConfidenceScore:
         factors = evidence_of(self._run).factors()
         if self._judge == "never":
             return self._gates.calculator.calculate(factors)
-
-        def level(score: float) -> InterventionLevel:
-            found = decide(score, case.policy.thresholds or self.thresholds).level
-            floor = case.policy.floor
-            return found if floor is None or case.policy.denies else found.at_least(InterventionLevel(floor))
-
         score, told = self._gates.judge().before_gate(
-            self._judge, factors, level, lambda: material_of(self._run, case), self.run_id
+            self._judge,
+            factors,
+            lambda value: self._level(case, value),
+            lambda: material_of(self._run, case),
+            self.run_id,
         )
         case.entry["evaluation"] = told
         return score
@@ -102,6 +151,36 @@ class Scope:
                 self._run.decisions.append(entry)
         except Exception as error:  # noqa: BLE001
             note("gate entry", error)
+
+
+def pausing() -> Any:
+    """How the program around can be paused for a person, where it is a LangGraph with a checkpointer; None elsewhere."""
+    if "langgraph" not in sys.modules:
+        return None
+    # Named here and not imported: integrations stand above the runtime.
+    return importlib.import_module("grace_kp.integrations._pause").pausing()
+
+
+def frozen_decision(
+    score: ConfidenceScore, decided: ActionDecision, level: InterventionLevel, digest: str
+) -> dict[str, Any]:
+    """A decision as it is kept: what a reviewer is shown of it, and what it was made about."""
+    more = "" if level is decided.level else f" The policy asks for {level} at least."
+    return {
+        "digest": digest,
+        "level": str(level),
+        "score": score.score,
+        "breakdown": dict(score.breakdown),
+        "penalties": list(score.penalties_applied),
+        "reason": f"{decided.reason}{more} {score.reason}".strip(),
+    }
+
+
+def thawed(told: dict[str, Any]) -> Kept:
+    """A decision that was kept, as the gate works with it."""
+    level = InterventionLevel(told["level"])
+    confidence = ConfidenceScore(told["score"], ConfidenceFactors(), told["breakdown"], list(told["penalties"]))
+    return Kept(ActionDecision(level, told["score"], told["reason"]), confidence)
 
 
 def gated(

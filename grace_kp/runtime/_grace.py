@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 from contextlib import contextmanager
@@ -9,12 +10,13 @@ from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from grace_kp.errors import SettingsError
-from grace_kp.record import FORKABLE, TROUBLES, Documents, Recorder, Run, new_trace_id
+from grace_kp.record import FORKABLE, SUSPENDED, TROUBLES, Documents, Recorder, Run, new_trace_id
 from grace_kp.runtime._front import Front
 from grace_kp.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from grace_kp.confidence import Thresholds
     from grace_kp.gating import Policy, Reviewer
@@ -106,6 +108,7 @@ class Grace(Front):
             opened=self._run_opened,
             ended=self._run_ended,
             drain=self._drain,
+            recall=self._recall,
             domain=self.settings.domain,
             max_text=self.settings.max_text,
             max_events=self.settings.max_steps,
@@ -135,6 +138,7 @@ class Grace(Front):
                 policies=self._policies,
                 timeout=self.settings.gate_timeout,
                 judge=lambda: self._models().judge,
+                keeps=lambda: self._writer.store(),
             )
         return self._made_gates
 
@@ -229,6 +233,10 @@ class Grace(Front):
         if run.capture is not None or (self._made_pipeline is not None and self._made_pipeline.collectors):
             writer.drain(self._patience)
 
+    def _recall(self, run: Run) -> None:
+        writer = self._writer
+        self._pipeline.recall(run, lambda thread: writer.store().query(status=SUSPENDED, text=thread, limit=200))
+
     def _drain(self) -> None:
         self._writer.drain(self._patience)
 
@@ -258,6 +266,23 @@ class Grace(Front):
             raise TypeError(f"on_complete takes a callable, not {type(callback).__name__}")
         self._pipeline.hooks.append(callback)
         return callback
+
+    def langchain(self, *, domain: str | None = None) -> AbstractContextManager[Any]:
+        """`with grace.langchain():` records every LangChain and LangGraph call that is made inside, without naming it anywhere.
+
+        It holds for this context: for the tasks and, through LangChain, the threads that are started from it. What it gives is the
+        callback handler.
+
+        Args:
+            domain: the task domain of the runs; the runtime's when None.
+
+        Raises:
+            MissingExtra: langchain-core is not installed.
+        """
+        # Named here and not imported: integrations stand above the runtime.
+        room = importlib.import_module("grace_kp.integrations.langchain")
+        context: AbstractContextManager[Any] = room.everywhere(self, domain)
+        return context
 
     @contextmanager
     def collect(self) -> Iterator[list[ReasoningTrace]]:

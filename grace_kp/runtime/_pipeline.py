@@ -11,7 +11,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record import Documents, Recorder, Run, note, to_json
+from grace_kp.errors import StoreError
+from grace_kp.record import SUSPENDED, Documents, Recorder, Run, note, to_json
 from grace_kp.trace._render import storable
 from grace_kp.value import embedded_text
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, ConfidenceScore
+    from grace_kp.record import Pause
     from grace_kp.runtime._judging import Judgement, RunJudge
     from grace_kp.store import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
@@ -73,7 +75,10 @@ class Assessor:
         if own_confidence is not None:
             told["own"] = own_confidence
         document["outcome"]["confidence"] = score.score if own_confidence is None else own_confidence
-        self.value(document)
+        if grace.get("status") == SUSPENDED:
+            grace["unscored"] = True  # it is scored when it has ended; its novelty counts once
+        else:
+            self.value(document)
 
     def value(self, document: dict[str, Any]) -> None:
         """Set `metadata.quality_score` from what the document says, its confidence included."""
@@ -177,6 +182,10 @@ class Pipeline:
             texts = item.steps.hit_texts
             item.events = []  # what it held is in the document now
             item.steps.release()
+        if item.status == SUSPENDED:
+            item.left = document  # for whoever goes on with it in this process
+            item.prepared = prepared = Prepared(document)
+            return prepared
         if self.judge is None:
             return Prepared(document)
         factors, judgement = self.judge.begin(document, texts)
@@ -200,9 +209,35 @@ class Pipeline:
             record = record_of(document)
             if isinstance(item, Run) and (keep or capture is not None):
                 item.document = record.data
-        if self.hooks or self.collectors:
+        if (self.hooks or self.collectors) and record.status != SUSPENDED:
             self._tell(record.data)
         return record
+
+    def recall(self, run: Run, stored: Callable[[str], Sequence[ReasoningTrace]]) -> None:
+        """Give a run that goes on what it had come to when it was suspended.
+
+        Args:
+            run: a run that resumes one; afterwards it is that run, or a new one where that is not to be had.
+            stored: the suspended traces in the store that have to do with a thread, newest first.
+        """
+        with self._lock:
+            pause = run.resumes
+            if pause is None:
+                return
+            earlier: dict[str, Any] | None = None
+            previous = pause.previous
+            if isinstance(previous, Run):
+                if previous.left is None:
+                    self._prepare(previous)
+                earlier = previous.left
+            else:
+                try:
+                    earlier = next(
+                        (found for trace in stored(pause.thread) if (found := _going_on(trace, pause))), None
+                    )
+                except StoreError as error:
+                    note("resuming", error, theirs=True)
+            run.goes_on(earlier)
 
     def journal(self) -> list[JournalEntry]:
         """What has come of the open runs since the last time."""
@@ -245,6 +280,16 @@ class Pipeline:
             collector.append(trace)
 
 
+def _going_on(trace: ReasoningTrace, pause: Pause) -> dict[str, Any] | None:
+    """The suspended trace in its dict form, if it is the one that this pause speaks of."""
+    document = trace.to_dict()
+    told = document.get("grace", {}).get("langchain") or {}
+    same = told.get("thread_id") == pause.thread and told.get("place") == pause.place
+    if pause.place is None:
+        same = same and told.get("checkpoint_id") in {None, pause.checkpoint}
+    return document if same else None
+
+
 def record_of(document: dict[str, Any]) -> Record:
     """A finished document as a store keeps it."""
     from grace_kp.store import Record
@@ -252,6 +297,9 @@ def record_of(document: dict[str, Any]) -> Record:
     metadata = document["metadata"]
     texts = [document["task"]["objective"], document["outcome"]["result_summary"]]
     texts += [step["content"] for step in document["steps"] if "content" in step]
+    thread = (document.get("grace", {}).get("langchain") or {}).get("thread_id")
+    if thread:
+        texts.insert(0, str(thread))  # first, because what is too long is cut
     return Record(
         id=document["id"],
         created_at=metadata["created_at"],

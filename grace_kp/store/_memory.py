@@ -25,6 +25,7 @@ class MemoryStore:
         self._max_traces = max_traces
         self._max_bytes = int(max_mb * (1 << 20))
         self._records: OrderedDict[str, Record] = OrderedDict()
+        self._actions: dict[str, bytes] = {}
         self._bytes = 0
         self.lock = threading.RLock()
         """Held while the store is used."""
@@ -48,6 +49,18 @@ class MemoryStore:
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Nothing to do: memory does not outlive the process."""
+
+    def action(self, key: str) -> bytes | None:
+        """What is kept of an action; None where nothing is."""
+        return self._actions.get(key)
+
+    def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
+        """Keep this of an action where `only_if` stands now, None being nothing; False where something else stands."""
+        with self.lock:
+            if self._actions.get(key) != only_if:
+                return False
+            self._actions[key] = data
+            return True
 
     def recover(self) -> list[list[JournalEntry]]:
         """None: memory does not outlive the process."""

@@ -18,4 +18,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (run_id, seq)) WITHOUT ROWID""",
         "CREATE INDEX journal_by_owner ON journal (owner)",
     ),
+    (
+        "CREATE INDEX traces_by_status ON traces (status, created_at DESC)",
+        """CREATE TABLE actions (
+            key TEXT PRIMARY KEY, at REAL NOT NULL, data BLOB NOT NULL) WITHOUT ROWID""",
+    ),
 )

@@ -33,6 +33,9 @@ class SqliteStore:
         StoreError: the file cannot be opened, is no SQLite file, or was written by a newer version.
     """
 
+    lasting = True
+    """What is kept of actions outlives the process."""
+
     def __init__(self, path: str | Path, *, busy_ms: int = BUSY_MS) -> None:
         self.path = Path(path).expanduser()
         self._busy_ms = busy_ms
@@ -142,6 +145,35 @@ class SqliteStore:
                 [(entry.run_id, entry.seq, owner, entry.data) for entry in entries],
             )
 
+    def action(self, key: str) -> bytes | None:
+        """What is kept of an action; None where nothing is."""
+        with self._use() as connection:
+            row = connection.execute("SELECT data FROM actions WHERE key = ?", (key,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
+        """Keep this of an action where `only_if` stands now, None being nothing; False where something else stands.
+
+        What returned True is on the disk, and not only on its way there.
+        """
+        with self.lock:
+            with self._use() as connection:
+                connection.execute("PRAGMA synchronous = FULL")
+            try:
+                with self._use(write=True) as connection:
+                    if only_if is None:
+                        sql, values = (
+                            "INSERT INTO actions VALUES (?,?,?) ON CONFLICT DO NOTHING",
+                            (key, time.time(), data),
+                        )
+                    else:
+                        sql = "UPDATE actions SET at = ?, data = ? WHERE key = ? AND data = ?"
+                        values = (time.time(), data, key, only_if)  # type: ignore[assignment]
+                    return connection.execute(sql, values).rowcount == 1
+            finally:
+                with self._use() as connection:
+                    connection.execute("PRAGMA synchronous = NORMAL")
+
     def _own(self, connection: sqlite3.Connection) -> str:
         """This process as an owner of journals; its sign of life is renewed now and then."""
         now = time.time()
@@ -168,7 +200,9 @@ class SqliteStore:
             for owner in dead:
                 # A run that was stored after all is no lost run, even if a last row of its journal came late.
                 connection.execute(
-                    "DELETE FROM journal WHERE owner = ? AND run_id IN (SELECT id FROM traces)", (owner,)
+                    # One that was stored as suspended has gone on since, if it has a journal with a beginning.
+                    "DELETE FROM journal WHERE owner = ? AND run_id IN (SELECT id FROM traces WHERE status <> 'suspended')",
+                    (owner,),
                 )
                 rows = connection.execute(
                     "SELECT run_id, seq, data FROM journal WHERE owner = ? ORDER BY run_id, seq", (owner,)

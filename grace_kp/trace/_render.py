@@ -266,7 +266,7 @@ def attributes(value: Any, kind: type) -> dict[str, Any] | None:
     for base in kind.__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            if name in {"__dict__", "__weakref__"}:
+            if name[:2] == "__":
                 continue
             found = True
             try:

@@ -1228,7 +1228,7 @@ PARTS = {
     "rendering of errors": in_module("_run", "describe_error"),
     "rendering of thoughts": in_module("_run", "render_text"),
     "rendering of items": in_module("_yields", "render"),
-    "way out": in_module("_run", "_way_out"),
+    "way out": in_module("_run", "way_out"),
     "hits": in_module("_run", "_read_hits"),
     "calls": in_module("_enter", "Call"),
     "runs": in_module("_enter", "Run"),

@@ -1,0 +1,174 @@
+"""One LangChain event that has begun: where it stands, and what is read off its surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.integrations._messages import documents_in, question_of
+from grace_kp.record import CURRENT, Call, Run, Spec, located
+from grace_kp.trace._render import cut, render, to_text
+
+if TYPE_CHECKING:
+    from grace_kp.integrations._tracking import Tracker
+    from grace_kp.record import Recorder
+
+MAX_OBJECTIVE = 2_000
+MAX_SPECS = 10_000
+STREAMED = {"input": ""}
+"""What a chain that is streamed says its input is, until it has read it."""
+_OURS = ("ls_", "lc_", "langgraph_", "thread_id", "checkpoint_ns", "graph_id")
+
+
+class Frame:
+    """One event that has begun: what is inside of it, and what is to be closed when it ends."""
+
+    __slots__ = (
+        "checkpoint",
+        "here",
+        "home",
+        "inputs",
+        "interrupts",
+        "keys",
+        "leaf",
+        "name",
+        "own",
+        "parent",
+        "place",
+        "places",
+        "quiet",
+        "searched",
+        "seen",
+        "start",
+        "thread",
+    )
+
+    def __init__(self, parent: Frame | None, here: Call | Run, name: str, inputs: Any, place: str | None) -> None:
+        self.parent = parent
+        self.here = here
+        """The call or run that what happens inside belongs to."""
+        self.name = name
+        self.inputs = inputs
+        self.place = place
+        self.own: Call | Run | None = None
+        """What ends when this does."""
+        self.home: Frame = self if parent is None else parent.home
+        """The frame whose run this is in."""
+        self.keys: set[int] | None = None if parent is None else parent.keys
+        """The frames that are open below the root."""
+        self.seen = CURRENT.get()
+        self.leaf = True
+        self.searched = False
+        self.quiet = False
+        self.places: set[str] | None = None
+        self.checkpoint: str | None = None
+        self.interrupts: list[str] = []
+        self.thread: str | None = None if parent is None else parent.thread
+        run = here.run if isinstance(here, Call) else here
+        self.start = run.clock()
+
+    @property
+    def run(self) -> Run:
+        """The run this is in."""
+        return self.here.run if isinstance(self.here, Call) else self.here
+
+    def inner(self, ours: Call | Run | None) -> Call | Run:
+        """The inner one of this and of our own innermost call or run, which may stand around it or inside of it."""
+        if ours is None or self.seen is ours or not (ours.run if isinstance(ours, Call) else ours).open:
+            return self.here
+        above: Frame | None = self
+        while above is not None:
+            if above.here is ours or above.own is ours:
+                return self.here
+            above = above.parent
+        return ours
+
+    def found(self) -> None:
+        """Search results were recorded in here, so that nothing around it takes them for its own."""
+        frame: Frame | None = self
+        while frame is not None and not frame.searched:
+            frame.searched = True
+            frame = frame.parent
+
+
+def named(inputs: Any, name: str) -> dict[str, Any]:
+    """An input as arguments by name: its own keys, or this name for the whole of it."""
+    if isinstance(inputs, Mapping) and all(isinstance(key, str) for key in inputs):
+        return dict(inputs)
+    return {name: inputs}
+
+
+def open_here() -> Call | Run | None:
+    here = located()
+    if here is None:
+        return None
+    return here if (here.run if isinstance(here, Call) else here).open else None
+
+
+def holds_documents(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(documents_in(part) is not None for part in value.values())
+    return documents_in(value) is not None
+
+
+def extra_of(tags: list[str] | None, metadata: dict[str, Any] | None, thread: str | None) -> dict[str, Any]:
+    extra: dict[str, Any] = {}
+    if thread is not None:
+        extra["thread_id"] = thread
+    if tags:
+        extra["tags"] = list(tags)
+    own = {name: value for name, value in metadata.items() if not name.startswith(_OURS)} if metadata else {}
+    if own:
+        extra["metadata"] = render(own, 1_000)
+    return extra
+
+
+def when_task_ends(tracker: Tracker, key: int) -> None:
+    """LangChain says nothing when a tool that runs on its own is cancelled; its task does."""
+    import asyncio
+
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return
+    if task is not None:
+        task.add_done_callback(
+            lambda done: tracker.lost(key, asyncio.CancelledError() if done.cancelled() else RuntimeError("not ended"))
+        )
+
+
+class Specs:
+    """What is known of tools and chains, by kind, name and domain."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._known: dict[tuple[str, str, str | None], Spec] = {}
+
+    def __call__(self, kind: str, name: str, domain: str | None) -> Spec:
+        """The one of this kind and name."""
+        key = (kind, name, domain)
+        spec = self._known.get(key)
+        if spec is None:
+            if len(self._known) >= MAX_SPECS:
+                self._known.clear()
+            recorder = self._recorder
+            spec = self._known[key] = Spec(None, recorder=lambda: recorder, kind=kind, name=name, domain=domain)
+        return spec
+
+
+def streamed(inputs: Any) -> bool:
+    """Whether an input is what a stream says before it has read its input."""
+    return type(inputs) is dict and inputs == STREAMED
+
+
+def objective_of(recorder: Recorder, name: str, inputs: Any) -> str:
+    """What a run is for: the question in its input, else the call itself."""
+    if not recorder.capture_input:
+        return name
+    text = question_of(inputs)
+    limit = min(MAX_OBJECTIVE, recorder.max_text)
+    if text and text.strip():
+        return cut(text, limit)
+    if inputs is None or streamed(inputs) or type(inputs).__name__ == "Command":
+        return name
+    return cut(f"{name}({to_text(render(inputs, 200))})", limit)

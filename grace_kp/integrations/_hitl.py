@@ -1,0 +1,93 @@
+"""Requests and decisions in the form of LangChain's human-in-the-loop middleware, so that front ends made for it work.
+
+A request lists actions and what may be decided about them; an answer lists one decision an action, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from grace_kp.gating import InterventionResponse
+from grace_kp.levels import InterventionAction, InterventionLevel
+
+DECISIONS = ["approve", "edit", "reject", "respond"]
+
+
+def action_request(
+    name: str, arguments: Mapping[str, Any], told: Mapping[str, Any], description: str
+) -> dict[str, Any]:
+    """One action, with why a person is asked: `level`, `score` (0 to 1), `breakdown`, `penalties` and `reason` beside the usual three."""
+    return {
+        "name": name,
+        "args": dict(arguments),
+        "description": description or _description(name, arguments, told),
+        "level": told["level"],
+        "score": told["score"],
+        "breakdown": dict(told["breakdown"]),
+        "penalties": list(told["penalties"]),
+        "reason": told["reason"],
+    }
+
+
+def _description(name: str, arguments: Mapping[str, Any], told: Mapping[str, Any]) -> str:
+    wants = "needs your help" if told["level"] == InterventionLevel.ESCALATE else "needs your approval"
+    return f"{name} {wants}. {told['reason']}\n\nTool: {name}\nArgs: {dict(arguments)}"
+
+
+def hitl_request(actions: list[dict[str, Any]], problem: str = "") -> dict[str, Any]:
+    """All actions that wait, as the value of one interrupt; `problem` says why the answer before could not be used."""
+    reviews = [{"action_name": action["name"], "allowed_decisions": list(DECISIONS)} for action in actions]
+    value: dict[str, Any] = {"action_requests": actions, "review_configs": reviews}
+    if problem:
+        value["problem"] = problem
+    return value
+
+
+def decisions_in(answer: Any, count: int) -> tuple[list[InterventionResponse], str]:
+    """The answer as one response an action; or what is wrong with it, and then nothing of it counts."""
+    given = answer.get("decisions") if isinstance(answer, Mapping) else None
+    if given is None and count == 1 and isinstance(answer, Mapping) and "type" in answer:
+        given = [answer]
+    if not isinstance(given, list | tuple):
+        return [], 'the answer must be {"decisions": [...]}'
+    if len(given) != count:
+        return [], f"{count} decisions are needed, one for each action in order, and {len(given)} were given"
+    responses: list[InterventionResponse] = []
+    for number, decision in enumerate(given):
+        response, problem = _response(decision)
+        if response is None:
+            return [], f"decision {number}: {problem}"
+        responses.append(response)
+    return responses, ""
+
+
+def _response(decision: Any) -> tuple[InterventionResponse | None, str]:
+    if not isinstance(decision, Mapping):
+        return None, f"must be an object with a type, not {type(decision).__name__}"
+    kind, words = decision.get("type"), decision.get("message")
+    if words is not None and not isinstance(words, str):
+        return None, "message must be a text"
+    if kind == "approve":
+        return InterventionResponse(InterventionAction.PROCEED, reviewer="person"), ""
+    if kind == "reject":
+        return InterventionResponse(InterventionAction.CANCEL, user_input=words, reviewer="person"), ""
+    if kind == "respond":
+        if not words:
+            return None, "respond needs a message"
+        return InterventionResponse(InterventionAction.INPUT, user_input=words, reviewer="person"), ""
+    if kind == "edit":
+        edited = decision.get("edited_action")
+        arguments = edited.get("args") if isinstance(edited, Mapping) else None
+        if not isinstance(arguments, Mapping) or not all(isinstance(name, str) for name in arguments):
+            return None, 'edit needs edited_action: {"name": ..., "args": {...}}'
+        return InterventionResponse(InterventionAction.MODIFY, modified=dict(arguments), reviewer="person"), ""
+    return None, f"type must be one of {', '.join(DECISIONS)}, not {kind!r:.40}"
+
+
+def edited_name(answer: Any, number: int) -> str | None:
+    """The name of the action that the reviewer put instead, if any."""
+    decisions = answer.get("decisions", [answer]) if isinstance(answer, Mapping) else []
+    edited = decisions[number].get("edited_action") if number < len(decisions) else None
+    name = edited.get("name") if isinstance(edited, Mapping) else None
+    return name if isinstance(name, str) else None

@@ -1,0 +1,176 @@
+"""What LangChain's inputs, messages and outputs say in words: the question, the model's text, a tool's result, the answer.
+
+Everything here only looks: it changes nothing, prints nothing, and reads no more than the first texts it finds. It runs in the agent's
+thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langchain_core.outputs import LLMResult
+
+QUESTIONS = ("input", "question", "query", "prompt", "task", "topic", "text", "objective")
+ANSWERS = ("output", "answer", "result", "response", "text", "generation")
+_HUMAN = {"human", "user"}
+_MODEL = {"ai", "assistant", "AIMessageChunk"}
+_USAGE = {
+    "input_tokens": ("input_tokens", "prompt_tokens", "prompt_token_count"),
+    "output_tokens": ("output_tokens", "completion_tokens", "candidates_token_count"),
+    "total_tokens": ("total_tokens", "total_token_count"),
+}
+
+
+def question_of(inputs: Any) -> str | None:
+    """What is asked by the input of a chain, graph or model; None where no text can be found."""
+    if isinstance(inputs, str):
+        return inputs or None
+    if isinstance(inputs, Mapping):
+        messages = inputs.get("messages")
+        if messages:
+            return question_of(messages)
+        for name in (*QUESTIONS, *inputs):
+            value = inputs.get(name)
+            if isinstance(value, str) and value:
+                return value
+        return None
+    if isinstance(inputs, list | tuple):
+        if len(inputs) == 2 and isinstance(inputs[0], str) and inputs[0] in _HUMAN and isinstance(inputs[1], str):
+            return inputs[1]
+        return _last(inputs, _HUMAN) or _last(inputs, None)
+    if hasattr(inputs, "to_messages"):
+        return question_of(inputs.to_messages())
+    text = _text_if(inputs, None)
+    return question_of(_fields(inputs)) if text is None else text
+
+
+def answer_of(outputs: Any) -> Any:
+    """What a run came to: the last words of the model, the text under a usual name, else the whole output."""
+    if isinstance(outputs, Mapping):
+        messages = outputs.get("messages")
+        if isinstance(messages, list | tuple) and messages:
+            return _last(messages, _MODEL) or _text_if(messages[-1], None) or ""
+        for name in ANSWERS:
+            if isinstance(outputs.get(name), str):
+                return outputs[name]
+        return {key: value for key, value in outputs.items() if key != "__interrupt__"}
+    text = _text_if(outputs, None)
+    return outputs if text is None else text
+
+
+def _fields(state: Any) -> dict[str, Any]:
+    """The attributes of a state that is an object, such as a dataclass."""
+    return dict(vars(state)) if hasattr(state, "__dict__") and not callable(state) else {}
+
+
+def text_of(message: Any) -> str:
+    """The words of a message: its content, or the text blocks of it."""
+    content = getattr(message, "content", "")
+    if isinstance(content, str):
+        return content
+    parts = []
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, str):
+            parts.append(block)
+        elif isinstance(block, Mapping) and block.get("type") in {"text", None} and isinstance(block.get("text"), str):
+            parts.append(block["text"])
+    return "\n".join(parts)
+
+
+def said_by(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
+    """Text, token usage and model of what a model gave back; what it proposes to call is not among it."""
+    texts: list[str] = []
+    usage: dict[str, int] = {}
+    model: str | None = None
+    for generations in response.generations:
+        for generation in generations[:1]:
+            message = getattr(generation, "message", None)
+            texts.append(text_of(message) if message is not None else str(generation.text))
+            told = getattr(message, "usage_metadata", None) or {}
+            for name in _USAGE:
+                if isinstance(told.get(name), int):
+                    usage[name] = usage.get(name, 0) + told[name]
+            named = getattr(message, "response_metadata", None) or {}
+            model = model or named.get("model_name") or named.get("model")
+    output = response.llm_output or {}
+    if not usage:
+        told = output.get("token_usage") or output.get("usage") or {}
+        for name, names in _USAGE.items():
+            found = next((told[key] for key in names if isinstance(told.get(key), int)), None)
+            if found is not None:
+                usage[name] = found
+    return "\n".join(text for text in texts if text), usage, model or output.get("model_name")
+
+
+def tool_result(output: Any) -> tuple[Any, str | None, Any]:
+    """What a tool gave back, in three parts: the result; the error it reports, if it does; and what came along with it."""
+    if isinstance(output, str):
+        return output, None, None
+    messages = _tool_messages(output)
+    if not messages:
+        return output, None, output
+    failed = next((message for message in messages if getattr(message, "status", None) == "error"), None)
+    if failed is not None:
+        return None, text_of(failed) or "the tool reported an error", None
+    artifact = next((message.artifact for message in messages if getattr(message, "artifact", None) is not None), None)
+    content = messages[-1].content
+    return content if isinstance(content, str) else text_of(messages[-1]) or content, None, artifact
+
+
+def _tool_messages(output: Any) -> list[Any]:
+    if getattr(output, "type", None) == "tool" and hasattr(output, "tool_call_id"):
+        return [output]
+    update = getattr(output, "update", None) if type(output).__name__ == "Command" else output
+    if isinstance(update, Mapping):
+        update = update.get("messages")
+    if isinstance(update, list | tuple) and update and type(output).__name__ in {"Command", "list", "tuple"}:
+        return [message for item in update for message in _tool_messages(item)]
+    return []
+
+
+def documents_in(value: Any) -> bool | None:
+    """Whether a value is search results as LangChain gives them: True with scores beside, False without, None if it is none."""
+    if not isinstance(value, list) or not value:
+        return None
+    first = value[0]
+    if isinstance(first, tuple) and len(first) == 2 and _is_document(first[0]):
+        return isinstance(first[1], int | float) or hasattr(first[1], "dtype")
+    return False if _is_document(first) else None
+
+
+def _is_document(value: Any) -> bool:
+    return hasattr(value, "page_content") and hasattr(value, "metadata")
+
+
+def _last(messages: Any, roles: set[str] | None) -> str | None:
+    for message in reversed(messages):
+        text = _text_if(message, roles)
+        if text:
+            return text
+    return None
+
+
+def _text_if(message: Any, roles: set[str] | None) -> str | None:
+    """The words of a message in any of LangChain's forms, if it is by one of `roles`; None where it is none."""
+    if isinstance(message, str):
+        return message if roles is None or "human" in roles else None
+    if isinstance(message, list | tuple) and len(message) == 2 and all(isinstance(part, str) for part in message):
+        return message[1] if roles is None or message[0] in roles else None
+    if isinstance(message, Mapping) and "content" in message:
+        role = str(message.get("role") or message.get("type"))
+        return text_of(_Words(message["content"])) if roles is None or role in roles else None
+    kind = getattr(message, "type", None)
+    if isinstance(kind, str) and hasattr(message, "content"):
+        return text_of(message) if roles is None or kind in roles else None
+    return None
+
+
+class _Words:
+    """Content without a message."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, content: Any) -> None:
+        self.content = content

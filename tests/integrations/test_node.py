@@ -1,0 +1,353 @@
+"""Gates in LangGraph without agents: a gated node, and gated functions inside of a node, ask by an interrupt and act once."""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+import signal
+import subprocess
+import sys
+from typing import Annotated, TypedDict
+
+import pytest
+
+pytest.importorskip("langgraph", reason="needs the extra langchain")
+
+from langchain_core.runnables import RunnableConfig  # noqa: TC002 - LangGraph reads it
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, RetryPolicy, interrupt
+
+import grace_kp as gk
+from grace_kp.integrations.langchain import gated_node
+
+
+class State(TypedDict):
+    to: str
+    said: Annotated[list, operator.add]
+
+
+def app_of(node, saver="memory", **options):
+    graph = StateGraph(State)
+    graph.add_node("node", node, **options)
+    graph.add_edge(START, "node")
+    return graph.compile(checkpointer=InMemorySaver() if saver == "memory" else saver)
+
+
+def config(handler=None, thread="1"):
+    return {"configurable": {"thread_id": thread}, "callbacks": [handler] if handler else []}
+
+
+def asked(out):
+    (question,) = out["__interrupt__"]
+    (action,) = question.value["action_requests"]
+    return action
+
+
+def answer(kind, **more):
+    return Command(resume={"decisions": [{"type": kind, **more}]})
+
+
+@pytest.fixture
+def acts():
+    return []
+
+
+GIVEN = {"to": "bob", "said": []}
+
+
+class TestGatedFunction:
+    """`@grace.gate` on a function that a node calls."""
+
+    @pytest.fixture
+    def app(self, grace, acts):
+        @grace.gate(floor="confirm")
+        def pay(to, euros=5):
+            acts.append((to, euros))
+            return f"paid {to} {euros}"
+
+        return app_of(lambda state: {"said": [pay(state["to"])]})
+
+    @pytest.mark.parametrize("recorded", [True, False])
+    def test_it_asks_by_an_interrupt(self, app, handler, acts, recorded):
+        cfg = config(handler if recorded else None)
+        action = asked(app.invoke(GIVEN, cfg))
+        assert ("pay", {"to": "bob", "euros": 5}, "confirm") == (action["name"], action["args"], action["level"])
+        assert [] == acts
+        assert ["paid bob 5"] == app.invoke(answer("approve"), cfg)["said"]
+        assert [("bob", 5)] == acts
+
+    def test_edit_reject_and_respond(self, app, handler, acts):
+        app.invoke(GIVEN, config(handler))
+        edited = {"name": "pay", "args": {"to": "eve", "euros": 7}}
+        assert ["paid eve 7"] == app.invoke(answer("edit", edited_action=edited), config(handler))["said"]
+        app.invoke(GIVEN, config(handler, "2"))
+        with pytest.raises(gk.ActionCancelled, match="not now"):
+            app.invoke(answer("reject", message="not now"), config(handler, "2"))
+        app.invoke(GIVEN, config(handler, "3"))
+        with pytest.raises(gk.ActionRedirected, match="ask her"):
+            app.invoke(answer("respond", message="ask her"), config(handler, "3"))
+        assert [("eve", 7)] == acts
+
+    def test_without_a_checkpointer_the_reviewer_is_asked(self, acts):
+        grace = gk.Grace(
+            store="memory:", evaluator=None, embedder=None, reviewer=lambda request: gk.InterventionResponse("proceed")
+        )
+
+        @grace.gate(floor="confirm")
+        def pay(to):
+            acts.append(to)
+            return "paid"
+
+        assert ["paid"] == app_of(lambda state: {"said": [pay(state["to"])]}, saver=None).invoke(GIVEN)["said"]
+
+    def test_outside_of_a_graph_nothing_changes(self, grace):
+        @grace.gate(floor="confirm")
+        def pay(to):
+            return "paid"
+
+        with pytest.raises(gk.ActionCancelled, match="nobody to ask"):
+            pay("bob")
+
+    def test_an_unusable_answer_is_asked_again(self, app, handler, acts):
+        app.invoke(GIVEN, config(handler))
+        out = app.invoke(answer("edit", edited_action={"name": "pay", "args": {"whom": "x"}}), config(handler))
+        assert "no parameter 'whom'" in out["__interrupt__"][0].value["problem"]
+        out = app.invoke(Command(resume=True), config(handler))
+        assert "decisions" in out["__interrupt__"][0].value["problem"]
+        assert ["paid bob 5"] == app.invoke(answer("approve"), config(handler))["said"]
+
+
+class TestOnce:
+    def test_acts_before_a_later_question_are_not_repeated(self, grace, handler, acts):
+        """The node runs again from its first line for every answer; each action in it runs once, and gives its result again."""
+
+        @grace.gate(floor="confirm")
+        def pay(to, euros):
+            acts.append((to, euros))
+            return {"paid": [to, euros]}
+
+        @grace.gate
+        def log(line):
+            acts.append(line)
+            return len(acts)
+
+        def node(state):
+            first = log("begin")
+            return {"said": [first, pay("a", 1), pay("a", 1), interrupt("go on?"), log("end")]}
+
+        app = app_of(node)
+        app.invoke(GIVEN, config(handler))
+        app.invoke(answer("approve"), config(handler))
+        app.invoke(answer("approve"), config(handler))
+        out = app.invoke(Command(resume="yes"), config(handler))
+        assert [1, {"paid": ["a", 1]}, {"paid": ["a", 1]}, "yes", 4] == out["said"]
+        assert ["begin", ("a", 1), ("a", 1), "end"] == acts
+
+    @pytest.mark.parametrize(
+        "result", [object(), (1, 2), "api_key=sk-abcdefghijklmnopqrstuvwxyz123456", {1: 2}, float("nan")]
+    )
+    def test_a_result_that_cannot_be_kept_is_said_to_be_lost(self, grace, handler, acts, result):
+        """It has run, and does not run again; what it gave is not made up, and no secret is written."""
+
+        @grace.gate
+        def act():
+            acts.append(1)
+            return result
+
+        def node(state):
+            act()
+            return {"said": [interrupt("ok?")]}
+
+        app = app_of(node)
+        app.invoke(GIVEN, config(handler))
+        with pytest.raises(gk.ActionOutcomeUnknown, match=r"has run already .* its result was not kept") as caught:
+            app.invoke(Command(resume="yes"), config(handler))
+        assert ("done", [1]) == (caught.value.state, acts)
+
+    def test_a_call_with_other_arguments_is_not_what_was_decided_on(self, grace, handler, acts):
+        amounts = iter([5, 500])
+
+        @grace.gate(floor="confirm")
+        def pay(euros):
+            acts.append(euros)
+
+        app = app_of(lambda state: {"said": [pay(next(amounts))]})
+        app.invoke(GIVEN, config(handler))
+        with pytest.raises(gk.ActionCancelled, match="other arguments than were decided on"):
+            app.invoke(answer("approve"), config(handler))
+        assert [] == acts
+
+    def test_the_level_is_the_one_of_the_first_time(self, grace, handler, acts):
+        """What has changed since would let it go ahead; the rejection holds."""
+        limits = {"now": gk.Thresholds(0.95, 0.9, 0.4)}
+
+        def node(state):
+            @grace.gate(policy=gk.Policy(thresholds=limits["now"]))
+            def pay(to):
+                acts.append(to)
+
+            return {"said": [pay(state["to"])]}
+
+        app = app_of(node)
+        app.invoke(GIVEN, config(handler))
+        limits["now"] = gk.Thresholds(0.1, 0.1, 0.1)
+        with pytest.raises(gk.ActionCancelled):
+            app.invoke(answer("reject"), config(handler))
+        assert [] == acts
+
+    def test_even_where_the_ledger_was_lost(self, handler, acts, tmp_path):
+        """The graph remembers its question; a runtime that remembers nothing does not take the answer away."""
+
+        def made(limits):
+            grace = gk.Grace(store="memory:", evaluator=None, embedder=None, thresholds=limits)
+
+            @grace.gate
+            def pay(to):
+                acts.append(to)
+
+            return lambda state: {"said": [pay(state["to"])]}
+
+        with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
+            app_of(made(gk.Thresholds(0.95, 0.9, 0.4)), saver).invoke(GIVEN, config())
+            with pytest.raises(gk.ActionCancelled):
+                app_of(made(gk.Thresholds(0.1, 0.1, 0.1)), saver).invoke(answer("reject"), config())
+        assert [] == acts
+
+    def test_retries_of_a_node_do_not_act_again_on_one_approval(self, grace, handler, acts):
+        @grace.gate(floor="confirm")
+        def pay(to):
+            acts.append(to)
+            raise ConnectionError("bank down")
+
+        app = app_of(
+            lambda state: {"said": [pay(state["to"])]},
+            retry_policy=RetryPolicy(max_attempts=3, initial_interval=0, jitter=False, retry_on=Exception),
+        )
+        app.invoke(GIVEN, config(handler))
+        with pytest.raises((gk.ActionNotApproved, ConnectionError)):
+            app.invoke(answer("approve"), config(handler))
+        assert ["bob"] == acts
+
+    async def test_in_async_nodes_too(self, grace, handler, acts):
+        @grace.gate(floor="confirm")
+        async def pay(to):
+            await asyncio.sleep(0)
+            acts.append(to)
+            return f"paid {to}"
+
+        async def node(state):
+            return {"said": [await pay("a"), await pay("b"), interrupt("ok?")]}
+
+        app = app_of(node)
+        await app.ainvoke(GIVEN, config(handler))
+        await app.ainvoke(answer("approve"), config(handler))
+        await app.ainvoke(answer("approve"), config(handler))
+        out = await app.ainvoke(Command(resume="yes"), config(handler))
+        assert (["paid a", "paid b", "yes"], ["a", "b"]) == (out["said"], acts)
+
+
+class TestGatedNode:
+    """A node that is itself the action."""
+
+    @pytest.mark.parametrize("world", ["sync", "async"])
+    @pytest.mark.parametrize("show", [None, ["to"]])
+    async def test_it_runs_with_consent(self, grace, handler, acts, show, world):
+        def pay(state, config: RunnableConfig):
+            acts.append((state["to"], config["configurable"]["thread_id"]))
+            return {"said": ["paid"]}
+
+        async def pay_async(state, config: RunnableConfig):
+            return pay(state, config)
+
+        node = gated_node(grace, pay if world == "sync" else pay_async, name="pay", floor="confirm", show=show)
+        app = app_of(node)
+        call = (lambda given, cfg: asyncio.to_thread(app.invoke, given, cfg)) if world == "sync" else app.ainvoke
+        action = asked(await call(GIVEN, config(handler)))
+        assert ("pay", {"to": "bob"} if show else {"state": GIVEN}) == (action["name"], action["args"])
+        out = await call(answer("approve"), config(handler))
+        assert (["paid"], [("bob", "1")]) == (out["said"], acts)
+
+        await call(GIVEN, config(handler, "2"))
+        args = {"to": "eve"} if show else {"state": {"to": "eve", "said": []}}
+        await call(answer("edit", edited_action={"name": "pay", "args": args}), config(handler, "2"))
+        assert ("eve", "2") == acts[-1]
+
+    def test_what_happens_otherwise_is_the_user_s(self, grace, handler, acts):
+        node = gated_node(
+            grace, lambda state: acts.append(1), name="pay", floor="confirm",
+            otherwise=lambda state, error: {"said": [type(error).__name__]},
+        )  # fmt: skip
+        app = app_of(node)
+        app.invoke(GIVEN, config(handler))
+        assert ["ActionCancelled"] == app.invoke(answer("reject"), config(handler))["said"]
+        assert [] == acts
+
+    def test_as_a_decorator_and_with_messages_in_the_state(self, grace, handler, acts, tmp_path):
+        """Messages come back from the checkpointer as they went in, so the decision is found again."""
+
+        @gated_node(grace, floor="confirm")
+        def reply(state):
+            acts.append(state["messages"][-1].content)
+            return {"messages": [("ai", "done")]}
+
+        with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
+            graph = StateGraph(MessagesState)
+            graph.add_node("reply", reply)
+            graph.add_edge(START, "reply")
+            app = graph.compile(checkpointer=saver)
+            app.invoke({"messages": [("user", "hello")]}, config(handler))
+            out = app.invoke(answer("approve"), config(handler))
+        assert (["hello"], "done") == (acts, out["messages"][-1].content)
+
+    def test_what_cannot_be_gated_is_an_error_at_once(self, grace):
+        def stream(state):
+            yield 1
+
+        with pytest.raises(gk.GateError, match="generator"):
+            gated_node(grace, stream)
+
+
+KILLED = """
+import os, signal, sys
+import grace_kp as gk
+from grace_kp.integrations.langchain import GraceCallbackHandler, gated_node
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command
+from typing import TypedDict
+folder, step = sys.argv[1:]
+class State(TypedDict): said: str
+def pay(state):
+    with open(f"{folder}/paid", "a") as file: file.write("paid\\n")
+    if step == "approve": os.kill(os.getpid(), signal.SIGKILL)
+    return {"said": "paid"}
+grace = gk.Grace(store=f"sqlite:///{folder}/traces.db", evaluator=None, embedder=None)
+with SqliteSaver.from_conn_string(f"{folder}/checkpoints.db") as saver:
+    graph = StateGraph(State)
+    graph.add_node("pay", gated_node(grace, pay, floor="confirm", otherwise=lambda state, error: {"said": f"{type(error).__name__}: {error}"}))
+    graph.add_edge(START, "pay")
+    app = graph.compile(checkpointer=saver)
+    given = {"said": ""} if step == "ask" else Command(resume={"decisions": [{"type": "approve"}]})
+    out = app.invoke(given, {"configurable": {"thread_id": "t"}, "callbacks": [GraceCallbackHandler(grace)]})
+    print(out["said"])
+grace.close()
+"""
+
+
+def test_a_process_that_is_killed_while_it_acts(tmp_path):
+    """Nobody knows whether it came to its end: it is not done again, and that it is unknown is said."""
+
+    def run(step):
+        return subprocess.run(
+            [sys.executable, "-c", KILLED, str(tmp_path), step], capture_output=True, text=True, timeout=60
+        )
+
+    assert 0 == run("ask").returncode
+    assert -signal.SIGKILL == run("approve").returncode
+    again = run("again")
+    assert (0, "") == (again.returncode, again.stderr)
+    assert "ActionOutcomeUnknown: pay was begun" in again.stdout
+    assert "it is not known whether it came to its end" in again.stdout
+    assert "paid\n" == (tmp_path / "paid").read_text()

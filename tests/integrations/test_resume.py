@@ -1,0 +1,386 @@
+"""Interrupts suspend a run, and the same trace goes on: in this process, in another one, nested, in tools, more than once."""
+
+from __future__ import annotations
+
+import operator
+import subprocess
+import sys
+import textwrap
+from typing import Annotated, TypedDict
+
+import pytest
+
+pytest.importorskip("langgraph", reason="needs the extra langchain")
+
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, interrupt
+
+from grace_kp.integrations.langchain import GraceCallbackHandler
+
+from .conftest import statuses, steps
+
+
+class State(TypedDict):
+    said: Annotated[list, operator.add]
+
+
+@tool
+def before(query: str) -> str:
+    """Before."""
+    return f"before {query}"
+
+
+@tool
+def after(query: str) -> str:
+    """After."""
+    return f"after {query}"
+
+
+@tool
+def asks(query: str) -> str:
+    """Ask in the middle."""
+    return f"told {interrupt('well?')}"
+
+
+def first(state):
+    return {"said": [before.invoke({"query": "first"})]}
+
+
+def ask(state):
+    before.invoke({"query": "ask"})
+    return {"said": [interrupt("ok?"), after.invoke({"query": "ask"})]}
+
+
+def last(state):
+    return {"said": [after.invoke({"query": "last"})]}
+
+
+def built(*nodes, **named):
+    graph = StateGraph(State)
+    names = []
+    for node in (*nodes, *named.items()):
+        name, function = node if isinstance(node, tuple) else (node.__name__, node)
+        graph.add_node(name, function)
+        graph.add_edge(names[-1] if names else START, name)
+        names.append(name)
+    return graph
+
+
+def config(handler, thread="1"):
+    return {"configurable": {"thread_id": thread}, "callbacks": [handler]}
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def saver(request):
+    if request.param == "memory":
+        yield InMemorySaver()
+    else:
+        with SqliteSaver.from_conn_string(":memory:") as made:
+            yield made
+
+
+def calls_of(trace):
+    return [(step.tool.name, step.input["query"]) for step in trace.steps if step.type == "tool_call"]
+
+
+def well_formed(trace):
+    """Steps are numbered from 0, and calls point at the steps they say."""
+    assert list(range(len(trace.steps))) == [step.step_id for step in trace.steps]
+    for number, call in enumerate(trace.grace["calls"]):
+        assert f"c{number}" == call["call_id"]
+        assert "tool_call" == trace.steps[call["tool_call"]].type
+        assert call["name"] == trace.steps[call["tool_call"]].tool.name
+        if "observation" in call:
+            assert "observation" == trace.steps[call["observation"]].type
+        if "recovery" in call:
+            assert "error_recovery" == trace.steps[call["recovery"]].type
+    return trace
+
+
+def test_the_same_trace_goes_on_and_has_each_step_once(grace, handler, saver):
+    """The node that asks is run again from its first line; its first tool is in the trace once, and named as carried out twice."""
+    app = built(first, ask, last).compile(checkpointer=saver)
+    assert "ok?" == app.invoke({"said": []}, config(handler))["__interrupt__"][0].value
+
+    (waiting,) = grace.store.query()
+    assert ("suspended", True) == (waiting.grace["status"], waiting.metadata.success)
+    assert [("before", "first"), ("before", "ask")] == calls_of(waiting)
+
+    assert ["before first", "yes", "after ask", "after last"] == app.invoke(Command(resume="yes"), config(handler))[
+        "said"
+    ]
+    (done,) = grace.store.query()
+    well_formed(done)
+    assert (waiting.id, waiting.metadata.created_at) == (done.id, done.metadata.created_at)
+    assert ("completed", True) == (done.grace["status"], done.metadata.success)
+    assert [("before", "first"), ("before", "ask"), ("after", "ask"), ("after", "last")] == calls_of(done)
+    assert [("before", "ok"), ("before", "ok"), ("after", "ok"), ("after", "ok")] == statuses(done)
+    assert (1, ["before"]) == (done.grace["resumed"], done.grace["repeated"])
+    assert waiting.task.objective == done.task.objective
+
+
+async def test_the_same_in_async(grace, handler, tmp_path):
+    async def ask_async(state):
+        await before.ainvoke({"query": "ask"})
+        return {"said": [interrupt("ok?"), await after.ainvoke({"query": "ask"})]}
+
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
+        app = built(first, ask_async, last).compile(checkpointer=saver)
+        await app.ainvoke({"said": []}, config(handler))
+        out = await app.ainvoke(Command(resume="yes"), config(handler))
+    assert ["before first", "yes", "after ask", "after last"] == out["said"]
+    (done,) = grace.store.query()
+    assert [("before", "first"), ("before", "ask"), ("after", "ask"), ("after", "last")] == calls_of(well_formed(done))
+
+
+@pytest.mark.parametrize(
+    "mode", ["values", "updates", "messages", "custom", "debug", "checkpoints", "tasks", ["updates", "values"]]
+)
+def test_every_stream_mode_suspends_and_goes_on(grace, handler, saver, mode):
+    app = built(first, ask, last).compile(checkpointer=saver)
+    list(app.stream({"said": []}, config(handler), stream_mode=mode))
+    assert ["suspended"] == [trace.grace["status"] for trace in grace.store.query()]
+    list(app.stream(Command(resume="yes"), config(handler), stream_mode=mode))
+    (done,) = grace.store.query()
+    assert 4 == len(calls_of(well_formed(done)))
+
+
+def test_a_reader_who_stops_at_the_question(grace, handler, saver):
+    """Leaving the loop when the question comes is how many programs do it."""
+    app = built(first, ask).compile(checkpointer=saver)
+    for chunk in app.stream({"said": []}, config(handler), stream_mode="updates"):
+        if "__interrupt__" in chunk:
+            break
+    app.invoke(Command(resume="yes"), config(handler))
+    done = [trace for trace in grace.store.query() if trace.grace["status"] == "completed"]
+    assert 1 == len(done)
+
+
+def test_several_questions_in_one_node(grace, handler, saver):
+    def twice(state):
+        one = interrupt("one?")
+        before.invoke({"query": one})
+        two = interrupt("two?")
+        return {"said": [one, two]}
+
+    app = built(first, twice).compile(checkpointer=saver)
+    app.invoke({"said": []}, config(handler))
+    app.invoke(Command(resume="a"), config(handler))
+    assert ["before first", "a", "b"] == app.invoke(Command(resume="b"), config(handler))["said"]
+    (done,) = grace.store.query()
+    assert [("before", "first"), ("before", "a")] == calls_of(well_formed(done))
+    assert (2, "completed") == (done.grace["resumed"], done.grace["status"])
+
+
+def test_a_question_inside_of_a_tool(grace, handler, saver):
+    """The tool is called again on resume; the trace has one call of it, with its true result."""
+    app = built(ask=lambda state: {"said": [asks.invoke({"query": "q"})]}).compile(checkpointer=saver)
+    app.invoke({"said": []}, config(handler))
+    (waiting,) = grace.store.query()
+    assert [("asks", "suspended")] == statuses(waiting)
+    app.invoke(Command(resume="this"), config(handler))
+    (done,) = grace.store.query()
+    assert [("tool_call", "asks"), ("observation", "told this")] == steps(well_formed(done))
+    assert 1.0 == done.grace["confidence"]["breakdown"]["tool_success"]
+
+
+def test_questions_side_by_side(grace, handler, saver):
+    """Two nodes ask in one step, and a third one is through; all of it is in the trace once."""
+
+    def asking(name):
+        def node(state):
+            before.invoke({"query": name})
+            return {"said": [interrupt(name)]}
+
+        return node
+
+    graph = StateGraph(State)
+    for name, node in {"a": asking("a"), "b": asking("b"), "c": first}.items():
+        graph.add_node(name, node)
+        graph.add_edge(START, name)
+    app = graph.compile(checkpointer=saver)
+    out = app.invoke({"said": []}, config(handler))
+    answers = {one.id: one.value.upper() for one in out["__interrupt__"]}
+    assert {"A", "B", "before first"} == set(app.invoke(Command(resume=answers), config(handler))["said"])
+    (done,) = grace.store.query()
+    assert {("before", "a"), ("before", "b"), ("before", "first")} == set(calls_of(well_formed(done)))
+    assert 3 == len(calls_of(done))
+
+
+def test_a_graph_inside_of_a_graph_is_a_trace_of_its_own_and_goes_on_too(grace, handler, saver):
+    inner = built(ask, last).compile(name="inner")
+    app = built(first, ("inner", inner), last).compile(checkpointer=saver)
+    app.invoke({"said": []}, config(handler))
+    assert {"suspended"} == {trace.grace["status"] for trace in grace.store.query()}
+    ids = {trace.grace["name"]: trace.id for trace in grace.store.query()}
+
+    app.invoke(Command(resume="yes"), config(handler))
+    traces = {trace.grace["name"]: well_formed(trace) for trace in grace.store.query()}
+    assert ids == {name: trace.id for name, trace in traces.items()}
+    outer, nested = traces["LangGraph"], traces["inner"]
+    assert [("before", "ask"), ("after", "ask"), ("after", "last")] == calls_of(nested)
+    assert [("before", "ok"), ("inner", "ok"), ("after", "ok")] == statuses(outer)
+    assert {"trace_id": outer.id, "call_id": "c1"} == nested.grace["parent"]
+    assert [nested.id] == outer.grace["children"]
+    assert {"completed"} == {trace.grace["status"] for trace in traces.values()}
+
+
+def test_breakpoints_suspend_too(grace, handler, saver):
+    app = built(first, last).compile(checkpointer=saver, interrupt_before=["last"])
+    app.invoke({"said": []}, config(handler))
+    assert ["suspended"] == [trace.grace["status"] for trace in grace.store.query()]
+    app.invoke(None, config(handler))
+    (done,) = grace.store.query()
+    assert [("before", "first"), ("after", "last")] == calls_of(well_formed(done))
+
+
+def test_a_failure_from_before_the_question_counts_and_is_survived(grace, handler, saver):
+    @tool
+    def broken(query: str) -> str:
+        """Fail."""
+        raise ValueError("no")
+
+    def failing(state):
+        try:
+            broken.invoke({"query": "q"})
+        except ValueError:
+            return {"said": ["x"]}
+
+    app = built(failing, ask).compile(checkpointer=saver)
+    app.invoke({"said": []}, config(handler))
+    app.invoke(Command(resume="yes"), config(handler))
+    (done,) = grace.store.query()
+    assert [("broken", "error"), ("before", "ok"), ("after", "ok")] == statuses(well_formed(done))
+    assert 1 == [kind for kind, _ in steps(done)].count("error_recovery")
+    assert done.grace["confidence"]["breakdown"]["tool_success"] == pytest.approx(2 / 3)
+
+
+def test_threads_of_conversation_do_not_meet(grace, handler, saver):
+    """The same graph, many threads, answered in another order."""
+    app = built(first, ask).compile(checkpointer=saver)
+    names = [f"thread-{number}" for number in range(12)]
+    for name in names:
+        app.invoke({"said": [name]}, config(handler, name))
+    before_ids = {trace.grace["langchain"]["thread_id"]: trace.id for trace in grace.store.query()}
+    for name in reversed(names):
+        app.invoke(Command(resume=name), config(handler, name))
+    traces = grace.store.query()
+    assert before_ids == {trace.grace["langchain"]["thread_id"]: trace.id for trace in traces}
+    assert {"completed"} == {trace.grace["status"] for trace in traces}
+
+
+def test_two_graphs_on_one_thread_name_do_not_meet(grace, handler):
+    one = built(first, ask).compile(checkpointer=InMemorySaver(), name="one")
+    two = built(first, ask, last).compile(checkpointer=InMemorySaver(), name="two")
+    one.invoke({"said": []}, config(handler))
+    two.invoke({"said": []}, config(handler))
+    one.invoke(Command(resume="yes"), config(handler))
+    two.invoke(Command(resume="yes"), config(handler))
+    assert {"one": 3, "two": 4} == {trace.grace["name"]: len(calls_of(trace)) for trace in grace.store.query()}
+
+
+def test_a_second_answer_changes_nothing(grace, handler, saver):
+    app = built(first, ask).compile(checkpointer=saver)
+    app.invoke({"said": []}, config(handler))
+    out = app.invoke(Command(resume="yes"), config(handler))
+    done = next(trace for trace in grace.store.query())
+    assert out == app.invoke(Command(resume="no"), config(handler))
+    assert done.to_dict() == grace.store.get(done.id).to_dict()
+
+
+def test_a_new_question_on_a_thread_that_waits_is_a_new_run(grace, handler, saver):
+    app = built(first, ask).compile(checkpointer=saver)
+    app.invoke({"said": []}, config(handler))
+    app.invoke({"said": ["new"]}, config(handler))
+    assert 2 == len({trace.id for trace in grace.store.query()})
+
+
+def test_hooks_hear_of_a_run_when_it_has_ended(grace, handler, saver):
+    heard = []
+    grace.on_complete(lambda trace: heard.append(trace.grace["status"]))
+    app = built(first, ask).compile(checkpointer=saver)
+    with grace.collect() as traces:
+        app.invoke({"said": []}, config(handler))
+        app.invoke(Command(resume="yes"), config(handler))
+    assert (["completed"], 1) == (heard, len(traces))
+
+
+PROGRAM = """
+import sys
+import grace_kp as gk
+from grace_kp.integrations.langchain import GraceCallbackHandler
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
+sys.path.insert(0, sys.argv[3])
+from program import built, first, ask, last
+grace = gk.Grace(store=f"sqlite:///{sys.argv[1]}/traces.db", evaluator=None, embedder=None)
+with SqliteSaver.from_conn_string(f"{sys.argv[1]}/checkpoints.db") as saver:
+    inner = built(ask, last).compile(name="inner")
+    app = built(first, ("inner", inner), last).compile(checkpointer=saver)
+    given = {"said": []} if sys.argv[2] == "ask" else Command(resume="yes")
+    app.invoke(given, {"configurable": {"thread_id": "t-1"}, "callbacks": [GraceCallbackHandler(grace)]})
+grace.close()
+"""
+
+
+def test_another_process_goes_on(tmp_path):
+    """Asked in one process, answered in a second one that shares only two files with it."""
+    import inspect
+
+    import grace_kp as gk
+
+    parts = (State, before, after, asks, first, ask, last, built)
+    source = "\n\n".join(
+        f"@tool\n{inspect.getsource(part.func).split('@tool')[-1].strip()}"
+        if hasattr(part, "func")
+        else inspect.getsource(part)
+        for part in parts
+    )
+    header = """
+        import operator
+        from typing import Annotated, TypedDict
+        from langchain_core.tools import tool
+        from langgraph.graph import START, StateGraph
+        from langgraph.types import interrupt
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(header) + source)
+    for step in ("ask", "answer"):
+        ran = subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(tmp_path), step, str(tmp_path)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (0, "") == (ran.returncode, ran.stderr)
+        store = gk.Grace(store=f"sqlite:///{tmp_path}/traces.db", evaluator=None, embedder=None).store
+        traces = {trace.grace["name"]: well_formed(trace) for trace in store.query()}
+        if step == "ask":
+            asked = traces
+    assert {name: trace.id for name, trace in asked.items()} == {name: trace.id for name, trace in traces.items()}
+    assert [("before", "ok"), ("inner", "ok"), ("after", "ok")] == statuses(traces["LangGraph"])
+    assert [("before", "ask"), ("after", "ask"), ("after", "last")] == calls_of(traces["inner"])
+    assert {"completed"} == {trace.grace["status"] for trace in traces.values()}
+    assert traces["LangGraph"].id == traces["inner"].grace["parent"]["trace_id"]
+
+
+def test_a_suspended_trace_that_is_gone_leaves_a_new_one(grace, handler, saver):
+    """The run goes on all the same; its trace begins where it was resumed."""
+    app = built(first, ask).compile(checkpointer=saver)
+    app.invoke({"said": []}, config(handler))
+    grace.flush()
+    grace.store.clear()
+    handler.tracker.suspended.clear()
+    app.invoke(Command(resume="yes"), config(handler))
+    (trace,) = grace.store.query()
+    assert [("before", "ask"), ("after", "ask")] == calls_of(trace)
+
+
+def test_a_handler_made_anew_for_each_request_goes_on(grace, saver):
+    app = built(first, ask).compile(checkpointer=saver)
+    app.invoke({"said": []}, config(GraceCallbackHandler(grace)))
+    app.invoke(Command(resume="yes"), config(GraceCallbackHandler(grace)))
+    assert ["completed"] == [trace.grace["status"] for trace in grace.store.query()]

@@ -1,0 +1,239 @@
+"""What a program gives and raises is the same with the handler and the middleware as without them, over every way to call it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("langchain", reason="needs the extra langchain")
+
+from langchain.agents import create_agent
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+
+from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
+
+from .conftest import Script
+
+
+@tool
+def look(query: str) -> str:
+    """Look something up."""
+    return f"seen {query}"
+
+
+@tool
+def broken(query: str) -> str:
+    """Fail."""
+    raise ValueError(f"no {query}")
+
+
+def proposals(*calls):
+    return [
+        AIMessage("", id=f"m{number}", tool_calls=[{"name": name, "args": args, "id": f"c{number}"}])
+        for number, (name, args) in enumerate(calls)
+    ]
+
+
+def chain(_):
+    prompt = ChatPromptTemplate.from_template("{question}")
+    return (
+        RunnableParallel(question=RunnablePassthrough())
+        | prompt
+        | FakeListChatModel(responses=["one two"])
+        | StrOutputParser()
+    )
+
+
+def retrying(_):
+    attempts = []
+
+    def flaky(text):
+        attempts.append(text)
+        if len(attempts) % 2:
+            raise ConnectionError("again")
+        return look.invoke({"query": text})
+
+    return RunnableLambda(flaky).with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
+
+
+def falling_back(_):
+    def fail(_):
+        raise ConnectionError("down")
+
+    return RunnableLambda(fail).with_fallbacks([RunnableLambda(lambda text: f"instead {text}")])
+
+
+def failing(_):
+    return RunnableLambda(lambda text: broken.invoke({"query": text}))
+
+
+def agent(middleware):
+    said = [*proposals(("look", {"query": "x"})), AIMessage("done", id="end")]
+    return RunnableLambda(lambda text: {"messages": [("user", text)]}) | create_agent(
+        Script(responses=said), [look], middleware=middleware
+    )
+
+
+def failing_agent(middleware):
+    return RunnableLambda(lambda text: {"messages": [("user", text)]}) | create_agent(
+        Script(responses=proposals(("broken", {"query": "x"}))), [broken], middleware=middleware
+    )
+
+
+def graph(_):
+    builder = StateGraph(MessagesState)
+    builder.add_node("a", lambda state: {"messages": [AIMessage("from a", id="a")]})
+    inner = StateGraph(MessagesState)
+    inner.add_node("b", lambda state: {"messages": [AIMessage(look.invoke({"query": "b"}), id="b")]})
+    inner.add_edge(START, "b")
+    builder.add_node("inner", inner.compile())
+    builder.add_edge(START, "a")
+    builder.add_edge("a", "inner")
+    return RunnableLambda(lambda text: {"messages": [("user", text)]}) | builder.compile()
+
+
+PROGRAMS = [chain, retrying, falling_back, failing, agent, failing_agent, graph]
+
+
+def plain(value):
+    """A value without what is drawn anew for each run."""
+    if isinstance(value, BaseMessage):
+        return (value.type, value.content, getattr(value, "tool_calls", None), getattr(value, "status", None))
+    if isinstance(value, dict):
+        return {key: plain(part) for key, part in value.items() if "GraceMiddleware" not in str(key)}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value if "GraceMiddleware" not in str(part)[:60]]
+    return value
+
+
+def outcome(call):
+    try:
+        return plain(call())
+    except Exception as error:
+        return (type(error), str(error))
+
+
+async def outcome_async(call):
+    try:
+        return plain(await call())
+    except Exception as error:
+        return (type(error), str(error))
+
+
+async def collected(stream):
+    return [part async for part in stream]
+
+
+async def events(program, config):
+    found = [event async for event in program.astream_events("q", config, version="v2")]
+    mine = "GraceMiddleware"  # a node more, which says what it has done
+    return [
+        (event["event"], event["name"])
+        for event in found
+        if not any(mine in str(part) for part in (event["name"], event["metadata"], event["data"].get("chunk")))
+    ]
+
+
+WAYS = {
+    "invoke": lambda program, config: program.invoke("q", config),
+    "stream": lambda program, config: list(program.stream("q", config)),
+    "batch": lambda program, config: program.batch([f"q{n}" for n in range(50)], config, return_exceptions=False),
+}
+ASYNC_WAYS = {
+    "ainvoke": lambda program, config: program.ainvoke("q", config),
+    "astream": lambda program, config: collected(program.astream("q", config)),
+    "abatch": lambda program, config: program.abatch([f"q{n}" for n in range(50)], config),
+    "astream_events": events,
+}
+
+
+@pytest.fixture
+def watched(grace):
+    return {"callbacks": [GraceCallbackHandler(grace)]}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_sync(grace, watched, program, way):
+    without = outcome(lambda: WAYS[way](program([]), {}))
+    within = outcome(lambda: WAYS[way](program([GraceMiddleware(grace, default="silent")]), watched))
+    if (program, way) == (retrying, "batch"):
+        return  # how often it fails there depends on which thread comes first
+    assert without == within
+    assert grace.store.query()
+
+
+@pytest.mark.parametrize("way", ASYNC_WAYS)
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_async(grace, watched, program, way):
+    without = await outcome_async(lambda: ASYNC_WAYS[way](program([]), {}))
+    within = await outcome_async(lambda: ASYNC_WAYS[way](program([GraceMiddleware(grace, default="silent")]), watched))
+    if (program, way) == (retrying, "abatch"):
+        return
+    assert without == within
+    assert grace.store.query()
+
+
+MODES = ["values", "updates", "messages", "custom", "tasks", "debug", ["values", "updates"]]
+
+
+def stopping(_):
+    """A graph that asks in the middle."""
+
+    def ask(state):
+        return {"messages": [AIMessage(interrupt("well?"), id="said")]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("ask", ask)
+    builder.add_edge(START, "ask")
+    return builder.compile(checkpointer=InMemorySaver())
+
+
+def shape(chunk):
+    """What a chunk of any stream mode says, without ids and times of this very run."""
+    if isinstance(chunk, tuple):
+        return tuple(shape(part) for part in chunk)
+    if isinstance(chunk, dict):
+        left_out = {
+            "id",
+            "timestamp",
+            "run_id",
+            "config",
+            "metadata",
+            "parent_config",
+            "checkpoint",
+            "langgraph_checkpoint_ns",
+            "ls_integration",
+        }
+        return {key: shape(part) for key, part in chunk.items() if key not in left_out and "checkpoint" not in key}
+    if isinstance(chunk, list):
+        return [shape(part) for part in chunk]
+    if isinstance(chunk, BaseMessage):
+        return plain(chunk)
+    return getattr(chunk, "value", chunk)
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+@pytest.mark.parametrize("world", ["sync", "async"])
+async def test_stream_modes_with_a_question(grace, watched, mode, world):
+    async def run(config):
+        app = stopping([])
+        config = {**config, "configurable": {"thread_id": "1"}}
+        chunks = []
+        for one in ({"messages": [{"role": "user", "content": "q", "id": "u"}]}, Command(resume="yes")):
+            if world == "sync":
+                chunks += await asyncio.to_thread(lambda one=one: list(app.stream(one, config, stream_mode=mode)))
+            else:
+                chunks += await collected(app.astream(one, config, stream_mode=mode))
+        return [shape(chunk) for chunk in chunks]
+
+    assert await run({}) == await run(watched)
