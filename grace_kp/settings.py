@@ -88,6 +88,8 @@ class Settings:
     """The device of sentence-transformers: `cpu`, `cuda`, …"""
     fetch_models: bool = False
     """True allows a model that is not on disk to be fetched from the hub."""
+    registry_url: str | None = None
+    """The knowledge registry that traces are contributed to, when they are."""
     source: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Where each value that is no default came from, for `grace-kp doctor`."""
 
@@ -139,7 +141,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "judge_tokens_per_run": (0, 10**12),
 }
 # Environment variables of this library that are no settings.
-_ELSEWHERE = frozenset({"GRACE_KP_STRICT_RECORDING"})
+_ELSEWHERE = frozenset({"GRACE_KP_STRICT_RECORDING", "GRACE_KP_REGISTRY_KEY"})
 
 
 def _from_environment(environ: dict[str, str] | None) -> dict[str, tuple[Any, str]]:

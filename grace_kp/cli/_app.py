@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from grace_kp.cli._contribute import contribute
 from grace_kp.cli._demo import demo
 from grace_kp.cli._doctor import doctor
 from grace_kp.cli._output import say_error
@@ -50,6 +51,7 @@ def _root(
 
 app.command()(demo)
 app.command()(score)
+traces.command()(contribute)
 app.add_typer(traces, name="traces")
 app.command()(doctor)
 

@@ -99,14 +99,19 @@ def show(
 
     Example: grace-kp traces show last
     """
-    trace = _find(opened(store), id)
+    trace = find(opened(store), id)
     if as_json:
         put_json(trace.to_dict())
     else:
         page(trace)
 
 
-def _find(store: Store, wanted: str) -> ReasoningTrace:
+def find(store: Store, wanted: str) -> ReasoningTrace:
+    """The trace of an id or the beginning of one; `last` is the newest.
+
+    Raises:
+        GraceError: there is none, or there are several.
+    """
     if wanted == "last":
         newest = store.query(limit=1)
         if not newest:

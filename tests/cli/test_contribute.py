@@ -1,0 +1,143 @@
+"""`grace-kp traces contribute`: what would leave is shown to the byte, nothing leaves unasked, and the exit code says how it went."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pexpect
+import pytest
+
+import grace_kp as gk
+
+
+@pytest.fixture
+def server():
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            seen.append((self.rfile.read(int(self.headers["content-length"])), dict(self.headers)))
+            self.send_response(made.status)
+            self.end_headers()
+
+        def log_message(self, *args):
+            """Nothing."""
+
+    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.status, made.seen = 201, seen
+    made.url = f"http://127.0.0.1:{made.server_address[1]}"
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Two traces that may leave, and one that is private."""
+    url = f"sqlite:///{tmp_path}/t.db"
+    for visibility, count in (("network", 2), ("private", 1)):
+        with gk.Grace(store=url, evaluator=None, embedder=None, visibility=visibility) as grace:
+            for number in range(count):
+                with grace.run(f"mail bob@example.com {number}") as run:
+                    run.thought("x")
+                    run.outcome(confidence=1.0)
+    return url
+
+
+def command(*arguments, store, url, key="k-123"):
+    env = {**os.environ, "GRACE_KP_REGISTRY_KEY": key} if key else dict(os.environ)
+    return subprocess.run(
+        [sys.executable, "-m", "grace_kp.cli", "traces", "contribute", "--store", store, "--url", url, *arguments],
+        capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=60,
+    )  # fmt: skip
+
+
+def test_a_dry_run_shows_what_would_leave_and_sends_nothing(store, server):
+    ran = command("--dry-run", "--min-score", "0", "--json", store=store, url=server.url)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    shown = json.loads(ran.stdout)
+    assert [True, True, False] == sorted((one["eligible"] for one in shown), reverse=True)
+    assert [] == server.seen
+    text = command("--dry-run", "--min-score", "0", store=store, url=server.url).stdout
+    assert "[REDACTED:email]" in text
+    assert "bob@example.com" not in text
+    assert "2 of 3 would leave; nothing was sent" in text
+    assert "k-123" not in text + ran.stdout
+
+    command("--yes", "--min-score", "0", store=store, url=server.url)
+    assert {one["body"] for one in shown if one["eligible"]} == {body.decode() for body, _ in server.seen}
+
+
+def test_what_is_sent_is_told(store, server):
+    ran = command("--yes", "--min-score", "0", "--json", store=store, url=server.url)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert ["not_eligible", "sent", "sent"] == sorted(one["status"] for one in json.loads(ran.stdout))
+    assert {"Bearer k-123"} == {headers["Authorization"] for _, headers in server.seen}
+
+
+def test_one_trace_by_its_beginning(store, server):
+    ids = [
+        one.id
+        for one in gk.Grace(store=store, evaluator=None, embedder=None).store.query()
+        if one.metadata.visibility == "network"
+    ]
+    ran = command(ids[0].removeprefix("kp:trace:")[:10], "--yes", "--min-score", "0", store=store, url=server.url)
+    assert (0, 1) == (ran.returncode, len(server.seen))
+    assert f"{ids[0]}  sent" in ran.stdout
+
+
+def test_a_registry_that_refuses_fails(store, server):
+    server.status = 403
+    ran = command("--yes", "--min-score", "0", store=store, url=server.url)
+    assert 1 == ran.returncode
+    assert "failed: HTTP 403" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "code", "problem"),
+    [
+        ([], {}, 2, "nobody can be asked here"),
+        (["--yes"], {"key": ""}, 1, "GRACE_KP_REGISTRY_KEY"),
+        (["--yes"], {"url": "http://registry.example"}, 1, "in the clear"),
+        (["--yes", "--min-score", "2"], {}, 2, "min-score"),
+        (["--yes", "zzzzzz"], {}, 1, "no trace 'zzzzzz'"),
+        (["--since", "yesterday-ish", "--yes"], {}, 2, "since"),
+    ],
+)
+def test_mistakes_are_one_line(store, server, arguments, given, code, problem):
+    extra = [] if "--min-score" in arguments else ["--min-score", "0"]
+    ran = command(*arguments, *extra, store=store, **{"url": server.url, **given})
+    assert code == ran.returncode
+    assert problem in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert [] == server.seen
+
+
+@pytest.mark.parametrize(("typed", "sent"), [("", 0), ("y", 0), ("no", 0), ("yes", 2)])
+def test_at_a_terminal_it_asks_and_enter_alone_is_no(store, server, typed, sent):
+    arguments = [
+        "-m",
+        "grace_kp.cli",
+        "traces",
+        "contribute",
+        "--store",
+        store,
+        "--url",
+        server.url,
+        "--min-score",
+        "0",
+    ]
+    child = pexpect.spawn(
+        sys.executable, arguments, env={**os.environ, "GRACE_KP_REGISTRY_KEY": "k"}, timeout=30, encoding="utf-8"
+    )
+    child.expect("Send 2 traces to .*Type yes: ")
+    child.sendline(typed)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert (0 if sent else 1, sent) == (child.exitstatus, len(server.seen))
