@@ -14,6 +14,7 @@ QUICK = {
     "arguments": ("--rounds", "15"),
     "scoring": (),
     "judging": ("--runs", "100"),
+    "langchain_handler": ("--rounds", "9", "--sustained-runs", "100"),
     "storing": ("--traces", "2000", "--runs", "500", "--rounds", "3", "--steps", "100000"),
 }
 

@@ -15,6 +15,7 @@ from grace_kp.errors import (
     ActionCancelled,
     ActionDenied,
     ActionNotApproved,
+    ActionOutcomeUnknown,
     ActionRedirected,
     ActionTimedOut,
     EmbedderError,
@@ -50,6 +51,7 @@ EXAMPLES = [
     ActionTimedOut("t", decision=1, request=2, response=3),
     ActionDenied("d", decision=1),
     ActionRedirected("r", user_input="ask Ana", decision=1, request=2, response=3),
+    ActionOutcomeUnknown("u", state="done", decision=1, request=2, response=3),
 ]
 
 
@@ -59,6 +61,7 @@ EXAMPLES = [
         (SettingsError, ValueError), (InvalidTrace, ValueError), (InvalidRecord, InvalidTrace), (GateError, TypeError),
         (MissingExtra, ImportError), (ActionCancelled, ActionNotApproved), (ActionTimedOut, ActionCancelled),
         (ActionDenied, ActionNotApproved), (ActionRedirected, ActionNotApproved),
+        (ActionOutcomeUnknown, ActionNotApproved),
     ],
 )  # fmt: skip
 def test_the_tree_is_as_drawn(cls, parent):

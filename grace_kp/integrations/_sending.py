@@ -74,9 +74,9 @@ def retry_after(header: str | None) -> float | None:
 def waiting(ends: float) -> dict[str, Any]:
     """How tenacity goes on: exponentially with jitter, as Retry-After asks, and never past `ends`."""
     import httpx
-    from tenacity import retry_if_exception_type, wait_exponential_jitter
+    from tenacity import retry_if_exception_type, wait_exponential, wait_random
 
-    grows = wait_exponential_jitter(initial=FIRST_WAIT, max=LONGEST_WAIT, jitter=FIRST_WAIT)
+    grows = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
 
     def wait(state: Any) -> float:
         asked = getattr(state.outcome.exception(), "retry_after", None)

@@ -226,8 +226,12 @@ class TestOnce:
             retry_policy=RetryPolicy(max_attempts=3, initial_interval=0, jitter=False, retry_on=Exception),
         )
         app.invoke(GIVEN, config(handler))
-        with pytest.raises((gk.ActionNotApproved, ConnectionError)):
-            app.invoke(answer("approve"), config(handler))
+        try:
+            out = app.invoke(answer("approve"), config(handler))
+        except (gk.ActionNotApproved, ConnectionError):
+            out = None
+        # Some versions of LangGraph tell which attempt this is; where they do not, a person is asked anew.
+        assert out is None or asked(out)
         assert ["bob"] == acts
 
     async def test_in_async_nodes_too(self, grace, handler, acts):
