@@ -54,4 +54,6 @@ for message in out["messages"]:
 
 (trace,) = grace.store.query()
 (decision,) = trace.grace["decisions"]
-print(f"{decision['action']}: {decision['outcome']}, by {decision['response']['reviewer']}; {len(trace.steps)} steps, one trace")
+print(
+    f"{decision['action']}: {decision['outcome']}, by {decision['response']['reviewer']}; {len(trace.steps)} steps, one trace"
+)

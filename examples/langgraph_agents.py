@@ -68,4 +68,6 @@ print(out["notes"][-1])
 
 for trace in grace.store.query():
     parent = trace.grace.get("parent", {}).get("trace_id", "-")[-6:]
-    print(f"{trace.id[-6:]} {trace.grace['name']:<11} inside of {parent:<7} {', '.join(str(step.type) for step in trace.steps)}")
+    print(
+        f"{trace.id[-6:]} {trace.grace['name']:<11} inside of {parent:<7} {', '.join(str(step.type) for step in trace.steps)}"
+    )

@@ -1,6 +1,6 @@
 """A question asked in one process and answered in another, offline: two files connect them, and the trace is one.
 
-    python examples/langgraph_resume.py           asks, then starts itself once more to answer
+python examples/langgraph_resume.py           asks, then starts itself once more to answer
 """
 
 import subprocess
@@ -46,7 +46,9 @@ def run(folder: Path, given: object) -> dict:
         out = graph.compile(checkpointer=saver).invoke(given, config)
     for trace in grace.store.query():
         tools = [step.tool.name for step in trace.steps if step.tool]
-        print(f"  {trace.id[-6:]} {trace.grace['status']:<10} {tools}, decisions {[one['outcome'] for one in trace.grace['decisions']]}")
+        print(
+            f"  {trace.id[-6:]} {trace.grace['status']:<10} {tools}, decisions {[one['outcome'] for one in trace.grace['decisions']]}"
+        )
     grace.close()
     return out
 

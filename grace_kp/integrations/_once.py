@@ -52,6 +52,8 @@ class Once:
         problem = self._problem(told)
         if told is None or problem:
             return self._instead(problem, "cancelled")
+        if self._run is not None and self._run.resumes is not None:
+            _ = self._run.id  # looked up here, where it may take a moment
         self._entry = self._entry_of(told)
         edited = told.get("args")
         if edited is not None:

@@ -75,7 +75,7 @@ class Documents:
         grace = self._grace(run, builder)
         if run.error is not None:
             kind, message = run.error
-            grace["error"] = {"type": kind, "message": self._clean(message)}
+            grace["error"] = {"type": kind, "message": self.clean(message)}
         # Nothing has failed in a run that waits for a person.
         success = run.own_success if run.own_success is not None else run.status in {"completed", SUSPENDED}
         return self._document(
@@ -90,7 +90,7 @@ class Documents:
     def _grace(self, run: Run, builder: StepBuilder) -> dict[str, Any]:
         grace: dict[str, Any] = {
             "status": run.status,
-            "name": self._clean(run.name),
+            "name": self.clean(run.name),
             "duration_ms": max(0.0, round((run.end - run.start) / 1e6, 3)),
             "calls": builder.calls,
         }
@@ -140,16 +140,16 @@ class Documents:
             return NOT_CAPTURED
         if run.error is not None and run.result is None:
             kind, message = run.error
-            return self._clean(f"{kind}: {message}" if message else kind)
+            return self.clean(f"{kind}: {message}" if message else kind)
         result = run.result
         if type(result) is str:
-            return self._clean(result)
+            return self.clean(result)
         if result is None:
             return ""
         return cut(to_text(redact_value(render(result), identifiers=self._identifiers)), self._max_text)
 
     def _header(self, run: Run) -> dict[str, Any]:
-        name = self._clean(run.name)
+        name = self.clean(run.name)
         if run.earlier is not None:
             metadata = run.earlier["metadata"]
             return {
@@ -163,8 +163,8 @@ class Documents:
             "id": run.id,
             "created_at": instant(run.began),
             "agent_id": f"kp:agent:{name}",
-            "domain": self._clean(run.domain),
-            "objective": self._clean(run.objective) or name,
+            "domain": self.clean(run.domain),
+            "objective": self.clean(run.objective) or name,
         }
 
     def _links(self, run: Run) -> dict[str, Any]:
@@ -217,7 +217,8 @@ class Documents:
             "grace": grace,
         }
 
-    def _clean(self, text: str) -> str:
+    def clean(self, text: str) -> str:
+        """The text as it may stand in a trace of this runtime."""
         return redact_text(storable(text), identifiers=self._identifiers)
 
     def journal(self, run: Run) -> list[tuple[int, bytes]]:
@@ -225,7 +226,7 @@ class Documents:
         builder = self.builder(run)
         rows: list[tuple[int, bytes]] = []
         if builder.journaled == 0:
-            header = {**self._header(run), "name": self._clean(run.name), **self._links(run)}
+            header = {**self._header(run), "name": self.clean(run.name), **self._links(run)}
             rows.append((0, to_json(header)))
             builder.journaled = 1
         builder.advance()

@@ -11,7 +11,6 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import StoreError
 from grace_kp.record import SUSPENDED, Documents, Recorder, Run, note, to_json
 from grace_kp.trace._render import storable
 from grace_kp.value import embedded_text
@@ -231,11 +230,10 @@ class Pipeline:
                     self._prepare(previous)
                 earlier = previous.left
             else:
+                thread = self.documents.clean(pause.thread)  # as it stands in the trace
                 try:
-                    earlier = next(
-                        (found for trace in stored(pause.thread) if (found := _going_on(trace, pause))), None
-                    )
-                except StoreError as error:
+                    earlier = next((it for trace in stored(thread) if (it := _going_on(trace, pause, thread))), None)
+                except Exception as error:  # noqa: BLE001 — then it goes on in a trace of its own
                     note("resuming", error, theirs=True)
             run.goes_on(earlier)
 
@@ -280,11 +278,11 @@ class Pipeline:
             collector.append(trace)
 
 
-def _going_on(trace: ReasoningTrace, pause: Pause) -> dict[str, Any] | None:
+def _going_on(trace: ReasoningTrace, pause: Pause, thread: str) -> dict[str, Any] | None:
     """The suspended trace in its dict form, if it is the one that this pause speaks of."""
     document = trace.to_dict()
     told = document.get("grace", {}).get("langchain") or {}
-    same = told.get("thread_id") == pause.thread and told.get("place") == pause.place
+    same = told.get("thread_id") == thread and told.get("place") == pause.place
     if pause.place is None:
         same = same and told.get("checkpoint_id") in {None, pause.checkpoint}
     return document if same else None

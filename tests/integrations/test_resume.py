@@ -379,6 +379,22 @@ def test_a_suspended_trace_that_is_gone_leaves_a_new_one(grace, handler, saver):
     assert [("before", "ask"), ("after", "ask")] == calls_of(trace)
 
 
+def test_a_thread_whose_name_is_an_identifier_goes_on(saver, tmp_path):
+    """It stands in the trace without what identifies; the run is found again all the same."""
+    import grace_kp as gk
+
+    app = built(first, ask).compile(checkpointer=saver)
+    for given in ({"said": []}, Command(resume="yes")):
+        with gk.Grace(
+            store=f"sqlite:///{tmp_path}/t.db", privacy_level="aggregated", evaluator=None, embedder=None
+        ) as grace:
+            for name in ("ann@example.com", "bob@example.com"):
+                app.invoke(given, config(GraceCallbackHandler(grace), name))
+            traces = grace.store.query()
+    assert ["completed", "completed"] == [trace.grace["status"] for trace in traces]
+    assert not any("example.com" in str(trace.to_dict()) for trace in traces)
+
+
 def test_a_handler_made_anew_for_each_request_goes_on(grace, saver):
     app = built(first, ask).compile(checkpointer=saver)
     app.invoke({"said": []}, config(GraceCallbackHandler(grace)))
