@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MAX_OBJECTIVE = 2_000
 MAX_SPECS = 10_000
+_NONE: list[str] = []
 STREAMED = {"input": ""}
 """What a chain that is streamed says its input is, until it has read it."""
 _OURS = ("ls_", "lc_", "langgraph_", "thread_id", "checkpoint_ns", "graph_id")
@@ -43,34 +44,44 @@ class Frame:
         "thread",
     )
 
-    def __init__(self, parent: Frame | None, here: Call | Run, name: str, inputs: Any, place: str | None) -> None:
+    def __init__(
+        self, parent: Frame | None, here: Call | Run, name: str, inputs: Any, place: str | None, own: Call | None = None
+    ) -> None:
         self.parent = parent
         self.here = here
         """The call or run that what happens inside belongs to."""
         self.name = name
         self.inputs = inputs
         self.place = place
-        self.own: Call | Run | None = None
+        self.own: Call | Run | None = own
         """What ends when this does."""
-        self.home: Frame = self if parent is None else parent.home
-        """The frame whose run this is in."""
-        self.keys: set[int] | None = None if parent is None else parent.keys
-        """The frames that are open below the root."""
+        if parent is None:
+            self.home: Frame = self
+            """The frame whose run this is in."""
+            self.keys: set[int] | None = None
+            """The frames that are open below the root."""
+            self.thread: str | None = None
+        else:
+            self.home, self.keys, self.thread = parent.home, parent.keys, parent.thread
         self.seen = CURRENT.get()
         self.leaf = True
         self.searched = False
         self.quiet = False
         self.places: set[str] | None = None
         self.checkpoint: str | None = None
-        self.interrupts: list[str] = []
-        self.thread: str | None = None if parent is None else parent.thread
-        run = here.run if isinstance(here, Call) else here
-        self.start = run.clock()
+        self.interrupts: list[str] = _NONE
+        # A call has its own beginning.
+        self.start = (here.run if isinstance(here, Call) else here).clock() if own is None else 0
 
     @property
     def run(self) -> Run:
         """The run this is in."""
         return self.here.run if isinstance(self.here, Call) else self.here
+
+    def inner_here(self) -> Call | Run:
+        """The innermost call or run of this context, which is in this event."""
+        ours = CURRENT.get()
+        return self.here if ours is None or ours is self.seen else self.inner(ours)
 
     def inner(self, ours: Call | Run | None) -> Call | Run:
         """The inner one of this and of our own innermost call or run, which may stand around it or inside of it."""

@@ -24,7 +24,6 @@ from grace_kp.integrations._frames import (
 from grace_kp.integrations._messages import answer_of, documents_in, question_of, said_by, tool_result
 from grace_kp.record import (
     AGENT,
-    CURRENT,
     RETRIEVER,
     Call,
     ModelCall,
@@ -108,7 +107,7 @@ class Tracker:
         elif parent.quiet:
             self._announce(parent)
         place = metadata.get("langgraph_checkpoint_ns") if metadata else None
-        self._keep(key, Frame(parent, parent.inner(CURRENT.get()), name, inputs, place))
+        self._keep(key, Frame(parent, parent.inner_here(), name, inputs, place))
 
     def _root(
         self,
@@ -174,7 +173,7 @@ class Tracker:
             return
         parent = self._above(parent_id)
         spec = self.spec(kind, name, domain)
-        inside = parent.inner(CURRENT.get()) if parent is not None else open_here()
+        inside = parent.inner_here() if parent is not None else open_here()
         call: Call | None
         if inside is not None:
             if parent is not None and parent.quiet:
@@ -186,8 +185,7 @@ class Tracker:
             if call is None:
                 return
             call.run.framework = "langchain"
-        frame = Frame(parent, call or inside, name, None, None)  # type: ignore[arg-type]  # one of them is there
-        frame.own = call
+        frame = Frame(parent, call or inside, name, None, None, call)  # type: ignore[arg-type]  # one of them is there
         self._keep(key, frame)
         if parent is None:
             when_task_ends(self, key)
@@ -206,7 +204,7 @@ class Tracker:
         if key in self.frames or not self.recorder.enabled:
             return
         parent = self._above(parent_id)
-        inside = parent.inner(CURRENT.get()) if parent is not None else open_here()
+        inside = parent.inner_here() if parent is not None else open_here()
         model = str((metadata or {}).get("ls_model_name") or name)
         if inside is None:
             flat = messages[0] if len(messages) == 1 else [one for part in messages for one in part]
