@@ -54,7 +54,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
     reviewer is asked instead.
 
     The level is decided once, when the model proposes the call, and travels with it; an approved call runs once, also when the process
-    dies in between. Attach a GraceCallbackHandler to the agent too, so that there is a run whose confidence can be told; without one, the
+    dies in between. List it last among the middlewares, closest to the tools. Attach a GraceCallbackHandler to the agent too, so that there is a run whose confidence can be told; without one, the
     confidence rests on the tool messages alone.
     """
 
