@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import os
 import platform
 import shutil
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,13 +24,15 @@ EXTRAS = {
     "gemini": ("google-genai", "no judge unless you pass one: self-evaluation and coverage are not evaluated", True),
     "onnx": ("onnxruntime", "no light embedder; without any, novelty stays 0.5", True),
     "embeddings": ("sentence-transformers", "no embedder by torch; without any, novelty stays 0.5", True),
-    "langchain": ("langchain", "LangChain agents are not recorded by a handler", False),
+    "langchain": ("langchain", "LangChain agents are not recorded by a handler, and their tools not gated", True),
+    "knowledgepulse": ("httpx", "traces are not contributed to a registry", True),
     "postgres": ("psycopg", "traces go to SQLite or memory", False),
     "web": ("starlette", "no web page", False),
     "otel": ("opentelemetry-sdk", "no export to OpenTelemetry", False),
     "calibration": ("scikit-learn", "confidence is not calibrated", False),
 }
 NOT_YET = "this version does not use it yet"
+WEEK = 7 * 86_400
 
 
 def doctor(
@@ -150,6 +154,7 @@ def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:
     try:
         store = open_store(url)
         told = dict(_described(store))
+        told.update(_lost(store))
         store.close()
     except (GraceError, OSError) as error:
         problems.append(str(error))
@@ -160,6 +165,25 @@ def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:
         if free < 100 << 20:
             problems.append(f"less than 100 MB of disk are free for {told['path']}")
     return told
+
+
+def _lost(store: Any) -> dict[str, Any]:
+    """What processes that use the store could not record in the last week, added up."""
+    reports = getattr(store, "reports", None)
+    told = [json.loads(data) for data in reports(time.time() - WEEK)] if callable(reports) else []
+    if not told:
+        return {}
+    troubles: Counter[str] = Counter()
+    for report in told:
+        troubles.update(report["troubles"])
+    return {
+        "not_recorded": {
+            "processes": len(told),
+            "dropped_traces": sum(report["dropped"] for report in told),
+            "troubles": dict(troubles.most_common(20)),
+            "last": next((report["last_trouble"] for report in told if report["last_trouble"]), None),
+        }
+    }
 
 
 def _described(store: Any) -> dict[str, Any]:
@@ -202,7 +226,15 @@ def _show(report: dict[str, Any]) -> None:
             out.print(f"{name:<16}{plain(report[name]['name'])}: {plain(report[name]['why'])}{timing}")
     out.print(f"{'reviewer':<16}{report['reviewer']}")
     if report["store"] is not None:
-        out.print(f"{'store':<16}" + ", ".join(f"{key} {value}" for key, value in report["store"].items()))
+        told = {key: value for key, value in report["store"].items() if key != "not_recorded"}
+        out.print(f"{'store':<16}" + ", ".join(f"{key} {value}" for key, value in told.items()))
+        lost = report["store"].get("not_recorded")
+        if lost is not None:
+            out.print(f"{'not recorded':<16}in the last week, by {lost['processes']} processes:")
+            if lost["dropped_traces"]:
+                out.print(f"{'':<16}{lost['dropped_traces']:,} traces that waited for a store that could not write")
+            for what, count in lost["troubles"].items():
+                out.print(f"{'':<16}{count:,} × {plain(what, 200)}")
     out.print()
     for problem in report["problems"]:
         out.print(f"[red]broken[/red]          {plain(problem)}")

@@ -75,7 +75,7 @@ class Ran:
         if self.state == FAILED:
             return f"{action} was run already ({when}) and failed with {self.error}; it is not run again without a new decision"
         return (
-            f"{action} was begun ({when}) and it is not known whether it came to its end, because the process did not; "
+            f"{action} was begun ({when}) and it is not known whether it came to its end: its process died, or is still at it; "
             "it is not run again: find out what it did"
         )
 

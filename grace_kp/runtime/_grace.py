@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import threading
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from grace_kp.errors import SettingsError
-from grace_kp.record import FORKABLE, SUSPENDED, TROUBLES, Documents, Recorder, Run, new_trace_id
+from grace_kp.record import FORKABLE, SUSPENDED, TROUBLES, Documents, Recorder, Run, new_trace_id, to_json
 from grace_kp.runtime._front import Front
 from grace_kp.settings import Settings
 
@@ -101,6 +102,7 @@ class Grace(Front):
         self._lock = threading.Lock()
         self._choosing = threading.RLock()
         self._held = False
+        self._born, self._reported = time_ns(), (0, 0)
         self._made_gates: Gates | None = None
         self._made_pipeline: Pipeline | None = None
         self._made_writer: Writer | None = None
@@ -214,10 +216,24 @@ class Grace(Front):
             journal=lambda: self._pipeline.journal(),
             has_open_runs=lambda: bool(recorder.open_runs),
             recovered=Lost,
+            report=self._report,
             journal_interval=self.settings.journal_ms / 1_000,
             max_pending_bytes=self.settings.max_pending_mb << 20,
             **by_models,
         )
+
+    def _report(self) -> tuple[str, bytes] | None:
+        """What could not be recorded in this process, for whoever looks at the store; None where that is nothing new."""
+        writer = self._made_writer
+        lost = 0 if writer is None else writer.stats().dropped
+        told = (sum(TROUBLES.counts.values()), lost)
+        if not any(told) or told == self._reported:
+            return None
+        self._reported = told
+        from grace_kp.trace._redact import redact_value
+
+        report = {"troubles": dict(TROUBLES.counts), "last_trouble": TROUBLES.last, "dropped": lost}
+        return f"{os.getpid()}-{self._born}", to_json(redact_value(report, identifiers=False))
 
     def _landed(self) -> None:
         writer = self._made_writer

@@ -22,5 +22,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX traces_by_status ON traces (status, created_at DESC)",
         """CREATE TABLE actions (
             key TEXT PRIMARY KEY, at REAL NOT NULL, data BLOB NOT NULL) WITHOUT ROWID""",
+        "CREATE TABLE reports (process TEXT PRIMARY KEY, at REAL NOT NULL, data BLOB NOT NULL) WITHOUT ROWID",
     ),
 )

@@ -174,6 +174,20 @@ class SqliteStore:
                 with self._use() as connection:
                     connection.execute("PRAGMA synchronous = NORMAL")
 
+    def report(self, process: str, data: bytes) -> None:
+        """Keep what a process could not record, replacing what it said before; of all processes the last 200."""
+        with self._use(write=True) as connection:
+            connection.execute("INSERT OR REPLACE INTO reports VALUES (?,?,?)", (process, time.time(), data))
+            connection.execute(
+                "DELETE FROM reports WHERE process NOT IN (SELECT process FROM reports ORDER BY at DESC LIMIT 200)"
+            )
+
+    def reports(self, since: float = 0.0) -> list[bytes]:
+        """What processes could not record since then (seconds since the epoch), newest first."""
+        with self._use() as connection:
+            rows = connection.execute("SELECT data FROM reports WHERE at >= ? ORDER BY at DESC", (since,)).fetchall()
+        return [bytes(data) for (data,) in rows]
+
     def _own(self, connection: sqlite3.Connection) -> str:
         """This process as an owner of journals; its sign of life is renewed now and then."""
         now = time.time()

@@ -59,6 +59,7 @@ class Writer:
         journal: Callable[[], Sequence[JournalEntry]] = lambda: (),
         has_open_runs: Callable[[], bool] = lambda: False,
         recovered: Callable[[list[JournalEntry]], Any] | None = None,
+        report: Callable[[], tuple[str, bytes] | None] = lambda: None,
         journal_interval: float = 0.05,
         max_pending_bytes: int = 256 << 20,
         max_backlog: int = 512,
@@ -77,6 +78,7 @@ class Writer:
         self._journal = journal
         self._has_open_runs = has_open_runs
         self._recovered = recovered
+        self._report_now = report
         self._interval = journal_interval
         self._max_pending = max_pending_bytes
         self._max_backlog = max_backlog
@@ -290,8 +292,15 @@ class Writer:
                     while self._pending or self._ended:
                         self._write_batch(store)
                     self._recover_from_failure()
+                    self._write_report(store)
             except Exception as error:  # noqa: BLE001
                 self._failed(error)
+
+    def _write_report(self, store: Store) -> None:
+        keep = getattr(store, "report", None)
+        report = self._report_now() if keep is not None else None
+        if keep is not None and report is not None:
+            keep(*report)
 
     def _write_batch(self, store: Store) -> None:
         batch = [self._pending[number] for number in range(min(len(self._pending), MAX_BATCH))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import subprocess
 import sys
 import threading
@@ -597,3 +598,22 @@ print(grace.store.query()[0].task.objective)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert ("hello", "") == (ran.stdout.strip(), ran.stderr)
+
+
+def test_what_could_not_be_recorded_is_told_by_the_doctor(tmp_path, monkeypatch):
+    """Counted in the process it happened in, and kept in the store for whoever asks later."""
+    import json
+
+    import grace_kp as gk
+
+    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
+    url = f"sqlite:///{tmp_path}/t.db"
+    with gk.Grace(store=url, evaluator=None, embedder=None) as grace:
+        handler = GraceCallbackHandler(grace)
+        monkeypatch.setattr(handler.tracker, "tool_ended", lambda *args: (_ for _ in ()).throw(ValueError("own fault")))
+        assert "found x" == RunnableLambda(lambda q: search.invoke({"query": q})).invoke("x", {"callbacks": [handler]})
+    env = {**os.environ, "GRACE_KP_STORE": url}
+    command = [sys.executable, "-m", "grace_kp.cli", "doctor"]
+    told = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, env=env).stdout)
+    assert "GraceCallbackHandler.on_tool_end: ValueError" in told["store"]["not_recorded"]["troubles"]
+    assert "on_tool_end: ValueError" in subprocess.run(command, capture_output=True, text=True, env=env).stdout
