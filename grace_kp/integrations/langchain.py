@@ -30,7 +30,7 @@ except ImportError:
 
 from grace_kp.integrations._context import teach
 from grace_kp.integrations._tracking import Tracker
-from grace_kp.record import RETRIEVER, TOOL, shielded
+from grace_kp.record import RETRIEVER, TOOL, note, shielded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,7 +110,8 @@ class GraceCallbackHandler(_Handler):
         """It raises, or is interrupted."""
         self.tracker.chain_failed(error, run_id, kwargs.get("inputs"))
 
-    @shielded
+    # The two that come most often guard themselves: packing their arguments once more would show.
+
     def on_tool_start(
         self,
         serialized: dict[str, Any] | None,
@@ -122,14 +123,19 @@ class GraceCallbackHandler(_Handler):
         **kwargs: Any,
     ) -> None:
         """A tool begins."""
-        name = _name_in(serialized) or kwargs.get("name") or "tool"
-        given = inputs if inputs is not None else {"input": input_str}
-        self.tracker.tool_started(TOOL, name, given, run_id, parent_run_id, self.domain)
+        try:
+            name = (serialized.get("name") if serialized else None) or kwargs.get("name") or "tool"
+            given = inputs if inputs is not None else {"input": input_str}
+            self.tracker.tool_started(TOOL, name, given, run_id, parent_run_id, self.domain)
+        except Exception as error:  # noqa: BLE001
+            note("GraceCallbackHandler.on_tool_start", error)
 
-    @shielded
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """It returns."""
-        self.tracker.tool_ended(output, run_id)
+        try:
+            self.tracker.tool_ended(output, run_id)
+        except Exception as error:  # noqa: BLE001
+            note("GraceCallbackHandler.on_tool_end", error)
 
     @shielded
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002

@@ -125,7 +125,12 @@ def call_in(inside: Call | Run, spec: Spec, kwargs: dict[str, Any]) -> Call | No
     if len(run.events) >= run.owner.max_events:
         run.dropped += 2
         return None
-    return Call(run, spec, parent, *_rendered(run, (), kwargs))
+    limit = run.max_text
+    for value in kwargs.values():
+        kind = type(value)
+        if not ((kind is str and len(value) <= limit) or value is None or kind is bool):
+            return Call(run, spec, parent, *_rendered(run, (), kwargs))
+    return Call(run, spec, parent, [], dict(kwargs) if run.owner.capture_input and kwargs else None)
 
 
 def call_alone(spec: Spec, kwargs: dict[str, Any], *, objective: str | None = None) -> Call | None:

@@ -20,6 +20,7 @@ CATCH_ALL = {
     "grace_kp/errors.py": "a foreign repr inside a message",
     "grace_kp/gating/_action.py": "an action that has run gives its result, whether or not that could be kept",
     "grace_kp/gating/_drive.py": "the one place where a gate fails closed",
+    "grace_kp/integrations/langchain.py": "the two callbacks that come most often carry the guard themselves",
     "grace_kp/integrations/_middleware.py": "whatever asking comes to, a call without a yes does not run",
     "grace_kp/integrations/_once.py": "what cannot be kept is not run, and what has run gives its result",
     "grace_kp/integrations/knowledgepulse.py": "a registry that cannot be used is reported, never raised into the agent",
