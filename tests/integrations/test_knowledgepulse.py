@@ -286,7 +286,7 @@ class Registry:
                     self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                     self.connection.close()
                 elif answer == "silence":
-                    time.sleep(1.0)
+                    time.sleep(2.0)
                 elif answer == "half":
                     self.wfile.write(b"HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\nhalf")
                 elif answer == "endless":
@@ -332,10 +332,10 @@ def server(request):
     ids=str,
 )
 def test_a_server_with_faults_gets_the_trace_in_the_end(server):
-    done = KnowledgePulse(server.url, "k", timeout=0.3, deadline=20.0).contribute(trace())
+    done = KnowledgePulse(server.url, "k", timeout=1.0, deadline=30.0).contribute(trace())
     assert ("sent", 201) == (done.status, done.http_status)
     assert 1 == len(set(server.bodies))
-    assert len(server.bodies) == done.attempts
+    assert 2 <= len(server.bodies) <= done.attempts
 
 
 def test_a_server_that_is_not_there():
