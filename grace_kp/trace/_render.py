@@ -185,7 +185,7 @@ class _Rendering:
                 base: Any = list if issubclass(kind, list) else tuple
                 return self._sequence(base.__iter__(value), base.__len__(value), depth)
             if issubclass(kind, _SETS):
-                return self._sequence(iter(list(islice(value, MAX_ITEMS))), len(value), depth)
+                return self._sequence(iter(_first(value)), len(value), depth)
             if kind is MappingProxyType:
                 return self._mapping(value.items(), len(value), depth)
             return self._object(value, kind, depth)
@@ -194,8 +194,7 @@ class _Rendering:
 
     def _mapping(self, items: Any, size: int, depth: int) -> dict[str, Any]:
         out: dict[str, Any] = {}
-        # The entries are taken in one go: another thread may be changing the dict.
-        for key, item in list(islice(items, MAX_ITEMS)):
+        for key, item in _first(items):
             if self.nodes <= 0:
                 break
             out[key if type(key) is str and len(key) <= MAX_KEY else _key(key)] = self.of(item, depth + 1)
@@ -249,7 +248,17 @@ class _Rendering:
             return f"<{_name(kind)}>"
         if kind.__name__ == "range":
             return repr(value)
-        return self._sequence(iter(list(islice(value, MAX_ITEMS))), size, depth)
+        return self._sequence(iter(_first(value)), size, depth)
+
+
+def _first(items: Any) -> list[Any]:
+    """The first items, taken in one go, and again where another thread changed the container just then."""
+    for _ in range(50):
+        try:
+            return list(islice(items, MAX_ITEMS))
+        except RuntimeError:
+            continue
+    return list(islice(items, MAX_ITEMS))
 
 
 def attributes(value: Any, kind: type) -> dict[str, Any] | None:
@@ -262,7 +271,7 @@ def attributes(value: Any, kind: type) -> dict[str, Any] | None:
         own = None
     if isinstance(own, dict):
         found = True
-        fields.update(islice(dict.items(own), MAX_ITEMS))
+        fields.update(_first(dict.items(own)))
     for base in kind.__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
@@ -292,7 +301,7 @@ def _weight(fields: dict[str, Any] | None) -> int:
             weight += len(item)
         elif kind is list or kind is tuple or kind is set or kind is frozenset or kind is dict:
             parts = dict.values(item) if kind is dict else item
-            weight += 40 * len(item) + sum(_part_weight(part) for part in list(islice(parts, MAX_ITEMS)))
+            weight += 40 * len(item) + sum(_part_weight(part) for part in _first(parts))
         elif kind in _LIGHT:
             weight += 20
         else:
