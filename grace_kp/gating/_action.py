@@ -46,6 +46,8 @@ def gate(
         entry: dict[str, Any] = {"action": called, "outcome": "undecided"}
         case = Case(called, signature, bound, hidden, policy_for(called), scope(), entry)
         entry["arguments"] = _rendered(case.shown())
+        if case.scope.again is not None:
+            case.scope.again.begin()
         return case
 
     if inspect.iscoroutinefunction(action) or inspect.iscoroutinefunction(getattr(action, "func", None)):
@@ -131,19 +133,31 @@ def _rendered(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _guarded(case: Case) -> Consent:
+    again = case.scope.again
     try:
+        if again is not None:
+            again.wait()
         return drive(consent(case), case)
     except BaseException as error:
         _not_run(case, error)
         raise
+    finally:
+        if again is not None:
+            again.end()
 
 
 async def _guarded_async(case: Case) -> Consent:
+    again = case.scope.again
     try:
+        if again is not None:
+            await again.wait_async()
         return await drive_async(consent(case), case)
     except BaseException as error:
         _not_run(case, error)
         raise
+    finally:
+        if again is not None:
+            again.end()
 
 
 def _begun(case: Case, given: Consent) -> Ran | None:

@@ -18,7 +18,7 @@ from grace_kp.levels import InterventionAction, InterventionLevel
 
 if TYPE_CHECKING:
     from grace_kp.confidence import ActionDecision, ConfidenceScore, Thresholds
-    from grace_kp.gating._ledger import Entry, Keeps
+    from grace_kp.gating._ledger import Again, Entry
     from grace_kp.gating._policy import Policy
 
 MAX_RETRIES = 3
@@ -59,20 +59,6 @@ class GateScope(Protocol):
 
     def record(self, entry: dict[str, Any]) -> None:
         """Keep the gate's entry; it is filled in further until the action has ended."""
-        ...
-
-
-class Again(Protocol):
-    """A call in a program that may be run again: what is known of it from before, and who asks by pausing the program."""
-
-    reviewer: Any
-
-    def may_have_forgotten(self, keeps: Keeps) -> bool:
-        """Whether this call may have been asked about by a process whose ledger is gone."""
-        ...
-
-    def entry(self, keeps: Keeps, action: str) -> Entry:
-        """The ledger's entry of this call."""
         ...
 
 

@@ -142,6 +142,36 @@ class Entry:
         self._keeps.put_action(self._key, _bytes({**entry, **more, "state": state, "at": time.time()}), only_if=data)
 
 
+class Again(Protocol):
+    """A call in a program that may be run again: what is known of it from before, and who asks by pausing the program."""
+
+    reviewer: Any
+
+    def begin(self) -> None:
+        """The call begins; told in the order in which the program makes its calls."""
+        ...
+
+    def wait(self) -> None:
+        """Until the calls before it have been decided on."""
+        ...
+
+    async def wait_async(self) -> None:
+        """`wait` without blocking the event loop."""
+        ...
+
+    def end(self) -> None:
+        """It has been decided on, one way or the other."""
+        ...
+
+    def may_have_forgotten(self, keeps: Keeps) -> bool:
+        """Whether this call may have been asked about by a process whose ledger is gone."""
+        ...
+
+    def entry(self, keeps: Keeps, action: str) -> Entry:
+        """The ledger's entry of this call."""
+        ...
+
+
 def outcome_unknown(action: str, ran: Ran) -> ActionOutcomeUnknown:
     """The error for a caller that cannot be given the result."""
     return ActionOutcomeUnknown(ran.told(action), state=ran.state)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.errors import ActionCancelled
 from grace_kp.gating import Entry, InterventionResponse
 from grace_kp.integrations._hitl import action_request, decisions_in, edited_name, hitl_request
 from grace_kp.levels import InterventionAction
@@ -14,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_QUESTIONS = 4
 MAX_NODES = 2_000
+LONGEST_WAIT = 300.0
+TOO_LONG = "the gated calls before this one in its node have not been decided on; it was not run"
 
 
 class Pausing:
@@ -24,6 +30,32 @@ class Pausing:
         self.thread = str(configurable.get("thread_id", ""))
         self.place = str(configurable.get("checkpoint_ns", ""))
         self.reviewer = Interrupting()
+        self._node = _NODES.of(configurable)
+        self._number = 0
+
+    def begin(self) -> None:
+        """A gated call begins; called in the order in which the node calls its actions."""
+        self._number = self._node.begin()
+
+    def wait(self) -> None:
+        """Until the calls before this one have been decided on.
+
+        Raises:
+            ActionCancelled: that took too long.
+        """
+        self._node.wait(self._number)
+
+    async def wait_async(self) -> None:
+        """`wait` without blocking the event loop."""
+        ends = time.monotonic() + LONGEST_WAIT
+        while not self._node.is_next(self._number):
+            if time.monotonic() > ends:
+                raise ActionCancelled(TOO_LONG)
+            await asyncio.sleep(0.001)
+
+    def end(self) -> None:
+        """It has been decided on."""
+        self._node.end(self._number)
 
     @property
     def answered(self) -> bool:
@@ -41,8 +73,7 @@ class Pausing:
 
     def entry(self, keeps: Any, action: str) -> Entry:
         """The ledger's entry of this call: the thread, the node's task, and which call of the action it is in there."""
-        number = _COUNTS.next(self._configurable, action)
-        return Entry(keeps, f"langgraph|{self.thread}|{self.place}|{action}|{number}")
+        return Entry(keeps, f"langgraph|{self.thread}|{self.place}|{self._number}|{action}")
 
 
 class Interrupting:
@@ -84,29 +115,72 @@ class Interrupting:
         return InterventionResponse(InterventionAction.CANCEL, user_input=f"no usable answer: {problem}")
 
 
-class Counts:
-    """How often each action has been called in each run of a node."""
+class Node:
+    """One run of a node: its gated calls are numbered as they come, and decided on one after the other in that order.
+
+    LangGraph gives answers to questions by their order in the node. Were two calls that run side by side to ask in another order when the
+    node is run again, each would hear the other's answer.
+    """
 
     def __init__(self) -> None:
-        self._nodes: OrderedDict[tuple[int, int], tuple[Any, dict[str, int]]] = OrderedDict()
+        self._condition = threading.Condition()
+        self._count = 0
+        self._turn = 0
+        self._over: set[int] = set()
 
-    def next(self, configurable: dict[str, Any], action: str) -> int:
-        """The number of this call, from 0. What counts is LangGraph's own scratchpad: it is made anew whenever a node is run."""
+    def begin(self) -> int:
+        """The number of a call, from 0."""
+        with self._condition:
+            self._count += 1
+            return self._count - 1
+
+    def is_next(self, number: int) -> bool:
+        """Whether all calls before this one have been decided on."""
+        return self._turn == number
+
+    def wait(self, number: int) -> None:
+        """Until they have.
+
+        Raises:
+            ActionCancelled: that took too long.
+        """
+        with self._condition:
+            if not self._condition.wait_for(lambda: self.is_next(number), LONGEST_WAIT):
+                raise ActionCancelled(TOO_LONG)
+
+    def end(self, number: int) -> None:
+        """A call has been decided on, one way or the other."""
+        with self._condition:
+            self._over.add(number)
+            while self._turn in self._over:
+                self._over.discard(self._turn)
+                self._turn += 1
+            self._condition.notify_all()
+
+
+class Nodes:
+    """The nodes that run now, and some that have run. What tells them apart is LangGraph's scratchpad, made anew for each run."""
+
+    def __init__(self) -> None:
+        self._nodes: OrderedDict[tuple[int, int], tuple[Any, Node]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, configurable: dict[str, Any]) -> Node:
+        """The node with this configuration."""
         pad = configurable.get("__pregel_scratchpad")
         runtime = configurable.get("__pregel_runtime")
         attempt = getattr(getattr(runtime, "execution_info", None), "node_attempt", 1)
         key = (id(pad), attempt)
-        kept = self._nodes.get(key)
-        if kept is None or kept[0] is not pad:
-            kept = self._nodes[key] = (pad, {})
-            while len(self._nodes) > MAX_NODES:
-                self._nodes.popitem(last=False)
-        number = kept[1].get(action, 0)
-        kept[1][action] = number + 1
-        return number
+        with self._lock:
+            kept = self._nodes.get(key)
+            if kept is None or kept[0] is not pad:
+                kept = self._nodes[key] = (pad, Node())
+                while len(self._nodes) > MAX_NODES:
+                    self._nodes.popitem(last=False)
+            return kept[1]
 
 
-_COUNTS = Counts()
+_NODES = Nodes()
 
 
 def pausing() -> Pausing | None:

@@ -19,7 +19,7 @@ HOMES = {"grace_kp/record/_current.py", "grace_kp/runtime/_default.py"}
 KNOWN = {
     "grace_kp/gating/_request.py:_numbers": "numbers the requests of the process, so that no two share an id",
     "grace_kp/gating/reviewers/_console.py:_ONE_AT_A_TIME": "a process has one terminal, and one question at a time on it",
-    "grace_kp/integrations/_pause.py:_COUNTS": "numbers the calls of each node that LangGraph runs, up to a bound",
+    "grace_kp/integrations/_pause.py:_NODES": "numbers the calls of each node that LangGraph runs, up to a bound",
     "grace_kp/integrations/langchain.py:_EVERYWHERE": "the context variable that LangChain reads its handlers from",
     "grace_kp/trace/_patterns.py:_KNOWN_NAMES": "remembers the answers of a pure function, up to a bound",
     "grace_kp/value/_weights.py:WEIGHT_PROFILES": "a public registry: profiles are registered for the whole process",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import operator
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, TypedDict
 
 import pytest
@@ -250,6 +252,38 @@ class TestOnce:
         await app.ainvoke(answer("approve"), config(handler))
         out = await app.ainvoke(Command(resume="yes"), config(handler))
         assert (["paid a", "paid b", "yes"], ["a", "b"]) == (out["said"], acts)
+
+    @pytest.mark.parametrize("world", ["threads", "tasks"])
+    async def test_calls_side_by_side_hear_their_own_answers(self, grace, handler, acts, world):
+        """LangGraph gives answers by the order of the questions; each approval is for the payment that was shown."""
+
+        @grace.gate(floor="confirm")
+        async def pay(to):
+            await asyncio.sleep(0)
+            acts.append(to)
+            return to
+
+        async def node(state):
+            return {"said": list(await asyncio.gather(*(pay(to) for to in "abcd"), return_exceptions=False))}
+
+        @grace.gate(floor="confirm", name="pay")
+        def pay_sync(to):
+            acts.append(to)
+            return to
+
+        def threads(state):
+            with ThreadPoolExecutor(4) as pool:
+                work = [pool.submit(contextvars.copy_context().run, pay_sync, to) for to in "abcd"]
+                return {"said": [one.result() for one in work]}
+
+        app = app_of(node if world == "tasks" else threads)
+        out = await app.ainvoke(GIVEN, config(handler))
+        for _ in range(4):
+            to = asked(out)["args"]["to"]
+            before = list(acts)
+            out = await app.ainvoke(answer("approve"), config(handler))
+            assert [*before, to] == acts
+        assert (list("abcd"), "abcd") == (out["said"], "".join(sorted(acts)))
 
 
 class TestGatedNode:
