@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from grace_kp.errors import EvaluationFailed as EvaluationFailed
     from grace_kp.errors import GateError as GateError
     from grace_kp.errors import GraceError as GraceError
+    from grace_kp.errors import InvalidHistory as InvalidHistory
     from grace_kp.errors import InvalidRecord as InvalidRecord
     from grace_kp.errors import InvalidTrace as InvalidTrace
     from grace_kp.errors import JudgeError as JudgeError
@@ -103,7 +104,7 @@ _PLACES = {
     ),
     "errors": (
         "ActionCancelled ActionDenied ActionNotApproved ActionOutcomeUnknown ActionRedirected ActionTimedOut "
-        "EmbedderError EvaluationFailed GateError GraceError InvalidRecord InvalidTrace JudgeError MissingExtra "
+        "EmbedderError EvaluationFailed GateError GraceError InvalidHistory InvalidRecord InvalidTrace JudgeError MissingExtra "
         "SettingsError StoreError"
     ),
     "gating": "ConfirmationFlow ConsoleReviewer InterventionHandler InterventionRequest InterventionResponse Policy",

@@ -4,6 +4,7 @@ GraceError
  ├── SettingsError (ValueError)        a setting that is unknown or has no usable value
  ├── InvalidTrace (ValueError)         a trace that breaks the schema; `.path` names the field
  │    └── InvalidRecord                the same inside a file; `.file` and `.line` name the place
+ ├── InvalidHistory (ValueError)       a history of rounds that cannot be read; `.file` and `.line` name the place
  ├── StoreError                        a store that cannot be opened or read
  ├── GateError (TypeError)             a gate on something that cannot be gated
  ├── MissingExtra (ImportError)        an optional package is not installed; names the pip command
@@ -63,6 +64,20 @@ class InvalidRecord(InvalidTrace):
         super().__init__(problem, path=path)
         place = f"{file}:{line}" if line else file
         self.args = (f"{place}: {self.args[0]}",)
+
+
+class InvalidHistory(GraceError, ValueError):
+    """A page with the rounds of a comparison cannot be read, or says something else than its runs.
+
+    Attributes:
+        file: the page.
+        line: the line, counted from 1.
+    """
+
+    def __init__(self, problem: str, *, file: str = "", line: int = 0) -> None:
+        self.file = file
+        self.line = line
+        super().__init__(f"{file}:{line}: {problem}" if file else problem)
 
 
 class StoreError(GraceError):

@@ -22,6 +22,7 @@ from grace_kp.errors import (
     EvaluationFailed,
     GateError,
     GraceError,
+    InvalidHistory,
     InvalidRecord,
     InvalidTrace,
     JudgeError,
@@ -41,6 +42,7 @@ EXAMPLES = [
     InvalidRecord("must be a text", file="runs.jsonl", line=7, path="task.objective"),
     InvalidRecord("cannot be opened", file="runs.jsonl"),
     StoreError("st"),
+    InvalidHistory("h", file="history.md", line=3),
     GateError("ga"),
     MissingExtra("The Gemini judge", "gemini"),
     JudgeError("j", attempts=3, status=503),
@@ -58,7 +60,7 @@ EXAMPLES = [
 @pytest.mark.parametrize(
     ("cls", "parent"),
     [
-        (SettingsError, ValueError), (InvalidTrace, ValueError), (InvalidRecord, InvalidTrace), (GateError, TypeError),
+        (SettingsError, ValueError), (InvalidTrace, ValueError), (InvalidRecord, InvalidTrace), (InvalidHistory, ValueError), (GateError, TypeError),
         (MissingExtra, ImportError), (ActionCancelled, ActionNotApproved), (ActionTimedOut, ActionCancelled),
         (ActionDenied, ActionNotApproved), (ActionRedirected, ActionNotApproved),
         (ActionOutcomeUnknown, ActionNotApproved),

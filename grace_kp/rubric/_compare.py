@@ -1,0 +1,92 @@
+"""Which of two variants to go on with, by the rule of SPEC §9, and whether going on is worth it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.rubric._statistics import Evidence, evidence_of
+from grace_kp.rubric._summary import TOLERANCE, Summary, Variant
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+REGRESSION = 0.15
+WEIGHT = 1.5
+CLEAR, SLIGHT = 1.0, 0.5
+UNEVEN = 1.5
+ROUNDS = 3
+BEST, VARIANT = "best", "variant"
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """What to go on with, and why."""
+
+    choice: str
+    """`best` or `variant`."""
+    reason: str
+    raw_diff: float
+    """Mean of the variant less mean of the current best."""
+    adjusted_diff: float
+    """raw_diff − 1.5·Σ(drops of the categories that regressed)."""
+    regressions: Mapping[str, float]
+    """By category, how far its rate is below the current best's, where that is 0.15 or more."""
+    evidence: Evidence | None = field(default=None, compare=False)
+    """How sure the difference is; the verdict does not depend on it. None where only figures were given."""
+
+
+def compare(best: Variant | Summary, variant: Variant | Summary, *, seed: int = 0) -> Recommendation:
+    """Compare a variant with the current best.
+
+    Args:
+        best: the current best, or its figures from the history.
+        variant: the variant, or its figures.
+        seed: makes the resampling behind the evidence the same each time.
+
+    Returns:
+        The recommendation; where both are given with their runs, with evidence beside it.
+    """
+    old = best.summary if isinstance(best, Variant) else best
+    new = variant.summary if isinstance(variant, Variant) else variant
+    raw = new.mean - old.mean
+    drops = {category: rate - new.category_rates.get(category, 0.0) for category, rate in old.category_rates.items()}
+    regressions = {category: drop for category, drop in drops.items() if drop >= REGRESSION - TOLERANCE}
+    adjusted = raw - WEIGHT * sum(regressions.values())
+    choice, reason = _verdict(old, new, adjusted, regressions)
+    evidence = None
+    if isinstance(best, Variant) and isinstance(variant, Variant):
+        evidence = evidence_of(best, variant, seed=seed)
+    return Recommendation(choice, reason, raw, adjusted, MappingProxyType(regressions), evidence)
+
+
+def _verdict(old: Summary, new: Summary, adjusted: float, regressions: Mapping[str, float]) -> tuple[str, str]:
+    if regressions:
+        told = ", ".join(f"{category} by {drop:.2f}" for category, drop in regressions.items())
+        return BEST, f"keep the current best: the variant regresses in {told}"
+    if adjusted > CLEAR + TOLERANCE:
+        if new.cross_doc_gap < UNEVEN - TOLERANCE:
+            return VARIANT, f"the variant is better by {adjusted:.2f}, evenly across documents"
+        return BEST, f"keep the current best: the variant is uneven across documents (gap {new.cross_doc_gap:.2f})"
+    if adjusted >= SLIGHT - TOLERANCE:
+        if new.sd < old.sd - TOLERANCE:
+            return (
+                VARIANT,
+                f"slightly better ({adjusted:.2f}), and the variant is steadier (SD {new.sd:.2f} to {old.sd:.2f})",
+            )
+        return (
+            BEST,
+            f"slightly better only ({adjusted:.2f}), and the variant is no steadier (SD {new.sd:.2f} to {old.sd:.2f})",
+        )
+    return BEST, f"keep the current best: the difference is {adjusted:.2f}, less than {SLIGHT}"
+
+
+def converged(improvements: Sequence[Any]) -> bool:
+    """Whether going on may not be worth it: the last three improvements were each less than 0.5.
+
+    Args:
+        improvements: by how much each round was better than the best before it, oldest first.
+    """
+    last = [float(value) for value in improvements][-ROUNDS:]
+    return len(last) == ROUNDS and all(value < SLIGHT - TOLERANCE for value in last)

@@ -1,0 +1,131 @@
+"""What the runs of a variant come to: mean, spread, how even it is across documents, and the detection rate of each category."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from grace_kp.rubric._judgement import Run
+    from grace_kp.rubric._test_set import TestSet
+
+HIGH, MEDIUM = 0.5, 1.0
+TOLERANCE = 1e-9
+"""Figures that differ by less than this are the same, so that 0.15 is 0.15 (SPEC §9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The figures of a variant."""
+
+    mean: float
+    """Of the scores of all runs."""
+    sd: float
+    """Standard deviation of the sample (n − 1); 0 for one run."""
+    cross_doc_gap: float
+    """The largest mean of a document less the smallest; 0 for one document."""
+    category_rates: Mapping[str, float]
+    """By category, 0 to 1: (Σ○ + 0.5·Σ△) / (problems of the category × runs)."""
+    balance: float
+    """The smallest category rate by the largest; 0 where the largest is 0."""
+    document_means: Mapping[str, float]
+    runs: int
+
+    @property
+    def stability(self) -> str:
+        """`high` up to a standard deviation of 0.5, `medium` up to 1.0, else `low`."""
+        return stability_of(self.sd)
+
+
+def stability_of(sd: float) -> str:
+    """How stable scores with this standard deviation are: `high`, `medium` or `low`."""
+    if sd <= HIGH + TOLERANCE:
+        return "high"
+    return "medium" if sd <= MEDIUM + TOLERANCE else "low"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A variant of an agent or prompt, with its runs over a test set.
+
+    Raises:
+        ValueError: no runs, or a run that does not fit the test set; the message says which.
+    """
+
+    name: str
+    runs: tuple[Run, ...]
+    test_set: TestSet
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "runs", tuple(self.runs))
+        if not self.runs:
+            raise ValueError(f"the variant {self.name} has no runs")
+        for number, run in enumerate(self.runs, 1):
+            document = self.test_set.document(run.document)
+            known = {problem.id for problem in document.problems}
+            strange = [problem for problem in run.judgements if problem not in known]
+            if strange:
+                raise ValueError(
+                    f"run {number} of {self.name} judges {strange[0]!r}, which {document.id} does not have"
+                )
+            missing = [problem for problem in known if problem not in run.judgements]
+            if missing:
+                raise ValueError(f"run {number} of {self.name} does not judge {min(missing)!r} of {document.id}")
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """The scores of the runs, in their order."""
+        return tuple(run.score for run in self.runs)
+
+    def category_scores(self) -> dict[str, list[float]]:
+        """By category, the detection rate of each run whose document has problems of it."""
+        found: dict[str, list[float]] = {category: [] for category in self.test_set.categories}
+        for run in self.runs:
+            mine: dict[str, list[float]] = {}
+            for problem in self.test_set.document(run.document).problems:
+                mine.setdefault(problem.category, []).append(run.judgements[problem.id].value)
+            for category, values in mine.items():
+                found[category].append(math.fsum(values) / len(values))
+        return found
+
+    @property
+    def summary(self) -> Summary:
+        """The figures of this variant."""
+        by_document: dict[str, list[float]] = {}
+        found: dict[str, list[float]] = {category: [] for category in self.test_set.categories}
+        for run in self.runs:
+            by_document.setdefault(run.document, []).append(run.score)
+            for problem in self.test_set.document(run.document).problems:
+                found[problem.category].append(run.judgements[problem.id].value)
+        rates = {category: math.fsum(values) / len(values) for category, values in found.items() if values}
+        means = {document: mean(scores) for document, scores in by_document.items()}
+        return Summary(
+            mean=mean(self.scores),
+            sd=sd(self.scores),
+            cross_doc_gap=max(means.values()) - min(means.values()),
+            category_rates=MappingProxyType(rates),
+            balance=balance_of(rates.values()),
+            document_means=MappingProxyType(means),
+            runs=len(self.runs),
+        )
+
+
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean."""
+    return math.fsum(values) / len(values)
+
+
+def sd(values: Sequence[float]) -> float:
+    """The standard deviation of the sample; 0 for one value."""
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def balance_of(rates: Iterable[float]) -> float:
+    """The smallest rate by the largest; 0 where there is none, or the largest is 0."""
+    values = list(rates)
+    return min(values) / max(values) if values and max(values) > 0 else 0.0
