@@ -13,6 +13,7 @@ QUICK = {
     "recording": ("--rounds", "9", "--sustained-rounds", "3", "--sustained-runs", "300"),
     "arguments": ("--rounds", "15"),
     "scoring": (),
+    "evaluating": ("--cases", "1000"),
     "judging": ("--runs", "100"),
     "langchain_handler": ("--rounds", "9", "--sustained-runs", "100"),
     "storing": ("--traces", "2000", "--runs", "500", "--rounds", "3", "--steps", "100000"),

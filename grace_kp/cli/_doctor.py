@@ -25,6 +25,7 @@ EXTRAS = {
     "onnx": ("onnxruntime", "no light embedder; without any, novelty stays 0.5", True),
     "embeddings": ("sentence-transformers", "no embedder by torch; without any, novelty stays 0.5", True),
     "langchain": ("langchain", "LangChain agents are not recorded by a handler, and their tools not gated", True),
+    "eval": ("regex", "scorers know no patterns and no suites in YAML", True),
     "knowledgepulse": ("httpx", "traces are not contributed to a registry", True),
     "postgres": ("psycopg", "traces go to SQLite or memory", False),
     "web": ("starlette", "no web page", False),

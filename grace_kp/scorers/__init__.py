@@ -1,0 +1,38 @@
+"""Scorers (SPEC §8): how good what an agent did is, one aspect each, from 0 to 1, and why."""
+
+from grace_kp.scorers._edits import Block, EditExpectation, EditResult, Operation
+from grace_kp.scorers._patterns import PatternError
+from grace_kp.scorers._scorers import (
+    AntiHallucination,
+    ContentQuality,
+    OperationAccuracy,
+    OperationResult,
+    ResponseTime,
+    Scorer,
+    TargetBlockPrecision,
+)
+from grace_kp.scorers._suite import Entry, Result, Suite, SuiteError, SuiteReport, assert_passes, register
+from grace_kp.scorers._traces import operations_from_trace
+
+__all__ = [
+    "AntiHallucination",
+    "Block",
+    "ContentQuality",
+    "EditExpectation",
+    "EditResult",
+    "Entry",
+    "Operation",
+    "OperationAccuracy",
+    "OperationResult",
+    "PatternError",
+    "ResponseTime",
+    "Result",
+    "Scorer",
+    "Suite",
+    "SuiteError",
+    "SuiteReport",
+    "TargetBlockPrecision",
+    "assert_passes",
+    "operations_from_trace",
+    "register",
+]
