@@ -14,6 +14,7 @@ import typer
 from grace_kp.cli._contribute import contribute
 from grace_kp.cli._demo import demo
 from grace_kp.cli._doctor import doctor
+from grace_kp.cli._evaluate import evaluate
 from grace_kp.cli._output import say_error
 from grace_kp.cli._score import score
 from grace_kp.cli._traces import traces
@@ -51,6 +52,7 @@ def _root(
 
 app.command()(demo)
 app.command()(score)
+app.command("eval")(evaluate)
 traces.command()(contribute)
 app.add_typer(traces, name="traces")
 app.command()(doctor)

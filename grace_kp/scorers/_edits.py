@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class EditResult:
         object.__setattr__(self, "operations", tuple(self.operations))
         object.__setattr__(self, "blocks_before", tuple(self.blocks_before))
         object.__setattr__(self, "blocks_after", tuple(self.blocks_after))
-        object.__setattr__(self, "pages", MappingProxyType(dict(self.pages or {})))
+        object.__setattr__(self, "pages", dict(self.pages or {}))
         if self.applied is not None:
             object.__setattr__(self, "applied", tuple(self.applied))
             if len(self.applied) != len(self.operations):
@@ -83,7 +82,7 @@ class EditExpectation:
 
         object.__setattr__(self, "operations", tuple(self.operations))
         patterns = {title: tuple(found) for title, found in (self.patterns or {}).items()}
-        object.__setattr__(self, "patterns", MappingProxyType(patterns))
+        object.__setattr__(self, "patterns", patterns)
         made = [
             (title, text, compiled(text, ignore_case=self.ignore_case, place=f"page {title!r}"))
             for title, texts in patterns.items()

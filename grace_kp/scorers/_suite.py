@@ -271,9 +271,19 @@ def _shown(one: Any) -> str:
     if hasattr(one, "reason"):
         closest = f"; closest was {one.closest.to_dict()}" if one.closest is not None else ""
         return f"{one.reason}: expected {one.expected.to_dict()}{closest}"
-    if hasattr(one, "to_dict"):
-        return str(one.to_dict())
-    return str(one)
+    if hasattr(one, "actual"):
+        chosen = "nothing" if one.actual is None else _named(one.actual)
+        return f"expected {_named(one.expected)}, chosen was {chosen}"
+    return str(one.to_dict()) if hasattr(one, "to_dict") else str(one)
+
+
+def _named(target: Any) -> str:
+    parts = [
+        f"{name} {getattr(target, name)!r}"
+        for name in ("target_block_id", "target_index")
+        if getattr(target, name) is not None
+    ]
+    return ", ".join(parts) or "no target"
 
 
 def _entry(item: Any) -> Entry:

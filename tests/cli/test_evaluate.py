@@ -1,0 +1,119 @@
+"""`grace-kp eval`: every case is scored, reports are whole pages, and the exit code says whether all passed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+pytest.importorskip("regex", reason="needs the extra eval")
+pytest.importorskip("yaml", reason="needs the extra eval")
+
+
+def case(number, target="a", content="x"):
+    operation = {"type": "update", "target_block_id": "a"}
+    return {
+        "id": f"case <{number}>",
+        "actual": {"operations": [operation], "pages": {"A": content}, "blocks_before": [{"id": "a", "content": "o"}], "blocks_after": [{"id": "a", "content": "n"}]},
+        "expected": {"operations": [{**operation, "target_block_id": target}], "patterns": {"A": ["x"]}},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path):
+    def call(cases, *arguments, suite="standard"):
+        file = tmp_path / "cases.jsonl"
+        file.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in cases), "utf-8")
+        return subprocess.run(
+            [sys.executable, "-m", "grace_kp.cli", "eval", suite, str(file), *arguments],
+            capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=120,
+        )  # fmt: skip
+
+    return call
+
+
+def test_all_pass(run):
+    ran = run([case(1), case(2)])
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert "2 of 2 cases pass" in ran.stdout
+
+
+def test_one_fails(run):
+    ran = run([case(1), case(2, target="b")])
+    assert (1, "") == (ran.returncode, ran.stderr)
+    assert "1 of 2 cases pass" in ran.stdout
+    assert "target mismatch" in ran.stdout
+    assert "expected target_block_id 'b', chosen was target_block_id 'a'" in " ".join(ran.stdout.split())
+
+
+@pytest.mark.parametrize("suite", ["strict", "operation-focused"])
+def test_presets(run, suite):
+    assert 0 == run([case(1)], suite=suite).returncode
+
+
+def test_many_cases_in_parallel_are_in_order(run):
+    cases = [case(number, target="b" if number == 700 else "a") for number in range(1_200)]
+    ran = run(cases, "--json", "--jobs", "2")
+    told = json.loads(ran.stdout)
+    assert [one["id"] for one in cases] == [one["id"] for one in told]
+    assert [700] == [number for number, one in enumerate(told) if not one["passed"]]
+    assert 1 == ran.returncode
+
+
+class Page(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.text, self.links, self.scripts = [], [], 0
+
+    def handle_starttag(self, tag, attrs):
+        self.scripts += tag == "script"
+        self.links += [value for name, value in attrs if name in {"src", "href"}]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_reports(run, tmp_path):
+    run([case(1), case(2, target="b")], "--html", "r.html", "--junit", "r.xml")
+    page = Page()
+    page.feed((tmp_path / "r.html").read_text("utf-8"))
+    text = " ".join(page.text)
+    assert "1 of 2 cases pass" in text
+    assert "case <2>" in text
+    assert "target mismatch" in text
+    assert ([], 0) == (page.links, page.scripts)
+    suite = ElementTree.parse(tmp_path / "r.xml").getroot()
+    assert ("2", "1") == (suite.get("tests"), suite.get("failures"))
+    assert "target mismatch" in suite.findall("testcase")[1].find("failure").text
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (["{"], ":1: "),
+        (["3"], ":1: the case must be an object, not 3"),
+        ([case(1), json.dumps({"actual": {}, "expected": {}, "more": 1})], ":2: the case has an unknown field 'more'"),
+        ([json.dumps({"actual": {"operations": 3}, "expected": {}})], ":1: actual.operations must be a list, not 3"),
+        ([json.dumps({"actual": {"operations": [{"kind": "x"}]}, "expected": {}})], "unknown field 'kind'"),
+        ([json.dumps({"actual": {"operations": [{}]}, "expected": {}})], "type"),
+        ([json.dumps({"expected": {}})], ":1: actual must be an object"),
+        ([json.dumps({"actual": {}, "expected": {"patterns": {"A": ["("]}}})], "malformed"),
+        (["[" * 100_000], ":1: "),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_one_line_on_standard_error(run, lines, problem):
+    ran = run(lines)
+    assert 1 == ran.returncode
+    assert problem in ran.stderr
+    assert 1 == len(ran.stderr.splitlines())
+    assert "Traceback" not in ran.stderr
+
+
+def test_suites_that_are_not_there(run):
+    for suite, problem in (("harsh", "a preset is one of"), ("none.yaml", "No such file")):
+        ran = run([case(1)], suite=suite)
+        assert (1, True) == (ran.returncode, problem in ran.stderr)
