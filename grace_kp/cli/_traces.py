@@ -29,6 +29,17 @@ Status = Annotated[str | None, typer.Option(help="Only this status, for example 
 Since = Annotated[str | None, typer.Option(help="Only from this time on: 2h, 7d, 2026-01-31.")]
 Until = Annotated[str | None, typer.Option(help="Only up to this time.")]
 Text = Annotated[str | None, typer.Option(help="Only with this text in objective, steps or result.")]
+ScorerName = Annotated[
+    str | None, typer.Option("--scorer", help="Only runs that this scorer or suite said something of.")
+]
+ScorerPassed = Annotated[
+    bool | None,
+    typer.Option(
+        "--scorer-passed/--scorer-failed", help="Only where it was enough, or not (any scorer, without --scorer)."
+    ),
+]
+MinScorer = Annotated[float | None, typer.Option(help="Only where that score is at least this.")]
+MaxScorer = Annotated[float | None, typer.Option(help="Only where that score is at most this.")]
 
 
 def opened(url: str | None) -> Store:
@@ -50,6 +61,10 @@ def list_traces(
     since: Since = None,
     until: Until = None,
     text: Text = None,
+    scorer: ScorerName = None,
+    scorer_passed: ScorerPassed = None,
+    min_scorer: MinScorer = None,
+    max_scorer: MaxScorer = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at the most.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
     as_jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON line per trace.")] = False,
@@ -85,8 +100,12 @@ def list_traces(
 
 
 def _conditions(given: dict[str, Any]) -> dict[str, Any]:
-    names = ("domain", "min_score", "max_score", "success", "status", "since", "until", "text")
-    return {name: given[name] for name in names if given[name] is not None}
+    from dataclasses import fields
+
+    from grace_kp.store import Query
+
+    names = {one.name for one in fields(Query)} - {"limit", "offset"}
+    return {name: value for name, value in given.items() if name in names and value is not None}
 
 
 @traces.command()
@@ -187,7 +206,24 @@ def figures(trace: ReasoningTrace) -> None:
             out.print(f"  {part:<20}{value[part]:.3f} {bar(value[part])}{note}")
     if value.get("overrides"):
         out.print(f"  {'overrides':<20}{', '.join(value['overrides'])}")
+    for told in grace.get("scores", []):
+        _scored(told)
     out.print()
+
+
+def _scored(told: dict[str, Any]) -> None:
+    """What one scorer said of a trace."""
+    out = console()
+    name = plain(("  " if "suite" in told else "") + str(told.get("name")), 28)
+    score = told.get("score")
+    if not isinstance(score, int | float):
+        why = plain(str(told.get("error") or told.get("skipped") or "no score"), 160)
+        out.print(f"{name:<28}not scored: {why}")
+        return
+    word = {True: "passes", False: "[red]fails[/red]"}.get(told.get("passed"), "")  # type: ignore[arg-type]
+    out.print(f"{'  ' if 'suite' in told else ''}{name:<28}{score:.3f} {bar(score)} {word}")
+    for line in told.get("diagnosis", []):
+        out.print(f"    {plain(str(line), 160)}")
 
 
 @traces.command("import")
@@ -250,6 +286,10 @@ def export(
     since: Since = None,
     until: Until = None,
     text: Text = None,
+    scorer: ScorerName = None,
+    scorer_passed: ScorerPassed = None,
+    min_scorer: MinScorer = None,
+    max_scorer: MaxScorer = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the count as JSON.")] = False,
 ) -> None:
     """Write traces as JSON lines, oldest first. The file is there whole or not at all.

@@ -221,6 +221,10 @@ class Documents:
         """The text as it may stand in a trace of this runtime."""
         return redact_text(storable(text), identifiers=self._identifiers)
 
+    def clean_all(self, value: Any) -> Any:
+        """A rendered value as it may stand in a trace of this runtime."""
+        return redact_value(value, identifiers=self._identifiers)
+
     def journal(self, run: Run) -> list[tuple[int, bytes]]:
         """What has come of an open run since the last time, as (sequence number, JSON); empty where nothing has."""
         builder = self.builder(run)

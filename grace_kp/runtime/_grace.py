@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._gates import Gates
     from grace_kp.runtime._models import Models
     from grace_kp.runtime._pipeline import Hook, Pipeline
+    from grace_kp.scorers._completed import TraceScorers
     from grace_kp.store import Store, Writer
     from grace_kp.trace import ReasoningTrace
 
@@ -49,6 +50,7 @@ class Grace(Front):
         reviewer: Literal["auto"] | Reviewer | None = "auto",
         on_notify: Callable[[Any], Any] | None = None,
         policies: Mapping[str, Policy | str] | None = None,
+        scorers: Any = (),
         privacy_level: str | None = None,
         clock: Callable[[], int] = perf_counter_ns,
         wall_clock: Callable[[], int] = time_ns,
@@ -71,6 +73,9 @@ class Grace(Front):
                 an object with `review`. `auto` is the console when it is a terminal, else nobody: a gate that must ask cancels.
             on_notify: told of actions that go ahead with a notice; a line in the log when None.
             policies: floors or policies by action name or glob, for example `{"delete_*": "confirm", "wire": "deny"}`.
+            scorers: said of every finished run, stored with its trace and found by `store.query(scorer=…)`: one or several of the scorers and
+                suites of `grace_kp.scorers`, `OnTraces` with what is expected, and callables from a trace to a number from 0 to 1. They run
+                in the background; what one raises is told in the trace.
             privacy_level: `private` removes secrets from traces; `aggregated` and `federated` remove identifiers too.
             clock: monotonic nanoseconds, and `wall_clock` nanoseconds since the epoch; for tests.
             wall_clock: see `clock`.
@@ -98,6 +103,11 @@ class Grace(Front):
         self._chosen: Models | None = None
         self._reviewer = reviewer
         self._on_notify = on_notify
+        self._scorers: TraceScorers | None = None
+        if not (isinstance(scorers, tuple | list) and not scorers) and scorers is not None:
+            from grace_kp.scorers._completed import TraceScorers
+
+            self._scorers = TraceScorers(scorers)
         self._policies = {**self.settings.policies, **(policies or {})}
         self._lock = threading.Lock()
         self._choosing = threading.RLock()
@@ -182,6 +192,7 @@ class Grace(Front):
             recorder=self.recorder,
             judge=models.judge,
             embedder=models.embedder,
+            scorers=self._scorers,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""What happens when a run has ended, in this order: confidence, value score, hooks, store.
+"""What happens when a run has ended, in this order: confidence, value score, scorers, hooks, store.
 
 It runs on the writer's thread (or in a thread that waits for it), one run at a time, in the order in which the runs ended.
 """
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, ConfidenceScore
     from grace_kp.record import Pause
     from grace_kp.runtime._judging import Judgement, RunJudge
+    from grace_kp.scorers._completed import TraceScorers
     from grace_kp.store import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
     from grace_kp.value import ValueScorer
@@ -131,7 +132,9 @@ class Pipeline:
         recorder: Recorder,
         judge: RunJudge | None = None,
         embedder: Any = None,
+        scorers: TraceScorers | None = None,
     ) -> None:
+        self.scorers = scorers
         self.judge = judge
         self.embedder = embedder
         self.documents = documents
@@ -205,12 +208,26 @@ class Pipeline:
                 document, factors, judgement = prepared.document, prepared.factors, prepared.judgement
                 own, keep, capture = item.own_confidence, item.keep, item.capture
             self.assessor.assess(document, own_confidence=own, factors=factors, judgement=judgement)
+            if self.scorers is not None and document["grace"].get("status") != SUSPENDED:
+                self._score(self.scorers, document)
             record = record_of(document)
             if isinstance(item, Run) and (keep or capture is not None):
                 item.document = record.data
         if (self.hooks or self.collectors) and record.status != SUSPENDED:
             self._tell(record.data)
         return record
+
+    def _score(self, scorers: TraceScorers, document: dict[str, Any]) -> None:
+        """Put what the user's scorers say under `grace.scores`."""
+        from grace_kp.trace import ReasoningTrace
+
+        try:
+            told = scorers.score(ReasoningTrace.model_validate_json(to_json(document)))
+        except Exception as error:  # noqa: BLE001 — as with hooks: the trace is stored in any case
+            note("scorers", error, theirs=True)
+            return
+        if told:
+            document["grace"]["scores"] = self.documents.clean_all(told)
 
     def recall(self, run: Run, stored: Callable[[str], Sequence[ReasoningTrace]]) -> None:
         """Give a run that goes on what it had come to when it was suspended.
@@ -307,4 +324,17 @@ def record_of(document: dict[str, Any]) -> Record:
         status=document.get("grace", {}).get("status", "completed"),
         text=storable("\n".join(texts)[:MAX_SEARCH_TEXT]),
         data=to_json(document),
+        scores=_scores_of(document),
     )
+
+
+def _scores_of(document: dict[str, Any]) -> tuple[tuple[str, float | None, bool | None], ...]:
+    """What scorers said, to be found by; a document from elsewhere may hold anything under the name."""
+    said = document.get("grace", {}).get("scores")
+    found = []
+    for one in said if isinstance(said, list) else ():
+        if isinstance(one, dict) and isinstance(one.get("name"), str):
+            score, passed = one.get("score"), one.get("passed")
+            number = float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
+            found.append((one["name"], number, passed if isinstance(passed, bool) else None))
+    return tuple(found)

@@ -1,5 +1,6 @@
 """Scorers (SPEC §8): how good what an agent did is, one aspect each, from 0 to 1, and why."""
 
+from grace_kp.scorers._completed import OnTraces
 from grace_kp.scorers._edits import Block, EditExpectation, EditResult, Operation
 from grace_kp.scorers._patterns import PatternError
 from grace_kp.scorers._scorers import (
@@ -12,7 +13,7 @@ from grace_kp.scorers._scorers import (
     TargetBlockPrecision,
 )
 from grace_kp.scorers._suite import Entry, Result, Suite, SuiteError, SuiteReport, assert_passes, register
-from grace_kp.scorers._traces import operations_from_trace
+from grace_kp.scorers._traces import operations_from_trace, result_from_trace
 
 __all__ = [
     "AntiHallucination",
@@ -21,6 +22,7 @@ __all__ = [
     "EditExpectation",
     "EditResult",
     "Entry",
+    "OnTraces",
     "Operation",
     "OperationAccuracy",
     "OperationResult",
@@ -35,4 +37,5 @@ __all__ = [
     "assert_passes",
     "operations_from_trace",
     "register",
+    "result_from_trace",
 ]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.errors import GraceError, brief
 from grace_kp.scorers._edits import Block, EditExpectation, EditResult, Operation
+from grace_kp.scorers._traces import result_from_trace
+from grace_kp.trace import ReasoningTrace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,6 +34,8 @@ class Case:
 def read_cases(path: Path) -> Iterator[Case]:
     """The cases of a file, each line `{"id": …, "actual": {…}, "expected": {…}}`, with the fields of the records.
 
+    Instead of `actual` a line may have a `trace`, and beside it `inputs`, which says what its tools call target, position, content and index.
+
     Raises:
         CaseError: a line cannot be read.
         OSError: the file cannot be read.
@@ -48,16 +52,36 @@ def read_cases(path: Path) -> Iterator[Case]:
 
 
 def _case(document: Any, number: int) -> Case:
-    given = _object(document, "the case", {"id", "actual", "expected"})
+    given = _object(document, "the case", {"id", "actual", "trace", "inputs", "expected"})
+    if "trace" in given:
+        return Case(str(given.get("id", number)), _traced(given), _expected(given))
     actual = dict(_object(given.get("actual"), "actual", {one.name for one in fields(EditResult)}))
-    expected = dict(_object(given.get("expected"), "expected", {"operations", "patterns", "ignore_case"}))
     for name in ("blocks_before", "blocks_after"):
         if name in actual:
             actual[name] = [_made(Block, one, f"actual.{name}") for one in _list(actual[name], f"actual.{name}")]
-    for part, place in ((actual, "actual"), (expected, "expected")):
-        listed = _list(part.get("operations", []), f"{place}.operations")
-        part["operations"] = [_made(Operation, one, f"{place}.operations") for one in listed]
-    return Case(str(given.get("id", number)), EditResult(**actual), EditExpectation(**expected))
+    actual["operations"] = _operations(actual, "actual")
+    return Case(str(given.get("id", number)), EditResult(**actual), _expected(given))
+
+
+def _expected(given: Mapping[str, Any]) -> EditExpectation:
+    expected = dict(_object(given.get("expected"), "expected", {"operations", "patterns", "ignore_case"}))
+    expected["operations"] = _operations(expected, "expected")
+    return EditExpectation(**expected)
+
+
+def _traced(given: Mapping[str, Any]) -> EditResult:
+    if "actual" in given:
+        raise ValueError("a case has either actual or trace, not both")
+    names = _object(given.get("inputs", {}), "inputs", {"target", "position", "content", "index"})
+    if not isinstance(given["trace"], dict):
+        raise ValueError(f"trace must be an object, not {brief(given['trace'])}")
+    return result_from_trace(ReasoningTrace.model_validate(given["trace"]), **names)
+
+
+def _operations(part: Mapping[str, Any], place: str) -> list[Operation]:
+    return [
+        _made(Operation, one, f"{place}.operations") for one in _list(part.get("operations", []), f"{place}.operations")
+    ]
 
 
 def _object(value: Any, place: str, known: set[str]) -> Mapping[str, Any]:

@@ -44,16 +44,18 @@ class EditResult:
     operations: Sequence[Operation]
     applied: Sequence[bool] | None = None
     """For each operation whether it could be applied; None where that is not known."""
-    blocks_before: Sequence[Block] = ()
-    blocks_after: Sequence[Block] = ()
+    blocks_before: Sequence[Block] | None = ()
+    """The document as it was; None where that is not known."""
+    blocks_after: Sequence[Block] | None = ()
     pages: Mapping[str, str] | None = None
     """What stands on each page afterwards, by its title."""
     duration_ms: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "operations", tuple(self.operations))
-        object.__setattr__(self, "blocks_before", tuple(self.blocks_before))
-        object.__setattr__(self, "blocks_after", tuple(self.blocks_after))
+        for name in ("blocks_before", "blocks_after"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, tuple(getattr(self, name)))
         object.__setattr__(self, "pages", dict(self.pages or {}))
         if self.applied is not None:
             object.__setattr__(self, "applied", tuple(self.applied))

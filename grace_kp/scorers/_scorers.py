@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from grace_kp.scorers._edits import DELETE, INSERT, EditExpectation, EditResult, Operation
 from grace_kp.scorers._matching import pairs
 from grace_kp.scorers._patterns import TIMEOUT, compiled, found
+from grace_kp.scorers._traces import as_result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from grace_kp.trace import ReasoningTrace
+
+    Actual = EditResult | ReasoningTrace | Mapping[str, Any]
+    """What an agent did: told, or read from the trace of its run."""
 
 SHOWN = 100
 
@@ -59,20 +65,23 @@ class OperationAccuracy:
     """The share of the expected operations that were done: same type, same target block, and for `insert` the same position."""
 
     type: str = "operation-accuracy"
+    needs_expectation = True
     threshold: float = 0.8
 
-    def score(self, actual: EditResult, expected: EditExpectation) -> float:
+    def score(self, actual: Actual, expected: EditExpectation) -> float:
         """Matched by expected operations; nothing expected is 1.0 if nothing was done, else 0.0."""
+        done = as_result(actual)
         if not expected.operations:
-            return 0.0 if actual.operations else 1.0
-        wanted, done = Counter(map(_same, expected.operations)), Counter(map(_same, actual.operations))
-        return sum((wanted & done).values()) / len(expected.operations)
+            return 0.0 if done.operations else 1.0
+        wanted, made = Counter(map(_same, expected.operations)), Counter(map(_same, done.operations))
+        return sum((wanted & made).values()) / len(expected.operations)
 
-    def details(self, actual: EditResult, expected: EditExpectation) -> AccuracyDetails:
+    def details(self, actual: Actual, expected: EditExpectation) -> AccuracyDetails:
         """Which were matched, and why the others were not."""
-        matched = pairs([[_same(one)] for one in expected.operations], [[_same(one)] for one in actual.operations])
+        done = as_result(actual)
+        matched = pairs([[_same(one)] for one in expected.operations], [[_same(one)] for one in done.operations])
         left, right = {one for one, _ in matched}, {one for _, one in matched}
-        spare = [one for number, one in enumerate(actual.operations) if number not in right]
+        spare = [one for number, one in enumerate(done.operations) if number not in right]
         unmatched = [_explained(one, spare) for number, one in enumerate(expected.operations) if number not in left]
         return AccuracyDetails(len(matched), len(expected.operations), tuple(unmatched), tuple(spare))
 
@@ -123,22 +132,25 @@ class TargetBlockPrecision:
     """The share of the expected targets that were chosen: by the block's id or by its index."""
 
     type: str = "target-block-precision"
+    needs_expectation = True
     threshold: float = 0.75
 
-    def score(self, actual: EditResult, expected: EditExpectation) -> float:
+    def score(self, actual: Actual, expected: EditExpectation) -> float:
         """Correct by expected targets; nothing expected is 1.0 if nothing was done, else 0.0."""
+        done = as_result(actual)
         if not expected.operations:
-            return 0.0 if actual.operations else 1.0
-        return len(self._pairs(actual, expected)) / len(expected.operations)
+            return 0.0 if done.operations else 1.0
+        return len(self._pairs(done, expected)) / len(expected.operations)
 
     def _pairs(self, actual: EditResult, expected: EditExpectation) -> list[tuple[int, int]]:
         return pairs(list(map(_target_keys, expected.operations)), list(map(_target_keys, actual.operations)))
 
-    def details(self, actual: EditResult, expected: EditExpectation) -> PrecisionDetails:
+    def details(self, actual: Actual, expected: EditExpectation) -> PrecisionDetails:
         """Which targets were missed, and what was chosen instead."""
-        matched = self._pairs(actual, expected)
+        done = as_result(actual)
+        matched = self._pairs(done, expected)
         left, right = {one for one, _ in matched}, {one for _, one in matched}
-        spare = iter([one for number, one in enumerate(actual.operations) if number not in right])
+        spare = iter([one for number, one in enumerate(done.operations) if number not in right])
         missed = [one for number, one in enumerate(expected.operations) if number not in left]
         incorrect = []
         for one in missed:
@@ -194,14 +206,19 @@ class ContentQuality:
             for text in texts
         ]
 
-    def score(self, actual: EditResult, expected: EditExpectation) -> float:
+    @property
+    def needs_expectation(self) -> bool:
+        """Whether there is nothing to look for unless something is expected."""
+        return not self.patterns
+
+    def score(self, actual: Actual, expected: EditExpectation) -> float:
         """Found by expected patterns; 1.0 where none are expected."""
         told = self.details(actual, expected)
         return told.matched_patterns / told.total_patterns if told.total_patterns else 1.0
 
-    def details(self, actual: EditResult, expected: EditExpectation) -> ContentDetails:
-        """Which patterns were not found, and where."""
-        issues, pages = [], actual.pages or {}
+    def details(self, actual: Actual, expected: EditExpectation) -> ContentDetails:
+        """Which patterns were not found, and where. The answer of a trace is its page `result`."""
+        issues, pages = [], as_result(actual).pages or {}
         wanted = [*self._own, *expected.compiled]
         for title, text, pattern in wanted:
             content = pages.get(title, "")
@@ -227,22 +244,24 @@ class OperationResult:
     """How much of what was done could be applied, and what came of it: 0.6 · success rate + 0.4 · content score."""
 
     type: str = "operation-result"
+    needs_expectation = True
     threshold: float = 0.8
 
     def __init__(self, *, timeout: float = TIMEOUT) -> None:
         self._content = ContentQuality(timeout=timeout)
 
-    def score(self, actual: EditResult, expected: EditExpectation) -> float:
+    def score(self, actual: Actual, expected: EditExpectation) -> float:
         """0 to 1; nothing done though something was expected has a success rate of 0."""
         told = self.details(actual, expected)
         return 0.6 * told.application_success_rate + 0.4 * told.content_score
 
-    def details(self, actual: EditResult, expected: EditExpectation) -> ResultDetails:
+    def details(self, actual: Actual, expected: EditExpectation) -> ResultDetails:
         """The two parts, and what could not be applied."""
-        flags = actual.applied if actual.applied is not None else [True] * len(actual.operations)
-        rate = sum(map(bool, flags)) / len(flags) if actual.operations else 0.0 if expected.operations else 1.0
-        failed = tuple(one for one, flag in zip(actual.operations, flags, strict=True) if not flag)
-        return ResultDetails(rate, self._content.score(actual, expected), failed, actual.applied is not None)
+        done = as_result(actual)
+        flags = done.applied if done.applied is not None else [True] * len(done.operations)
+        rate = sum(map(bool, flags)) / len(flags) if done.operations else 0.0 if expected.operations else 1.0
+        failed = tuple(one for one, flag in zip(done.operations, flags, strict=True) if not flag)
+        return ResultDetails(rate, self._content.score(done, expected), failed, done.applied is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,16 +281,24 @@ class AntiHallucination:
     """1 if there is no new content, no block is gone that was not to be deleted, and only what was specified has changed; else 0."""
 
     type: str = "anti-hallucination"
+    needs_expectation = True
     threshold: float = 1.0
 
-    def score(self, actual: EditResult, expected: EditExpectation) -> float:
-        """1.0 or 0.0."""
+    def score(self, actual: Actual, expected: EditExpectation) -> float:
+        """1.0 or 0.0.
+
+        Raises:
+            ValueError: the blocks are not known, as with a trace.
+        """
         return 0.0 if self.details(actual, expected).problems else 1.0
 
-    def details(self, actual: EditResult, expected: EditExpectation) -> HallucinationDetails:
+    def details(self, actual: Actual, expected: EditExpectation) -> HallucinationDetails:
         """Which block or change broke it."""
-        before = {one.id: one.content for one in actual.blocks_before}
-        after = {one.id: one.content for one in actual.blocks_after}
+        done = as_result(actual)
+        if done.blocks_before is None or done.blocks_after is None:
+            raise ValueError("it is not known which blocks there were: blocks_before or blocks_after is None")
+        before = {one.id: one.content for one in done.blocks_before}
+        after = {one.id: one.content for one in done.blocks_after}
         deleting = {one.target_block_id for one in expected.operations if one.type == DELETE}
         inserted = Counter(one.content for one in expected.operations if one.type == INSERT and one.content is not None)
         changing: dict[str | None, list[str | None]] = {}
@@ -326,7 +353,7 @@ class ResponseTime:
             raise ValueError(f"max_acceptable_ms must be a number above 0, not {max_acceptable_ms!r}")
         self.max_acceptable_ms = max_acceptable_ms
 
-    def score(self, actual: EditResult, expected: EditExpectation) -> float:
+    def score(self, actual: Actual, expected: EditExpectation) -> float:
         """max(0, 1 − (t − max)/max), and 1 below.
 
         Raises:
@@ -335,8 +362,9 @@ class ResponseTime:
         taken = self.details(actual, expected).response_time_ms
         return min(1.0, max(0.0, 1 - (taken - self.max_acceptable_ms) / self.max_acceptable_ms))
 
-    def details(self, actual: EditResult, expected: EditExpectation) -> TimeDetails:  # noqa: ARG002
+    def details(self, actual: Actual, expected: EditExpectation) -> TimeDetails:  # noqa: ARG002
         """How long it took."""
-        if actual.duration_ms is None:
+        done = as_result(actual)
+        if done.duration_ms is None:
             raise ValueError("the result does not say how long it took: duration_ms is None")
-        return TimeDetails(actual.duration_ms, self.max_acceptable_ms, actual.duration_ms <= self.max_acceptable_ms)
+        return TimeDetails(done.duration_ms, self.max_acceptable_ms, done.duration_ms <= self.max_acceptable_ms)

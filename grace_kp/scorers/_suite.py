@@ -137,6 +137,14 @@ class Result:
     error: str = ""
     """Why there is no score, and 0 stands for it; empty where there is one."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        told = self.details
+        return {
+            **{name: getattr(self, name) for name in ("type", "score", "weight", "threshold", "passed", "error")},
+            "details": asdict(told) if is_dataclass(told) and not isinstance(told, type) else told,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
@@ -152,27 +160,28 @@ class SuiteReport:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        results = [
-            {
-                **{name: getattr(one, name) for name in ("type", "score", "weight", "threshold", "passed", "error")},
-                "details": asdict(one.details)
-                if is_dataclass(one.details) and not isinstance(one.details, type)
-                else one.details,
-            }
-            for one in self.results
-        ]
-        return {"passed": self.passed, "overall": self.overall, "results": results, "diagnosis": list(self.diagnosis)}
+        return {
+            "passed": self.passed,
+            "overall": self.overall,
+            "results": [one.to_dict() for one in self.results],
+            "diagnosis": list(self.diagnosis),
+        }
 
 
 class Suite:
     """Scorers with weights and thresholds."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[Entry], *, name: str = "suite") -> None:
         """Put scorers together.
+
+        Args:
+            entries: the scorers.
+            name: what its results are found by; the preset's name, or the file's.
 
         Raises:
             SuiteError: there are none, or all weigh nothing.
         """
+        self.name = name
         self.entries = tuple(entries)
         if not self.entries:
             raise SuiteError("a suite needs at least one scorer")
@@ -188,7 +197,9 @@ class Suite:
         """
         if name not in _PRESETS:
             raise SuiteError(f"a preset is one of {', '.join(_PRESETS)}, not {name!r}")
-        return cls([Entry(_BUILT_IN[kind](), weight, threshold) for kind, weight, threshold in _PRESETS[name]])
+        return cls(
+            [Entry(_BUILT_IN[kind](), weight, threshold) for kind, weight, threshold in _PRESETS[name]], name=name
+        )
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
@@ -213,7 +224,7 @@ class Suite:
                 entries.append(_entry(item))
             except (GraceError, ValueError, TypeError) as error:
                 raise SuiteError(f"{path}:{lines[number]}: scorers[{number}]: {error}") from None
-        return cls(entries)
+        return cls(entries, name=path.stem)
 
     def to_yaml(self) -> str:
         """The suite as YAML, which reads back as the same suite.
@@ -229,20 +240,31 @@ class Suite:
         text: str = yaml.safe_dump({"scorers": listed}, sort_keys=False, allow_unicode=True)
         return text
 
-    def evaluate(self, actual: EditResult, expected: EditExpectation) -> SuiteReport:
-        """Score one case with every scorer. A scorer that fails counts as 0, and the report says why."""
-        results = tuple(_result(one, actual, expected) for one in self.entries)
+    @property
+    def needs_expectation(self) -> bool:
+        """Whether one of its scorers says nothing unless something is expected."""
+        return any(getattr(one.scorer, "needs_expectation", False) for one in self.entries)
+
+    def evaluate(self, actual: Any, expected: Any) -> SuiteReport:
+        """Score one case with every scorer. A scorer that fails counts as 0, and the report says why.
+
+        Args:
+            actual: an `EditResult`, a trace, or whatever your own scorers take.
+            expected: an `EditExpectation`, or whatever your own scorers take.
+        """
+        results = tuple(result_of(one, actual, expected) for one in self.entries)
         total = sum(one.weight for one in results)
         overall = math.fsum(one.score * one.weight for one in results) / total
         return SuiteReport(
             passed=all(one.passed for one in results),
             overall=overall,
             results=results,
-            diagnosis=tuple(line for one in results if not one.passed for line in _diagnosis(one)),
+            diagnosis=tuple(line for one in results if not one.passed for line in diagnosis_of(one)),
         )
 
 
-def _result(entry: Entry, actual: Any, expected: Any) -> Result:
+def result_of(entry: Entry, actual: Any, expected: Any) -> Result:
+    """What one scorer says of a case; whatever it raises is told as its error."""
     threshold = float(entry.threshold or 0)
     try:
         score = float(entry.scorer.score(actual, expected))
@@ -255,13 +277,15 @@ def _result(entry: Entry, actual: Any, expected: Any) -> Result:
     return Result(entry.scorer.type, score, entry.weight, threshold, passed, details, error)
 
 
-def _diagnosis(result: Result) -> list[str]:
+def diagnosis_of(result: Result) -> list[str]:
+    """What to look at where a score is too low, and what is seen there."""
     head = f"{result.type}: {result.score:.2f}, and {result.threshold:.2f} is needed"
     if result.error:
         return [f"{head}; it could not be scored: {result.error}"]
     name, advice = _LOOK_AT.get(result.type, ("", "see its details"))
     seen = getattr(result.details, name, None)
     evidence = [_shown(one) for one in seen] if isinstance(seen, tuple) else [] if seen is None else [f"{name}: {seen}"]
+    evidence += (getattr(result.details, "diff", None) or "").splitlines()
     return [f"{head}; {advice}", *(f"  {line}" for line in evidence)]
 
 

@@ -24,4 +24,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             key TEXT PRIMARY KEY, at REAL NOT NULL, data BLOB NOT NULL) WITHOUT ROWID""",
         "CREATE TABLE reports (process TEXT PRIMARY KEY, at REAL NOT NULL, data BLOB NOT NULL) WITHOUT ROWID",
     ),
+    (
+        "CREATE TABLE scores (trace TEXT NOT NULL, name TEXT NOT NULL, score REAL, passed INTEGER)",
+        "CREATE INDEX scores_by_trace ON scores (trace)",
+        "CREATE INDEX scores_by_name ON scores (name, score)",
+    ),
 )

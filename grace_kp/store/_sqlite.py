@@ -132,9 +132,12 @@ class SqliteStore:
         rows = [
             (r.id, r.created_at, r.domain, r.score, r.success, r.status, _storable(r.text), r.data) for r in records
         ]
+        said = [(r.id, _storable(name, fold=False), score, passed) for r in records for name, score, passed in r.scores]
         with self._use(write=True) as connection:
             connection.executemany(f"INSERT OR REPLACE INTO traces ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", rows)  # noqa: S608
             connection.executemany("DELETE FROM journal WHERE run_id = ?", [(run_id,) for run_id in ended])
+            connection.executemany("DELETE FROM scores WHERE trace = ?", [(r.id,) for r in records])
+            connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", said)
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Keep what has come of runs that are still open."""
@@ -269,6 +272,7 @@ class SqliteStore:
     def clear(self) -> int:
         """Forget all traces; how many there were."""
         with self._use(write=True) as connection:
+            connection.execute("DELETE FROM scores")
             return int(connection.execute("DELETE FROM traces").rowcount)
 
     def close(self) -> None:
@@ -313,12 +317,26 @@ def _where(query: Query) -> tuple[str, list[Any]]:
     if query.text is not None:
         parts.append("instr(text, ?) > 0")
         values.append(_storable(query.text))
+    if query.asks_for_scores:
+        said = ["scores.trace = traces.id"]
+        name = None if query.scorer is None else _storable(query.scorer, fold=False)
+        for column, sign, value in (
+            ("name", "=", name),
+            ("passed", "=", query.scorer_passed),
+            ("score", ">=", query.min_scorer),
+            ("score", "<=", query.max_scorer),
+        ):
+            if value is not None:
+                said.append(f"scores.{column} {sign} ?")
+                values.append(value)
+        parts.append(f"EXISTS (SELECT 1 FROM scores WHERE {' AND '.join(said)})")  # noqa: S608
     return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
 
 
-def _storable(text: str) -> str:
+def _storable(text: str, *, fold: bool = True) -> str:
     """Case-folded for searching; half a surrogate pair, which SQLite cannot hold, becomes a question mark."""
-    return text.casefold().encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")
+    folded = text.casefold() if fold else text
+    return folded.encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")
 
 
 def _load(data: bytes) -> ReasoningTrace:

@@ -25,6 +25,8 @@ class Record:
     status: str
     text: str
     data: bytes
+    scores: tuple[tuple[str, float | None, bool | None], ...] = ()
+    """What scorers said: name, score from 0 to 1 or None, whether that was enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +99,16 @@ class Query:
     since: datetime | str | None = None
     until: datetime | str | None = None
     text: str | None = None
+    scorer: str | None = None
+    """The name of a scorer or suite that said something of the run; the next three are about what it, or any, said."""
+    scorer_passed: bool | None = None
+    min_scorer: float | None = None
+    max_scorer: float | None = None
     limit: int | None = 100
     offset: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("min_score", "max_score"):
+        for name in ("min_score", "max_score", "min_scorer", "max_scorer"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value != value):
                 raise ValueError(f"{name} must be a number, not {value!r}")
@@ -109,12 +116,14 @@ class Query:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
                 raise ValueError(f"{name} must be a whole number from 0, not {value!r}")
-        for name in ("domain", "status", "text"):
+        for name in ("domain", "status", "text", "scorer"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise ValueError(f"{name} must be a text, not {value!r}")
-        if self.success is not None and not isinstance(self.success, bool):
-            raise ValueError(f"success must be true or false, not {self.success!r}")
+        for name in ("success", "scorer_passed"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, bool):
+                raise ValueError(f"{name} must be true or false, not {value!r}")
         for name in ("since", "until"):
             object.__setattr__(self, name, moment(getattr(self, name), name))
 
@@ -129,6 +138,21 @@ class Query:
             and (self.since is None or record.created_at >= str(self.since))
             and (self.until is None or record.created_at <= str(self.until))
             and (self.text is None or self.text.casefold() in record.text.casefold())
+            and (not self.asks_for_scores or any(map(self._meets, record.scores)))
+        )
+
+    @property
+    def asks_for_scores(self) -> bool:
+        """Whether one of the conditions is about what scorers said."""
+        return any(value is not None for value in (self.scorer, self.scorer_passed, self.min_scorer, self.max_scorer))
+
+    def _meets(self, told: tuple[str, float | None, bool | None]) -> bool:
+        name, score, passed = told
+        return (
+            (self.scorer is None or name == self.scorer)
+            and (self.scorer_passed is None or passed is self.scorer_passed)
+            and (self.min_scorer is None or (score is not None and score >= self.min_scorer))
+            and (self.max_scorer is None or (score is not None and score <= self.max_scorer))
         )
 
 

@@ -117,3 +117,39 @@ def test_suites_that_are_not_there(run):
     for suite, problem in (("harsh", "a preset is one of"), ("none.yaml", "No such file")):
         ran = run([case(1)], suite=suite)
         assert (1, True) == (ran.returncode, problem in ran.stderr)
+
+
+def traced(path):
+    call = {"step_id": 0, "type": "tool_call", "tool": {"name": "update"}, "input": {"file": path}}
+    return {
+        "id": "kp:trace:1", "@context": "https://openknowledgepulse.org/schema/v1", "@type": "ReasoningTrace",
+        "metadata": {"created_at": "2026-01-01T00:00:00.000Z", "task_domain": "default", "success": True, "quality_score": 0.5},
+        "task": {"objective": "x"}, "steps": [call], "outcome": {"result_summary": "the total is 40", "confidence": 0.5},
+    }  # fmt: skip
+
+
+def test_a_case_may_be_a_trace(run):
+    expected = {"operations": [{"type": "update", "target_block_id": "a"}], "patterns": {"result": ["total"]}}
+    cases = [
+        {"id": str(n), "trace": traced(path), "inputs": {"target": "file"}, "expected": expected}
+        for n, path in enumerate("ab")
+    ]
+    ran = run(cases, "--json")
+    assert (1, "") == (ran.returncode, ran.stderr)
+    assert [True, False] == [one["passed"] for one in json.loads(ran.stdout)]
+
+
+@pytest.mark.parametrize(
+    ("case", "problem"),
+    [
+        ({"trace": {}, "actual": {}, "expected": {}}, "a case has either actual or trace, not both"),
+        ({"trace": 3, "expected": {}}, "trace must be an object, not 3"),
+        ({"trace": {**traced("a"), "steps": 3}, "expected": {}}, "steps"),
+        ({"trace": traced("a"), "inputs": {"goal": "x"}, "expected": {}}, "unknown field 'goal'"),
+    ],
+)
+def test_a_trace_that_cannot_be_read(run, case, problem):
+    ran = run([case])
+    assert 1 == ran.returncode
+    assert problem in ran.stderr
+    assert "cases.jsonl:1" in ran.stderr

@@ -1,0 +1,160 @@
+"""Scorers on finished runs: what each says of a trace, as it is stored with it and found by."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.errors import SettingsError, brief
+from grace_kp.scorers._edits import EditExpectation
+from grace_kp.scorers._suite import Entry, Result, Suite, diagnosis_of, result_of
+from grace_kp.scorers._traces import result_from_trace
+from grace_kp.trace._render import describe_error, render
+
+if TYPE_CHECKING:
+    from grace_kp.trace import ReasoningTrace
+
+    Expected = EditExpectation | Mapping[str, EditExpectation] | Callable[[ReasoningTrace], Any] | None
+    Answer = float | bool | Mapping[str, float | bool] | None
+
+NOTHING_EXPECTED = "it compares with what is expected, and nothing is said to be"
+MAX_NAME = 200
+
+
+class OnTraces:
+    """A scorer or suite for finished runs, with what is expected of them: `Grace(scorers=[OnTraces(suite, expected=…)])`."""
+
+    def __init__(
+        self, scorer: Any, expected: Expected = None, *, name: str | None = None, as_is: bool = False, **inputs: str
+    ) -> None:
+        """Say what a run should have done.
+
+        Args:
+            scorer: a scorer or a suite.
+            expected: an `EditExpectation` for every run, one by objective, or a callable that gives it for a trace. A run for which there
+                is none is left out.
+            name: what its results are found by; the suite's name or the scorer's type when None.
+            as_is: give the scorer the trace itself instead of an `EditResult`; for scorers of your own.
+            inputs: which inputs of the tools are target, position, content and index, as `operations_from_trace` takes them.
+
+        Raises:
+            SettingsError: it is neither scorer nor suite, or the expectation cannot be used.
+        """
+        if not isinstance(scorer, Suite) and not _is_scorer(scorer):
+            raise SettingsError(f"scorers: {brief(scorer)} is neither a scorer nor a suite")
+        if expected is not None and not isinstance(expected, EditExpectation | Mapping) and not callable(expected):
+            raise SettingsError(
+                f"scorers: expected is an EditExpectation, some by objective, or a callable, not {brief(expected)}"
+            )
+        self.scorer = scorer
+        self.name = str(name or (scorer.name if isinstance(scorer, Suite) else scorer.type))
+        self._expected = expected
+        self._as_is = as_is
+        self._inputs = inputs
+
+    def score(self, trace: ReasoningTrace) -> list[dict[str, Any]]:
+        """What is stored with a trace; empty where nothing is expected of it."""
+        expected: Any = self._expected
+        if expected is None:
+            if getattr(self.scorer, "needs_expectation", False):
+                return [{"name": self.name, "score": None, "skipped": NOTHING_EXPECTED}]
+            expected = EditExpectation()
+        else:
+            if isinstance(expected, Mapping):
+                expected = expected.get(trace.task.objective)
+            elif not isinstance(expected, EditExpectation):
+                expected = expected(trace)
+            if expected is None:
+                return []
+        actual = trace if self._as_is else result_from_trace(trace, **self._inputs)
+        if not isinstance(self.scorer, Suite):
+            result = result_of(Entry(self.scorer), actual, expected)
+            return [_told(result, self.name, diagnosis=() if result.passed else diagnosis_of(result))]
+        report = self.scorer.evaluate(actual, expected)
+        whole = {"name": self.name, "score": report.overall, "passed": report.passed}
+        if report.diagnosis:
+            whole["diagnosis"] = [str(render(line)) for line in report.diagnosis]
+        return [whole, *(_told(one, one.type, suite=self.name) for one in report.results)]
+
+
+class _Plain:
+    """A callable of the user's from a trace to a score."""
+
+    def __init__(self, call: Callable[[ReasoningTrace], Answer]) -> None:
+        self._call = call
+        self.name = str(getattr(call, "__name__", type(call).__name__))
+
+    def score(self, trace: ReasoningTrace) -> list[dict[str, Any]]:
+        """What is stored with a trace; empty where the callable gives None."""
+        answer: Any = self._call(trace)
+        if inspect.isawaitable(answer):
+            import asyncio
+
+            answer = asyncio.run(_settled(answer))
+        answers = answer if isinstance(answer, Mapping) else {self.name: answer}
+        return [_plainly(str(name), value) for name, value in answers.items() if value is not None]
+
+
+async def _settled(answer: Any) -> Any:
+    return await answer
+
+
+def _plainly(name: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"name": name, "score": float(value), "passed": value}
+    if not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
+        return {"name": name, "score": None, "error": f"{brief(value)} is no score from 0 to 1"}
+    return {"name": name, "score": float(value)}
+
+
+def _is_scorer(value: Any) -> bool:
+    return callable(getattr(value, "score", None)) and isinstance(getattr(value, "type", None), str)
+
+
+def _told(result: Result, name: str, suite: str | None = None, diagnosis: Sequence[str] = ()) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": name, "score": None if result.error else result.score, "passed": result.passed}
+    told["threshold"] = result.threshold
+    if suite is not None:
+        told["suite"], told["weight"] = suite, result.weight
+    if result.error:
+        told["error"] = result.error
+    if result.details is not None:
+        told["details"] = render(result.to_dict()["details"])
+    if diagnosis:
+        told["diagnosis"] = [str(render(line)) for line in diagnosis]
+    return told
+
+
+class TraceScorers:
+    """All scorers of a runtime, in their order."""
+
+    def __init__(self, given: Any) -> None:
+        """Take what `Grace(scorers=…)` takes: one or several of scorers, suites, `OnTraces`, and callables from a trace to a score.
+
+        Raises:
+            SettingsError: one is none of these.
+        """
+        listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+        self._scorers = [_made(one) for one in listed]
+
+    def score(self, trace: ReasoningTrace) -> list[dict[str, Any]]:
+        """What they say of a trace. What one raises is told as its error and costs nothing else."""
+        found: list[dict[str, Any]] = []
+        for one in self._scorers:
+            try:
+                found += one.score(trace)
+            except Exception as error:  # noqa: BLE001 — a scorer of the user's may raise anything
+                found.append({"name": one.name, "score": None, "error": ": ".join(describe_error(error, 300))})
+        return [{**told, "name": told["name"][:MAX_NAME]} for told in found]
+
+
+def _made(one: Any) -> OnTraces | _Plain:
+    if isinstance(one, OnTraces):
+        return one
+    if isinstance(one, Suite) or _is_scorer(one):
+        return OnTraces(one)
+    if callable(one):
+        return _Plain(one)
+    raise SettingsError(f"scorers: {brief(one)} is no scorer, no suite, and cannot be called")

@@ -1,0 +1,281 @@
+"""Scorers on finished runs: what they say is stored with the trace and found again, and nothing they do reaches the agent."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+
+import grace_kp as gk
+from grace_kp import scorers as sc
+
+pytest.importorskip("regex", reason="needs the extra eval")
+
+WANTED = sc.EditExpectation([sc.Operation("write", "a.md")], patterns={"result": ["written"]})
+KEY = "sk-" + "a1B2" * 10
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def agent(request, tmp_path):
+    """Gives an agent that writes files, on a runtime with these scorers."""
+    made = []
+
+    def with_scorers(*scorers, **settings):
+        url = "memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 't.db'}"
+        grace = gk.Grace(store=url, evaluator=None, embedder=None, scorers=scorers, **settings)
+        made.append(grace)
+
+        @grace.tool
+        def write(path, content=""):
+            if path == "locked":
+                raise PermissionError("it is locked")
+            return "ok"
+
+        @grace.agent
+        def edit(*paths):
+            for path in paths:
+                with contextlib.suppress(PermissionError):
+                    write(path, "text")
+            return "all written"
+
+        return grace, edit
+
+    yield with_scorers
+    for grace in made:
+        grace.close()
+
+
+def told(grace):
+    return (grace.store.query()[0].grace or {}).get("scores")
+
+
+class TestGrace:
+    def test_a_suite_is_stored_with_the_trace_and_found(self, agent):
+        grace, edit = agent(sc.OnTraces(sc.Suite.preset("standard"), WANTED))
+        assert "all written" == edit("a.md")
+        edit("b.md")
+        assert [0.0, 1.0] == [one["score"] for one in told(grace)[1::2]]
+        store = grace.store
+        found = store.query(scorer="standard", scorer_passed=False)
+        assert ["b.md"] == [trace.steps[0].input["path"] for trace in found]
+        assert (2, 1, 1) == tuple(
+            store.count(scorer="standard", **more) for more in ({}, {"scorer_passed": True}, {"min_scorer": 0.9})
+        )
+        assert 1 == store.count(scorer="operation-accuracy", max_scorer=0.5)
+        assert 0 == store.count(scorer="nobody")
+        assert 2 == store.count(min_scorer=1.0)  # any scorer
+        (whole, accuracy, precision, content) = told(grace)
+        assert {"name": "standard", "score": pytest.approx(1 / 3), "passed": False} == {
+            name: whole[name] for name in ("name", "score", "passed")
+        }
+        assert "target mismatch" in " ".join(whole["diagnosis"])
+        assert ("standard", 1.0, 0.8, False) == tuple(
+            accuracy[name] for name in ("suite", "weight", "threshold", "passed")
+        )
+        assert 0 == precision["details"]["correct_targets"]
+        assert content["passed"]
+
+    def test_which_runs_and_what_is_expected_of_them(self, agent):
+        by_objective = {"edit": WANTED}
+        grace, edit = agent(sc.OnTraces(sc.OperationAccuracy(), by_objective, name="mapped"))
+        other = grace.agent(objective="something else")(edit.__wrapped__)
+        other("a.md")
+        assert told(grace) is None
+        edit("a.md")
+        objective = grace.store.query()[0].task.objective
+        grace.store.clear()
+        by_objective[objective] = WANTED
+        edit("a.md")
+        assert [("mapped", 1.0)] == [(one["name"], one["score"]) for one in told(grace)]
+
+        grace, edit = agent(sc.OnTraces(sc.OperationAccuracy(), lambda trace: WANTED if len(trace.steps) > 2 else None))
+        edit("a.md")
+        assert told(grace) is None
+        edit("a.md", "b.md")
+        assert 1.0 == told(grace)[0]["score"]
+
+    def test_other_inputs_of_tools(self, agent):
+        grace, edit = agent(
+            sc.OnTraces(sc.OperationAccuracy(), sc.EditExpectation([sc.Operation("write", "text")]), target="content")
+        )
+        edit("a.md")
+        assert 1.0 == told(grace)[0]["score"]
+
+    def test_scorers_that_need_no_expectation(self, agent):
+        grace, edit = agent(sc.ResponseTime(60_000), sc.ContentQuality({"result": ["written", "nowhere"]}))
+        edit("a.md")
+        assert [("response-time", 1.0), ("content-quality", 0.5)] == [
+            (one["name"], one["score"]) for one in told(grace)
+        ]
+
+    def test_what_was_not_measured_is_no_score(self, agent):
+        grace, edit = agent(sc.OperationAccuracy(), sc.OnTraces(sc.AntiHallucination(), WANTED))
+        edit("a.md")
+        alone, blocks = told(grace)
+        assert {
+            "name": "operation-accuracy",
+            "score": None,
+            "skipped": "it compares with what is expected, and nothing is said to be",
+        } == alone
+        assert blocks["score"] is None
+        assert "it is not known which blocks there were" in blocks["error"]
+        assert 0 == grace.store.count(scorer="anti-hallucination", min_scorer=0)
+
+    def test_operations_that_failed_were_not_applied(self, agent):
+        expected = sc.EditExpectation([sc.Operation("write", "locked"), sc.Operation("write", "a")])
+        grace, edit = agent(sc.OnTraces(sc.OperationResult(), expected))
+        edit("locked", "a")
+        assert 0.6 * 0.5 + 0.4 == pytest.approx(told(grace)[0]["score"])
+
+    def test_callables(self, agent):
+        def short(trace):
+            return len(trace.steps) < 3
+
+        async def later(trace):
+            return 0.25
+
+        def several(trace):
+            return {"one": 0.1, "two": True, "none": None}
+
+        grace, edit = agent(short, later, several, lambda trace: None)
+        edit("a.md")
+        assert [("short", 1.0, True), ("later", 0.25, None), ("one", 0.1, None), ("two", 1.0, True)] == [
+            (one["name"], one["score"], one.get("passed")) for one in told(grace)
+        ]
+
+    def test_what_a_scorer_raises_costs_nothing_else(self, agent):
+        def broken(trace):
+            raise RuntimeError(f"api_key={KEY}")
+
+        def wrong(trace):
+            return 7
+
+        grace, edit = agent(broken, wrong, sc.ResponseTime(60_000))
+        assert "all written" == edit("a.md")
+        first, second, third = told(grace)
+        assert (None, None, 1.0) == (first["score"], second["score"], third["score"])
+        assert first["error"].startswith("RuntimeError: api_key=[REDACTED")
+        assert "7 is no score from 0 to 1" == second["error"]
+        assert KEY not in json.dumps(grace.store.query()[0].to_dict())
+
+    def test_a_secret_in_an_expectation_is_not_stored(self, agent):
+        expected = sc.EditExpectation([sc.Operation("write", "z", content=f"password: {KEY}")])
+        grace, edit = agent(sc.OnTraces(sc.OperationAccuracy(), expected))
+        edit("a.md")
+        assert KEY not in json.dumps(told(grace))
+        assert "unmatched_operations" in told(grace)[0]["details"]
+
+    def test_hooks_and_collectors_see_the_scores(self, agent):
+        grace, edit = agent(sc.ResponseTime(60_000))
+        seen = []
+        grace.on_complete(lambda trace: seen.append(trace.grace["scores"][0]["name"]))
+        with grace.collect() as traces:
+            edit("a.md")
+        assert ["response-time"] == seen
+        assert "response-time" == traces[0].grace["scores"][0]["name"]
+
+    @pytest.mark.parametrize("scorers", ["standard", [3], [None], [sc.OnTraces]])
+    def test_what_is_no_scorer(self, scorers):
+        if scorers == [sc.OnTraces]:
+            with pytest.raises(gk.SettingsError, match="neither a scorer nor a suite"):
+                sc.OnTraces("standard")
+            with pytest.raises(gk.SettingsError, match="expected is an EditExpectation"):
+                sc.OnTraces(sc.OperationAccuracy(), 3)
+            return
+        with pytest.raises(gk.SettingsError, match="is no scorer, no suite, and cannot be called"):
+            gk.Grace(store="memory:", scorers=scorers)
+
+    def test_a_trace_that_is_replaced_is_found_by_what_is_said_now(self, agent):
+        said = {"score": 0.2}
+        grace, edit = agent(lambda trace: {"mood": said["score"]})
+        edit("a.md")
+        from grace_kp.runtime._pipeline import record_of
+
+        document = grace.store.query()[0].to_dict()
+        document["grace"]["scores"][0]["score"] = 0.9
+        grace.store.put([record_of(document)])
+        assert (0, 1, 1) == (
+            grace.store.count(scorer="mood", max_scorer=0.5),
+            grace.store.count(scorer="mood", min_scorer=0.9),
+            grace.store.count(),
+        )
+        grace.store.clear()
+        assert 0 == grace.store.count(scorer="mood")
+
+    @pytest.mark.parametrize("scores", [3, [3], [{"name": 3}], [{}], {"a": 1}])
+    def test_a_document_from_elsewhere_may_hold_anything(self, agent, scores):
+        from grace_kp.runtime._pipeline import record_of
+
+        grace, edit = agent()
+        edit("a.md")
+        document = grace.store.query()[0].to_dict()
+        document["grace"]["scores"] = scores
+        grace.store.put([record_of(document)])
+        assert 0 == grace.store.count(min_scorer=0)
+
+
+class TestTraces:
+    def test_scorers_take_traces(self, agent):
+        grace, edit = agent()
+        with grace.collect() as traces:
+            edit("a.md", "locked")
+        for trace in (traces[0], traces[0].to_dict()):
+            assert 1.0 == sc.OperationAccuracy().score(trace, WANTED)
+            assert 1 == sc.TargetBlockPrecision().details(trace, WANTED).correct_targets
+            assert 1.0 == sc.ContentQuality().score(trace, WANTED)
+            assert ["locked"] == [
+                one.target_block_id for one in sc.OperationResult().details(trace, WANTED).failed_operations
+            ]
+            assert 1.0 == sc.ResponseTime(60_000).score(trace, WANTED)
+            assert sc.Suite.preset("standard").evaluate(trace, WANTED).passed
+            with pytest.raises(ValueError, match="not known which blocks"):
+                sc.AntiHallucination().score(trace, WANTED)
+        result = sc.result_from_trace(traces[0])
+        assert ((True, False), {"result": "all written"}, None) == (result.applied, result.pages, result.blocks_before)
+
+    def test_a_trace_without_calls_does_not_say_what_was_applied(self):
+        document = {
+            "steps": [{"step_id": 0, "type": "tool_call", "tool": {"name": "a"}}],
+            "outcome": {"result_summary": "x"},
+        }
+        assert sc.result_from_trace(document).applied is None
+
+
+def test_at_the_command_line(tmp_path, capsys):
+    from grace_kp.cli import main
+
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    grace = gk.Grace(
+        store=url,
+        evaluator=None,
+        embedder=None,
+        scorers=[sc.OnTraces(sc.Suite.preset("standard"), WANTED), lambda trace: {"broken": 7}],
+    )
+
+    @grace.tool
+    def write(path):
+        return "ok"
+
+    for path in ("a.md", "b.md"):
+        with grace.run(f"edit {path}"):
+            write(path)
+    grace.close()
+
+    def ran(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(["traces", *arguments, "--store", url])
+        assert not ended.value.code
+        return capsys.readouterr().out
+
+    assert "edit b.md" in ran("list", "--scorer", "operation-accuracy", "--scorer-failed")
+    assert "edit a.md" not in ran("list", "--scorer", "operation-accuracy", "--max-scorer", "0.5")
+    page = ran("show", "last")
+    assert "fails" in page
+    assert "target mismatch" in page
+    assert "not scored: 7 is no score from 0 to 1" in page
+    ran("export", str(tmp_path / "bad.jsonl"), "--scorer-failed")
+    again = f"sqlite:///{tmp_path / 'again.db'}"
+    with pytest.raises(SystemExit):
+        main(["traces", "import", str(tmp_path / "bad.jsonl"), "--store", again])
+    assert 2 == gk.Grace(store=again).store.count(scorer="standard", scorer_passed=False)
