@@ -13,15 +13,19 @@ READY_DEV := $(VENV)/.ready-dev-$(PLACE)
 READY_MODELS := $(VENV)/.ready-models-$(PLACE)
 # The oldest versions that pyproject.toml allows, in an environment of their own.
 OLDEST := $(VENV)-oldest
-OLDEST_PINS := langchain-core==1.7.0 langchain==1.4.0 langgraph==1.2.11
-OLDEST_TOOLS := 'langgraph-checkpoint-sqlite>=3' 'aiosqlite>=0.20' 'httpx>=0.27' 'pytest>=8.4' 'pytest-asyncio>=1.1' 'pytest-xdist>=3.6' 'hypothesis>=6.130' 'respx>=0.22'
+OLDEST_PINS := langchain-core==1.7.0 langchain==1.4.0 langgraph==1.2.11 inspect-ai==0.3.189 pydantic-evals==2.0.0
+OLDEST_TOOLS := 'langgraph-checkpoint-sqlite>=3' 'aiosqlite>=0.20' 'httpx>=0.27' 'autoevals==0.1.0' 'regex>=2024.5' 'pyyaml>=6' 'pytest>=8.4' 'pytest-asyncio>=1.1' 'pytest-xdist>=3.6' 'hypothesis>=6.130' 'respx>=0.22'
+# Other evaluation frameworks bring a hundred packages along, so they have an environment of their own.
+EVALS := $(VENV)-evals
+EVALS_TOOLS := autoevals 'pytest>=8.4' 'pytest-asyncio>=1.1' 'pytest-xdist>=3.6' 'hypothesis>=6.130'
+READY_EVALS := $(EVALS)/.ready-$(PLACE)
 READY_OLDEST := $(OLDEST)/.ready-$(PLACE)
 
 # All of them are run, also when one finds something.
 LINTERS := "python -m ruff check ." "python -m ruff format --check ." "python -m mypy --strict" "lint-imports"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-models test-oldest lint format ci bench clean
+.PHONY: help demo test test-models test-oldest test-evals lint format ci bench clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,8 +39,11 @@ test: $(READY_DEV) ## run the test suite
 test-models: $(READY_MODELS) ## run the tests that need the real embedding model (installs about 1.3 GB)
 	@$(BIN)/python -m pytest -q tests/models tests/cli/test_models.py $(PYTEST_ARGS)
 
-test-oldest: $(READY_OLDEST) ## run the tests of LangChain and LangGraph with the oldest versions that are supported
-	@$(OLDEST)/bin/python -m pytest -q -n 2 --dist loadfile tests/integrations $(PYTEST_ARGS)
+test-oldest: $(READY_OLDEST) ## run the tests of LangChain, LangGraph, Inspect AI and pydantic-evals with the oldest versions that are supported
+	@$(OLDEST)/bin/python -m pytest -q -n 2 --dist loadfile tests/integrations tests/evals $(PYTEST_ARGS)
+
+test-evals: $(READY_EVALS) ## run the tests inside of Inspect AI, pydantic-evals and autoevals
+	@$(EVALS)/bin/python -m pytest -q tests/evals $(PYTEST_ARGS)
 
 lint: $(READY_DEV) ## lint, check the format, the types and the layers
 	@failed=0; for check in $(LINTERS); do echo "$$check"; $(BIN)/$$check || failed=1; done; exit $$failed
@@ -52,7 +59,7 @@ bench: $(READY_DEV) ## measure, and print tables
 	@$(BIN)/python benchmarks/run_all.py
 
 clean: ## remove the environment and everything that tools left behind
-	rm -rf $(VENV) $(OLDEST) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(OLDEST) $(EVALS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian's Python may come without ensurepip: then the interpreter's own pip fills the environment.
@@ -84,6 +91,16 @@ $(READY_OLDEST): pyproject.toml
 .PHONY: .fill-oldest
 .fill-oldest:
 	@$(INSTALL) --editable . $(OLDEST_PINS) $(OLDEST_TOOLS)
+
+$(READY_EVALS): pyproject.toml
+	@echo "Setting up $(EVALS) (once; it may take a minute) ..."
+	@$(PYTHON) -m venv $(EVALS) >/dev/null 2>&1 || $(PYTHON) -m venv --without-pip $(EVALS)
+	@$(MAKE) --no-print-directory VENV=$(EVALS) .fill-evals
+	@touch $@
+
+.PHONY: .fill-evals
+.fill-evals:
+	@$(INSTALL) --editable '.[inspect-ai,pydantic-evals,eval]' $(EVALS_TOOLS)
 
 $(READY_MODELS): $(READY_DEV)
 	@echo "Adding the embedding model and what runs it (once; it takes some minutes) ..."

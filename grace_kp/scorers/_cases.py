@@ -54,17 +54,22 @@ def read_cases(path: Path) -> Iterator[Case]:
 def _case(document: Any, number: int) -> Case:
     given = _object(document, "the case", {"id", "actual", "trace", "inputs", "expected"})
     if "trace" in given:
-        return Case(str(given.get("id", number)), _traced(given), _expected(given))
+        return Case(str(given.get("id", number)), _traced(given), expectation_from(given.get("expected")))
     actual = dict(_object(given.get("actual"), "actual", {one.name for one in fields(EditResult)}))
     for name in ("blocks_before", "blocks_after"):
         if name in actual:
             actual[name] = [_made(Block, one, f"actual.{name}") for one in _list(actual[name], f"actual.{name}")]
     actual["operations"] = _operations(actual, "actual")
-    return Case(str(given.get("id", number)), EditResult(**actual), _expected(given))
+    return Case(str(given.get("id", number)), EditResult(**actual), expectation_from(given.get("expected")))
 
 
-def _expected(given: Mapping[str, Any]) -> EditExpectation:
-    expected = dict(_object(given.get("expected"), "expected", {"operations", "patterns", "ignore_case"}))
+def expectation_from(given: Any) -> EditExpectation:
+    """What is expected, from an object with the fields of `EditExpectation`.
+
+    Raises:
+        ValueError: a field is unknown or cannot be used.
+    """
+    expected = dict(_object(given, "expected", {"operations", "patterns", "ignore_case"}))
     expected["operations"] = _operations(expected, "expected")
     return EditExpectation(**expected)
 

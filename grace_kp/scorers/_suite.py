@@ -267,10 +267,14 @@ def result_of(entry: Entry, actual: Any, expected: Any) -> Result:
     """What one scorer says of a case; whatever it raises is told as its error."""
     threshold = float(entry.threshold or 0)
     try:
-        score = float(entry.scorer.score(actual, expected))
+        both = getattr(entry.scorer, "score_with_details", None)
+        if both is not None:  # one evaluation for both, where it costs something
+            score, details = both(actual, expected)
+        else:
+            score, details = entry.scorer.score(actual, expected), entry.scorer.details(actual, expected)
+        score, error = float(score), ""
         if not 0 <= score <= 1:
             raise ValueError(f"{score} is no score from 0 to 1")
-        details, error = entry.scorer.details(actual, expected), ""
     except Exception as problem:  # noqa: BLE001 — a scorer of the user's may raise anything
         score, details, error = 0.0, None, f"{type(problem).__name__}: {problem}"
     passed = not error and score >= threshold - TOLERANCE

@@ -70,7 +70,8 @@ def result_from_trace(trace: ReasoningTrace | Mapping[str, Any], **inputs: str) 
     )
 
 
-def _is_trace(value: Any) -> bool:
+def is_trace(value: Any) -> bool:
+    """Whether a value is a trace, as model or in its dict form."""
     if isinstance(value, Mapping):
         return "steps" in value
     return hasattr(value, "steps") and hasattr(value, "to_dict")
@@ -78,7 +79,7 @@ def _is_trace(value: Any) -> bool:
 
 def as_result(actual: Any) -> EditResult:
     """What scorers look at: a trace as a result, anything else as it is."""
-    result: EditResult = result_from_trace(actual) if _is_trace(actual) else actual
+    result: EditResult = result_from_trace(actual) if is_trace(actual) else actual
     return result
 
 

@@ -13,7 +13,13 @@ LIMIT = 400
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}
 # Modules that users import by their own name.
-PUBLIC = {"grace_kp/integrations/langchain.py", "grace_kp/integrations/knowledgepulse.py"}
+PUBLIC = {
+    "grace_kp/integrations/langchain.py",
+    "grace_kp/integrations/knowledgepulse.py",
+    "grace_kp/integrations/autoevals.py",
+    "grace_kp/integrations/inspect_ai.py",
+    "grace_kp/integrations/pydantic_evals.py",
+}
 DRAWERS = {"utils", "util", "helpers", "helper", "types", "common", "misc", "base", "core", "manager"}
 
 
