@@ -48,7 +48,8 @@ class Judge(Protocol):
     """A model that reads a prompt and answers in text. Any callable from prompt to text is one, sync or async.
 
     A judge may also have `ask(prompt, *, vary, fields)` and `async aask(prompt, *, vary, fields)`; they are used then, with `vary` true
-    where several independent judgements of the same prompt are wanted, and in `fields` the names of the scores that are asked for.
+    where several independent judgements of the same prompt are wanted, and in `fields` the names of the scores that are asked for; none where
+    the prompt says what the reply looks like.
     """
 
     def __call__(self, prompt: str, /) -> str:

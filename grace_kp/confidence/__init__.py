@@ -21,7 +21,6 @@ from grace_kp.confidence._score import ConfidenceScore
 
 if TYPE_CHECKING:
     from grace_kp.confidence._agreement import SourceAgreementCalculator, agreement_of
-    from grace_kp.confidence._calls import bounded
     from grace_kp.confidence._coverage import QueryCoverageCalculator
     from grace_kp.confidence._judged import could_change, with_judgements
     from grace_kp.confidence._overall import StepJudge
@@ -51,7 +50,6 @@ __all__ = [
     "StepJudge",
     "Thresholds",
     "agreement_of",
-    "bounded",
     "could_change",
     "decide",
     "evidence_of_calls",
@@ -70,7 +68,6 @@ _ELSEWHERE = {
     "Spent": "_spending",
     "StepJudge": "_overall",
     "agreement_of": "_agreement",
-    "bounded": "_calls",
     "could_change": "_judged",
     "parse_reply": "_reply",
     "with_judgements": "_judged",

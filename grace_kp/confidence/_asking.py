@@ -11,10 +11,9 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from grace_kp.confidence._calls import acall_judge, call_judge
+from grace_kp.asking import LANGUAGES, MAX_CHARS, Prompt, acall_judge, call_judge, language_of
 from grace_kp.confidence._evaluation import Evaluation
-from grace_kp.confidence._fence import MAX_CHARS, MAX_SOURCES, Prompt, build, echoed, language_of
-from grace_kp.confidence._prompts import LANGUAGES
+from grace_kp.confidence._fence import MAX_SOURCES, build, echoed
 from grace_kp.confidence._reply import COVERAGE_NAMES, SCORE_NAMES, Parsed, parse_reply
 from grace_kp.confidence._spending import JudgementCache
 from grace_kp.errors import EvaluationFailed, GraceError

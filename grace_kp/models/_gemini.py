@@ -60,7 +60,8 @@ class GeminiJudge:
         return self.ask(prompt)
 
     def ask(self, prompt: str, *, vary: bool = False, fields: Sequence[str] = ("score",)) -> JudgeReply:
-        """As a call; `vary` asks at a higher temperature for independent judgements, `fields` names the scores wanted."""
+        """As a call; `vary` asks at a higher temperature for independent judgements, `fields` names the scores wanted; where there
+        are none, the prompt alone says what the JSON reply looks like."""
         reply, attempts = self._caller.call(
             lambda client, options: client.models.generate_content(
                 model=self.model, contents=prompt, config=_config(vary, fields, options)
@@ -91,7 +92,9 @@ def _config(vary: bool, fields: Sequence[str], options: Any) -> Any:
     return types.GenerateContentConfig(
         temperature=_VARIED if vary else 0.0,
         response_mime_type="application/json",
-        response_json_schema={"type": "object", "properties": properties, "required": list(properties)},
+        response_json_schema={"type": "object", "properties": properties, "required": list(properties)}
+        if fields
+        else None,
         automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
         http_options=options,
     )

@@ -14,7 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from grace_kp.confidence import bounded
+from grace_kp.asking import bounded
 from grace_kp.errors import JudgeError, MissingExtra
 from grace_kp.models._keys import KEYS, key_in
 from grace_kp.trace._redact import redact_text

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grace_kp.asking import MAX_CHARS
 from grace_kp.confidence import ConfidenceFactors, LLMSelfEvaluator, QueryCoverageCalculator, StepJudge, parse_reply
-from grace_kp.confidence._fence import MAX_CHARS, build
+from grace_kp.confidence._fence import build
 from grace_kp.confidence._prompts import TEMPLATES, TITLES
 from grace_kp.confidence._reply import COVERAGE_NAMES, SCORE_NAMES
 

@@ -12,7 +12,7 @@ CATCH_ALL = {
     "grace_kp/cli/_app.py": "the one place where errors become a line and an exit code",
     "grace_kp/confidence/_agreement.py": "whatever an embedder does ends in the documented fallback",
     "grace_kp/confidence/_asking.py": "whatever a judge does ends in the documented fallback",
-    "grace_kp/confidence/_calls.py": "carries what a judge raised from its thread to the one that waits",
+    "grace_kp/asking/_calls.py": "carries what a judge raised from its thread to the one that waits",
     "grace_kp/confidence/_hit.py": "foreign result objects may raise anything on being looked at",
     "grace_kp/confidence/_hits.py": "the same, for whole results",
     "grace_kp/confidence/_reply.py": "any reply gives a score or is unparsable, whatever its type raises",
