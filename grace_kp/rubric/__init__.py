@@ -3,7 +3,7 @@
 from grace_kp.rubric._compare import Recommendation, compare, converged
 from grace_kp.rubric._history import History, Round
 from grace_kp.rubric._judgement import Detection, Run, run_score
-from grace_kp.rubric._statistics import Evidence, Interval, bootstrap_difference, further_runs, permutation_p
+from grace_kp.rubric._statistics import Evidence, Interval, permutation_p
 from grace_kp.rubric._summary import Summary, Variant
 from grace_kp.rubric._test_set import Document, Problem, TestSet
 
@@ -20,10 +20,8 @@ __all__ = [
     "Summary",
     "TestSet",
     "Variant",
-    "bootstrap_difference",
     "compare",
     "converged",
-    "further_runs",
     "permutation_p",
     "run_score",
 ]

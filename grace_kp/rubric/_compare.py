@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.rubric._statistics import Evidence, evidence_of
@@ -47,18 +46,26 @@ def compare(best: Variant | Summary, variant: Variant | Summary, *, seed: int = 
 
     Returns:
         The recommendation; where both are given with their runs, with evidence beside it.
+
+    Raises:
+        ValueError: they were not run on the same test set, or a category of the best was not measured with the variant.
     """
+    if isinstance(best, Variant) and isinstance(variant, Variant) and best.test_set != variant.test_set:
+        raise ValueError(f"{best.name} and {variant.name} were run on different test sets and cannot be compared")
     old = best.summary if isinstance(best, Variant) else best
     new = variant.summary if isinstance(variant, Variant) else variant
     raw = new.mean - old.mean
-    drops = {category: rate - new.category_rates.get(category, 0.0) for category, rate in old.category_rates.items()}
+    missing = [category for category in old.category_rates if category not in new.category_rates]
+    if missing:
+        raise ValueError(f"the variant was not measured in the category {missing[0]!r}, and the best was")
+    drops = {category: rate - new.category_rates[category] for category, rate in old.category_rates.items()}
     regressions = {category: drop for category, drop in drops.items() if drop >= REGRESSION - TOLERANCE}
     adjusted = raw - WEIGHT * sum(regressions.values())
     choice, reason = _verdict(old, new, adjusted, regressions)
     evidence = None
     if isinstance(best, Variant) and isinstance(variant, Variant):
         evidence = evidence_of(best, variant, seed=seed)
-    return Recommendation(choice, reason, raw, adjusted, MappingProxyType(regressions), evidence)
+    return Recommendation(choice, reason, raw, adjusted, regressions, evidence)
 
 
 def _verdict(old: Summary, new: Summary, adjusted: float, regressions: Mapping[str, float]) -> tuple[str, str]:

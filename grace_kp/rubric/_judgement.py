@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import brief
@@ -67,12 +66,17 @@ def run_score(judgements: Iterable[Any], bonuses: int = 0, penalties: int = 0) -
     Raises:
         ValueError: a judgement is none, or a count is no whole number from 0.
     """
-    _counted("bonuses", bonuses)
-    _counted("penalties", penalties)
+    counted("bonuses", bonuses)
+    counted("penalties", penalties)
     return sum(Detection.of(one).value for one in judgements) + BONUS * min(bonuses, MAX_BONUSES) - PENALTY * penalties
 
 
-def _counted(name: str, value: Any) -> None:
+def counted(name: str, value: Any) -> None:
+    """Refuse what is no count.
+
+    Raises:
+        ValueError: it is no whole number from 0.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"{name} must be a whole number from 0, not {brief(value)}")
 
@@ -96,5 +100,5 @@ class Run:
 
     def __post_init__(self) -> None:
         made = {str(problem): Detection.of(value) for problem, value in self.judgements.items()}
-        object.__setattr__(self, "judgements", MappingProxyType(made))
+        object.__setattr__(self, "judgements", made)
         object.__setattr__(self, "score", run_score(made.values(), self.bonuses, self.penalties))

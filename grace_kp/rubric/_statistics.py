@@ -1,17 +1,23 @@
-"""How sure a difference is: a paired permutation test, bootstrap intervals, and how many more runs would settle it."""
+"""How sure a difference is: a paired permutation test, bootstrap intervals, and how many more runs would settle it.
+
+Paired are the problems: what the runs of one variant found of a problem on average, and what those of the other did. For each document
+its bonuses less its penalties are a pair too. So neither the order of the runs matters nor how many there are of each document.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from statistics import NormalDist, fmean, variance
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.rubric._judgement import BONUS, MAX_BONUSES, PENALTY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from grace_kp.rubric._judgement import Run
     from grace_kp.rubric._summary import Variant
 
 RESAMPLES = 10_000
@@ -20,6 +26,7 @@ EXACT_UP_TO = 14
 LEVEL = 0.95
 POWER = 0.8
 MAX_RUNS = 10_000
+_SLICE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,42 +43,51 @@ class Evidence:
     """What speaks for a difference besides the rule."""
 
     p_value: float
-    """Two-sided, of a paired permutation test over the runs of the same document; 1.0 where nothing can be paired."""
+    """Two-sided, of a paired permutation test over the problems; 1.0 where nothing differs."""
     pairs: int
-    mean_difference: Interval
-    """Of the variant's mean less the best's."""
-    category_differences: Mapping[str, Interval]
+    """How many pairs there are, those that do not differ included."""
+    mean_difference: Interval | None
+    """Of the variant's mean less the best's; None where there is but one problem and one run of it."""
+    category_differences: Mapping[str, Interval | None]
+    """The same for the rate of each category."""
     further_runs: int | None
-    """How many more runs of each variant would make a difference as seen here significant at 0.05 with a power of 0.8; 0 where it
-    is already, None where the means are equal or more than 10,000 would be needed."""
+    """How many more runs of each variant, over all documents, would make a difference as seen here significant at 0.05 with a power of 0.8.
+    0 where it is already; None where there is no difference, where one run of each document does not tell how much runs differ, and where
+    no number of runs would do, because there are fewer than six pairs or the problems speak against each other: more problems are needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What two variants came to with one problem."""
+
+    difference: float
+    noise: float | None
+    """The variance that the difference has because runs differ, times the runs of a document; None with one run."""
 
 
 def evidence_of(best: Variant, variant: Variant, *, seed: int = 0) -> Evidence:
     """Evidence for the difference of two variants over the same test set."""
     pairs = _pairs(best, variant)
-    p_value = permutation_p([new - old for old, new in pairs], seed=seed)
-    categories = {
-        category: bootstrap_difference(old, new, seed=seed)
-        for category, old in best.category_scores().items()
-        if old and (new := variant.category_scores().get(category))
-    }
+    p_value = permutation_p([pair.difference for pair in pairs], seed=seed)
     return Evidence(
         p_value=p_value,
         pairs=len(pairs),
-        mean_difference=bootstrap_difference(best.scores, variant.scores, seed=seed),
-        category_differences=MappingProxyType(categories),
-        further_runs=further_runs(best.scores, variant.scores, p_value),
+        mean_difference=_interval((variant, best), None, seed),
+        category_differences={
+            category: _interval((variant, best), category, seed) for category in best.test_set.categories
+        },
+        further_runs=_further_runs(pairs, best, variant, p_value),
     )
 
 
-def _pairs(best: Variant, variant: Variant) -> list[tuple[float, float]]:
-    """Runs of the same document, in their order; what one of the two has more is left out."""
-    found: list[tuple[float, float]] = []
-    for document in dict.fromkeys(run.document for run in best.runs):
-        old = [run.score for run in best.runs if run.document == document]
-        new = [run.score for run in variant.runs if run.document == document]
-        found += zip(old, new, strict=False)
-    return found
+def mean_interval(variant: Variant, *, seed: int = 0) -> Interval | None:
+    """An interval for the mean of one variant, of the same kind as those for differences."""
+    return _interval((variant,), None, seed)
+
+
+def rate_interval(variant: Variant, category: str, *, seed: int = 0) -> Interval | None:
+    """An interval for the detection rate of one category."""
+    return _interval((variant,), category, seed)
 
 
 def permutation_p(differences: Sequence[float], *, seed: int = 0) -> float:
@@ -82,7 +98,7 @@ def permutation_p(differences: Sequence[float], *, seed: int = 0) -> float:
     values = [value for value in differences if value]
     if not values:
         return 1.0
-    seen = abs(math.fsum(values)) - 1e-12
+    seen = abs(math.fsum(values)) - 1e-9 * math.fsum(map(abs, values))
     if len(values) <= EXACT_UP_TO:
         signs = itertools.product((1, -1), repeat=len(values))
         sums = [abs(math.fsum(sign * value for sign, value in zip(one, values, strict=True))) for one in signs]
@@ -94,42 +110,105 @@ def permutation_p(differences: Sequence[float], *, seed: int = 0) -> float:
     return (reached + 1) / (RESAMPLES + 1)
 
 
-def bootstrap_difference(old: Sequence[float], new: Sequence[float], *, seed: int = 0) -> Interval:
-    """A percentile bootstrap interval for mean(new) − mean(old), each resampled for itself.
+def extra_of(run: Run) -> float:
+    """What bonuses and penalties add to the score of a run."""
+    return BONUS * min(run.bonuses, MAX_BONUSES) - PENALTY * run.penalties
 
-    Raises:
-        ValueError: one of them is empty.
+
+def _runs_of(variant: Variant) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {}
+    for run in variant.runs:
+        found.setdefault(run.document, []).append(run)
+    return found
+
+
+def _pairs(best: Variant, variant: Variant) -> list[_Pair]:
+    old, new = _runs_of(best), _runs_of(variant)
+    pairs = []
+    for document in best.test_set.documents:
+        if document.id in old and document.id in new:
+            before, after = old[document.id], new[document.id]
+            pairs += [
+                _pair(*([run.judgements[problem.id].value for run in runs] for runs in (before, after)))
+                for problem in document.problems
+            ]
+            extras = [[extra_of(run) for run in runs] for runs in (before, after)]
+            if any(extras[0]) or any(extras[1]):
+                pairs.append(_pair(*extras))
+    return pairs
+
+
+def _pair(before: list[float], after: list[float]) -> _Pair:
+    noise = None
+    if len(before) > 1 and len(after) > 1:
+        noise = variance(before) + variance(after)
+    return _Pair(fmean(after) - fmean(before), noise)
+
+
+def _further_runs(pairs: Sequence[_Pair], best: Variant, variant: Variant, p_value: float) -> int | None:
+    """See `Evidence.further_runs`. The variance of the pairs' differences has a part that more runs make smaller, and one that they do not."""
+    if p_value < 1 - LEVEL:
+        return 0
+    # The least p-value that so many pairs can have is 2/2^n, however many runs there are.
+    if 2 / 2 ** len(pairs) >= 1 - LEVEL or any(pair.noise is None for pair in pairs):
+        return None
+    seen = abs(fmean(pair.difference for pair in pairs))
+    if seen < 1e-12:
+        return None
+    documents = len(_runs_of(best))
+    each = min(len(best.runs), len(variant.runs)) / documents
+    noise = fmean(pair.noise or 0.0 for pair in pairs)
+    between = max(0.0, variance([pair.difference for pair in pairs]) - noise / each)
+    normal = NormalDist()
+    reach = normal.inv_cdf((1 + LEVEL) / 2) + normal.inv_cdf(POWER)
+    room = len(pairs) * (seen / reach) ** 2 - between
+    if room <= 0:
+        return None
+    needed = max(1, math.ceil(noise / room - each)) * documents
+    return needed if needed <= MAX_RUNS else None
+
+
+def _interval(variants: Sequence[Variant], category: str | None, seed: int) -> Interval | None:
+    """Of the mean score, or of a category's rate: of one variant, or of the first less the second.
+
+    Resampled are, within each document, its problems (the same for both variants) and the runs of each variant.
     """
-    if not old or not new:
-        raise ValueError("an interval needs at least one value on each side")
     import numpy as np
 
     draw = np.random.default_rng(seed)
-    before, after = np.asarray(old, float), np.asarray(new, float)
-    means = [values[draw.integers(0, len(values), (RESAMPLES, len(values)))].mean(axis=1) for values in (before, after)]
-    low, high = np.quantile(means[1] - means[0], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    tables = [_tables(variant, category) for variant in variants]
+    documents = [name for name in tables[0] if all(name in table for table in tables)]
+    if max((side for table in tables for name in documents for side in table[name][0].shape), default=0) < 2:
+        return None
+    sums: Any = np.zeros((len(variants), RESAMPLES))
+    counts = np.zeros(len(variants))
+    for name in documents:
+        problems = tables[0][name][0].shape[1]
+        columns = draw.integers(0, problems, (RESAMPLES, problems)) if problems else None
+        for number, table in enumerate(tables):
+            values, extras = table[name]
+            rows = draw.integers(0, len(values), (RESAMPLES, len(values)))
+            if columns is not None:
+                for start in range(0, RESAMPLES, _SLICE):  # in slices, because of the memory
+                    here = slice(start, start + _SLICE)
+                    sums[number, here] += values[rows[here][:, :, None], columns[here][:, None, :]].sum(axis=(1, 2))
+            if category is None:
+                sums[number] += extras[rows].sum(axis=1)
+            counts[number] += len(values) if category is None else values.size
+    means = sums / np.maximum(counts, 1)[:, None]
+    found = means[0] if len(variants) == 1 else means[0] - means[1]
+    low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(float(low), float(high))
 
 
-def further_runs(old: Sequence[float], new: Sequence[float], p_value: float) -> int | None:
-    """How many more runs of each variant would settle a difference as large as the one seen; see `Evidence.further_runs`."""
-    if p_value < 1 - LEVEL:
-        return 0
-    difference = math.fsum(new) / len(new) - math.fsum(old) / len(old)
-    spread = _variance(old) + _variance(new)
-    if abs(difference) < 1e-12:
-        return None
-    normal = NormalDist()
-    reach = normal.inv_cdf((1 + LEVEL) / 2) + normal.inv_cdf(POWER)
-    # A permutation test of n pairs has no p-value below 2/2^n, so six pairs are needed in any case.
-    needed = max(6, math.ceil(reach**2 * spread / difference**2))
-    if needed > MAX_RUNS:
-        return None
-    return max(0, needed - min(len(old), len(new)))
+def _tables(variant: Variant, category: str | None) -> dict[str, tuple[Any, Any]]:
+    """By document: judgements, a row for each run and a column for each problem, and what bonuses and penalties add to each run."""
+    import numpy as np
 
-
-def _variance(values: Sequence[float]) -> float:
-    if len(values) < 2:
-        return 0.0
-    middle = math.fsum(values) / len(values)
-    return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
+    found = {}
+    for name, runs in _runs_of(variant).items():
+        chosen = [one.id for one in variant.test_set.document(name).problems if category in (None, one.category)]
+        if chosen or category is None:
+            values = np.array([[run.judgements[problem].value for problem in chosen] for run in runs], dtype=float)
+            found[name] = (values.reshape(len(runs), len(chosen)), np.array([extra_of(run) for run in runs]))
+    return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from grace_kp.errors import brief
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +55,7 @@ class Variant:
     """A variant of an agent or prompt, with its runs over a test set.
 
     Raises:
-        ValueError: no runs, or a run that does not fit the test set; the message says which.
+        ValueError: no name, no runs, or a run that does not fit the test set; the message says which.
     """
 
     name: str
@@ -63,6 +64,8 @@ class Variant:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "runs", tuple(self.runs))
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ValueError(f"a variant needs a name, not {brief(self.name)}")
         if not self.runs:
             raise ValueError(f"the variant {self.name} has no runs")
         for number, run in enumerate(self.runs, 1):
@@ -82,17 +85,6 @@ class Variant:
         """The scores of the runs, in their order."""
         return tuple(run.score for run in self.runs)
 
-    def category_scores(self) -> dict[str, list[float]]:
-        """By category, the detection rate of each run whose document has problems of it."""
-        found: dict[str, list[float]] = {category: [] for category in self.test_set.categories}
-        for run in self.runs:
-            mine: dict[str, list[float]] = {}
-            for problem in self.test_set.document(run.document).problems:
-                mine.setdefault(problem.category, []).append(run.judgements[problem.id].value)
-            for category, values in mine.items():
-                found[category].append(math.fsum(values) / len(values))
-        return found
-
     @property
     def summary(self) -> Summary:
         """The figures of this variant."""
@@ -108,9 +100,9 @@ class Variant:
             mean=mean(self.scores),
             sd=sd(self.scores),
             cross_doc_gap=max(means.values()) - min(means.values()),
-            category_rates=MappingProxyType(rates),
+            category_rates=rates,
             balance=balance_of(rates.values()),
-            document_means=MappingProxyType(means),
+            document_means=means,
             runs=len(self.runs),
         )
 

@@ -1,4 +1,7 @@
-"""Markdown as far as a history needs it: sections by their heading, and tables with the line of each row."""
+"""Markdown as far as a history needs it: parts by their headings, and tables with the line of each row.
+
+What stands in a code fence or a comment is neither heading nor table. Only \\n ends a line, whatever else Unicode holds for one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,62 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
-_RULE = re.compile(r"\|?(\s*:?-+:?\s*\|)+\s*(:?-+:?\s*)?")
+_RULE = re.compile(r" {0,3}\|?(?:[ \t]*:?-+:?[ \t]*\|)*[ \t]*:?-+:?[ \t]*\|?[ \t]*")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?[ \t]*")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a page."""
+
+    text: str
+    """As it stands there, with its end."""
+    number: int
+    inert: bool
+    """It is inside of a code fence or a comment."""
+
+    @property
+    def bare(self) -> str:
+        """Without its end."""
+        return self.text.rstrip("\r\n").removeprefix("\ufeff")
+
+    @property
+    def heading(self) -> tuple[int, str] | None:
+        """Level and text, if it is a heading."""
+        found = None if self.inert else _HEADING.fullmatch(self.bare)
+        return None if found is None else (len(found[1]), (found[2] or "").strip(" \t"))
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing stands on it."""
+        return not self.bare.strip(" \t")
+
+    @property
+    def is_rule(self) -> bool:
+        """It is the line below a table's header."""
+        return not self.inert and "|" in self.bare and _RULE.fullmatch(self.bare) is not None
+
+
+def lines_of(text: str) -> list[Line]:
+    """The lines of a page."""
+    found: list[Line] = []
+    fence = ""
+    comment = False
+    for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", text), 1):
+        inert = bool(fence) or comment
+        mark = _FENCE.match(line)
+        if comment:
+            comment = "-->" not in line
+        elif fence:
+            if mark is not None and mark[1].startswith(fence) and not line[mark.end() :].strip():
+                fence = ""
+        elif mark is not None:
+            fence, inert = mark[1], True
+        elif line.lstrip(" ").startswith("<!--") and line.find("<!--") < 4:
+            inert, comment = True, "-->" not in line
+        found.append(Line(line, number, inert))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +117,22 @@ class Table:
 
 
 @dataclass(slots=True)
-class Section:
-    """What stands under one heading, as it stands there."""
+class Part:
+    """A stretch of a page: what comes before the first round, or a round with all that follows it up to the next."""
 
-    title: str
-    line: int
     file: str
-    lines: list[str] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    tables: dict[tuple[str, ...], Table] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
-        """All of it, with its heading."""
-        return "".join(self.lines)
+        """All of it, as it stands there."""
+        return "".join(line.text for line in self.lines)
+
+    @property
+    def line(self) -> int:
+        """The number of its first line."""
+        return self.lines[0].number if self.lines else 1
 
     def problem(self, what: str, line: int) -> InvalidHistory:
         """The error for a line of this page."""
@@ -89,77 +151,94 @@ class Section:
         except ValueError as error:
             raise self.problem(str(error), line) from None
 
-    def find(self, header: Sequence[str]) -> Table | None:
-        """The table with this header; None where there is none.
-
-        Raises:
-            InvalidHistory: it is there and cannot be read.
-        """
-        for number, line in enumerate(self.lines):
-            if line.startswith("|") and _cells(line) == tuple(header):
-                return self._table(tuple(header), number)
-        return None
-
     def table(self, header: Sequence[str]) -> Table:
         """The table with this header.
 
         Raises:
-            InvalidHistory: there is none, or it cannot be read.
+            InvalidHistory: there is none.
         """
-        found = self.find(header)
+        found = self.tables.get(tuple(header))
         if found is None:
             raise self.problem(f"the table with the columns {', '.join(header)} is missing", self.line)
         return found
 
-    def _table(self, header: tuple[str, ...], first: int) -> Table:
-        here = self.line + first
-        if first + 1 >= len(self.lines) or not _RULE.fullmatch(self.lines[first + 1].strip()):
-            raise self.problem("the line below a table's header must be |---|", here + 1)
+    def read_tables(self, known: Sequence[tuple[str, ...]]) -> None:
+        """Find the tables with these headers; tables of other kinds are people's own.
+
+        Raises:
+            InvalidHistory: one is there twice or cannot be read.
+        """
+        by_name = {tuple(map(str.casefold, header)): header for header in known}
+        for place, line in enumerate(self.lines):
+            if line.inert or "|" not in line.text:
+                continue
+            header = by_name.get(tuple(map(str.casefold, _cells(line.bare))))
+            if header is None:
+                continue
+            if header in self.tables:
+                raise self.problem(f"there is a second table with the columns {', '.join(header)}", line.number)
+            self.tables[header] = self._table(header, place)
+
+    def _table(self, header: tuple[str, ...], place: int) -> Table:
+        lines = self.lines
+        if place + 1 >= len(lines) or not lines[place + 1].is_rule:
+            raise self.problem("the line below a table's header must be |---|", lines[place].number + 1)
         rows = []
-        for number in range(first + 2, len(self.lines)):
-            line = self.lines[number]
-            if not line.startswith("|"):
-                break
-            cells = _cells(line)
+        at = place + 2
+        while at < len(lines) and not (lines[at].is_blank or lines[at].inert or lines[at].heading):
+            cells = _cells(lines[at].bare)
             if len(cells) != len(header):
                 raise self.problem(
-                    f"the row has {len(cells)} cells, and the table {len(header)} columns", self.line + number
+                    f"the row has {len(cells)} cells, and the table {len(header)} columns", lines[at].number
                 )
-            rows.append(Row(cells, self.line + number, self.file))
-        return Table(header, tuple(rows), here)
-
-
-def sections_of(text: str, file: str) -> list[Section]:
-    """The page in its sections: what stands before the first heading of the second level, and each of these."""
-    found = [Section("", 1, file)]
-    for number, line in enumerate(text.splitlines(keepends=True), 1):
-        if line.startswith("## "):
-            found.append(Section(line[3:].strip(), number, file))
-        found[-1].lines.append(line)
-    return [one for one in found if one.lines]
+            rows.append(Row(cells, lines[at].number, self.file))
+            at += 1
+        while at < len(lines) and lines[at].is_blank:
+            at += 1
+        stray = at < len(lines) and not lines[at].inert and lines[at].bare.lstrip(" \t").startswith("|")
+        if stray and not (at + 1 < len(lines) and lines[at + 1].is_rule):
+            raise self.problem("this row stands apart from its table", lines[at].number)
+        return Table(header, tuple(rows), lines[place].number)
 
 
 def table_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table, with a blank line after it."""
     lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
-    lines += [f"| {' | '.join(_escaped(str(value)) for value in row)} |" for row in rows]
+    lines += [f"| {' | '.join(escaped(str(value)) for value in row)} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\r", "\\r").replace("\n", "\\n")
+_SPECIAL = {"\\": "\\\\", "|": "\\|", "\r": "\\r", "\n": "\\n"}
+_EDGES = re.compile(r"^[ \t]+|[ \t]+$")
+_ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|(.))", re.DOTALL)
+
+
+def escaped(text: str) -> str:
+    """A text as it can stand in a cell or heading, and reads back."""
+    signs = "".join(_SPECIAL.get(sign) or (f"\\u{{{ord(sign):x}}}" if _hides(sign) else sign) for sign in text)
+    return _EDGES.sub(lambda found: "".join(f"\\u{{{ord(sign):x}}}" for sign in found[0]), signs)
+
+
+def _hides(sign: str) -> bool:
+    """Whether a sign is none to be seen, and may not survive an editor."""
+    return not sign.isprintable() and sign not in {"\t", "\u3000", "\xa0"}
 
 
 def _cells(line: str) -> tuple[str, ...]:
-    inner = line.strip().removeprefix("|")
+    inner = line.strip(" \t").removeprefix("|")
     parts = re.split(r"(?<!\\)((?:\\\\)*)\|", inner)
     joined = ["".join(parts[number : number + 2]) for number in range(0, len(parts), 2)]
-    if joined and not joined[-1].strip():
+    if joined and not joined[-1].strip(" \t"):
         joined.pop()
-    return tuple(cell(part.strip()) for part in joined)
+    return tuple(cell(part.strip(" \t")) for part in joined)
 
 
 def cell(text: str) -> str:
     """What is written in a cell or heading, without its escapes."""
     signs = {"n": "\n", "r": "\r"}
-    return re.sub(r"\\(.)", lambda found: signs.get(found[1], found[1]), text)
+    return _ESCAPE.sub(lambda found: _sign(found[1]) if found[1] else signs.get(found[2], found[2]), text)
+
+
+def _sign(code: str) -> str:
+    number = int(code, 16)
+    return chr(number) if number < 0x110000 else "\ufffd"

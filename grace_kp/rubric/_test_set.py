@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
+
+from grace_kp.errors import brief
+from grace_kp.rubric._judgement import counted
 
 SEVERITIES = ("critical", "medium", "minor")
 KINDS = ("main", "adjacent", "subtle")
@@ -13,6 +17,14 @@ SEVERITY_COUNTS = {"critical": 3, "medium": 4, "minor": 3}
 KIND_COUNTS = {"main": (6, 7), "adjacent": (2, 2), "subtle": (1, 2)}
 BONUSES = (3, 5)
 RUNS = 2
+
+
+def _text(value: Any, what: str) -> str:
+    """A name that is a text, or a number, which becomes one."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"{what} is a text that is not empty, not {brief(value)}")
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +46,8 @@ class Problem:
     """What a finding must say to count as detected."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "id", _text(self.id, "the id of a problem"))
+        object.__setattr__(self, "category", _text(self.category, f"the category of {self.id}"))
         if self.severity not in SEVERITIES:
             raise ValueError(f"the severity of {self.id} must be one of {', '.join(SEVERITIES)}, not {self.severity!r}")
         if self.kind is None and self.category in KINDS:
@@ -51,9 +65,13 @@ class Document:
     problems: tuple[Problem, ...]
     bonus_candidates: int = 0
     """How many true findings beyond the key it is known to allow."""
+    text: str = field(default="", compare=False)
+    """What the variants read, for whoever judges; no part of the history."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "problems", tuple(self.problems))
+        object.__setattr__(self, "id", _text(self.id, "the id of a document"))
+        counted(f"the bonus candidates of {self.id}", self.bonus_candidates)
         doubles = [name for name, count in Counter(problem.id for problem in self.problems).items() if count > 1]
         if doubles:
             raise ValueError(f"document {self.id} has the problem {doubles[0]} twice")
@@ -67,9 +85,12 @@ class TestSet:
 
     documents: tuple[Document, ...]
     runs_per_document: int = RUNS
+    scope: str = field(default="", compare=False)
+    """What findings may be about, for whoever judges; no part of the history."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "documents", tuple(self.documents))
+        counted("the runs for each document", self.runs_per_document)
         doubles = [name for name, count in Counter(one.id for one in self.documents).items() if count > 1]
         if doubles:
             raise ValueError(f"the document {doubles[0]} is there twice")

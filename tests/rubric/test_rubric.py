@@ -261,34 +261,125 @@ class TestEvidence:
         assert 0 < p <= 1
         assert p == rb.permutation_p([-value for value in values])
 
-    def test_the_interval_holds_the_difference_and_narrows(self):
-        few = rb.bootstrap_difference([1, 2, 3, 4], [3, 4, 5, 6])
-        many = rb.bootstrap_difference([1, 2, 3, 4] * 20, [3, 4, 5, 6] * 20)
-        assert few.low < 2.0 < few.high
-        assert many.high - many.low < few.high - few.low
-        assert (2.0, 2.0) == (
-            (same := rb.bootstrap_difference([1.0], [3.0])).low, same.high,
-        )  # fmt: skip
-
-    def test_how_many_more_runs(self):
-        """Variances 1 + 1, difference 1: (1.960 + 0.842)² · 2 = 15.7, so 16 of each, 12 more than 4."""
-        old, new = [0.0, 2.0, 0.0, 2.0], [1.0, 3.0, 1.0, 3.0]
-        spread = 2 * (4 / 3)
-        assert math.ceil(7.8489 * spread) - 4 == rb.further_runs(old, new, 0.3)
-        assert 0 == rb.further_runs(old, new, 0.01)
-        assert rb.further_runs([1.0, 2.0], [1.0, 2.0], 1.0) is None
-        assert 4 == rb.further_runs([1.0, 1.0], [2.0, 2.0], 0.5)
-
-    def test_it_stands_beside_the_verdict(self):
+    def test_problems_are_the_pairs(self):
+        """Differences by problem: ¼ ½ 1 0 in one document, ¼ 1 ¾ 0 in the other; six of one sign: 2 of 64."""
         best = variant("old", ("a", [O, P, X, X]), ("a", [P, P, X, X]), ("b", [O, X, X, X]), ("b", [P, X, X, X]))
         new = variant("new", ("a", [O, O, O, X]), ("a", [O, O, O, X]), ("b", [O, O, O, X]), ("b", [O, O, P, X]))
         found = rb.compare(best, new)
-        assert ("variant", 4) == (found.choice, found.evidence.pairs)
-        assert 0.125 == found.evidence.p_value
+        assert ("variant", 8) == (found.choice, found.evidence.pairs)
+        assert 2 / 64 == found.evidence.p_value
+        assert 0 == found.evidence.further_runs
         assert {"main", "adjacent", "subtle"} == found.evidence.category_differences.keys()
-        assert found.evidence.mean_difference.low > 0
-        assert found.evidence.further_runs == 2
+        assert 0 < found.evidence.mean_difference.low < found.raw_diff < found.evidence.mean_difference.high
         assert rb.compare(best.summary, new.summary).evidence is None
+
+    def test_bonuses_less_penalties_are_a_pair_of_each_document(self):
+        best = variant("old", ("a", [O] * 4), ("b", [O] * 4))
+        new = variant("new", ("a", [O] * 4, 4, 0), ("b", [O] * 4, 0, 2))
+        assert (10, 1.0) == (rb.compare(best, new).evidence.pairs, rb.compare(best, new).evidence.p_value)
+
+    @given(
+        st.permutations(range(4)),
+        st.lists(st.lists(st.sampled_from([O, P, X]), min_size=4, max_size=4), min_size=8, max_size=8),
+    )
+    def test_the_order_of_the_runs_does_not_matter(self, order, signs):
+        runs = [("a", signs[0]), ("a", signs[1]), ("b", signs[2]), ("b", signs[3])]
+        best = variant("old", *[("a", signs[4]), ("a", signs[5]), ("b", signs[6]), ("b", signs[7])])
+        plain, mixed = (
+            rb.compare(best, variant("new", *runs)),
+            rb.compare(best, variant("new", *[runs[n] for n in order])),
+        )
+        assert plain.evidence.p_value == pytest.approx(mixed.evidence.p_value)
+        assert plain.evidence.further_runs == mixed.evidence.further_runs
+
+    def test_tiny_differences_are_differences(self):
+        assert 2 / 1024 == rb.permutation_p([1e-13] * 10)
+
+    def test_how_many_more_runs_by_hand(self):
+        """Five differences of ½ and one of −½, each with a variance of ½ between runs: mean ⅓, p = 14/64.
+
+        6·(⅓ / (1.960 + 0.842))² = 0.0849, and ½ / 0.0849 = 5.89 runs of each document are needed: 4 more than 2, in two documents.
+        """
+        tests = documents_over(categories=("main", "main", "adjacent"))
+        best = variant("old", ("a", [X, X, X]), ("a", [O, O, O]), ("b", [X, X, O]), ("b", [O, O, O]), test_set=tests)
+        new = variant("new", ("a", [O, O, O]), ("a", [O, O, O]), ("b", [O, O, X]), ("b", [O, O, O]), test_set=tests)
+        found = rb.compare(best, new).evidence
+        assert 14 / 64 == found.p_value
+        assert 8 == found.further_runs
+
+    def test_no_number_of_runs_would_do(self):
+        tests = documents_over(categories=("main", "main", "adjacent"))
+        same = [("a", [X, X, X]), ("a", [X, X, X]), ("b", [X, O, O]), ("b", [X, O, O])]
+        more = [("a", [O, O, O]), ("a", [O, O, O]), ("b", [O, X, X]), ("b", [O, X, X])]
+        best, new = variant("old", *same, test_set=tests), variant("new", *more, test_set=tests)
+        assert rb.compare(best, new).evidence.further_runs is None
+        assert rb.compare(best, best).evidence.further_runs is None
+        assert (
+            rb.compare(
+                variant("x", *same[::2], test_set=tests), variant("y", *more[::2], test_set=tests)
+            ).evidence.further_runs
+            is None
+        )
+        few = documents_over(categories=("main",))
+        one, two = (
+            variant(str(s), ("a", [s[0]]), ("a", [s[1]]), ("b", [s[0]]), ("b", [s[1]]), test_set=few)
+            for s in ([X, O], [O, O])
+        )
+        assert rb.compare(one, two).evidence.further_runs is None
+
+    @given(st.lists(st.lists(st.sampled_from([O, P, X]), min_size=4, max_size=4), min_size=8, max_size=8))
+    def test_what_is_settled_needs_no_more_runs_and_nothing_else_does(self, signs):
+        names = ["a", "a", "b", "b"]
+        best, new = (variant(str(n), *zip(names, signs[n * 4 : n * 4 + 4], strict=True)) for n in (0, 1))
+        found = rb.compare(best, new).evidence
+        assert (found.p_value < 0.05) == (found.further_runs == 0)
+
+    def test_the_interval_of_a_category_is_about_its_rate(self):
+        """One problem of main in one document, nine in the other: the rates are 0.1 and 0.9."""
+        problems = [tuple(rb.Problem(f"p{n}", "main", "medium") for n in range(count)) for count in (1, 9)]
+        tests = rb.TestSet((rb.Document("a", "x", problems[0]), rb.Document("b", "y", problems[1])))
+
+        def made(name, first, second):
+            runs = [rb.Run("a", {"p0": first})] * 2 + [rb.Run("b", {f"p{n}": second for n in range(9)})] * 2
+            return rb.Variant(name, runs, tests)
+
+        found = rb.compare(made("old", O, X), made("new", X, O)).evidence.category_differences["main"]
+        assert found.low <= 0.8 <= found.high
+
+    def test_more_of_the_same_narrows_the_interval(self):
+        runs = [("a", [O, P, X, X]), ("a", [P, P, X, O]), ("b", [O, X, X, X]), ("b", [P, X, O, X])]
+        best, new = variant("old", *runs), variant("new", *[(name, [O, *signs[1:]]) for name, signs in runs])
+        few = rb.compare(best, new).evidence.category_differences["adjacent"]
+        many = rb.compare(
+            variant("old", *runs * 10), variant("new", *[(name, [O, *signs[1:]]) for name, signs in runs] * 10)
+        )
+        more = many.evidence.category_differences["adjacent"]
+        assert more.high - more.low < few.high - few.low
+
+    def test_one_problem_in_one_run_has_no_interval(self):
+        tests = documents_over(("a",), ("main",))
+        best, new = variant("old", ("a", [X]), test_set=tests), variant("new", ("a", [O]), test_set=tests)
+        found = rb.compare(best, new).evidence
+        assert (None, {"main": None}) == (found.mean_difference, found.category_differences)
+
+    def test_what_cannot_be_compared(self):
+        other = variant("x", ("a", [O, O]), test_set=documents_over(categories=("main", "main")))
+        best = variant("old", ("a", [O] * 4), ("b", [O] * 4))
+        with pytest.raises(ValueError, match="old and x were run on different test sets"):
+            rb.compare(best, other)
+        with pytest.raises(ValueError, match="not measured in the category 'adjacent'"):
+            rb.compare(best.summary, other.summary)
+
+    def test_records_can_be_copied_and_sent(self):
+        import copy
+        import pickle
+        from dataclasses import asdict
+
+        best = variant("old", ("a", [O, P, X, X], 1, 2), ("b", [O] * 4))
+        found = rb.compare(best, best)
+        for one in (best, best.summary, found, found.evidence):
+            assert one == pickle.loads(pickle.dumps(one)) == copy.deepcopy(one)
+        assert {"main", "adjacent", "subtle"} == asdict(found)["evidence"]["category_differences"].keys()
 
 
 class TestHistory:
