@@ -16,6 +16,7 @@ from grace_kp.cli._demo import demo
 from grace_kp.cli._doctor import doctor
 from grace_kp.cli._evaluate import evaluate
 from grace_kp.cli._output import say_error
+from grace_kp.cli._rubric import rubric
 from grace_kp.cli._score import score
 from grace_kp.cli._traces import traces
 from grace_kp.errors import GraceError
@@ -55,6 +56,7 @@ app.command()(score)
 app.command("eval")(evaluate)
 traces.command()(contribute)
 app.add_typer(traces, name="traces")
+app.add_typer(rubric, name="rubric")
 app.command()(doctor)
 
 

@@ -1,27 +1,44 @@
 """The detection rubric (SPEC §9): whether a variant of an agent or prompt is better than the current best, and how sure that is."""
 
 from grace_kp.rubric._compare import Recommendation, compare, converged
+from grace_kp.rubric._files import RubricFileError, read_test_set, read_variant
 from grace_kp.rubric._history import History, Round
 from grace_kp.rubric._judgement import Detection, Run, run_score
+from grace_kp.rubric._raters import ModelRater, PersonRater
+from grace_kp.rubric._rating import Agreement, Dispute, NotRated, Output, Rated, Rater, Rating, agreement_of, rate
 from grace_kp.rubric._statistics import Evidence, Interval, permutation_p
 from grace_kp.rubric._summary import Summary, Variant
 from grace_kp.rubric._test_set import Document, Problem, TestSet
 
 __all__ = [
+    "Agreement",
     "Detection",
+    "Dispute",
     "Document",
     "Evidence",
     "History",
     "Interval",
+    "ModelRater",
+    "NotRated",
+    "Output",
+    "PersonRater",
     "Problem",
+    "Rated",
+    "Rater",
+    "Rating",
     "Recommendation",
     "Round",
+    "RubricFileError",
     "Run",
     "Summary",
     "TestSet",
     "Variant",
+    "agreement_of",
     "compare",
     "converged",
     "permutation_p",
+    "rate",
+    "read_test_set",
+    "read_variant",
     "run_score",
 ]

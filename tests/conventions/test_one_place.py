@@ -34,6 +34,7 @@ CATCH_ALL = {
     "grace_kp/runtime/_gates.py": "keeping a gate's entry is recording, and fails open",
     "grace_kp/runtime/_judging.py": "a judgement that fails is a fallback",
     "grace_kp/runtime/_pipeline.py": "hooks of the user's must not cost the trace",
+    "grace_kp/rubric/_raters.py": "whatever a judge does is told and is no judgement",
     "grace_kp/scorers/_completed.py": "a scorer of the user's that fails is told in the trace, and the others go on",
     "grace_kp/scorers/_suite.py": "a scorer that fails counts as 0, and the report says why",
     "grace_kp/store/_writer.py": "a store or a run that fails is reported, never raised into the agent",

@@ -1,0 +1,333 @@
+"""`grace-kp rubric`: whether a test set is balanced, what variants come to, which to go on with, and how the rounds went."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grace_kp.cli._output import console, plain, progress, put_json, table
+from grace_kp.errors import GraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from grace_kp.rubric import Output, Rated, Rater, Recommendation, TestSet, Variant
+
+rubric = typer.Typer(
+    no_args_is_help=True, help="Tell whether a variant of a prompt or agent is better, and keep the rounds."
+)
+
+
+class By(StrEnum):
+    """Who judges outputs that have no judgements yet."""
+
+    TERMINAL = "terminal"
+    MODEL = "model"
+
+
+TestSetFile = Annotated[Path, typer.Argument(metavar="TESTS", help="The test set, YAML or JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+JudgedBy = Annotated[
+    list[By] | None,
+    typer.Option(
+        "--by", help="Who judges outputs without judgements; may be given twice. The model alone judges twice."
+    ),
+]
+Html = Annotated[Path | None, typer.Option("--html", help="Write a page with plots.")]
+
+
+@rubric.command()
+def check(
+    tests: TestSetFile,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when it departs from what is asked.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say how a test set departs from what is asked of one: documents, problems, severities, kinds, bonus candidates, runs.
+
+    Example: grace-kp rubric check tests.yaml
+    """
+    from grace_kp.rubric import read_test_set
+
+    made = read_test_set(tests)
+    warnings = made.check()
+    if as_json:
+        put_json({"warnings": warnings, "documents": len(made.documents), "categories": list(made.categories)})
+    else:
+        for line in warnings:
+            console().print(f"[yellow]warning[/yellow]  {plain(line)}", soft_wrap=True)
+        problems = sum(len(one.problems) for one in made.documents)
+        told = "it is balanced" if not warnings else f"{len(warnings)} warnings"
+        console().print(
+            f"{len(made.documents)} documents, {problems} problems in {len(made.categories)} categories: {told}"
+        )
+    if warnings and strict:
+        raise typer.Exit(1)
+
+
+@rubric.command()
+def score(
+    tests: TestSetFile,
+    variants: Annotated[list[Path], typer.Argument(metavar="VARIANT...", help="Variants, YAML or JSON.")],
+    by: JudgedBy = None,
+    out: Annotated[Path | None, typer.Option(help="Write the variant with its judgements (one variant).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What variants come to: scores, spread, categories; and how far two judgements agree.
+
+    Example: grace-kp rubric score tests.yaml longer.yaml --by terminal --out longer.judged.json
+    """
+    from grace_kp.rubric import read_test_set
+    from grace_kp.rubric._files import variant_text
+
+    if out is not None and len(variants) != 1:
+        raise typer.BadParameter("--out takes one variant")
+    made = read_test_set(tests)
+    rated = [_rated(path, made, by) for path in variants]
+    if out is not None:
+        out.write_text(variant_text(rated[0].variant.name, rated[0].outputs, made), encoding="utf-8")
+    if as_json:
+        put_json([_told(one) for one in rated])
+        return
+    _show_variants([one.variant for one in rated])
+    for one in rated:
+        _show_agreement(one)
+
+
+@rubric.command()
+def compare(
+    tests: TestSetFile,
+    best: Annotated[
+        Path, typer.Argument(metavar="BEST", help="The current best: a variant, or the history (.md) that has it.")
+    ],
+    variant: Annotated[Path, typer.Argument(metavar="VARIANT", help="The variant, YAML or JSON.")],
+    by: JudgedBy = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Add the round to the history; the first one needs no best.")
+    ] = False,
+    notes: Annotated[str, typer.Option(help="Prose for the round that is recorded.")] = "",
+    html: Html = None,
+    as_json: AsJson = False,
+) -> None:
+    """Which of two variants to go on with, and how sure that is.
+
+    Example: grace-kp rubric compare tests.yaml history.md longer.yaml --record --notes "Asks for reasons first."
+    """
+    from grace_kp.rubric import History, Round, read_test_set
+    from grace_kp.rubric import compare as compared
+    from grace_kp.rubric._report import comparison_page
+
+    made = read_test_set(tests)
+    history = History.load(best) if best.suffix == ".md" else None
+    if record and history is None:
+        raise typer.BadParameter("--record needs a history (.md) as BEST")
+    rated = _rated(variant, made, by)
+    old = history.best if history is not None else _rated(best, made, by).variant
+    if old is None and not record:
+        raise GraceError(f"{best} has no rounds yet; --record makes this variant the first")
+    found = None if old is None else compared(old, rated.variant)
+    if history is not None and record:
+        history.record(Round(rated.variant, found, notes=notes))
+    if html is not None:
+        if old is None or found is None:
+            raise GraceError("there is nothing to compare the first round with, so there is no page")
+        html.write_text(comparison_page(old, rated.variant, found), encoding="utf-8")
+    if history is not None and record:
+        history.save()
+    if as_json:
+        put_json(
+            {
+                **_told(rated),
+                "best": None if old is None else old.name,
+                "recommendation": None if found is None else asdict(found),
+            }
+        )
+        return
+    _show_variants([rated.variant] if old is None else [old, rated.variant])
+    _show_agreement(rated)
+    if old is not None and found is not None:
+        _show_verdict(old, rated.variant, found)
+    if history is not None and record:
+        console().print(f"recorded as round {len(history.rounds)} in {plain(str(best))}")
+
+
+@rubric.command()
+def history(
+    file: Annotated[Path, typer.Argument(metavar="HISTORY", help="A history, such as history.md.")],
+    html: Html = None,
+    as_json: AsJson = False,
+) -> None:
+    """The rounds so far, the current best, and whether going on may still be worth it.
+
+    Example: grace-kp rubric history history.md --html report.html
+    """
+    from grace_kp.rubric import History
+    from grace_kp.rubric._report import history_page
+
+    if not file.exists():
+        raise GraceError(f"{file}: there is no such file")
+    read = History.load(file)
+    if html is not None:
+        html.write_text(history_page(read), encoding="utf-8")
+    best = read.best
+    if as_json:
+        rounds = [
+            {"variant": _figures(one.variant), "recommendation": None if one.recommendation is None else asdict(one.recommendation), "notes": one.notes}
+            for one in read.rounds
+        ]  # fmt: skip
+        put_json({"best": None if best is None else best.name, "converged": read.converged, "rounds": rounds})
+        return
+    out = console()
+    if best is None:
+        out.print("no rounds yet")
+        return
+    rows = table(
+        "round",
+        "variant",
+        "mean",
+        "SD",
+        "stability",
+        "gap",
+        "difference",
+        "decision",
+        right=("round", "mean", "SD", "gap", "difference"),
+    )
+    for number, one in enumerate(read.rounds, 1):
+        it, told = one.variant.summary, one.recommendation
+        decided = "the first" if told is None else "goes on with it" if told.choice == "variant" else "the best stays"
+        difference = "" if told is None else f"{told.raw_diff:+.2f}"
+        rows.add_row(
+            str(number), plain(one.variant.name, 32), f"{it.mean:.2f}", f"{it.sd:.2f}", it.stability, f"{it.cross_doc_gap:.2f}", difference, decided
+        )  # fmt: skip
+    out.print(rows)
+    more = "may have converged: the last three rounds brought less than 0.5 each" if read.converged else "go on"
+    out.print(f"the best is {plain(best.name)} (mean {best.summary.mean:.2f}); {more}")
+
+
+def _rated(path: Path, tests: TestSet, by: Sequence[By] | None) -> Rated:
+    from grace_kp.rubric import NotRated, rate, read_variant
+
+    name, outputs = read_variant(path, tests)
+    waiting = [one for one in outputs if not one.ratings]
+    if waiting and not by:
+        raise NotRated(
+            f"{path}: {len(waiting)} of {len(outputs)} runs have no judgements; --by terminal or --by model judges them"
+        )
+    raters = _raters(by or []) if waiting else []
+    done: list[Output] = []
+    for one in progress(outputs, f"judging {name}") if By.TERMINAL not in (by or []) else outputs:
+        try:
+            done += rate(name, [one], tests, raters).outputs
+        except NotRated as error:
+            raise NotRated(f"{path}: {str(error).replace('run 1', f'run {len(done) + 1}', 1)}") from None
+    return rate(name, done, tests)
+
+
+def _raters(by: Sequence[By]) -> list[Rater]:
+    from grace_kp.rubric import ModelRater, PersonRater
+
+    if len(by) > 2:
+        raise typer.BadParameter("--by is given twice at the most")
+    found: list[Rater] = []
+    for one in by:
+        if one is By.TERMINAL:
+            if not sys.stdin.isatty():
+                raise GraceError("nobody can be asked here: standard input is no terminal")
+            found.append(PersonRater(ask=_ask, tell=_tell))
+        else:
+            from grace_kp.models import choose_judge
+            from grace_kp.settings import Settings
+
+            chosen = choose_judge(Settings.load())
+            if chosen.model is None:
+                raise GraceError(f"no model can judge: {chosen.why}")
+            found += [ModelRater(chosen.model)] * (2 if list(by) == [By.MODEL] else 1)
+    return found
+
+
+def _ask(question: str) -> str:
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise GraceError("nobody is there any more; nothing was written")
+    return line
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+def _figures(variant: Variant) -> dict[str, Any]:
+    it = variant.summary
+    return {"name": variant.name, "scores": list(variant.scores), **asdict(it), "stability": it.stability}
+
+
+def _told(one: Rated) -> dict[str, Any]:
+    disputes = [
+        {**asdict(it), "first": it.first.symbol, "second": it.second.symbol, "settled": it.settled.symbol}
+        for it in one.disputes
+    ]
+    return {"variant": _figures(one.variant), "agreement": asdict(one.agreement), "disputes": disputes}
+
+
+def _show_variants(variants: Sequence[Variant]) -> None:
+    out = console()
+    figures = ("mean", "SD", "gap", "balance")
+    rows = table("variant", "scores of the runs", "mean", "SD", "stability", "gap", "balance", right=figures)
+    for one in variants:
+        it = one.summary
+        scores = " ".join(f"{value:g}" for value in one.scores)
+        rows.add_row(
+            plain(one.name, 28), scores, f"{it.mean:.2f}", f"{it.sd:.2f}", it.stability, f"{it.cross_doc_gap:.2f}", f"{it.balance:.2f}"
+        )  # fmt: skip
+    out.print(rows)
+    names = [plain(one.name, 20) for one in variants]
+    rates = table("category", *names, right=names)
+    for category in variants[0].test_set.categories:
+        rates.add_row(plain(category, 32), *(_rate(one, category) for one in variants))
+    out.print(rates)
+
+
+def _rate(variant: Variant, category: str) -> str:
+    rate = variant.summary.category_rates.get(category)
+    return "-" if rate is None else f"{rate:.2f}"
+
+
+def _show_agreement(one: Rated) -> None:
+    it = one.agreement
+    if not it.problems:
+        return
+    out = console()
+    kappa = "not defined, because both say the same of everything" if it.kappa is None else f"{it.kappa:.2f}"
+    out.print(
+        f"{plain(one.variant.name)}: two raters agree on {it.observed:.0%} of {it.problems} judgements; Cohen's kappa {kappa}",
+        soft_wrap=True,
+    )
+    for dispute in one.disputes[:10]:
+        out.print(
+            f"  run {dispute.run} ({plain(dispute.document)}), {plain(dispute.problem)}: {dispute.first.symbol} and {dispute.second.symbol}, "
+            f"{dispute.settled.symbol} counts",
+            soft_wrap=True,
+        )
+    if len(one.disputes) > 10:
+        out.print(f"  and {len(one.disputes) - 10:,} more; --json shows all")
+
+
+def _show_verdict(best: Variant, variant: Variant, found: Recommendation) -> None:
+    out = console()
+    chosen = variant if found.choice == "variant" else best
+    out.print(f"[bold]go on with {plain(chosen.name)}[/bold]: {plain(found.reason)}", soft_wrap=True)
+    out.print(f"difference {found.raw_diff:+.2f}, adjusted {found.adjusted_diff:+.2f}")
+    it = found.evidence
+    if it is None:
+        return
+    if it.mean_difference is not None:
+        out.print(f"95 % interval of the difference: {it.mean_difference.low:+.2f} to {it.mean_difference.high:+.2f}")
+    p = "< 0.001" if it.p_value < 0.001 else f"= {it.p_value:.3f}"
+    more = {None: "cannot be told", 0: "none"}.get(it.further_runs, str(it.further_runs))
+    out.print(f"p {p} over {it.pairs} pairs; further runs of each that would settle it: {more}")

@@ -1,0 +1,334 @@
+"""`grace-kp rubric`: check, score, compare and history, judged by files, a person at a terminal, or a model."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from html.parser import HTMLParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pexpect
+import pytest
+
+from grace_kp import rubric as rb
+
+pytest.importorskip("yaml", reason="needs the extra eval")
+
+TESTS = """\
+scope: Legal risks for the buyer.
+documents:
+  - id: contract
+    domain: law
+    bonus_candidates: 3
+    file: contract.txt
+    problems:
+      - {id: limit, category: liability, severity: critical, kind: main, key: names the missing limit}
+      - {id: term, category: duration, severity: medium, kind: adjacent}
+  - id: service
+    domain: code
+    problems:
+      - {id: limit, category: liability, severity: critical, kind: main}
+      - {id: term, category: duration, severity: medium, kind: adjacent}
+"""
+BASE = """\
+name: base
+runs:
+  - {document: contract, judgements: "○×", second: {judgements: "△×"}}
+  - {document: contract, judgements: [x, x]}
+  - {document: service, judgements: {limit: △, term: missed}, bonuses: 1}
+  - {document: service, judgements: "××", penalties: 1}
+"""
+LONGER = 'runs:\n- {document: contract, judgements: "○○"}\n- {document: contract, judgements: "○△"}\n- {document: service, judgements: "○○"}\n- {document: service, judgements: "○○"}\n'
+OPEN = "name: open\nruns:\n- {document: contract, output: 'The limit of liability is missing.'}\n- {document: service, output: 'Nothing to say.'}\n"
+
+
+@pytest.fixture
+def room(tmp_path):
+    for name, text in {
+        "tests.yaml": TESTS,
+        "base.yaml": BASE,
+        "longer.yaml": LONGER,
+        "open.yaml": OPEN,
+        "contract.txt": "It has no end.",
+    }.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def run(room):
+    def call(*arguments, **env):
+        keys = {name: value for name, value in os.environ.items() if name not in {"GEMINI_API_KEY", "GOOGLE_API_KEY"}}
+        return subprocess.run(
+            [sys.executable, "-m", "grace_kp.cli", "rubric", *arguments], capture_output=True, text=True, cwd=room, env={**keys, **env},
+            stdin=subprocess.DEVNULL, timeout=120,
+        )  # fmt: skip
+
+    return call
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+class Page(HTMLParser):
+    """What is on a page: its texts, its tags, and whatever would be fetched."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.texts, self.fetched = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.fetched += [
+            value
+            for name, value in attributes
+            if name in {"src", "href", "xlink:href"} and not (value or "").startswith("#")
+        ]
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_check(run, room):
+    ran = run("check", "tests.yaml")
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert "document service: there should be 3 to 5 bonus candidates, not 0" in flat(ran.stdout)
+    assert 1 == run("check", "tests.yaml", "--strict").returncode
+    told = json.loads(run("check", "tests.yaml", "--json").stdout)
+    assert (2, ["liability", "duration"]) == (told["documents"], told["categories"])
+
+
+def test_score(run):
+    ran = run("score", "tests.yaml", "base.yaml", "longer.yaml")
+    assert (0, "") == (ran.returncode, ran.stderr)
+    page = flat(ran.stdout)
+    assert "base 0.5 0 1 -0.5 0.25 0.65 medium 0.00 0.00" in page
+    assert "longer 2 1.5 2 2 1.88 0.25 high 0.25 0.88" in page
+    assert "duration 0.00 0.88" in page
+    assert "base: two raters agree on 50% of 2 judgements; Cohen's kappa 0.33" in page
+    assert "run 1 (contract), limit: ○ and △, △ counts" in page
+    (told,) = json.loads(run("score", "tests.yaml", "base.yaml", "--json").stdout)
+    assert [0.5, 0.0, 1.0, -0.5] == told["variant"]["scores"]
+    assert ("○", "△", "△") == tuple(told["disputes"][0][name] for name in ("first", "second", "settled"))
+
+
+def test_compare_two_files(run, room):
+    ran = run("compare", "tests.yaml", "base.yaml", "longer.yaml", "--html", "page.html")
+    assert (0, "") == (ran.returncode, ran.stderr)
+    page = flat(ran.stdout)
+    assert "go on with longer: the variant is better by 1.62, evenly across documents" in page
+    assert "p = 0.125 over 5 pairs; further runs of each that would settle it: cannot be told" in page
+    told = json.loads(run("compare", "tests.yaml", "base.yaml", "longer.yaml", "--json").stdout)
+    assert ("variant", 1.625) == (told["recommendation"]["choice"], told["recommendation"]["raw_diff"])
+    shown = Page((room / "page.html").read_text("utf-8"))
+    assert 2 == shown.tags.count("svg")
+    assert [] == shown.fetched
+    assert {"base", "longer", "liability", "0.25", "1.88"} <= {text.strip() for text in shown.texts}
+
+
+def test_rounds_in_a_history(run, room):
+    first = run("compare", "tests.yaml", "history.md", "base.yaml", "--record")
+    assert "recorded as round 1 in history.md" in first.stdout
+    second = run("compare", "tests.yaml", "history.md", "longer.yaml", "--record", "--notes", "Asks for reasons.")
+    assert "go on with longer" in second.stdout
+    third = run("compare", "tests.yaml", "history.md", "base.yaml")
+    assert "go on with longer: keep the current best: the variant regresses in liability by 0.75" in flat(third.stdout)
+    again = run("compare", "tests.yaml", "history.md", "longer.yaml", "--record")
+    assert (2, "grace-kp: there is a variant 'longer' already; give it a name of its own\n") == (
+        again.returncode,
+        again.stderr,
+    )
+    history = rb.History.load(room / "history.md")
+    assert ["base", "longer"] == [one.variant.name for one in history.rounds]
+    assert "Asks for reasons." == history.rounds[1].notes
+    shown = run("history", "history.md", "--html", "page.html")
+    assert "2 longer 1.88 0.25 high 0.25 +1.62 goes on with it" in flat(shown.stdout)
+    assert "the best is longer (mean 1.88); go on" in shown.stdout
+    told = json.loads(run("history", "history.md", "--json").stdout)
+    assert ("longer", False, "Asks for reasons.") == (told["best"], told["converged"], told["rounds"][1]["notes"])
+    page = Page((room / "page.html").read_text("utf-8"))
+    assert (2, []) == (page.tags.count("svg"), page.fetched)
+    assert {"1: base", "2: longer", "goes on with it"} <= {text.strip() for text in page.texts}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (
+            ["score", "tests.yaml", "open.yaml"],
+            "open.yaml: 2 of 2 runs have no judgements; --by terminal or --by model judges them",
+        ),
+        (
+            ["score", "tests.yaml", "open.yaml", "--by", "terminal"],
+            "nobody can be asked here: standard input is no terminal",
+        ),
+        (["score", "tests.yaml", "open.yaml", "--by", "model"], "no model can judge: no API key is set"),
+        (["score", "tests.yaml", "nope.yaml"], "nope.yaml: No such file or directory"),
+        (["score", "tests.yaml", "base.yaml", "longer.yaml", "--out", "x.json"], "--out takes one variant"),
+        (
+            ["compare", "tests.yaml", "none.md", "base.yaml"],
+            "none.md has no rounds yet; --record makes this variant the first",
+        ),
+        (["compare", "tests.yaml", "base.yaml", "longer.yaml", "--record"], "--record needs a history"),
+        (
+            ["compare", "tests.yaml", "none.md", "base.yaml", "--record", "--html", "x.html"],
+            "nothing to compare the first round with",
+        ),
+        (["history", "none.md"], "none.md: there is no such file"),
+        (["history", "contract.txt"], ""),
+    ],
+)
+def test_mistakes_are_one_line(run, room, arguments, problem):
+    ran = run(*arguments)
+    if not problem:
+        assert (0, "no rounds yet\n") == (ran.returncode, ran.stdout)
+        return
+    assert ran.returncode in {1, 2}
+    assert problem in flat(ran.stderr)
+    assert "Traceback" not in ran.stderr
+    assert not (room / "none.md").exists()
+
+
+def test_a_person_at_the_terminal(room):
+    arguments = [
+        "-m",
+        "grace_kp.cli",
+        "rubric",
+        "score",
+        "tests.yaml",
+        "open.yaml",
+        "--by",
+        "terminal",
+        "--out",
+        "judged.json",
+    ]
+    child = pexpect.spawn(sys.executable, arguments, cwd=str(room), encoding="utf-8", timeout=60, dimensions=(40, 200))
+    for typed in ("o", "perhaps", "t", "1", "0"):
+        child.expect("> |many\\? ")
+        child.sendline(typed)
+    for typed in ("x", "x", "0", "2"):
+        child.expect("> |many\\? ")
+        child.sendline(typed)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert 0 == child.exitstatus, child.before
+    tests = rb.read_test_set(room / "tests.yaml")
+    name, outputs = rb.read_variant(room / "judged.json", tests)
+    assert ["The limit of liability is missing.", "Nothing to say."] == [one.text for one in outputs]
+    assert [2.0, -1.0] == list(rb.rate(name, outputs, tests).variant.scores)
+    assert "person" == outputs[0].ratings[0].rater
+
+
+def test_a_person_who_goes_away_leaves_nothing(room):
+    arguments = [
+        "-m",
+        "grace_kp.cli",
+        "rubric",
+        "score",
+        "tests.yaml",
+        "open.yaml",
+        "--by",
+        "terminal",
+        "--out",
+        "judged.json",
+    ]
+    child = pexpect.spawn(sys.executable, arguments, cwd=str(room), encoding="utf-8", timeout=60, dimensions=(40, 200))
+    child.expect("> ")
+    child.sendeof()
+    child.expect("nobody is there any more; nothing was written")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert 1 == child.exitstatus
+    assert not (room / "judged.json").exists()
+
+
+@pytest.fixture
+def model():
+    """A service that judges as Gemini does: what each call is to say, by its number; then the first for ever."""
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            prompt = body["contents"][0]["parts"][0]["text"]
+            seen.append(body)
+            code = re.search(r'"([0-9a-f]{12})-n"', prompt)[1]
+            verdicts = made.says[(len(seen) - 1) % len(made.says)]
+            words = {
+                "judgements": {
+                    f"{code}-{n}": {"verdict": verdict, "reason": "so"} for n, verdict in enumerate(verdicts, 1)
+                },
+                "bonuses": [],
+                "penalties": [],
+            }
+            answer = {
+                "candidates": [
+                    {"content": {"parts": [{"text": json.dumps(words)}], "role": "model"}, "finishReason": "STOP"}
+                ]
+            }
+            data = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args):
+            """Nothing."""
+
+    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.seen, made.says = seen, [["detected", "missed"]]
+    made.env = {"GEMINI_API_KEY": "k", "GRACE_KP_GEMINI_BASE_URL": f"http://127.0.0.1:{made.server_address[1]}"}
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+def test_a_model_judges_twice(run, room, model):
+    pytest.importorskip("google.genai", reason="needs the extra gemini")
+    model.says = [["detected", "missed"], ["partial", "missed"], ["missed", "missed"], ["missed", "missed"]]
+    ran = run("score", "tests.yaml", "open.yaml", "--by", "model", "--out", "judged.json", **model.env)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert "two raters agree on 75% of 4 judgements" in ran.stdout
+    assert "run 1 (contract), limit: ○ and △, △ counts" in ran.stdout
+    assert 4 == len(model.seen)
+    config = model.seen[0]["generationConfig"]
+    assert "responseJsonSchema" not in config
+    assert config["temperature"] > 0
+    prompt = model.seen[0]["contents"][0]["parts"][0]["text"]
+    for text in (
+        "Legal risks for the buyer.",
+        "It has no end.",
+        "names the missing limit",
+        "The limit of liability is missing.",
+    ):
+        assert text in prompt
+    again = run("score", "tests.yaml", "judged.json", "--by", "model", "--json", **model.env)
+    assert (0, 4) == (again.returncode, len(model.seen))
+    assert [0.5, 0.0] == json.loads(again.stdout)[0]["variant"]["scores"]
+
+
+def test_a_model_that_does_not_judge_everything(run, room, model):
+    pytest.importorskip("google.genai", reason="needs the extra gemini")
+    model.says = [
+        ["detected", "missed"],
+        ["detected", "missed"],
+        ["detected"],
+        ["detected"],
+        ["detected"],
+        ["detected"],
+    ]
+    ran = run("score", "tests.yaml", "open.yaml", "--by", "model", "--out", "judged.json", **model.env)
+    assert 1 == ran.returncode
+    assert (
+        "grace-kp: open.yaml: run 2: the problem 'term' could not be judged: the reply does not judge it\n"
+        == ran.stderr
+    )
+    assert not (room / "judged.json").exists()

@@ -1,0 +1,178 @@
+"""Test sets and variants in files: they read back, and what cannot be read is told with its line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp import rubric as rb
+from grace_kp.rubric._files import variant_text
+
+pytest.importorskip("yaml", reason="needs the extra eval")
+
+GOOD = """\
+scope: x
+runs_per_document: 3
+documents:
+  - id: a
+    domain: law
+    bonus_candidates: 3
+    text: the text
+    problems:
+      - {id: p1, category: main, severity: critical, key: the key}
+      - id: 2
+        category: other
+        severity: minor
+        kind: subtle
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def call(text, kind=rb.read_test_set, name="t.yaml", *more):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return kind(path, *more)
+
+    return call
+
+
+def test_a_test_set(read):
+    tests = read(GOOD)
+    problems = (rb.Problem("p1", "main", "critical", key="the key"), rb.Problem("2", "other", "minor", "subtle"))
+    assert rb.TestSet((rb.Document("a", "law", problems, 3),), 3) == tests
+    assert ("x", "the text", 3) == (tests.scope, tests.documents[0].text, tests.runs_per_document)
+    document = {
+        "documents": [
+            {
+                "id": "a",
+                "domain": "law",
+                "problems": [{"id": "p1", "category": "main", "severity": "critical", "key": "the key"}],
+            }
+        ]
+    }
+    assert ("p1",) == tuple(one.id for one in read(json.dumps(document), name="t.json").documents[0].problems)
+
+
+def test_texts_in_files_of_their_own(read, tmp_path):
+    (tmp_path / "scope.md").write_text("the scope")
+    (tmp_path / "a.md").write_text("the document")
+    tests = read(GOOD.replace("scope: x", "scope_file: scope.md").replace("text: the text", "file: a.md"))
+    assert ("the scope", "the document") == (tests.scope, tests.documents[0].text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "problem"),
+    [
+        ("documents:", "document:", 1, "unknown field 'document'; known are documents, scope"),
+        ("    domain: law\n", "", 4, "documents[0]: domain is missing"),
+        (
+            "severity: minor",
+            "severity: tiny",
+            10,
+            "the severity of 2 must be one of critical, medium, minor, not 'tiny'",
+        ),
+        ("severity: minor", "gravity: minor", 10, "documents[0].problems[1]: unknown field 'gravity'"),
+        ("kind: subtle", "kind: odd", 10, "the kind of 2 must be one of"),
+        ("id: 2", "id: p1", 4, "has the problem p1 twice"),
+        ("id: 2", "id: ''", 10, "the id of a problem is a text that is not empty"),
+        ("bonus_candidates: 3", "bonus_candidates: -1", 4, "must be a whole number from 0, not -1"),
+        ("runs_per_document: 3", "runs_per_document: many", 1, "must be a whole number from 0, not 'many'"),
+        ("text: the text", "text: [a]", 4, "documents[0].text: must be a text, not a list of 1"),
+        ("text: the text", "file: nowhere.md", 4, "documents[0].file: nowhere.md: No such file"),
+        ("text: the text", "text: x\n    file: y", 4, "there is either text or file, not both"),
+        ("scope: x", "scope: x\nscope: y", 2, "the field 'scope' is there twice"),
+        ("scope: x", "scope: [", 3, "it is no YAML"),
+        ("scope: x", "scope: 2020-13-45", None, "month must be in"),
+        ("scope: x", "scope: !!python/object:os.system x", 1, "it is no YAML: could not determine a constructor"),
+    ],
+)
+def test_a_test_set_that_cannot_be_read(read, tmp_path, old, new, line, problem):
+    assert old in GOOD
+    with pytest.raises(rb.RubricFileError) as caught:
+        read(GOOD.replace(old, new, 1))
+    said = str(caught.value)
+    assert problem in said
+    assert said.startswith(f"{tmp_path / 't.yaml'}:" + (f"{line}: " if line else ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("3", "must be an object, not 3"),
+        ("", "must be an object, not None"),
+        ("[" * 3_000, "nested too deeply"),
+        (b"\xff", "it is not UTF-8"),
+        ("documents: 3", "documents: must be a list"),
+    ],
+)
+def test_what_is_no_test_set(read, text, problem):
+    with pytest.raises(rb.RubricFileError, match=problem):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", r"t\.json:1: it is no JSON"),
+        ('{"scope": "x",\n"scope": "y"}', "the field 'scope' is there twice"),
+        ('{"documents": [{}]}', r"t\.json: documents\[0\]: id is missing"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_json_that_cannot_be_read(read, text, problem):
+    with pytest.raises(rb.RubricFileError, match=problem):
+        read(text, name="t.json")
+
+
+SIGNS = st.sampled_from(list(rb.Detection))
+RATINGS = st.builds(
+    lambda signs, bonuses, penalties, reason, rater: rb.Rating({"p1": signs[0], "2": signs[1]}, bonuses, penalties, {"p1": reason} if reason else {}, rater),
+    st.tuples(SIGNS, SIGNS), st.integers(0, 9), st.integers(0, 9), st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")),
+)  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.tuples(st.none() | st.text(st.characters(codec="utf-8")), st.lists(RATINGS, max_size=2)),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_a_variant_reads_back(tmp_path_factory, runs):
+    path = tmp_path_factory.mktemp("v") / "v.json"
+    (path.parent / "t.yaml").write_text(GOOD)
+    tests = rb.read_test_set(path.parent / "t.yaml")
+    outputs = [rb.Output("a", text, tuple(ratings)) for text, ratings in runs]
+    path.write_text(variant_text("v", outputs, tests), "utf-8")
+    assert ("v", outputs) == rb.read_variant(path, tests)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("name: v", "a variant has runs"),
+        ("runs: [{document: z}]", "there is no document 'z'; there are a"),
+        ("runs: [{}]", "document is missing"),
+        ("runs: [{document: a, judgements: ○}]", "a has 2 problems, and 1 are judged"),
+        ("runs: [{document: a, judgements: {p9: ○}}]", "a has no problem 'p9'"),
+        (
+            "runs: [{document: a, judgements: {p1: no}}]",
+            "a judgement is one of ○ △ × detected partial missed, not False",
+        ),
+        ("runs: [{document: a, judgements: 3}]", "judgements are signs or an object by problem, not 3"),
+        ("runs: [{document: a, judgements: ○○, penalties: x}]", "penalties must be a whole number from 0"),
+        ("runs: [{document: a, second: {judgements: ○○}}]", "there is a second rating and no first"),
+        ("runs: [{document: a, judgements: ○○, second: {}}]", "judgements is missing"),
+        ("runs: [{document: a, verdicts: ○○}]", "unknown field 'verdicts'"),
+        ("runs: [{document: a, judgements: ○○, reasons: [a]}]", "reasons must be an object, not a list of 1"),
+    ],
+)
+def test_a_variant_that_cannot_be_read(read, text, problem):
+    tests = read(GOOD)
+    with pytest.raises(rb.RubricFileError, match=r"v\.yaml:1: ") as caught:
+        read(text, rb.read_variant, "v.yaml", tests)
+    assert problem in str(caught.value)
