@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +15,14 @@ from grace_kp.cli._output import console, plain, progress, put_json, say_error, 
 from grace_kp.cli._traces import StoreOption, find, opened
 
 if TYPE_CHECKING:
-    from grace_kp.integrations.knowledgepulse import Contribution
+    from collections.abc import Iterable, Iterator
+
+    from grace_kp.integrations.knowledgepulse import Contributed, Contribution, KnowledgePulse
+    from grace_kp.store import Store
+    from grace_kp.trace import ReasoningTrace
+
+_PAGE = 200
+_REASONS = 20
 
 
 def contribute(
@@ -26,7 +35,7 @@ def contribute(
     domain: Annotated[str | None, typer.Option(help="Only this task domain.")] = None,
     min_score: Annotated[float, typer.Option(min=0, max=1, help="The least score.")] = 0.75,
     since: Annotated[str | None, typer.Option(help="Only from this time on: 2h, 7d, 2026-01-31.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at the most.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="How many leave at the most.")] = 100,
     include_grace: Annotated[
         bool, typer.Option("--include-grace", help="Send what is beyond the public schema too.")
     ] = False,
@@ -47,65 +56,121 @@ def contribute(
     registry = KnowledgePulse(url, threshold=min_score, include_grace=include_grace)
     source = opened(store)
     conditions = {name: value for name, value in (("domain", domain), ("since", since)) if value is not None}
-    found = [find(source, one) for one in ids] if ids else source.query(min_score=min_score, limit=limit, **conditions)
-    prepared = [(trace, registry.prepare(trace)) for trace in found]
-    leaving = [(trace, one) for trace, one in prepared if one.eligible]
+    found = _named(source, ids) if ids else _newest(source, min_score=min_score, **conditions)
+    leaving, staying = _chosen(progress(found, "looking"), registry, limit)
     if dry_run:
-        _show([one for _, one in prepared], as_json=as_json)
+        _show([one for _, one in leaving] + staying, as_json=as_json)
         return
+    if leaving:
+        registry.check()
     if leaving and not yes:
-        _ask(len(leaving), registry.url, [one for _, one in prepared])
+        _ask(registry.url, leaving, staying)
     done = [registry.contribute(trace) for trace, _ in progress(leaving, "contributing")]
-    results = [asdict(one) for one in done] + [
-        {"id": one.id, "status": "not_eligible", "reason": one.reason} for _, one in prepared if not one.eligible
-    ]
     if as_json:
-        put_json(results)
+        put_json([asdict(one) for one in done] + [_stays(one) for one in staying])
     else:
-        _told(results)
+        _told(done, staying)
     if any(one.status == "failed" for one in done):
         raise typer.Exit(1)
+
+
+def _named(source: Store, ids: list[str]) -> Iterator[ReasoningTrace]:
+    yield from {trace.id: trace for trace in (find(source, one) for one in ids)}.values()
+
+
+def _newest(source: Store, **conditions: Any) -> Iterator[ReasoningTrace]:
+    seen: set[str] = set()
+    for offset in itertools.count(0, _PAGE):
+        page = source.query(limit=_PAGE, offset=offset, **conditions)
+        for trace in page:
+            if trace.id not in seen:  # what is stored meanwhile moves the pages
+                seen.add(trace.id)
+                yield trace
+        if len(page) < _PAGE:
+            return
+
+
+def _chosen(
+    found: Iterable[ReasoningTrace], registry: KnowledgePulse, limit: int
+) -> tuple[list[tuple[ReasoningTrace, Contribution]], list[Contribution]]:
+    """Those that may leave, at most so many, and those met on the way that may not."""
+    leaving: list[tuple[ReasoningTrace, Contribution]] = []
+    staying: list[Contribution] = []
+    for trace in found:
+        one = registry.prepare(trace)
+        if one.eligible:
+            leaving.append((trace, one))
+            if len(leaving) == limit:
+                break
+        else:
+            staying.append(one)
+    return leaving, staying
 
 
 def _show(prepared: list[Contribution], *, as_json: bool) -> None:
     if as_json:
         put_json([{**asdict(one), "body": one.body.decode()} for one in prepared])
         return
-    out = console()
     for one in prepared:
         if one.eligible:
-            out.print(f"\n{one.method} {plain(one.url)}")
+            _line(f"{one.method} {one.url}")
             for name, value in one.headers.items():
-                out.print(f"{name}: {plain(value)}")
-            sys.stdout.write(json.dumps(json.loads(one.body), ensure_ascii=False, indent=2) + "\n")
+                _line(f"{name}: {value}")
+            sys.stdout.write(_visible(json.dumps(json.loads(one.body), ensure_ascii=False, indent=2)) + "\n\n")
         else:
-            out.print(f"\n{one.id} stays here: {plain(one.reason)}")
+            _line(f"{one.id} stays here: {one.reason}")
     leaving = sum(one.eligible for one in prepared)
-    out.print(f"\n{leaving:,} of {len(prepared):,} would leave; nothing was sent")
+    _line(f"{leaving:,} of {len(prepared):,} would leave; nothing was sent")
 
 
-def _ask(count: int, url: str, prepared: list[Contribution]) -> None:
-    if not sys.stdin.isatty():
+def _visible(text: str) -> str:
+    """JSON text that says the same without signs that a terminal would obey or hide."""
+    return "".join(sign if sign == "\n" or sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
+
+
+def _line(*parts: str) -> None:
+    """A line that is not broken, so that it can be searched and copied."""
+    console().print("  ".join(map(plain, parts)), soft_wrap=True)
+
+
+def _ask(url: str, leaving: list[tuple[ReasoningTrace, Contribution]], staying: list[Contribution]) -> None:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         say_error("nobody can be asked here: say --yes to send, or --dry-run to look")
         raise typer.Exit(2)
-    rows = table("id", "", "bytes", right=("bytes",))
-    for one in prepared:
+    rows = table("id", "objective", "domain", "score", "bytes", right=("score", "bytes"))
+    for _, one in leaving:
+        body = json.loads(one.body)
         rows.add_row(
-            one.id.removeprefix("kp:trace:"),
-            plain(one.reason or "leaves"),
-            f"{len(one.body):,}" if one.eligible else "",
+            one.id.removeprefix("kp:trace:")[:8],
+            plain(body["task"]["objective"], 40),
+            plain(body["metadata"]["task_domain"], 16),
+            f"{body['metadata']['quality_score']:.3f}",
+            f"{len(one.body):,}",
         )
-    console(stderr=True).print(rows)
-    answer = input(f"Send {count:,} trace{'' if count == 1 else 's'} to {plain(url)}? Type yes: ")
+    out = console(stderr=True)
+    out.print(rows)
+    for reason, count in Counter(one.reason for one in staying).most_common(_REASONS):
+        out.print(f"{count:,} stay{'s' if count == 1 else ''} here: {plain(reason)}")
+    count = len(leaving)
+    out.print(f"Send {count:,} trace{'' if count == 1 else 's'} to {plain(url)}? Type yes: ", end="", soft_wrap=True)
+    try:
+        answer = input()
+    except EOFError:
+        sys.stderr.write("\n")
+        answer = ""
     if answer.strip().lower() != "yes":
         say_error("nothing was sent")
         raise typer.Exit(1)
 
 
-def _told(results: list[dict[str, Any]]) -> None:
-    out = console()
-    for one in results:
-        reason = f": {plain(one['reason'])}" if one.get("reason") else ""
-        out.print(f"{one['id']}  {one['status'].replace('_', ' ')}{reason}")
-    if not results:
-        out.print("no traces")
+def _told(done: list[Contributed], staying: list[Contribution]) -> None:
+    for one in done:
+        _line(one.id, f"{one.status.replace('_', ' ')}{f': {one.reason}' if one.reason else ''}")
+    for reason, count in Counter(one.reason for one in staying).most_common(_REASONS):
+        _line(f"{count:,} stay{'s' if count == 1 else ''} here: {reason}")
+    if not done and not staying:
+        _line("no traces")
+
+
+def _stays(one: Contribution) -> dict[str, Any]:
+    return {"id": one.id, "status": "not_eligible", "reason": one.reason}

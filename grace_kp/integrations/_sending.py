@@ -7,6 +7,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
+from tenacity import retry_if_exception_type, wait_exponential, wait_random
+
+from grace_kp.asking import bounded
+from grace_kp.errors import JudgeError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
 AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 MAX_ANSWER = 64 << 10
 FIRST_WAIT, LONGEST_WAIT = 0.2, 5.0
+FOREVER = 1e9
 
 
 class Passing(Exception):
@@ -33,26 +39,44 @@ class Broken(Exception):
 def post(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, str]:
     """Post, and read the answer to its end: its status and its text.
 
+    Where the status settles it, as with 401, what is wrong with the rest of the answer does not matter.
+
     Raises:
         Passing: the answer asks for another attempt.
         Broken: it took too long, or is too large.
         httpx.HTTPError: no answer was had.
     """
+    try:
+        # The client bounds each read, not the whole of an answer; this bounds everything.
+        status, said = bounded(lambda: _posted(client, url, headers, body, seconds), seconds + 0.05, "the registry")
+    except JudgeError:
+        raise Broken(f"the registry did not answer within {seconds:g} s") from None
+    return int(status), str(said)
+
+
+def _posted(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, str]:
+    import httpx
+
     ends = time.monotonic() + seconds
     read = bytearray()
     with client.stream(
         "POST", url, headers=dict(headers), content=body, timeout=seconds, follow_redirects=False
     ) as answer:
-        for chunk in answer.iter_bytes():
-            read += chunk
-            if time.monotonic() > ends:
-                raise Broken(f"the registry did not answer within {seconds:g} s")
-            if len(read) > MAX_ANSWER:
-                raise Broken(f"the registry's answer is longer than {MAX_ANSWER:,} bytes")
-        said = read.decode("utf-8", errors="replace")
-        if answer.status_code in AGAIN:
-            raise Passing(answer.status_code, said, retry_after(answer.headers.get("retry-after")))
-        return answer.status_code, said
+        status = answer.status_code
+        try:
+            for chunk in answer.iter_bytes():
+                read += chunk
+                if time.monotonic() > ends:
+                    raise Broken(f"the registry did not answer within {seconds:g} s")
+                if len(read) > MAX_ANSWER:
+                    raise Broken(f"the registry's answer is longer than {MAX_ANSWER:,} bytes")
+        except (Broken, httpx.HTTPError):
+            if 200 <= status < 300:
+                raise
+        said = read[:MAX_ANSWER].decode("utf-8", errors="replace")
+        if status in AGAIN:
+            raise Passing(status, said, retry_after(answer.headers.get("retry-after")))
+        return status, said
 
 
 def retry_after(header: str | None) -> float | None:
@@ -60,33 +84,33 @@ def retry_after(header: str | None) -> float | None:
     if not header:
         return None
     try:
-        return max(0.0, float(header)) if float(header) < 1e9 else None
+        seconds = float(header)
     except ValueError:
-        pass
-    try:
-        moment = parsedate_to_datetime(header)
-    except (TypeError, ValueError):
-        return None
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+        try:
+            moment = parsedate_to_datetime(header)
+            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+            seconds = (moment - datetime.now(UTC)).total_seconds()
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return None if seconds != seconds else min(FOREVER, max(0.0, seconds))
 
 
 def waiting(ends: float) -> dict[str, Any]:
-    """How tenacity goes on: exponentially with jitter, as Retry-After asks, and never past `ends`."""
+    """How tenacity goes on: exponentially with jitter, no sooner than Retry-After asks, and never past `ends`."""
     import httpx
-    from tenacity import retry_if_exception_type, wait_exponential, wait_random
 
     grows = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
 
     def wait(state: Any) -> float:
         asked = getattr(state.outcome.exception(), "retry_after", None)
-        return float(grows(state)) if asked is None else float(asked)
+        return max(float(grows(state)), asked or 0.0)
 
     def stop(state: Any) -> bool:
         return bool(time.monotonic() + state.upcoming_sleep >= ends)
 
+    network = (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError, httpx.ProxyError)
     return {
-        "retry": retry_if_exception_type((Passing, Broken, httpx.TransportError)),
+        "retry": retry_if_exception_type((Passing, Broken, httpx.DecodingError, *network)),
         "wait": wait,
         "stop": stop,
         "reraise": True,

@@ -11,23 +11,24 @@ and identifiers are removed from every field of it.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import hashlib
 import ipaddress
 import json
-import logging
 import os
-import queue
 import re
-import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from tenacity import Retrying
+
+from grace_kp import __version__
 from grace_kp.errors import MissingExtra, SettingsError, brief
+from grace_kp.integrations._outbox import Outbox
 from grace_kp.integrations._sending import Broken, Passing, post, waiting
 from grace_kp.trace import ReasoningTrace
+from grace_kp.trace._problems import refuse_what_json_cannot_hold
 from grace_kp.trace._redact import redact_text, redact_value
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ _SCHEMA = {
 }  # fmt: skip
 _MESSAGE = 300
 _ID = re.compile(r"kp:trace:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_log = logging.getLogger("grace_kp.registry")
+_NAMED = re.compile(r"kp:[a-z]{1,20}:")
+_SIGNS = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,23 +127,19 @@ class KnowledgePulse:
         ):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
                 raise SettingsError(f"{name} must be a number from 0 to {most}, not {brief(value)}")
+        for name, value in (("timeout", timeout), ("deadline", deadline)):
+            if not value:
+                raise SettingsError(f"{name} must be more than 0 seconds")
+        if isinstance(max_waiting, bool) or not isinstance(max_waiting, int) or max_waiting < 1:
+            raise SettingsError(f"max_waiting must be a whole number from 1, not {brief(max_waiting)}")
         self.threshold = threshold
         self.timeout = timeout
         self.deadline = deadline
         self.include_grace = include_grace
         self._key = key
         self._client = client
-        self._max_waiting = max_waiting
-        self._lock = threading.Lock()
-        self._fresh()
-        atexit.register(self.close, 2.0)
-
-    def _fresh(self) -> None:
-        self._pid = os.getpid()
-        self._queue: queue.Queue[ReasoningTrace | None] = queue.Queue(self._max_waiting)
-        self._thread: threading.Thread | None = None
-        self._counts = dict.fromkeys(("sent", "already_there", "not_eligible", "failed", "dropped"), 0)
-        self._last_problem = ""
+        self._trust: Any = None
+        self._outbox = Outbox(self._contribute, most=max_waiting)
 
     def prepare(self, trace: ReasoningTrace | Mapping[str, Any]) -> Contribution:
         """What would leave for this trace, to the byte; it sends nothing.
@@ -150,22 +148,33 @@ class KnowledgePulse:
             InvalidTrace: it is no trace.
         """
         whole = trace if isinstance(trace, ReasoningTrace) else ReasoningTrace.model_validate(dict(trace))
-        metadata = whole.metadata
-        score = metadata.quality_score
-        if str(metadata.visibility) not in {"network", "org"}:
-            return Contribution(
-                id=whole.id, eligible=False, reason=f"its visibility is {metadata.visibility}, not network or org"
-            )
-        if (whole.grace or {}).get("status") in {"suspended", "interrupted"}:
-            return Contribution(id=whole.id, eligible=False, reason=f"it is {(whole.grace or {})['status']}")
-        if not score >= self.threshold:
-            return Contribution(id=whole.id, eligible=False, reason=f"its score is {score:g}, below {self.threshold:g}")
+        reason = self._why_not(whole)
+        if reason:
+            return Contribution(id=whole.id, eligible=False, reason=reason)
         body = self._body(whole)
         digest = hashlib.sha256(body).hexdigest()
-        headers = {"Content-Type": "application/json", "Idempotency-Key": digest, "Authorization": "Bearer ***"}
+        headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Authorization": "Bearer ***",
+            "Content-Type": "application/json",
+            "Idempotency-Key": digest,
+            "User-Agent": f"grace-kp/{__version__}",
+        }
         return Contribution(
             id=whole.id, eligible=True, url=self.url + PATH, headers=headers, body=body, idempotency_key=digest
         )
+
+    def _why_not(self, trace: ReasoningTrace) -> str:
+        """Why a trace may not leave; empty where it may. It looks at no text, and costs nothing."""
+        metadata, status = trace.metadata, (trace.grace or {}).get("status")
+        if str(metadata.visibility) not in {"network", "org"}:
+            return f"its visibility is {metadata.visibility}, not network or org"
+        if status in {"suspended", "interrupted"}:
+            return f"it is {status}"
+        if not metadata.quality_score >= self.threshold:
+            return f"its score is {metadata.quality_score:g}, below {self.threshold:g}"
+        return ""
 
     def _body(self, trace: ReasoningTrace) -> bytes:
         kept = {
@@ -173,64 +182,101 @@ class KnowledgePulse:
             for name, value in trace.to_dict().items()
             if name in _SCHEMA or (name == "grace" and self.include_grace)
         }
-        document = redact_value(kept, identifiers=True)
+        refuse_what_json_cannot_hold(kept)
+        metadata = {name: _bare(value) for name, value in kept["metadata"].items()}
+        bare = {name: _bare(value) for name, value in kept.items()}
+        document: dict[str, Any] = redact_value({**bare, "metadata": metadata}, identifiers=True)
         if _ID.fullmatch(trace.id):
             document["id"] = trace.id  # its digits may look like somebody's number
-        metadata = document["metadata"] = dict(document["metadata"])
-        metadata["created_at"] = trace.to_dict()["metadata"]["created_at"]
-        if metadata["privacy_level"] == "private":
-            metadata["privacy_level"] = "aggregated"
+        document["metadata"]["created_at"] = kept["metadata"]["created_at"]
+        if document["metadata"]["privacy_level"] == "private":
+            document["metadata"]["privacy_level"] = "aggregated"
         text = json.dumps(document, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return text.encode("utf-8", errors="replace")
+
+    def check(self) -> None:
+        """Whether contributing can work at all, without asking the registry.
+
+        Raises:
+            SettingsError: there is no key, or one that cannot be sent.
+            MissingExtra: httpx is not installed.
+        """
+        self._bearer()
+        self._import()
 
     def contribute(self, trace: ReasoningTrace | Mapping[str, Any]) -> Contributed:
         """Send a trace if it may leave, and wait for what comes of it; no failure of the registry is an exception.
 
         Raises:
             InvalidTrace: it is no trace.
-            SettingsError: there is no key.
+            SettingsError: there is no key, or one that cannot be sent.
             MissingExtra: httpx is not installed.
         """
-        prepared = self.prepare(trace)
-        if not prepared.eligible:
-            return Contributed(id=prepared.id, status="not_eligible", reason=prepared.reason)
-        return self._send(prepared)
+        return self._contribute(trace)
 
     async def acontribute(self, trace: ReasoningTrace | Mapping[str, Any]) -> Contributed:
         """`contribute` without blocking the event loop."""
         return await asyncio.to_thread(self.contribute, trace)
 
-    def _send(self, prepared: Contribution) -> Contributed:
-        key = self._key or os.environ.get(KEY)
-        if not key:
-            raise SettingsError(f"no key for the registry: set {KEY}, or pass key")
+    def _contribute(self, trace: ReasoningTrace | Mapping[str, Any], seconds: float | None = None) -> Contributed:
+        prepared = self.prepare(trace)
+        if not prepared.eligible:
+            return Contributed(id=prepared.id, status="not_eligible", reason=prepared.reason)
+        ends = time.monotonic() + (self.deadline if seconds is None else min(seconds, self.deadline))
+        key = self._bearer()
+        with self._outbox.still:
+            self._import()
+            client = self._client or self._made()
         try:
-            import httpx
-            from tenacity import RetryError, Retrying
-        except ImportError:
-            raise MissingExtra("contributing to a registry", "knowledgepulse") from None
+            return self._send(prepared, client, key, ends)
+        finally:
+            if self._client is None:
+                client.close()
+
+    def _send(self, prepared: Contribution, client: httpx.Client, key: str, ends: float) -> Contributed:
+        import httpx
+
         headers = {**prepared.headers, "Authorization": f"Bearer {key}"}
-        ends = time.monotonic() + self.deadline
         attempts = 0
-        client = self._client or httpx.Client(follow_redirects=False)
         try:
             for attempt in Retrying(**waiting(ends)):
                 with attempt:
                     attempts += 1
                     left = min(self.timeout, max(0.01, ends - time.monotonic()))
                     status, said = post(client, prepared.url, headers, prepared.body, left)
-        except (Passing, Broken, RetryError, httpx.HTTPError) as error:
+        except (Passing, Broken, httpx.HTTPError, httpx.InvalidURL) as error:
             code = error.status if isinstance(error, Passing) else None
             return self._failed(prepared.id, str(error) or type(error).__name__, key, attempts, code)
-        finally:
-            if self._client is None:
-                client.close()
         if status in {200, 201, 202, 204}:
             return Contributed(id=prepared.id, status="sent", http_status=status, attempts=attempts)
         if status == 409:
             return Contributed(id=prepared.id, status="already_there", http_status=status, attempts=attempts)
         said = "redirects are not followed" if 300 <= status < 400 else said
         return self._failed(prepared.id, f"HTTP {status}: {said}".rstrip(": "), key, attempts, status)
+
+    def _bearer(self) -> str:
+        key = (self._key or os.environ.get(KEY) or "").strip()
+        if not key:
+            raise SettingsError(f"no key for the registry: set {KEY}, or pass key")
+        if not _SIGNS.fullmatch(key):
+            raise SettingsError(f"the key for the registry ({KEY}, or key) must be ASCII without blanks, and is not")
+        return key
+
+    def _import(self) -> None:
+        try:
+            import httpx  # noqa: F401
+        except ImportError:
+            raise MissingExtra("contributing to a registry", "knowledgepulse") from None
+
+    def _made(self) -> httpx.Client:
+        import httpx
+
+        trusting: dict[str, Any] = {"trust_env": False}  # on this machine; a proxy would be given the key in the clear
+        if self.url.startswith("https:"):
+            if self._trust is None:
+                self._trust = httpx.create_ssl_context()  # reads all certificates, so it is kept
+            trusting = {"verify": self._trust}
+        return httpx.Client(follow_redirects=False, **trusting)
 
     def _failed(self, id: str, reason: str, key: str, attempts: int, status: int | None) -> Contributed:  # noqa: A002
         text = redact_text(" ".join(reason.replace(key, "***").split()), identifiers=True)[:_MESSAGE]
@@ -240,79 +286,51 @@ class KnowledgePulse:
 
     def __call__(self, trace: ReasoningTrace) -> None:
         """Put a finished trace in the queue, if it may leave."""
-        if not self.prepare(trace).eligible:
-            self._counts["not_eligible"] += 1
-            return
-        with self._lock:
-            if self._pid != os.getpid():  # what was queued before a fork is the parent's to send
-                self._fresh()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="grace_kp registry", daemon=True)
-                self._thread.start()
-        try:
-            self._queue.put_nowait(trace)
-        except queue.Full:
-            self._counts["dropped"] += 1
-            self._problem("more traces wait than the queue holds; some are not sent")
-
-    def _work(self) -> None:
-        waiting_here = self._queue
-        while True:
-            trace = waiting_here.get()
-            try:
-                if trace is None:
-                    return
-                done = self.contribute(trace)
-                self._counts[done.status] += 1
-                if done.status == "failed":
-                    self._problem(f"a trace was not sent: {done.reason}")
-            except Exception as error:  # noqa: BLE001 — a registry that cannot be used is reported, never raised
-                self._counts["failed"] += 1
-                self._problem(f"a trace was not sent: {error}")
-            finally:
-                waiting_here.task_done()
-
-    def _problem(self, message: str) -> None:
-        if message != self._last_problem:
-            _log.warning(message)
-        self._last_problem = message
+        if self._why_not(trace):
+            self._outbox.count("not_eligible")
+        else:
+            self._outbox.put(trace)
 
     def flush(self, timeout: float = 30.0) -> bool:
         """Wait until the queue is empty; False where that took too long."""
-        ends = time.monotonic() + timeout
-        while self._queue.unfinished_tasks and self._pid == os.getpid():
-            if time.monotonic() >= ends:
-                return False
-            time.sleep(0.01)
-        return True
+        return self._outbox.flush(timeout)
 
-    def close(self, timeout: float = 30.0) -> None:
-        """Flush, and end the thread."""
-        self.flush(timeout)
-        thread, self._thread = self._thread, None
-        if thread is not None and self._pid == os.getpid():
-            try:
-                self._queue.put_nowait(None)
-            except queue.Full:
-                return
+    def close(self, timeout: float = 30.0) -> bool:
+        """Flush, and end the thread; traces that wait longer than `timeout` seconds, or come later, are not sent, and counted."""
+        return self._outbox.close(timeout)
 
     def status(self) -> dict[str, Any]:
         """How many traces were sent, were there already, may not leave, failed or were dropped; how many wait, and what went wrong last."""
-        return {**self._counts, "waiting": self._queue.qsize(), "last_problem": self._last_problem or None}
+        return self._outbox.status()
 
     def __repr__(self) -> str:
         return f"KnowledgePulse({self.url!r}, threshold={self.threshold:g})"
 
 
+def _bare(value: Any) -> Any:
+    """An identifier such as `kp:agent:…` without what must not leave; right behind a colon the rules would not see all of it."""
+    if isinstance(value, list):
+        return [_bare(item) for item in value]
+    begins = _NAMED.match(value) if isinstance(value, str) else None
+    return begins[0] + redact_text(value[begins.end() :], identifiers=True) if begins else value
+
+
 def _checked(url: str | None) -> str:
     if not url:
         raise SettingsError("no registry: pass its url, or set registry_url (GRACE_KP_REGISTRY_URL)")
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-        raise SettingsError(f"registry_url must be an address like https://registry.example, not {brief(url)}")
-    if parts.username or parts.password:
-        raise SettingsError("registry_url must hold no user and no password; the key goes into " + KEY)
-    if parts.scheme == "http" and not _is_here(parts.hostname):
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port or an IPv6 address that is none
+        usable = False
+    if "@" in url:  # said before anything shows the address
+        raise SettingsError("registry_url must hold no user and no password, and no @ at all; the key goes into " + KEY)
+    if not usable or "?" in url or "#" in url or not url.isprintable() or " " in url:
+        shown = brief(re.split("[?#]", url)[0])
+        raise SettingsError(
+            f"registry_url must be an address like https://registry.example, without ? and #, not {shown}"
+        )
+    if parts.scheme == "http" and not _is_here(str(parts.hostname)):
         raise SettingsError(f"registry_url must begin with https, or the key would be sent in the clear: {brief(url)}")
     return url.rstrip("/")
 

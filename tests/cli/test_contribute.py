@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -119,9 +120,43 @@ def test_mistakes_are_one_line(store, server, arguments, given, code, problem):
     assert [] == server.seen
 
 
-@pytest.mark.parametrize(("typed", "sent"), [("", 0), ("y", 0), ("no", 0), ("yes", 2)])
-def test_at_a_terminal_it_asks_and_enter_alone_is_no(store, server, typed, sent):
-    arguments = [
+def test_what_is_there_already_is_no_failure(store, server):
+    server.status = 409
+    ran = command("--yes", "--min-score", "0", store=store, url=server.url)
+    assert (0, 2) == (ran.returncode, ran.stdout.count("already there"))
+    assert "1 stays here: its visibility is private" in ran.stdout
+
+
+def test_the_limit_counts_those_that_leave(store, server):
+    """The private one is the newest, and does not use it up."""
+    ran = command("--yes", "--min-score", "0", "--limit", "1", store=store, url=server.url)
+    assert (0, 1) == (ran.returncode, len(server.seen))
+
+
+def test_a_trace_that_is_named_twice_is_sent_once(store, server):
+    one = next(it.id for it in gk.Grace(store=store).store.query() if it.metadata.visibility == "network")
+    ran = command(one, one.removeprefix("kp:trace:"), "--yes", "--min-score", "0", store=store, url=server.url)
+    assert (0, 1) == (ran.returncode, len(server.seen))
+
+
+def test_a_dry_run_says_signs_that_a_terminal_would_obey(store, server):
+    """The JSON is the same; what would colour, hide or turn round text stands there as an escape."""
+    grace = gk.Grace(store=store, evaluator=None, embedder=None, visibility="network", domain="odd")
+    with grace, grace.run("a\x9b31m\x1b[2J\u202e\U000e0041b") as run:
+        run.outcome(confidence=1.0)
+    ran = command("--dry-run", "--min-score", "0", "--domain", "odd", store=store, url=server.url)
+    assert all(sign == "\n" or sign.isprintable() for sign in ran.stdout)
+    shown = json.loads(ran.stdout[ran.stdout.index("{") : ran.stdout.rindex("}") + 1])
+    sent = json.loads(
+        command("--dry-run", "--min-score", "0", "--domain", "odd", "--json", store=store, url=server.url).stdout
+    )
+    assert shown == json.loads(sent[0]["body"])
+
+
+def terminal(store, url, *arguments, key="k", stdout=None):
+    """The command at a terminal of its own; its output goes into a file where one is named."""
+    words = [
+        sys.executable,
         "-m",
         "grace_kp.cli",
         "traces",
@@ -129,15 +164,45 @@ def test_at_a_terminal_it_asks_and_enter_alone_is_no(store, server, typed, sent)
         "--store",
         store,
         "--url",
-        server.url,
+        url,
         "--min-score",
         "0",
     ]
-    child = pexpect.spawn(
-        sys.executable, arguments, env={**os.environ, "GRACE_KP_REGISTRY_KEY": "k"}, timeout=30, encoding="utf-8"
-    )
+    line = shlex.join([*words, *arguments]) + (f" >{shlex.quote(str(stdout))}" if stdout else "")
+    env = {**os.environ, **({"GRACE_KP_REGISTRY_KEY": key} if key else {})}
+    return pexpect.spawn("/bin/sh", ["-c", line], env=env, timeout=30, encoding="utf-8", dimensions=(40, 120))
+
+
+@pytest.mark.parametrize(("typed", "sent"), [("", 0), ("y", 0), ("no", 0), (None, 0), ("yes", 2)])
+def test_at_a_terminal_it_asks_and_enter_alone_is_no(store, server, typed, sent):
+    """It shows what would leave first; the end of the input is no as well."""
+    child = terminal(store, server.url)
     child.expect("Send 2 traces to .*Type yes: ")
-    child.sendline(typed)
+    assert "[REDACTED:email]" in child.before
+    assert "bob@example.com" not in child.before
+    if typed is None:
+        child.sendeof()
+    else:
+        child.sendline(typed)
     child.expect(pexpect.EOF)
     child.close()
     assert (0 if sent else 1, sent) == (child.exitstatus, len(server.seen))
+
+
+def test_the_question_is_no_part_of_the_output(store, server, tmp_path):
+    child = terminal(store, server.url, "--json", stdout=tmp_path / "out.json")
+    child.expect("Type yes: ")
+    child.sendline("yes")
+    child.expect(pexpect.EOF)
+    child.close()
+    statuses = sorted(one["status"] for one in json.loads((tmp_path / "out.json").read_text()))
+    assert (0, ["not_eligible", "sent", "sent"]) == (child.exitstatus, statuses)
+
+
+def test_nobody_is_asked_when_it_cannot_be_sent_anyway(store, server):
+    child = terminal(store, server.url, key=None)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert (1, []) == (child.exitstatus, server.seen)
+    assert "GRACE_KP_REGISTRY_KEY" in child.before
+    assert "Type yes" not in child.before

@@ -23,7 +23,7 @@ CATCH_ALL = {
     "grace_kp/integrations/langchain.py": "the two callbacks that come most often carry the guard themselves",
     "grace_kp/integrations/_middleware.py": "whatever asking comes to, a call without a yes does not run",
     "grace_kp/integrations/_once.py": "what cannot be kept is not run, and what has run gives its result",
-    "grace_kp/integrations/knowledgepulse.py": "a registry that cannot be used is reported, never raised into the agent",
+    "grace_kp/integrations/_outbox.py": "a registry that cannot be used is reported, never raised into the agent",
     "grace_kp/models/_google.py": "every failure of a call becomes one of our errors",
     "grace_kp/models/_hub.py": "the same for fetching a model",
     "grace_kp/models/_onnx.py": "the same for loading and running it",

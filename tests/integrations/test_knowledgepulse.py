@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import gc
 import hashlib
+import importlib.util
 import json
+import os
+import re
 import socket
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import httpx
 import pytest
@@ -21,6 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
+from grace_kp.integrations._sending import retry_after
 from grace_kp.integrations.knowledgepulse import KEY, KnowledgePulse
 
 URL = "https://registry.example"
@@ -44,6 +52,73 @@ def trace(score=0.9, visibility="network", **more):
     return gk.ReasoningTrace.model_validate(document)
 
 
+FULL = {
+    "@context": "https://openknowledgepulse.org/schema/v1",
+    "@type": "ReasoningTrace",
+    "id": "kp:trace:x",
+    "source_skill": "kp:skill:s",
+    "metadata": {
+        "created_at": "2026-01-02T03:04:05.000Z", "agent_id": "kp:agent:x", "framework": "f", "task_domain": "d", "success": True,
+        "quality_score": 0.9, "visibility": "network", "privacy_level": "private", "validated_by": ["kp:agent:v"], "own": "x",
+    },
+    "task": {"objective": "o", "input_schema": {"a": "b"}},
+    "steps": [
+        {
+            "step_id": 0, "type": "tool_call", "content": "c", "tool": {"name": "t", "mcp_server": "m"},
+            "input": {"q": ["r", {"s": "t"}]}, "output_summary": "u", "own": {"k": "v"},
+        },
+    ],
+    "outcome": {"result_summary": "r", "confidence": 0.9},
+    "knowledge_graph_delta": {"entities": [{"name": "n", "type": "t"}], "relationships": [{"fact": "f", "valid_from": "v"}]},
+    "grace": {"status": "completed", "k": {"l": "m"}},
+}  # fmt: skip
+# Their values are given by the schema.
+FIXED = {
+    ("@context",), ("@type",), ("metadata", "created_at"), ("metadata", "visibility"), ("metadata", "privacy_level"),
+    ("steps", 0, "type"), ("grace", "status"),
+}  # fmt: skip
+KEYS = [("task", "input_schema", "a"), ("steps", 0, "input", "q"), ("steps", 0, "input", "q", 1, "s"), ("steps", 0, "own", "k"), ("metadata", "own"), ("grace", "k", "l")]  # fmt: skip
+AROUND = st.sampled_from(["{}", "before {} after", "({})", "前 {} 後", "x\n{}\ny", '"{}"'])
+
+
+def forms():
+    """What must be found, as the tests of the redaction have it: a text, and what of it must not be left."""
+    place = Path(__file__).resolve().parents[1] / "trace" / "test_redact.py"
+    found = importlib.util.spec_from_file_location("redaction_forms", place)
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return [*module.SECRET_FORMS, *((text, text) for text, _ in module.IDENTIFIER_FORMS)]
+
+
+FORMS = forms()
+
+
+def places(value, path=()):
+    """Where a document has texts."""
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(item, (*path, key))
+    elif isinstance(value, str) and path not in FIXED:
+        yield path
+
+
+PLACES = [*((path, False) for path in places(FULL)), *((path, True) for path in KEYS)]
+
+
+def put(document, place, text):
+    """A copy of the document with the text as a value, or as a key."""
+    (*path, last), as_key = place
+    whole = inner = copy.deepcopy(document)
+    for key in path:
+        inner = inner[key]
+    if as_key:
+        inner[text] = inner.pop(last)
+    else:
+        begins = re.match(r"kp:\w+:", str(inner[last]))
+        inner[last] = (begins[0] if begins else "") + text
+    return whole
+
+
 @pytest.fixture
 def registry():
     made = KnowledgePulse(URL, "top-secret-key", deadline=5.0)
@@ -62,6 +137,7 @@ class TestWhatLeaves:
         assert "aggregated" == body["metadata"]["privacy_level"]
         assert "grace" not in body
         assert gk.ReasoningTrace.model_validate(body).id == trace().id
+        assert "Bearer ***" == prepared.headers["Authorization"]
         assert (
             hashlib.sha256(prepared.body).hexdigest() == prepared.idempotency_key == prepared.headers["Idempotency-Key"]
         )
@@ -97,45 +173,26 @@ class TestWhatLeaves:
     def test_the_threshold_is_met_exactly(self, registry, visibility):
         assert registry.prepare(trace(0.75, visibility)).eligible
 
-    @given(
-        secret=st.sampled_from(
-            [
-                "password: hunter2hunter2",
-                "ghp_" + "a" * 36,
-                "alice@example.com",
-                "192.168.10.20",
-                "/home/alice/notes",
-                "090-1234-5678",
-            ]
-        ),
-        place=st.sampled_from(["objective", "step", "input", "key", "summary", "agent", "domain", "delta", "tool"]),
-        around=st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20).map(
-            lambda text: f" {text} "
-        ),
-    )
-    def test_no_secret_leaves_wherever_it_stands(self, secret, place, around):
-        text = f"a{around}{secret} b"
-        document = trace().to_dict()
-        step = {"step_id": 1, "type": "tool_call", "tool": {"name": "t"}, "input": {"x": 1}}
-        if place == "objective":
-            document["task"]["objective"] = text
-        elif place == "step":
-            document["steps"][0]["content"] = text
-        elif place == "summary":
-            document["outcome"]["result_summary"] = text
-        elif place == "agent":
-            document["metadata"]["agent_id"] = f"kp:agent:{text}"
-        elif place == "domain":
-            document["metadata"]["task_domain"] = text
-        elif place == "delta":
-            document["knowledge_graph_delta"] = {"entities": [{"name": text, "type": "x"}], "relationships": []}
-        else:
-            step["input"] = {"deep": [{"x": text}]} if place == "input" else {text: 1} if place == "key" else {}
-            step["tool"] = {"name": text if place == "tool" else "t"}
-            document["steps"].append(step)
-        body = KnowledgePulse(URL, "k").prepare(document).body.decode()
+    @given(form=st.sampled_from(FORMS), place=st.sampled_from(PLACES), around=AROUND)
+    def test_no_secret_and_no_identifier_leaves_wherever_it_stands(self, form, place, around):
+        """Every text and every key of a full trace, what is beyond the schema included; the rest of the body stays as it is."""
+        text, secret = form
+        registry = KnowledgePulse(URL, "k", include_grace=True)
+        body = registry.prepare(put(FULL, place, around.format(text))).body.decode()
         assert secret not in body
-        assert secret.split()[-1] not in body
+        assert json.dumps(secret, ensure_ascii=False)[1:-1] not in body
+        assert gk.ReasoningTrace.model_validate_json(body).outcome.confidence == 0.9
+
+    def test_what_json_cannot_hold_is_an_invalid_trace(self, registry):
+        given = trace()
+        given.steps[0].input = {"x": float("nan")}
+        with pytest.raises(gk.InvalidTrace, match="x"):
+            registry.prepare(given)
+
+    def test_a_score_that_is_no_number_stays(self, registry):
+        given = trace()
+        given.metadata.quality_score = float("nan")
+        assert not registry.prepare(given).eligible
 
 
 class TestAddresses:
@@ -147,12 +204,46 @@ class TestAddresses:
             ("registry.example", "must be an address"),
             ("https://user:pass@registry.example", "no user and no password"),
             ("https://registry.example/?a=1", "must be an address"),
+            ("https://registry.example/#a", "must be an address"),
+            ("https://registry.example:99999", "must be an address"),
+            ("https://registry.example:port", "must be an address"),
+            ("https://[::1", "must be an address"),
+            ("https://registry.example/\n", "must be an address"),
+            ("https://registry example", "must be an address"),
             ("", "no registry"),
         ],
     )
     def test_one_that_cannot_be_used(self, url, problem):
         with pytest.raises(gk.SettingsError, match=problem):
             KnowledgePulse(url, "k")
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "https://user:hunter2hunter2@registry.example/?a=1",
+            "user:hunter2hunter2@registry.example",
+            "https://registry.example/?key=hunter2hunter2",
+            "https://registry.example/#hunter2hunter2",
+        ],
+    )
+    def test_a_secret_in_one_is_not_shown(self, url):
+        with pytest.raises(gk.SettingsError) as caught:
+            KnowledgePulse(url, "k")
+        assert "hunter2" not in str(caught.value)
+
+    @pytest.mark.parametrize("key", ["two words", "a\nb", "schlüssel", "…"])
+    def test_a_key_that_cannot_be_sent_is_not_shown(self, key):
+        registry = KnowledgePulse(URL, key)
+        for ask in (registry.check, lambda: registry.contribute(trace())):
+            with respx.mock, pytest.raises(gk.SettingsError, match="must be ASCII without blanks") as caught:
+                ask()
+            assert key not in str(caught.value)
+
+    def test_blanks_around_a_key_do_not_count(self):
+        with respx.mock:
+            route = respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(201))
+            assert "sent" == KnowledgePulse(URL, " secret\n").contribute(trace()).status
+        assert "Bearer secret" == route.calls.last.request.headers["authorization"]
 
     @pytest.mark.parametrize(
         "url", ["http://localhost:1", "http://127.0.0.1:1", "http://[::1]:1", "https://r.example/base/"]
@@ -172,7 +263,17 @@ class TestAddresses:
         assert "top-secret-key" not in repr(registry) + str(registry.status())
 
     @pytest.mark.parametrize(
-        "given", [{"threshold": 2}, {"timeout": "x"}, {"deadline": -1}, {"threshold": float("nan")}]
+        "given",
+        [
+            {"threshold": 2},
+            {"timeout": "x"},
+            {"deadline": -1},
+            {"threshold": float("nan")},
+            {"timeout": 0},
+            {"deadline": 0.0},
+            {"max_waiting": 0},
+            {"max_waiting": True},
+        ],
     )
     def test_numbers_are_checked(self, given):
         with pytest.raises(gk.SettingsError, match=next(iter(given))):
@@ -266,6 +367,44 @@ class TestAnswers:
             )
             assert "sent" == registry.contribute(trace()).status
 
+    @pytest.mark.parametrize(
+        ("header", "seconds"),
+        [
+            ("0", 0),
+            ("7", 7),
+            ("-5", 0),
+            ("1e400", 1e9),
+            ("nan", None),
+            ("soon", None),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+        ],
+    )
+    def test_what_a_header_asks_for(self, header, seconds):
+        assert seconds == retry_after(header)
+
+    def test_a_server_that_asks_for_no_wait_is_not_hammered(self, monkeypatch):
+        """The waits still grow: with 1, 2, 4, … seconds there are few attempts within any deadline."""
+        from grace_kp.integrations import _sending
+
+        waits = []
+        monkeypatch.setattr(_sending, "FIRST_WAIT", 1.0)
+        monkeypatch.setattr("tenacity.nap.time.sleep", waits.append)
+        answers = [httpx.Response(429, headers={"retry-after": "0"})] * 3 + [httpx.Response(201)]
+        with respx.mock:
+            respx.post(f"{URL}/v1/knowledge").mock(side_effect=answers)
+            assert "sent" == KnowledgePulse(URL, "k").contribute(trace()).status
+        assert [True] * 3 == [wait >= 2.0**number for number, wait in enumerate(waits)]
+
+    def test_a_longer_wait_that_is_asked_for_is_kept(self, registry, monkeypatch):
+        waits = []
+        monkeypatch.setattr("tenacity.nap.time.sleep", waits.append)
+        with respx.mock:
+            respx.post(f"{URL}/v1/knowledge").mock(
+                side_effect=[httpx.Response(503, headers={"retry-after": "3"}), httpx.Response(201)]
+            )
+            assert "sent" == registry.contribute(trace()).status
+        assert [3.0] == waits
+
 
 class Registry:
     """A real server that answers as it is told, one fault after the other."""
@@ -296,6 +435,28 @@ class Registry:
                             self.wfile.write(b"x" * 1_000)
                     except OSError:
                         return
+                elif answer == "dripping":
+                    self.wfile.write(b"HTTP/1.1 201 Created\r\n")
+                    try:
+                        for number in range(600):
+                            self.wfile.write(b"X-%d: 1\r\n" % number)
+                            time.sleep(0.05)
+                    except OSError:
+                        return
+                elif answer == "bad gzip":
+                    self.wfile.write(
+                        b"HTTP/1.1 201 Created\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nplain"
+                    )
+                elif answer == "half 401":
+                    self.wfile.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 100\r\n\r\nbad key")
+                elif answer == "long 404":
+                    self.wfile.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000)
+                elif answer == "moved":
+                    self.wfile.write(
+                        b"HTTP/1.1 307 Moved\r\nLocation: "
+                        + outer.url.encode()
+                        + b"/other\r\nContent-Length: 0\r\n\r\n"
+                    )
                 elif isinstance(answer, tuple):
                     self.send_response(answer[0])
                     self.send_header("retry-after", answer[1])
@@ -327,7 +488,18 @@ def server(request):
 
 @pytest.mark.parametrize(
     "server",
-    [("reset",), ("silence",), ("half",), ("endless",), (500,), (429,), ((429, "0"),), (503, "reset", "half")],
+    [
+        ("reset",),
+        ("silence",),
+        ("dripping",),
+        ("half",),
+        ("bad gzip",),
+        ("endless",),
+        (500,),
+        (429,),
+        ((429, "0"),),
+        (503, "reset", "half"),
+    ],
     indirect=True,
     ids=str,
 )
@@ -336,6 +508,47 @@ def test_a_server_with_faults_gets_the_trace_in_the_end(server):
     assert ("sent", 201) == (done.status, done.http_status)
     assert 1 == len(set(server.bodies))
     assert 2 <= len(server.bodies) <= done.attempts
+
+
+@pytest.mark.parametrize(
+    ("server", "status", "said"),
+    [
+        ((401,), 401, "HTTP 401"),
+        (("half 401",), 401, "HTTP 401: bad key"),
+        (("long 404",), 404, "HTTP 404: xxx"),
+        (("moved",), 307, "redirects are not followed"),
+    ],
+    indirect=["server"],
+    ids=str,
+)
+def test_an_answer_that_settles_it_is_not_asked_for_again(server, status, said):
+    """Whatever the rest of it is like: cut off, or longer than anybody reads."""
+    done = KnowledgePulse(server.url, "top-secret-key", timeout=30.0).contribute(trace())
+    assert ("failed", status, 1, 1) == (done.status, done.http_status, done.attempts, len(server.bodies))
+    assert said in done.reason
+
+
+@pytest.mark.parametrize("server", [(409,)], indirect=True)
+def test_a_server_that_has_it_already(server):
+    assert "already_there" == KnowledgePulse(server.url, "k").contribute(trace()).status
+
+
+@pytest.mark.parametrize("server", [("dripping",) * 50], indirect=True)
+def test_the_deadline_holds_for_an_answer_that_never_ends(server):
+    """Each line of it comes quickly; all of them would take half a minute."""
+    done = KnowledgePulse(server.url, "k", timeout=0.2, deadline=0.5).contribute(trace())
+    assert ("failed", None) == (done.status, done.http_status)
+    assert 1 <= done.attempts <= 5
+
+
+def test_a_proxy_is_not_given_what_goes_to_this_machine(server, monkeypatch):
+    """It would be given the key in the clear."""
+    proxy = Registry(*[500] * 50)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, proxy.url)
+    done = KnowledgePulse(server.url, "k").contribute(trace())
+    proxy.close()
+    assert ("sent", [], 1) == (done.status, proxy.bodies, len(server.bodies))
 
 
 def test_a_server_that_is_not_there():
@@ -402,18 +615,151 @@ class TestAsAHook:
         assert 3 == registry.status()["failed"]
         assert 1 == sum(KEY in record.getMessage() for record in caplog.records)
 
-    def test_a_program_that_ends_sends_what_it_has(self, server):
-        code = f"""
+    def test_the_thread_that_stores_traces_only_hands_them_over(self, monkeypatch):
+        """Redacting a long trace takes its time; that is the registry's own thread's affair."""
+        threads = []
+        real = KnowledgePulse.prepare
+        monkeypatch.setattr(
+            KnowledgePulse,
+            "prepare",
+            lambda self, one: threads.append(threading.current_thread().name) or real(self, one),
+        )
+        with respx.mock:
+            respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(201))
+            registry = KnowledgePulse(URL, "k")
+            registry(trace())
+            registry(trace(visibility="private"))
+            assert registry.close()
+        assert ["grace_kp registry"] == threads
+        assert (1, 1) == (registry.status()["sent"], registry.status()["not_eligible"])
+
+    def test_what_goes_wrong_is_logged_once_until_it_goes_well(self, caplog):
+        answers = [httpx.Response(403, text=f"request {number}") for number in range(3)]
+        with respx.mock:
+            respx.post(f"{URL}/v1/knowledge").mock(side_effect=[*answers, httpx.Response(201), httpx.Response(403)])
+            registry = KnowledgePulse(URL, "k")
+            for _ in range(5):
+                registry(trace())
+            assert registry.flush()
+        logged = [record.getMessage() for record in caplog.records if record.name == "grace_kp.registry"]
+        assert ["a trace was not sent: HTTP 403: request 0", "a trace was not sent: HTTP 403"] == logged
+        assert (4, 1) == (registry.status()["failed"], registry.status()["sent"])
+
+    def test_what_comes_after_closing_is_counted(self, server):
+        registry = KnowledgePulse(server.url, "k")
+        assert registry.close()
+        registry(trace())
+        told = registry.status()
+        assert ([], 1, 0) == (server.bodies, told["dropped"], told["waiting"])
+        assert "after the registry was closed" in told["last_problem"]
+
+    def test_closing_gives_up_what_still_waits(self):
+        server = Registry(*["silence"] * 50)
+        registry = KnowledgePulse(server.url, "k", timeout=0.5, deadline=0.6)
+        for _ in range(4):
+            registry(trace())
+        assert not registry.close(0.0)
+        assert registry.flush()
+        told = registry.status()
+        server.close()
+        assert 4 == told["dropped"] + told["failed"]
+        assert told["dropped"] >= 3
+
+    def test_a_registry_that_nobody_holds_is_gone(self, monkeypatch):
+        """Its thread ends when there is nothing to send, and the end of the program does not hold it either."""
+        from grace_kp.integrations import _outbox
+
+        monkeypatch.setattr(_outbox, "IDLE_SECONDS", 0.01)
+        with respx.mock:
+            respx.post(f"{URL}/v1/knowledge").mock(return_value=httpx.Response(201))
+            registry = KnowledgePulse(URL, "k")
+            registry(trace())
+            assert registry.flush()
+        thread = registry._outbox._thread
+        if thread is not None:
+            thread.join(30)
+        gone = weakref.ref(registry)
+        del registry, thread
+        gc.collect()
+        assert gone() is None
+
+
+PROGRAM = """
 import grace_kp as gk
+from grace_kp.integrations import _outbox
 from grace_kp.integrations.knowledgepulse import KnowledgePulse
-grace = gk.Grace(store="memory:", evaluator=None, embedder=None, visibility="network")
-grace.on_complete(KnowledgePulse({server.url!r}, "k", threshold=0.0))
-with grace.run("an objective") as run:
-    run.thought("x")
-grace.flush()
+
+def ran(grace):
+    with grace.run("an objective") as run:
+        run.thought("x")
+
+_outbox.EXIT_SECONDS = {seconds}  # two are too few where a machine is busy
+
+def runtime():
+    return gk.Grace(store="memory:", evaluator=None, embedder=None, visibility="network")
 """
-        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
-        assert (0, "", 1) == (ran.returncode, ran.stderr, len(server.bodies))
+GRACE, REGISTRY, HOOK, RUN = (
+    "grace = runtime()\n", "registry = KnowledgePulse({url!r}, 'k', threshold=0.0)\n", "grace.on_complete(registry)\n", "ran(grace)\n",
+)  # fmt: skip
+FORK = """
+import os, sys
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        ran(grace)
+        sys.exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+PROCESSES = """
+import multiprocessing
+started = [multiprocessing.get_context("fork").Process(target=ran, args=(grace,)) for _ in range(3)]
+for one in started:
+    one.start()
+for one in started:
+    one.join()
+"""
+
+
+class TestTheEndOfAProgram:
+    def end(self, url, code, seconds=30.0):
+        whole = (PROGRAM + code).format(url=url, seconds=seconds)
+        return subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, timeout=60)
+
+    @pytest.mark.parametrize(
+        ("code", "sent"),
+        [
+            (GRACE + REGISTRY + HOOK + RUN * 5, 5),
+            (REGISTRY + GRACE + HOOK + RUN * 5, 5),
+            (GRACE + RUN + "grace.flush()\n" + REGISTRY + HOOK + RUN * 5, 5),
+        ],
+        ids=["runtime first", "registry first", "registry after the first run"],
+    )
+    def test_what_it_has_is_sent(self, server, code, sent):
+        ran = self.end(server.url, code)
+        assert (0, "", sent) == (ran.returncode, ran.stderr, len(server.bodies))
+
+    def test_it_does_not_wait_for_a_registry_that_hangs(self):
+        server = Registry(*["silence"] * 50)
+        ran = self.end(server.url, GRACE + REGISTRY + HOOK + RUN * 20, seconds=2.0)
+        server.close()
+        assert (0, "") == (ran.returncode, ran.stderr)
+
+    @pytest.mark.parametrize(
+        ("code", "sent"), [(RUN + FORK, 4), (FORK, 3), (PROCESSES, 3)], ids=["busy", "idle", "processes"]
+    )
+    def test_forked_children_send_what_is_theirs_once(self, server, code, sent):
+        ran = self.end(server.url, GRACE + REGISTRY + HOOK + code)
+        assert (0, "", sent) == (ran.returncode, ran.stderr, len(server.bodies))
+
+    def test_a_fork_in_the_middle_of_anything_leaves_a_registry_that_works(self):
+        """Whatever is locked in the moment of the fork would stay locked in the child for ever."""
+        registry = KnowledgePulse(URL, "k")
+        with registry._outbox._changed:
+            child = os.fork()
+            if child == 0:
+                told = registry.status()
+                os._exit(0 if registry.flush(1.0) and told["waiting"] == 0 else 1)
+        assert 0 == os.waitpid(child, 0)[1]
 
 
 def test_coroutines_do_not_wait_for_each_other(server):
@@ -426,6 +772,6 @@ def test_coroutines_do_not_wait_for_each_other(server):
 
 
 def test_without_httpx_the_error_names_the_command(tmp_path):
-    code = "import sys; sys.modules['httpx'] = None\nfrom grace_kp.integrations.knowledgepulse import KnowledgePulse\nKnowledgePulse('https://r.example', 'k')._send(None)"
+    code = "import sys; sys.modules['httpx'] = None\nfrom grace_kp.integrations.knowledgepulse import KnowledgePulse\nKnowledgePulse('https://r.example', 'k').check()"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert "pip install 'grace-kp[knowledgepulse]'" in ran.stderr.splitlines()[-1]
