@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,7 +41,32 @@ def plain(text: str, width: int = 0) -> str:
     """One line without control characters and markup, cut to a width."""
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     line = line if not width or len(line) <= width else line[: width - 1] + "…"
-    return line.replace("[", "\\[")
+    return _escaped(line)
+
+
+_BRACKETS = re.compile(r"(\\*)\[(?=([a-z#/@][^\[\]]*\])?)")
+_OPEN_END = re.compile(r"\\$|\[[^\[\]]*$")
+
+
+def _escaped(line: str) -> str:
+    """A text as rich's markup for just this text, whatever stands after it.
+
+    `rich.markup.escape` does not do it: rich takes away a backslash before any bracket, not only before one that opens a tag, and it
+    halves the backslashes before a tag.
+    """
+
+    def bracket(match: re.Match[str]) -> str:
+        slashes, tag = match.groups()
+        if tag is not None:
+            return "\\" * (2 * len(slashes) + 1) + "["
+        return f"{slashes}\\[" if slashes else "["
+
+    made = _BRACKETS.sub(bracket, line)
+    if not _OPEN_END.search(line):
+        return made
+    # What stands after it would complete a tag, or be escaped: an empty style in between keeps them apart.
+    slashes = len(line) - len(line.rstrip("\\"))
+    return made + "\\" * slashes + "[none][/none]"
 
 
 def put_json(value: Any) -> None:

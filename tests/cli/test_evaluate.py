@@ -153,3 +153,13 @@ def test_a_trace_that_cannot_be_read(run, case, problem):
     assert 1 == ran.returncode
     assert problem in ran.stderr
     assert "cases.jsonl:1" in ran.stderr
+
+
+@pytest.mark.parametrize("text", [r"\[/INST\]", r"\[red]x", r"[/INST]", r"[a-z]+\\[b]", "[::1]", "ends in \\", "[bold"])
+def test_brackets_and_backslashes_are_shown_as_they_are(run, text):
+    """Patterns are full of what looks like markup."""
+    ran = run([{**case(1), "id": text, "expected": {"patterns": {"A": [r"\[never" + "\\]"], text: ["x"]}}}])
+    assert (1, "") == (ran.returncode, ran.stderr)
+    assert f"fails  {text}  overall" in ran.stdout
+    assert f"Page '{text}': Pattern 'x' not found" in " ".join(ran.stdout.split())
+    assert r"Pattern '\[never\]' not found" in " ".join(ran.stdout.split())
