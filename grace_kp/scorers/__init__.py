@@ -1,18 +1,14 @@
 """Scorers (SPEC §8): how good what an agent did is, one aspect each, from 0 to 1, and why."""
 
+from grace_kp.scorers._changes import AntiHallucination
 from grace_kp.scorers._completed import OnTraces
+from grace_kp.scorers._content import ContentQuality, OperationResult
+from grace_kp.scorers._diagnosis import Result
+from grace_kp.scorers._documents import SuiteError
 from grace_kp.scorers._edits import Block, EditExpectation, EditResult, Operation
 from grace_kp.scorers._patterns import PatternError
-from grace_kp.scorers._scorers import (
-    AntiHallucination,
-    ContentQuality,
-    OperationAccuracy,
-    OperationResult,
-    ResponseTime,
-    Scorer,
-    TargetBlockPrecision,
-)
-from grace_kp.scorers._suite import Entry, Result, Suite, SuiteError, SuiteReport, assert_passes, register
+from grace_kp.scorers._scorers import OperationAccuracy, ResponseTime, Scorer, TargetBlockPrecision
+from grace_kp.scorers._suite import Entry, Suite, SuiteReport, assert_passes, register
 from grace_kp.scorers._traces import operations_from_trace, result_from_trace
 
 __all__ = [

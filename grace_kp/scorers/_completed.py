@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import SettingsError, brief
+from grace_kp.scorers._diagnosis import Result, diagnosis_of
 from grace_kp.scorers._edits import EditExpectation
-from grace_kp.scorers._suite import Entry, Result, Suite, diagnosis_of, result_of
+from grace_kp.scorers._suite import Entry, Suite, result_of
 from grace_kp.scorers._traces import result_from_trace
 from grace_kp.trace._render import describe_error, render
 

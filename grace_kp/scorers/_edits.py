@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from grace_kp.errors import brief
+from grace_kp.scorers._patterns import compiled_by_page, patterns_by_page
 
 INSERT, DELETE = "insert", "delete"
+MOVES = frozenset({"move", "reorder"})
+"""Types that change where a block stands and not what it says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of an editing agent."""
+    """One operation of an editing agent.
+
+    Raises:
+        ValueError: a field is of another type.
+    """
 
     type: str
     """Such as `insert`, `update`, `delete`, `move`."""
@@ -23,6 +31,17 @@ class Operation:
     """Where an `insert` goes, such as `before` or `after`, or a number."""
     content: str | None = None
 
+    def __post_init__(self) -> None:
+        # There are very many of them, and nearly all are of exactly these types.
+        if type(self.type) is not str:
+            _check(self.type, str, "an operation's type is a text")
+        if self.target_block_id is not None and type(self.target_block_id) is not str:
+            _check(self.target_block_id, str, "target_block_id is a text or None")
+        if self.target_index is not None and type(self.target_index) is not int:
+            _check(self.target_index, int, "target_index is a whole number or None")
+        if self.content is not None and type(self.content) is not str:
+            _check(self.content, str, "an operation's content is a text or None")
+
     def to_dict(self) -> dict[str, Any]:
         """The fields that are given."""
         names = ("type", "target_block_id", "target_index", "position", "content")
@@ -31,15 +50,34 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a document."""
+    """A piece of a document.
+
+    Raises:
+        ValueError: id or content is no text.
+    """
 
     id: str
     content: str
 
+    def __post_init__(self) -> None:
+        _check(self.id, str, "a block's id is a text")
+        _check(self.content, str, "a block's content is a text")
+
+
+class _Searched:
+    """What was found on a result's pages while a suite looks at it; no part of the record."""
+
+    __slots__ = ("_searches",)
+    _searches: dict[Any, bool | None] | None
+
 
 @dataclass(frozen=True, slots=True)
-class EditResult:
-    """What an agent did."""
+class EditResult(_Searched):
+    """What an agent did.
+
+    Raises:
+        ValueError: a field is of another type, the flags do not fit the operations, or two blocks have the same id.
+    """
 
     operations: Sequence[Operation]
     applied: Sequence[bool] | None = None
@@ -52,17 +90,23 @@ class EditResult:
     duration_ms: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "operations", tuple(self.operations))
+        object.__setattr__(self, "operations", _all(Operation, self.operations, "operations"))
         for name in ("blocks_before", "blocks_after"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, tuple(getattr(self, name)))
-        object.__setattr__(self, "pages", dict(self.pages or {}))
+                blocks = _all(Block, getattr(self, name), name)
+                twice = next((one for one in _twice(block.id for block in blocks)), None)
+                if twice is not None:
+                    raise ValueError(f"{name}: two blocks have the id {brief(twice)}")
+                object.__setattr__(self, name, blocks)
+        object.__setattr__(self, "pages", _pages(self.pages))
         if self.applied is not None:
-            object.__setattr__(self, "applied", tuple(self.applied))
+            object.__setattr__(self, "applied", _all(bool, self.applied, "applied"))
             if len(self.applied) != len(self.operations):
                 raise ValueError(
                     f"applied says {len(self.applied)} times whether, for {len(self.operations)} operations"
                 )
+        if self.duration_ms is not None and not is_number(self.duration_ms):
+            raise ValueError(f"duration_ms is a number or None, not {brief(self.duration_ms)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +114,9 @@ class EditExpectation:
     """What an agent should have done.
 
     Raises:
-        PatternError: a pattern is malformed; the message names its page.
+        PatternError: a pattern is malformed, or the patterns are no lists by page title.
+        ValueError: a field is of another type.
+        MissingExtra: there are patterns, and the package `regex` is not installed.
     """
 
     operations: Sequence[Operation] = ()
@@ -80,14 +126,57 @@ class EditExpectation:
     compiled: tuple[tuple[str, str, Any], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        from grace_kp.scorers._patterns import compiled
-
-        object.__setattr__(self, "operations", tuple(self.operations))
-        patterns = {title: tuple(found) for title, found in (self.patterns or {}).items()}
+        _check(self.ignore_case, bool, "ignore_case is True or False")
+        object.__setattr__(self, "operations", _all(Operation, self.operations, "operations"))
+        patterns = patterns_by_page(self.patterns)
         object.__setattr__(self, "patterns", patterns)
-        made = [
-            (title, text, compiled(text, ignore_case=self.ignore_case, place=f"page {title!r}"))
-            for title, texts in patterns.items()
-            for text in texts
-        ]
-        object.__setattr__(self, "compiled", tuple(made))
+        object.__setattr__(self, "compiled", compiled_by_page(patterns, ignore_case=self.ignore_case))
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number that a float can hold; True and False are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _check(value: Any, cls: type, rule: str) -> None:
+    if not isinstance(value, cls) or (cls is int and isinstance(value, bool)):
+        raise ValueError(f"{rule}, not {brief(value)}")
+
+
+def _all(cls: type, given: Any, name: str) -> tuple[Any, ...]:
+    """What was given as a tuple, if all of it is of this class."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise ValueError(f"{name} is a list, not {brief(given)}")
+    found = tuple(given)
+    for number, one in enumerate(found):
+        if not isinstance(one, cls):
+            raise ValueError(
+                f"{name}[{number}] is {brief(one)}, which is no {'True or False' if cls is bool else cls.__name__}"
+            )
+    return found
+
+
+def _twice(names: Iterable[str]) -> Iterable[str]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            yield name
+        seen.add(name)
+
+
+def _pages(given: Any) -> dict[str, str]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ValueError(f"pages are texts by title, not {brief(given)}")
+    for title, content in given.items():
+        if not isinstance(title, str):
+            raise ValueError(f"a page title is a text, not {brief(title)}")
+        if not isinstance(content, str):
+            raise ValueError(f"page {brief(title)} is a text, not {brief(content)}")
+    return dict(given)

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from decimal import Decimal
+from numbers import Number
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.errors import brief
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
+
+CUT = 60
+"""From this length on `brief` may have cut a text."""
 
 
 def pairs(left: Sequence[Sequence[Hashable]], right: Sequence[Sequence[Hashable]]) -> list[tuple[int, int]]:
@@ -109,3 +117,39 @@ class _Network:
             used = [edge for edge in self.out[key] if not edge & 1 and not self.room[edge]]
             made += [(waiting.popleft(), self.to[edge] - self.left - self.keys) for edge in used]
         return sorted(made)
+
+
+def canonical(value: Any) -> Hashable:
+    """A key that is equal for values that mean the same: 1 and 1.0, mappings in another order, lists and tuples.
+
+    True and False are not 1 and 0. What is neither text, number, mapping, set nor sequence is known by its `repr`. It never raises.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return _canonical(value)
+    except RecursionError:  # nested too deeply, or contains itself
+        return ("repr", brief(value))
+
+
+def _canonical(value: Any) -> Hashable:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, Number):
+        nan = value.is_nan() if isinstance(value, Decimal) else value != value
+        return ("nan",) if nan else value
+    if isinstance(value, Mapping):
+        return ("mapping", frozenset((_canonical(key), _canonical(item)) for key, item in value.items()))
+    if isinstance(value, set | frozenset):
+        return ("set", frozenset(map(_canonical, value)))
+    if isinstance(value, list | tuple):
+        return ("sequence", tuple(map(_canonical, value)))
+    return ("repr", type(value).__qualname__, _shown(value))
+
+
+def _shown(value: Any) -> str:
+    """The whole `repr`, and where that raises what messages show."""
+    short = brief(value)
+    return short if len(short) < CUT else repr(value)

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from grace_kp.errors import GraceError, MissingExtra, brief
-from grace_kp.scorers._scorers import (
-    AntiHallucination,
-    ContentQuality,
-    OperationAccuracy,
-    OperationResult,
-    ResponseTime,
-    Scorer,
-    TargetBlockPrecision,
-)
+from grace_kp.scorers._changes import AntiHallucination
+from grace_kp.scorers._content import ContentQuality, OperationResult
+from grace_kp.scorers._diagnosis import Result, diagnosis_of
+from grace_kp.scorers._documents import Document, SuiteError, read_document, yaml_package
+from grace_kp.scorers._edits import EditResult, is_number
+from grace_kp.scorers._patterns import PatternError
+from grace_kp.scorers._scorers import OperationAccuracy, ResponseTime, Scorer, TargetBlockPrecision
+from grace_kp.trace._render import describe_error
 
 if TYPE_CHECKING:
-    from grace_kp.scorers._edits import EditExpectation, EditResult
+    from grace_kp.scorers._edits import EditExpectation
 
 TOLERANCE = 1e-9
 Factory = Callable[..., Scorer]
-
-
-class SuiteError(GraceError, ValueError):
-    """A suite cannot be built. The message says where in it, and what is wrong."""
 
 
 _BUILT_IN: dict[str, Factory] = {
@@ -63,19 +59,6 @@ _PRESETS: Mapping[str, tuple[tuple[str, float, float], ...]] = MappingProxyType(
         ),
     }
 )
-_LOOK_AT = MappingProxyType(
-    {
-        "operation-accuracy": ("unmatched_operations", "see whether type, target or position does not agree"),
-        "target-block-precision": ("incorrect_targets", "see why the target was not found"),
-        "content-quality": (
-            "content_issues",
-            "see whether the patterns are too strict, and whether they say what is meant",
-        ),
-        "operation-result": ("failed_operations", "see which operations could not be applied"),
-        "anti-hallucination": ("problems", "compare what went in with what came out"),
-        "response-time": ("response_time_ms", "see where the time goes"),
-    }
-)
 
 
 def register(type: str, factory: Factory) -> None:  # noqa: A002 - the word that stands in YAML
@@ -101,7 +84,7 @@ class Entry:
     """A scorer in a suite.
 
     Raises:
-        ValueError: a weight below 0, or a threshold outside of 0 to 1.
+        ValueError: it is no scorer, a weight below 0, or a threshold outside of 0 to 1.
     """
 
     scorer: Scorer
@@ -112,38 +95,14 @@ class Entry:
     """What it was built with, for YAML."""
 
     def __post_init__(self) -> None:
-        if not _number(self.weight) or self.weight < 0:
+        if not callable(getattr(self.scorer, "score", None)) or not isinstance(getattr(self.scorer, "type", None), str):
+            raise ValueError(f"a scorer has a type and score(actual, expected); {brief(self.scorer)} has not")
+        if not is_number(self.weight) or self.weight < 0:
             raise ValueError(f"a weight is a number from 0, not {brief(self.weight)}")
         if self.threshold is None:
-            object.__setattr__(self, "threshold", self.scorer.threshold)
-        if not _number(self.threshold) or not 0 <= float(self.threshold or 0) <= 1:
+            object.__setattr__(self, "threshold", getattr(self.scorer, "threshold", None))
+        if not is_number(self.threshold) or not 0 <= float(self.threshold or 0) <= 1:
             raise ValueError(f"a threshold is a number from 0 to 1, not {brief(self.threshold)}")
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What one scorer of a suite came to."""
-
-    type: str
-    score: float
-    weight: float
-    threshold: float
-    passed: bool
-    details: Any = None
-    error: str = ""
-    """Why there is no score, and 0 stands for it; empty where there is one."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        told = self.details
-        return {
-            **{name: getattr(self, name) for name in ("type", "score", "weight", "threshold", "passed", "error")},
-            "details": asdict(told) if is_dataclass(told) and not isinstance(told, type) else told,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +144,7 @@ class Suite:
         self.entries = tuple(entries)
         if not self.entries:
             raise SuiteError("a suite needs at least one scorer")
-        if not sum(one.weight for one in self.entries) > 0:
+        if not any(one.weight > 0 for one in self.entries):
             raise SuiteError("at least one scorer of a suite must weigh more than 0")
 
     @classmethod
@@ -211,32 +170,29 @@ class Suite:
             MissingExtra: PyYAML is not installed.
         """
         path = Path(path)
-        document, lines = _loaded(path.read_text(encoding="utf-8"), str(path))
-        listed = document.get("scorers") if isinstance(document, dict) else None
-        if not isinstance(listed, list):
-            raise SuiteError(f"{path}: scorers must be a list of scorers, not {brief(listed)}")
-        strange = [name for name in document if name != "scorers"]
-        if strange:
-            raise SuiteError(f"{path}: unknown key {strange[0]!r}; known is scorers")
-        entries = []
-        for number, item in enumerate(listed):
-            try:
-                entries.append(_entry(item))
-            except (GraceError, ValueError, TypeError) as error:
-                raise SuiteError(f"{path}:{lines[number]}: scorers[{number}]: {error}") from None
-        return cls(entries, name=path.stem)
+        document = read_document(path)
+        entries = [_entry(document, number) for number in range(len(document.listed))]
+        try:
+            return cls(entries, name=path.stem)
+        except SuiteError as error:
+            raise SuiteError(f"{path}:{document.line}: {error}") from None
 
     def to_yaml(self) -> str:
         """The suite as YAML, which reads back as the same suite.
 
         Raises:
+            SuiteError: a scorer cannot be told in YAML: its type is not registered, or an option is no plain data.
             MissingExtra: PyYAML is not installed.
         """
-        yaml = _yaml()
-        listed = [
-            {"type": one.scorer.type, "weight": one.weight, "threshold": one.threshold, **one.options}
-            for one in self.entries
-        ]
+        yaml = yaml_package()
+        listed = [_told(number, one) for number, one in enumerate(self.entries)]
+        for number, told in enumerate(listed):
+            try:
+                yaml.safe_dump(told)
+            except yaml.YAMLError as error:
+                raise SuiteError(
+                    f"scorers[{number}] ({told['type']}): an option is no plain data: {brief(str(error))}"
+                ) from None
         text: str = yaml.safe_dump({"scorers": listed}, sort_keys=False, allow_unicode=True)
         return text
 
@@ -252,12 +208,15 @@ class Suite:
             actual: an `EditResult`, a trace, or whatever your own scorers take.
             expected: an `EditExpectation`, or whatever your own scorers take.
         """
-        results = tuple(result_of(one, actual, expected) for one in self.entries)
-        total = sum(one.weight for one in results)
-        overall = math.fsum(one.score * one.weight for one in results) / total
+        with _searches(actual):
+            results = tuple(result_of(one, actual, expected) for one in self.entries)
+        # Divided by the largest first, so that weights of any size can be added.
+        largest = max(one.weight for one in results)
+        shares = [one.weight / largest for one in results]
+        overall = math.fsum(one.score * share for one, share in zip(results, shares, strict=True)) / math.fsum(shares)
         return SuiteReport(
             passed=all(one.passed for one in results),
-            overall=overall,
+            overall=min(1.0, max(0.0, overall)),
             results=results,
             diagnosis=tuple(line for one in results if not one.passed for line in diagnosis_of(one)),
         )
@@ -267,7 +226,7 @@ def result_of(entry: Entry, actual: Any, expected: Any) -> Result:
     """What one scorer says of a case; whatever it raises is told as its error."""
     threshold = float(entry.threshold or 0)
     try:
-        both = getattr(entry.scorer, "score_with_details", None)
+        both = _both(entry.scorer)
         if both is not None:  # one evaluation for both, where it costs something
             score, details = both(actual, expected)
         else:
@@ -281,73 +240,72 @@ def result_of(entry: Entry, actual: Any, expected: Any) -> Result:
     return Result(entry.scorer.type, score, entry.weight, threshold, passed, details, error)
 
 
-def diagnosis_of(result: Result) -> list[str]:
-    """What to look at where a score is too low, and what is seen there."""
-    head = f"{result.type}: {result.score:.2f}, and {result.threshold:.2f} is needed"
-    if result.error:
-        return [f"{head}; it could not be scored: {result.error}"]
-    name, advice = _LOOK_AT.get(result.type, ("", "see its details"))
-    seen = getattr(result.details, name, None)
-    evidence = [_shown(one) for one in seen] if isinstance(seen, tuple) else [] if seen is None else [f"{name}: {seen}"]
-    evidence += (getattr(result.details, "diff", None) or "").splitlines()
-    return [f"{head}; {advice}", *(f"  {line}" for line in evidence)]
+def _both(scorer: Any) -> Any:
+    """The scorer's way to give score and details of one evaluation; None where a subclass has replaced one of the two."""
+    for cls in type(scorer).__mro__:
+        own = vars(cls)
+        if "score_with_details" in own:
+            break
+        if "score" in own or "details" in own:
+            return None
+    return getattr(scorer, "score_with_details", None)
 
 
-def _shown(one: Any) -> str:
-    if isinstance(one, str):
-        return one
-    if hasattr(one, "reason"):
-        closest = f"; closest was {one.closest.to_dict()}" if one.closest is not None else ""
-        return f"{one.reason}: expected {one.expected.to_dict()}{closest}"
-    if hasattr(one, "actual"):
-        chosen = "nothing" if one.actual is None else _named(one.actual)
-        return f"expected {_named(one.expected)}, chosen was {chosen}"
-    return str(one.to_dict()) if hasattr(one, "to_dict") else str(one)
+@contextmanager
+def _searches(actual: Any) -> Iterator[None]:
+    """While a suite looks at a result, each pattern is searched for once on a page, whichever scorers ask for it."""
+    if not isinstance(actual, EditResult):
+        yield
+        return
+    object.__setattr__(actual, "_searches", {})
+    try:
+        yield
+    finally:
+        object.__setattr__(actual, "_searches", None)
 
 
-def _named(target: Any) -> str:
-    parts = [
-        f"{name} {getattr(target, name)!r}"
-        for name in ("target_block_id", "target_index")
-        if getattr(target, name) is not None
-    ]
-    return ", ".join(parts) or "no target"
+_ENTRY_KEYS = frozenset({"type", "weight", "threshold"})
 
 
-def _entry(item: Any) -> Entry:
+def _entry(document: Document, number: int) -> Entry:
+    item = document.listed[number]
     if not isinstance(item, dict) or not isinstance(item.get("type"), str):
-        raise ValueError(f"a scorer is an object with a type, not {brief(item)}")
+        raise document.error(number, f"a scorer is an object with a type, not {brief(item)}")
     kind = item["type"]
     factory = _BUILT_IN.get(kind) or _REGISTERED.get(kind)
     if factory is None:
         known = ", ".join(sorted({*_BUILT_IN, *_REGISTERED}))
-        raise ValueError(f"there is no scorer {kind!r}; there are {known}")
-    options = {name: value for name, value in item.items() if name not in {"type", "weight", "threshold"}}
-    return Entry(factory(**options), item.get("weight", 1.0), item.get("threshold"), options)
-
-
-def _yaml() -> Any:
+        raise document.error(number, f"there is no scorer {brief(kind)}; there are {known}", "type")
+    options = {name: value for name, value in item.items() if name not in _ENTRY_KEYS}
+    path: tuple[Any, ...] = ()
     try:
-        import yaml
-    except ImportError:
-        raise MissingExtra("suites in YAML", "eval") from None
-    return yaml
+        scorer = factory(**options)
+        path = ("weight",) if "weight" in item and not is_number(item["weight"]) else ("threshold",)
+        return Entry(scorer, item.get("weight", 1.0), item.get("threshold"), options)
+    except MissingExtra:
+        raise
+    except PatternError as error:
+        raise document.error(number, str(error), "patterns", error.page, error.number) from None
+    except (GraceError, ValueError, TypeError) as error:
+        raise document.error(number, str(error), *path) from None
+    except Exception as error:  # noqa: BLE001 — a factory of the user's may raise anything
+        raise document.error(number, ": ".join(describe_error(error, 300))) from None
 
 
-def _loaded(text: str, place: str) -> tuple[Any, list[int]]:
-    """The document, and the line of each entry of its list."""
-    yaml = _yaml()
-    try:
-        node, document = yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark is not None else ""
-        raise SuiteError(f"{place}{line}: it is no YAML: {getattr(error, 'problem', None) or error}") from None
-    lines: list[int] = []
-    for key, value in node.value if node is not None and isinstance(node.value, list) and node.id == "mapping" else ():
-        if key.value == "scorers" and isinstance(value.value, list):
-            lines = [item.start_mark.line + 1 for item in value.value]
-    return document, lines
+def _told(number: int, entry: Entry) -> dict[str, Any]:
+    """An entry as it stands in YAML."""
+    kind = entry.scorer.type
+    built_in = _BUILT_IN.get(kind)
+    if kind not in _REGISTERED and (built_in is None or type(entry.scorer) is not built_in):
+        raise SuiteError(
+            f"scorers[{number}]: {kind!r} is not known by its name ({type(entry.scorer).__qualname__}); register it first, "
+            "so that the suite can be read back"
+        )
+    options = dict(entry.options or getattr(entry.scorer, "options", None) or {})
+    taken = sorted(_ENTRY_KEYS & set(options))
+    if taken:
+        raise SuiteError(f"scorers[{number}] ({kind}): an option cannot be called {taken[0]!r} in YAML")
+    return {"type": kind, "weight": entry.weight, "threshold": entry.threshold, **options}
 
 
 def assert_passes(suite: Suite, actual: EditResult, expected: EditExpectation) -> SuiteReport:

@@ -36,7 +36,7 @@ def operations_from_trace(
         number, block, text = given.get(index), given.get(target), given.get(content)
         found.append(
             Operation(
-                (step.get("tool") or {}).get("name", ""),
+                str((step.get("tool") or {}).get("name") or ""),
                 None if block is None else str(block),
                 number if isinstance(number, int) and not isinstance(number, bool) else None,
                 given.get(position),

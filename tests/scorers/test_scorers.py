@@ -343,7 +343,7 @@ class TestSuite:
             ),
             (
                 "scorers:\n  - type: content-quality\n    patterns: {A: ['(']}",
-                r":2: scorers\[0\]: patterns, page 'A': the pattern '\('",
+                r":3: scorers\[0\]: patterns, page 'A': the pattern '\('",
             ),
             ("scorers:\n  - type: response-time", r":2: scorers\[0\]: .*max_acceptable_ms"),
             ("scorers:\n  - type: operation-accuracy\n    nonsense: 1", r":2: scorers\[0\]"),
