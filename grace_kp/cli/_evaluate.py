@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import json
+import multiprocessing
 import os
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
+import platform
+import sys
+from contextlib import contextmanager
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._output import console, plain, progress, put_json, table
+from grace_kp.cli._output import console, plain, progress, put_json, say_error, table
+from grace_kp.errors import GraceError, MissingExtra
+from grace_kp.trace._render import describe_error, render, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
 
-    from grace_kp.scorers import Suite
-    from grace_kp.scorers._cases import Case
+    from grace_kp.scorers import Result, Suite
+
+    Row = tuple[str, dict[str, Any]]
 
 PARALLEL_FROM = 500
 """Cases from which on several processes are worth their start."""
+CHUNK = 50
+"""Cases that a process takes at a time."""
 
 
 def evaluate(
@@ -30,21 +41,25 @@ def evaluate(
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; all cores when not given.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+    imports: Annotated[
+        list[str] | None,
+        typer.Option("--import", metavar="MODULE", help="Import a module or .py file first, which registers scorers."),
+    ] = None,
 ) -> None:
-    """Score every case; exit code 1 when one fails.
+    """Score every case; exit code 1 when one fails, 2 when suite or cases cannot be read.
 
     Example: grace-kp eval suite.yaml cases.jsonl --html report.html
     """
-    from grace_kp.scorers import Suite
-    from grace_kp.scorers._cases import read_cases
     from grace_kp.scorers._reports import to_html, to_junit
 
-    made = Suite.from_yaml(suite) if suite.endswith((".yaml", ".yml")) else Suite.preset(suite)
-    listed = list(read_cases(cases))
-    rows = list(progress(_scored(made, listed, jobs or len(os.sched_getaffinity(0))), "evaluating"))
+    with _unreadable_is_2():
+        for name in imports or ():
+            _import(name)
+        rows = _rows(suite, cases, jobs or _cores(), details=as_json)
+    title = storable(f"{Path(suite).name} over {cases.name}")
     for path, text in ((html, to_html), (junit, to_junit)):
         if path is not None:
-            path.write_text(text(rows, f"{Path(suite).name} over {cases.name}"), encoding="utf-8")
+            path.write_text(text(rows, title), encoding="utf-8")
     if as_json:
         put_json([{"id": name, **report} for name, report in rows])
     else:
@@ -53,20 +68,169 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _one(suite: Suite, case: Case) -> tuple[str, dict[str, Any]]:
-    return case.id, suite.evaluate(case.actual, case.expected).to_dict()
-
-
-def _scored(suite: Suite, cases: list[Case], jobs: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    if jobs == 1 or len(cases) < PARALLEL_FROM:
-        yield from map(partial(_one, suite), cases)
+@contextmanager
+def _unreadable_is_2() -> Iterator[None]:
+    """What cannot be read is wrong usage, so that a build server can tell it from a case that fails."""
+    try:
+        yield
+    except MissingExtra:
+        raise
+    except GraceError as error:
+        say_error(error)
+    except OSError as error:
+        say_error(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
+    else:
         return
-    # Forked, so that scorers which the user has registered are there; threads are none yet.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
-        yield from pool.map(partial(_one, suite), cases, chunksize=100)
+    raise typer.Exit(2)
 
 
-def _show(rows: list[tuple[str, dict[str, Any]]]) -> None:
+def _import(name: str) -> None:
+    """Import a module by its name, also from the folder we are in, or a file by its path."""
+    file = Path(name)
+    try:
+        if name.endswith(".py"):
+            sys.path.insert(0, str(file.resolve().parent))
+            # A file may be called like a module that is there, and must not take its place.
+            called = f"grace_kp_import_{file.stem}" if file.stem in sys.modules else file.stem
+            spec = importlib.util.spec_from_file_location(called, file)
+            if spec is None or spec.loader is None:
+                raise ImportError("it is no Python file")
+            sys.modules[called] = module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, str(Path.cwd()))
+            importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 — the user's module may raise anything
+        raise GraceError(f"--import {name}: {': '.join(describe_error(error, 400))}") from None
+
+
+def _rows(suite: str, cases: Path, jobs: int, *, details: bool) -> list[Row]:
+    from grace_kp.scorers import Suite
+    from grace_kp.scorers._cases import CaseError, case_from, read_lines
+
+    made = Suite.from_yaml(suite) if suite.endswith((".yaml", ".yml")) else Suite.preset(suite)
+    lines = list(read_lines(cases))
+    if not lines:
+        raise CaseError(f"{cases}: there are no cases in it")
+
+    def score(number: int) -> Row:
+        line, text = lines[number]
+        case = case_from(text, line, cases)
+        return _row(made, case.id, case.actual, case.expected, details)
+
+    if jobs == 1 or len(lines) < PARALLEL_FROM or not _can_fork():
+        return list(progress(map(score, range(len(lines))), "evaluating"))
+    workers = _Workers(score, len(lines), jobs)  # started here, as the progress bar brings a thread
+    try:
+        return list(progress(workers.rows(), "evaluating"))
+    finally:
+        workers.stop()
+
+
+def _row(suite: Suite, name: str, actual: Any, expected: Any, details: bool) -> Row:
+    """What is shown of a case: texts that can be written, and details, where they are wanted, as plain data."""
+    report = suite.evaluate(actual, expected)
+    told = {
+        "passed": report.passed,
+        "overall": report.overall,
+        "results": [_told(one, details) for one in report.results],
+        "diagnosis": [storable(line) for line in report.diagnosis],
+    }
+    return storable(name), told
+
+
+def _told(result: Result, details: bool) -> dict[str, Any]:
+    told = {name: getattr(result, name) for name in ("type", "score", "weight", "threshold", "passed")}
+    told["error"] = storable(result.error)
+    if details:
+        try:
+            text = json.dumps(result.to_dict()["details"], ensure_ascii=False, allow_nan=False)
+        except Exception:  # noqa: BLE001 — details of a user's scorer may be anything
+            text = json.dumps(render(result.details), ensure_ascii=False)
+        told["details"] = json.loads(storable(text))
+    return told
+
+
+def _can_fork() -> bool:
+    """Forked processes have the suite as it is, with scorers that could not be sent to another. On a Mac forking is not safe."""
+    return "fork" in multiprocessing.get_all_start_methods() and platform.system() != "Darwin"
+
+
+def _cores() -> int:
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable is not None else os.cpu_count() or 1
+
+
+class _Workers:
+    """Forked processes that score cases by their number, a chunk at a time; each sends what it has through a pipe of its own."""
+
+    def __init__(self, score: Callable[[int], Row], count: int, jobs: int) -> None:
+        self._chunks = -(-count // CHUNK)
+        context = multiprocessing.get_context("fork")
+        following = context.Value("l", 0)
+        self._pipes: list[Connection[Any, Any]] = []
+        self._processes = []
+        for _ in range(min(jobs, self._chunks)):
+            ours, theirs = context.Pipe(duplex=False)
+            process = context.Process(target=_work, args=(score, count, following, theirs), daemon=True)
+            process.start()
+            theirs.close()
+            self._pipes.append(ours)
+            self._processes.append(process)
+
+    def rows(self) -> Iterator[Row]:
+        """The rows in their order.
+
+        Raises:
+            GraceError: a case cannot be read, or a process has ended.
+        """
+        early: dict[int, Any] = {}
+        open_pipes = list(self._pipes)
+        for chunk in range(self._chunks):
+            while chunk not in early:
+                if not open_pipes:
+                    raise GraceError("a process that scores cases has ended before its time")
+                ready = wait(open_pipes)
+                for pipe in [one for one in open_pipes if one in ready]:
+                    try:
+                        number, answer = pipe.recv()
+                    except EOFError:
+                        open_pipes.remove(pipe)
+                    else:
+                        early[number] = answer
+            answer = early.pop(chunk)
+            if isinstance(answer, GraceError):
+                raise answer
+            yield from answer
+
+    def stop(self) -> None:
+        """End what is still at work."""
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.join()
+        for pipe in self._pipes:
+            pipe.close()
+
+
+def _work(score: Callable[[int], Row], count: int, following: Any, pipe: Connection[Any, Any]) -> None:
+    while True:
+        with following.get_lock():
+            chunk = following.value
+            following.value += 1
+        if chunk * CHUNK >= count:
+            return
+        answer: Any
+        try:
+            answer = [score(number) for number in range(chunk * CHUNK, min(count, (chunk + 1) * CHUNK))]
+        except GraceError as error:
+            answer = error
+        except Exception as error:  # noqa: BLE001 — told by the one that waits for it
+            answer = GraceError(": ".join(describe_error(error, 400)))
+        pipe.send((chunk, answer))
+
+
+def _show(rows: list[Row]) -> None:
     out = console()
     failed = [(name, report) for name, report in rows if not report["passed"]]
     for name, report in failed[:20]:
@@ -75,12 +239,11 @@ def _show(rows: list[tuple[str, dict[str, Any]]]) -> None:
             out.print(f"       {plain(line, 400)}")
     if len(failed) > 20:
         out.print(f"and {len(failed) - 20:,} more; --html or --json shows all")
-    if rows:
-        shown = table("scorer", "mean", "least", "passes", right=("mean", "least", "passes"))
-        for number, one in enumerate(rows[0][1]["results"]):
-            column = [report["results"][number] for _, report in rows]
-            scores = [item["score"] for item in column]
-            passing = f"{sum(item['passed'] for item in column):,}"
-            shown.add_row(one["type"], f"{sum(scores) / len(scores):.3f}", f"{min(scores):.3f}", passing)
-        out.print(shown)
+    shown = table("scorer", "mean", "least", "passes", right=("mean", "least", "passes"))
+    for number, one in enumerate(rows[0][1]["results"]):
+        column = [report["results"][number] for _, report in rows]
+        scores = [item["score"] for item in column]
+        passing = f"{sum(item['passed'] for item in column):,}"
+        shown.add_row(plain(one["type"]), f"{sum(scores) / len(scores):.3f}", f"{min(scores):.3f}", passing)
+    out.print(shown)
     out.print(f"{len(rows) - len(failed):,} of {len(rows):,} cases pass")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from grace_kp.errors import GraceError, brief
+from grace_kp.errors import GraceError, MissingExtra, brief
 from grace_kp.scorers._edits import Block, EditExpectation, EditResult, Operation
 from grace_kp.scorers._traces import result_from_trace
 from grace_kp.trace import ReasoningTrace
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 T = TypeVar("T")
+_CASE = frozenset({"id", "actual", "trace", "inputs", "expected"})
+_ACTUAL = frozenset({"operations", "applied", "blocks_before", "blocks_after", "pages", "duration_ms"})
+_EXPECTED = frozenset({"operations", "patterns", "ignore_case"})
+_OPERATION = frozenset({"type", "target_block_id", "target_index", "position", "content"})
+_BLOCK = frozenset({"id", "content"})
+_INPUTS = frozenset({"target", "position", "content", "index"})
 
 
 class CaseError(GraceError, ValueError):
@@ -40,25 +46,59 @@ def read_cases(path: Path) -> Iterator[Case]:
         CaseError: a line cannot be read.
         OSError: the file cannot be read.
     """
-    with path.open(encoding="utf-8") as file:
+    for number, line in read_lines(path):
+        yield case_from(line, number, path)
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file that are not empty, with their numbers.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
-                try:
-                    yield _case(json.loads(line), number)
-                except RecursionError:
-                    raise CaseError(f"{path}:{number}: nested too deeply") from None
-                except (ValueError, TypeError) as error:
-                    raise CaseError(f"{path}:{number}: {error}") from None
+                yield number, line
+
+
+def case_from(line: bytes, number: int, path: Path) -> Case:
+    """The case in a line.
+
+    Raises:
+        CaseError: it cannot be read.
+    """
+    try:
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        return _case(json.loads(text, object_pairs_hook=_unique), number)
+    except MissingExtra:
+        raise
+    except UnicodeDecodeError as error:
+        problem = f"it is not UTF-8: {error.reason} at byte {error.start + 1} of the line"
+    except RecursionError:
+        problem = "nested too deeply"
+    except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError) as error:
+        problem = " ".join(str(error).split())
+    raise CaseError(f"{path}:{number}: {problem}")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {brief(twice)} is there twice")
+    return made
 
 
 def _case(document: Any, number: int) -> Case:
-    given = _object(document, "the case", {"id", "actual", "trace", "inputs", "expected"})
+    given = _object(document, "the case", _CASE)
     if "trace" in given:
         return Case(str(given.get("id", number)), _traced(given), expectation_from(given.get("expected")))
-    actual = dict(_object(given.get("actual"), "actual", {one.name for one in fields(EditResult)}))
+    actual = dict(_object(given.get("actual"), "actual", _ACTUAL))
     for name in ("blocks_before", "blocks_after"):
-        if name in actual:
-            actual[name] = [_made(Block, one, f"actual.{name}") for one in _list(actual[name], f"actual.{name}")]
+        if actual.get(name) is not None:
+            actual[name] = _made(Block, actual[name], f"actual.{name}", _BLOCK)
     actual["operations"] = _operations(actual, "actual")
     return Case(str(given.get("id", number)), EditResult(**actual), expectation_from(given.get("expected")))
 
@@ -69,7 +109,7 @@ def expectation_from(given: Any) -> EditExpectation:
     Raises:
         ValueError: a field is unknown or cannot be used.
     """
-    expected = dict(_object(given, "expected", {"operations", "patterns", "ignore_case"}))
+    expected = dict(_object(given, "expected", _EXPECTED))
     expected["operations"] = _operations(expected, "expected")
     return EditExpectation(**expected)
 
@@ -77,33 +117,35 @@ def expectation_from(given: Any) -> EditExpectation:
 def _traced(given: Mapping[str, Any]) -> EditResult:
     if "actual" in given:
         raise ValueError("a case has either actual or trace, not both")
-    names = _object(given.get("inputs", {}), "inputs", {"target", "position", "content", "index"})
+    names = _object(given.get("inputs", {}), "inputs", _INPUTS)
     if not isinstance(given["trace"], dict):
         raise ValueError(f"trace must be an object, not {brief(given['trace'])}")
     return result_from_trace(ReasoningTrace.model_validate(given["trace"]), **names)
 
 
 def _operations(part: Mapping[str, Any], place: str) -> list[Operation]:
-    return [
-        _made(Operation, one, f"{place}.operations") for one in _list(part.get("operations", []), f"{place}.operations")
-    ]
+    return _made(Operation, part.get("operations", []), f"{place}.operations", _OPERATION)
 
 
-def _object(value: Any, place: str, known: set[str]) -> Mapping[str, Any]:
+def _object(value: Any, place: str, known: frozenset[str]) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{place} must be an object, not {brief(value)}")
-    strange = [name for name in value if name not in known]
-    if strange:
-        raise ValueError(f"{place} has an unknown field {strange[0]!r}; known are {', '.join(sorted(known))}")
+    if not value.keys() <= known:
+        strange = next(name for name in value if name not in known)
+        raise ValueError(f"{place} has an unknown field {brief(strange)}; known are {', '.join(sorted(known))}")
     return value
 
 
-def _list(value: Any, place: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{place} must be a list, not {brief(value)}")
-    return value
-
-
-def _made(cls: type[T], value: Any, place: str) -> T:
-    known = {one.name for one in fields(cls)}  # type: ignore[arg-type]
-    return cls(**_object(value, place, known))
+def _made(cls: type[T], listed: Any, place: str, known: frozenset[str]) -> list[T]:
+    if not isinstance(listed, list):
+        raise ValueError(f"{place} must be a list, not {brief(listed)}")
+    made: list[T] = []
+    try:
+        for one in listed:
+            # There are very many of them: a call only for one that is told to be wrong.
+            if type(one) is not dict or not one.keys() <= known:
+                _object(one, "it", known)
+            made.append(cls(**one))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{place}[{len(made)}]: {error}") from None
+    return made

