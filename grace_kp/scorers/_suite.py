@@ -235,7 +235,7 @@ def result_of(entry: Entry, actual: Any, expected: Any) -> Result:
         if not 0 <= score <= 1:
             raise ValueError(f"{score} is no score from 0 to 1")
     except Exception as problem:  # noqa: BLE001 — a scorer of the user's may raise anything
-        score, details, error = 0.0, None, f"{type(problem).__name__}: {problem}"
+        score, details, error = 0.0, None, ": ".join(describe_error(problem))
     passed = not error and score >= threshold - TOLERANCE
     return Result(entry.scorer.type, score, entry.weight, threshold, passed, details, error)
 
