@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import platform
+import signal
 import sys
 from contextlib import contextmanager
 from multiprocessing.connection import wait
@@ -214,6 +215,7 @@ class _Workers:
 
 
 def _work(score: Callable[[int], Row], count: int, following: Any, pipe: Connection[Any, Any]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who presses Ctrl-C ends the command, and that ends us
     while True:
         with following.get_lock():
             chunk = following.value

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from grace_kp.scorers._scorers import Actual
 
+ORDERS = frozenset({"reorder", "swap", "sort"})
+"""Types that may change the order of any blocks."""
+
 
 @dataclass(frozen=True, slots=True)
 class HallucinationDetails:
@@ -34,8 +37,8 @@ class AntiHallucination:
     """1 if there is no new content, no block is gone that was not to be deleted, and only what was specified has changed; else 0.
 
     An expected `insert` allows one new block, with its content or, where it gives none, with any; a `delete` allows its target to go; a
-    `move` or `reorder` allows another order, and another content only if it gives one; any other operation allows its target to change, into
-    its content where it gives one. Targets may be named by `target_index`, counted in `blocks_before`. Where both documents are empty the
+    `move` allows its target another place and a `reorder`, `swap` or `sort` any order, the first two another content only if they give one; any
+    other operation allows its target to change, into its content where it gives one. Targets may be named by `target_index`, counted in `blocks_before`. Where both documents are empty the
     operations themselves are judged, by the same rules.
     """
 
@@ -104,7 +107,7 @@ def _allowed(operations: Iterable[Operation], before: Sequence[Block]) -> _Allow
         else:
             if one.type == "move" and target in names:
                 made.moved.add(str(target))
-            elif one.type in MOVES:
+            elif one.type == "move" or one.type in ORDERS:
                 made.any_order = True
             if target is not None and (one.content is not None or one.type not in MOVES):
                 made.contents.setdefault(target, set()).add(one.content)

@@ -58,7 +58,7 @@ def diagnosis_of(result: Result) -> list[str]:
     unexpected = getattr(result.details, "unexpected_operations", None)
     # What is done besides costs nothing, unless there was nothing to be done.
     if names and not evidence and isinstance(unexpected, tuple) and unexpected:
-        advice, evidence = _UNEXPECTED, [f"not expected: {_shown(one)}" for one in unexpected]
+        advice, evidence = _UNEXPECTED, [f"not expected: {_told(one)}" for one in unexpected]
     diff = getattr(result.details, "diff", None)
     evidence += diff.splitlines() if isinstance(diff, str) else []
     return [f"{head}; {advice}", *(f"  {line}" for line in evidence)]
@@ -66,8 +66,15 @@ def diagnosis_of(result: Result) -> list[str]:
 
 def _lines(name: str, seen: Any) -> list[str]:
     if isinstance(seen, tuple):
-        return [_shown(one) for one in seen]
+        return list(map(_told, seen))
     return [] if seen is None else [f"{name}: {seen}"]
+
+
+def _told(one: Any) -> str:
+    try:
+        return _shown(one)
+    except RecursionError:  # a position may be nested as deeply as a file of cases can hold it
+        return "something that is nested too deeply to be shown"
 
 
 def _shown(one: Any) -> str:

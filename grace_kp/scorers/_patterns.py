@@ -10,6 +10,8 @@ from grace_kp.errors import GraceError, MissingExtra, brief
 
 TIMEOUT = 0.5
 """Seconds for one pattern on one page."""
+LONGEST = 86_400.0
+"""Seconds; `regex` takes far longer ones for none at all."""
 MAX_LENGTH = 10_000
 """Characters of one pattern."""
 MAX_REPEATED = 100_000
@@ -128,7 +130,7 @@ def found(
 
 def _searched(pattern: Any, content: str, timeout: float) -> bool | None:
     try:
-        return pattern.search(content, timeout=timeout, concurrent=True) is not None
+        return pattern.search(content, timeout=min(timeout, LONGEST), concurrent=True) is not None
     except TimeoutError:
         return None
 

@@ -67,6 +67,8 @@ class TestAntiHallucination:
             ("a:x b:y c:z", "b:y a:x c:z", [op("move", "a")], FINE),
             ("a:x b:y c:z", "b:y a:x c:z", [op("move", "c")], CHANGED),
             ("a:x b:y c:z", "c:z b:y a:x", [op("reorder")], FINE),
+            ("a:x b:y c:z", "c:z b:y a:x", [op("swap", "a")], FINE),
+            ("a:x b:y c:z", "c:z b:y a:x", [op("move", "section")], FINE),
             ("a:x b:y c:z", "b:y c:z a:x", [op("move", index=0)], FINE),
             ("a:x b:y", "b:y", [op("delete", "a")], FINE),
             ("a:x b:y", "n:1 a:x b:y", [op("insert")], FINE),
@@ -172,6 +174,15 @@ def test_any_position_can_be_compared():
         assert 1.0 == sc.OperationAccuracy().score(actual, wanted(*actual.operations))
 
 
+def test_a_position_of_any_depth_is_diagnosed():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    suite = sc.Suite([sc.Entry(sc.OperationAccuracy())])
+    report = suite.evaluate(done(op("insert", "a", position=deep)), wanted(op("insert", "a", position=1)))
+    assert ("  something that is nested too deeply to be shown",) == report.diagnosis[1:]
+
+
 def test_the_closest_of_another_type_has_the_same_target():
     actual = done(op("move", "z"), op("delete", "a"), op("move", index=3))
     for expected, closest in ((op("update", "a"), 1), (op("update", "q", 3), 2), (op("update", "q"), 0)):
@@ -246,6 +257,10 @@ class TestPatterns:
     @pytest.mark.parametrize("text", ["(a{1000}){100}", r"\d{4}-\d{2}", "x{,3}", "{", "a{}", r"[({]{3}", r"\({200}(b{600})", "(cart){e<=1}", "x" * 10_000])  # fmt: skip
     def test_what_is_not(self, text):
         assert text == wanted(patterns={"A": [text]}).compiled[0][1]
+
+    def test_any_timeout_is_one(self):
+        scorer = sc.ContentQuality({"A": ["x$"]}, timeout=1e300)
+        assert 1.0 == scorer.score(done(pages={"A": "ax" * 100_000}), wanted())
 
     def test_a_slow_pattern_costs_its_limit_once(self):
         slow = wanted(op(), patterns={"A": [r"(a|aa)+$"]})
