@@ -10,8 +10,9 @@ import os
 import platform
 import signal
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +24,6 @@ from grace_kp.trace._render import describe_error, render, storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from multiprocessing.connection import Connection
 
     from grace_kp.scorers import Result, Suite
 
@@ -33,6 +33,7 @@ PARALLEL_FROM = 500
 """Cases from which on several processes are worth their start."""
 CHUNK = 50
 """Cases that a process takes at a time."""
+_SCORE: list[Callable[[int], Row]] = []
 
 
 def evaluate(
@@ -121,11 +122,16 @@ def _rows(suite: str, cases: Path, jobs: int, *, details: bool) -> list[Row]:
 
     if jobs == 1 or len(lines) < PARALLEL_FROM or not _can_fork():
         return list(progress(map(score, range(len(lines))), "evaluating"))
-    workers = _Workers(score, len(lines), jobs)  # started here, as the progress bar brings a thread
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _begin, (score,))
     try:
-        return list(progress(workers.rows(), "evaluating"))
+        rows = pool.map(
+            _scored, range(len(lines)), chunksize=CHUNK
+        )  # forks here, before the progress bar brings a thread
+        return list(progress(rows, "evaluating"))
+    except BrokenProcessPool:
+        raise GraceError("a process that scores cases has ended before its time") from None
     finally:
-        workers.stop()
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _row(suite: Suite, name: str, actual: Any, expected: Any, details: bool) -> Row:
@@ -162,74 +168,18 @@ def _cores() -> int:
     return len(usable(0)) if usable is not None else os.cpu_count() or 1
 
 
-class _Workers:
-    """Forked processes that score cases by their number, a chunk at a time; each sends what it has through a pipe of its own."""
-
-    def __init__(self, score: Callable[[int], Row], count: int, jobs: int) -> None:
-        self._chunks = -(-count // CHUNK)
-        context = multiprocessing.get_context("fork")
-        following = context.Value("l", 0)
-        self._pipes: list[Connection[Any, Any]] = []
-        self._processes = []
-        for _ in range(min(jobs, self._chunks)):
-            ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(target=_work, args=(score, count, following, theirs), daemon=True)
-            process.start()
-            theirs.close()
-            self._pipes.append(ours)
-            self._processes.append(process)
-
-    def rows(self) -> Iterator[Row]:
-        """The rows in their order.
-
-        Raises:
-            GraceError: a case cannot be read, or a process has ended.
-        """
-        early: dict[int, Any] = {}
-        open_pipes = list(self._pipes)
-        for chunk in range(self._chunks):
-            while chunk not in early:
-                if not open_pipes:
-                    raise GraceError("a process that scores cases has ended before its time")
-                ready = wait(open_pipes)
-                for pipe in [one for one in open_pipes if one in ready]:
-                    try:
-                        number, answer = pipe.recv()
-                    except EOFError:
-                        open_pipes.remove(pipe)
-                    else:
-                        early[number] = answer
-            answer = early.pop(chunk)
-            if isinstance(answer, GraceError):
-                raise answer
-            yield from answer
-
-    def stop(self) -> None:
-        """End what is still at work."""
-        for process in self._processes:
-            process.terminate()
-        for process in self._processes:
-            process.join()
-        for pipe in self._pipes:
-            pipe.close()
-
-
-def _work(score: Callable[[int], Row], count: int, following: Any, pipe: Connection[Any, Any]) -> None:
+def _begin(score: Callable[[int], Row]) -> None:
+    """In a worker: what it scores with. It is inherited by forking, as a scorer of the user's may be none that can be sent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who presses Ctrl-C ends the command, and that ends us
-    while True:
-        with following.get_lock():
-            chunk = following.value
-            following.value += 1
-        if chunk * CHUNK >= count:
-            return
-        answer: Any
-        try:
-            answer = [score(number) for number in range(chunk * CHUNK, min(count, (chunk + 1) * CHUNK))]
-        except GraceError as error:
-            answer = error
-        except Exception as error:  # noqa: BLE001 — told by the one that waits for it
-            answer = GraceError(": ".join(describe_error(error, 400)))
-        pipe.send((chunk, answer))
+    _SCORE[:] = [score]
+
+
+def _scored(number: int) -> Row:
+    try:
+        return _SCORE[0](number)
+    except Exception as error:  # noqa: BLE001 — told by the one that waits for it; not every error can be sent
+        told = str(error) if isinstance(error, GraceError) else ": ".join(describe_error(error, 400))
+        raise GraceError(told) from None
 
 
 def _show(rows: list[Row]) -> None:

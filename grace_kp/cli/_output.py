@@ -21,7 +21,8 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 100)
+    # No emoji codes: `:smile:` in somebody's text is just that.
+    return Console(stderr=stderr, highlight=False, emoji=False, width=None if stream.isatty() else 100)
 
 
 def table(*columns: str, right: Iterable[str] = ()) -> Table:
