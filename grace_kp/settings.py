@@ -68,6 +68,8 @@ class Settings:
     """How often a judgement is tried."""
     judge_workers: int = 4
     """How many runs are judged side by side."""
+    scorer_timeout: float = 10.0
+    """Seconds that a scorer of your own may take for a finished run."""
     judge_cache: str | None = None
     """A file that keeps judgements beyond the process; None keeps them in memory."""
     judge_calls_per_minute: int = 60
@@ -134,6 +136,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "judge_samples": (1, 100),
     "judge_timeout": (0.01, 3_600),
     "judge_attempts": (1, 100),
+    "scorer_timeout": (0.01, 3_600),
     "judge_workers": (1, 64),
     "judge_calls_per_minute": (0, 10**9),
     "judge_tokens_per_minute": (0, 10**12),

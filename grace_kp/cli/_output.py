@@ -72,7 +72,9 @@ def _escaped(line: str) -> str:
 
 def put_json(value: Any) -> None:
     """One JSON value on standard output, indented."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    from grace_kp.trace._render import storable
+
+    sys.stdout.write(storable(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
 
 
 def put_jsonl(values: Iterable[Any]) -> None:
@@ -84,7 +86,8 @@ def put_jsonl(values: Iterable[Any]) -> None:
 
 def say_error(message: object) -> None:
     """One line on standard error."""
-    sys.stderr.write(f"grace-kp: {' '.join(str(message).split())}\n")
+    line = "".join(sign if sign.isprintable() else " " for sign in " ".join(str(message).split()))
+    sys.stderr.write(f"grace-kp: {line}\n")
 
 
 def progress(items: Iterable[T], what: str) -> Iterator[T]:
@@ -94,7 +97,12 @@ def progress(items: Iterable[T], what: str) -> Iterator[T]:
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,}"), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.completed:,}"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         for item in items:

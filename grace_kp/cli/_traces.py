@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 traces = typer.Typer(no_args_is_help=True, help="List, show, import and export stored traces.")
 
+MAX_SCORES = 200
+
 StoreOption = Annotated[
     str | None, typer.Option("--store", help="memory: or sqlite:///path.db; from the settings when not given.")
 ]
@@ -206,8 +208,10 @@ def figures(trace: ReasoningTrace) -> None:
             out.print(f"  {part:<20}{value[part]:.3f} {bar(value[part])}{note}")
     if value.get("overrides"):
         out.print(f"  {'overrides':<20}{', '.join(value['overrides'])}")
-    for told in grace.get("scores", []):
-        _scored(told)
+    said = grace.get("scores")
+    for told in said[:MAX_SCORES] if isinstance(said, list) else ():
+        if isinstance(told, dict):
+            _scored(told)
     out.print()
 
 
@@ -216,13 +220,15 @@ def _scored(told: dict[str, Any]) -> None:
     out = console()
     name = plain(("  " if "suite" in told else "") + str(told.get("name")), 28)
     score = told.get("score")
-    if not isinstance(score, int | float):
+    if not isinstance(score, int | float) or isinstance(score, bool) or not 0 <= score <= 1:
         why = plain(str(told.get("error") or told.get("skipped") or "no score"), 160)
         out.print(f"{name:<28}not scored: {why}")
         return
-    word = {True: "passes", False: "[red]fails[/red]"}.get(told.get("passed"), "")  # type: ignore[arg-type]
+    passed = told.get("passed")
+    word = "passes" if passed is True else "[red]fails[/red]" if passed is False else ""
     out.print(f"{'  ' if 'suite' in told else ''}{name:<28}{score:.3f} {bar(score)} {word}")
-    for line in told.get("diagnosis", []):
+    diagnosis = told.get("diagnosis")
+    for line in diagnosis if isinstance(diagnosis, list) else ():
         out.print(f"    {plain(str(line), 160)}")
 
 

@@ -107,7 +107,7 @@ class Grace(Front):
         if not (isinstance(scorers, tuple | list) and not scorers) and scorers is not None:
             from grace_kp.scorers._completed import TraceScorers
 
-            self._scorers = TraceScorers(scorers)
+            self._scorers = TraceScorers(scorers, self.settings.scorer_timeout)
         self._policies = {**self.settings.policies, **(policies or {})}
         self._lock = threading.Lock()
         self._choosing = threading.RLock()
@@ -183,7 +183,7 @@ class Grace(Front):
         calculator = ConfidenceCalculator(profile=settings.profile, thresholds=self._thresholds or Thresholds())
         models = self._models()
         models.judge.landed = self._landed
-        return Pipeline(
+        pipeline = Pipeline(
             documents=Documents(
                 privacy_level=settings.privacy_level, visibility=settings.visibility, max_text=settings.max_text
             ),
@@ -194,6 +194,8 @@ class Grace(Front):
             embedder=models.embedder,
             scorers=self._scorers,
         )
+        pipeline.waiting, pipeline.aside = lambda: self._writer.waiting, lambda: self._writer.aside()
+        return pipeline
 
     @property
     def _writer(self) -> Writer:
@@ -213,13 +215,16 @@ class Grace(Front):
             return open_store(given if given is not None else url)
 
         by_models: dict[str, Any] = {}
-        if self._evaluator is not None or self._embedder is not None:
+        judged, scored = self._evaluator is not None or self._embedder is not None, self._scorers is not None
+        if judged or scored:
             by_models = {
                 "ready": lambda item: self._pipeline.ready(item),
                 "warm": lambda items: self._pipeline.warm(items),
                 "give_up": lambda: self._pipeline.give_up(),
-                "uses_models": lambda: self._chosen is not None and self._chosen.is_active,
-                "exit_seconds": 2.0 + self.settings.judge_timeout,
+                "uses_models": lambda: scored or (self._chosen is not None and self._chosen.is_active),
+                "exit_seconds": 2.0
+                + (self.settings.judge_timeout if judged else min(10, self.settings.scorer_timeout)),
+                "alone": scored,
             }
         return Writer(
             opened,

@@ -17,6 +17,7 @@ from grace_kp.value import embedded_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, ConfidenceScore
     from grace_kp.record import Pause
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     Hook = Callable[[ReasoningTrace], Any]
 
 MAX_SEARCH_TEXT = 20_000
+MAX_WAITING = 2_000
+"""Runs that may wait for scorers; beyond it they are stored without, so that slow scorers do not fill the memory."""
+MAX_SCORES = 200
 
 
 class Lost:
@@ -135,6 +139,10 @@ class Pipeline:
         scorers: TraceScorers | None = None,
     ) -> None:
         self.scorers = scorers
+        self.waiting: Callable[[], int] = lambda: 0
+        """How many runs have ended and are not settled yet."""
+        self.aside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+        """Holds nobody up while scorers are waited for."""
         self.judge = judge
         self.embedder = embedder
         self.documents = documents
@@ -151,6 +159,8 @@ class Pipeline:
         self._lock = threading.RLock()
         if self.judge is not None:
             self.judge.after_fork()
+        if self.scorers is not None:
+            self.scorers.after_fork()
 
     def ready(self, item: Run | Lost) -> bool:
         """Whether a run can be settled; the first time, its judgement is set going."""
@@ -175,6 +185,8 @@ class Pipeline:
         """Wait for no judgement any longer."""
         if self.judge is not None:
             self.judge.give_up()
+        if self.scorers is not None:
+            self.scorers.give_up()
 
     def _prepare(self, item: Run) -> Prepared:
         with self._lock:
@@ -208,11 +220,11 @@ class Pipeline:
                 document, factors, judgement = prepared.document, prepared.factors, prepared.judgement
                 own, keep, capture = item.own_confidence, item.keep, item.capture
             self.assessor.assess(document, own_confidence=own, factors=factors, judgement=judgement)
-            if self.scorers is not None and document["grace"].get("status") != SUSPENDED:
-                self._score(self.scorers, document)
-            record = record_of(document)
-            if isinstance(item, Run) and (keep or capture is not None):
-                item.document = record.data
+        if self.scorers is not None and document["grace"].get("status") != SUSPENDED:
+            self._score(self.scorers, document)
+        record = record_of(document)
+        if isinstance(item, Run) and (keep or capture is not None):
+            item.document = record.data
         if (self.hooks or self.collectors) and record.status != SUSPENDED:
             self._tell(record.data)
         return record
@@ -222,7 +234,10 @@ class Pipeline:
         from grace_kp.trace import ReasoningTrace
 
         try:
-            told = scorers.score(ReasoningTrace.model_validate_json(to_json(document)))
+            crowded = f"more than {MAX_WAITING:,} runs wait for their scorers" if self.waiting() > MAX_WAITING else ""
+            trace = ReasoningTrace.model_validate_json(to_json(document))
+            with self.aside():
+                told = scorers.score(trace, clean=self.documents.clean, skip=crowded)
         except Exception as error:  # noqa: BLE001 — as with hooks: the trace is stored in any case
             note("scorers", error, theirs=True)
             return
@@ -289,7 +304,9 @@ class Pipeline:
                     import asyncio
 
                     asyncio.run(answer)
-            except Exception as error:  # noqa: BLE001
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 — also what would end the writer's thread, such as SystemExit
                 note(f"hook {getattr(hook, '__name__', type(hook).__name__)}", error, theirs=True)
         for collector in tuple(self.collectors):
             collector.append(trace)
@@ -330,11 +347,15 @@ def record_of(document: dict[str, Any]) -> Record:
 
 def _scores_of(document: dict[str, Any]) -> tuple[tuple[str, float | None, bool | None], ...]:
     """What scorers said, to be found by; a document from elsewhere may hold anything under the name."""
+    from grace_kp.store._store import scorer_name
+
     said = document.get("grace", {}).get("scores")
     found = []
-    for one in said if isinstance(said, list) else ():
+    for one in said[:MAX_SCORES] if isinstance(said, list) else ():
         if isinstance(one, dict) and isinstance(one.get("name"), str):
             score, passed = one.get("score"), one.get("passed")
-            number = float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
-            found.append((one["name"], number, passed if isinstance(passed, bool) else None))
+            number = None
+            if isinstance(score, int | float) and not isinstance(score, bool) and 0 <= score <= 1:
+                number = float(score)
+            found.append((scorer_name(one["name"]), number, passed if isinstance(passed, bool) else None))
     return tuple(found)

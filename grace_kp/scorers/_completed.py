@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import SettingsError, brief
 from grace_kp.scorers._diagnosis import Result, diagnosis_of
 from grace_kp.scorers._edits import EditExpectation
-from grace_kp.scorers._suite import Entry, Suite, result_of
+from grace_kp.scorers._suite import BUILT_IN, Entry, Suite, result_of
 from grace_kp.scorers._traces import result_from_trace
 from grace_kp.trace._render import describe_error, render
 
@@ -55,8 +55,20 @@ class OnTraces:
         self._as_is = as_is
         self._inputs = inputs
 
-    def score(self, trace: ReasoningTrace) -> list[dict[str, Any]]:
-        """What is stored with a trace; empty where nothing is expected of it."""
+    @property
+    def is_ours(self) -> bool:
+        """Whether nothing of the user's is called, so that it ends by itself and soon."""
+        scorers = [one.scorer for one in self.scorer.entries] if isinstance(self.scorer, Suite) else [self.scorer]
+        plain = self._expected is None or isinstance(self._expected, EditExpectation | dict)
+        return plain and all(type(one) in BUILT_IN.values() for one in scorers)
+
+    def score(self, trace: ReasoningTrace, clean: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
+        """What is stored with a trace; empty where nothing is expected of it.
+
+        Args:
+            trace: the trace.
+            clean: how texts are cleaned before they stand in a trace, to find what is expected by an objective as it was given.
+        """
         expected: Any = self._expected
         if expected is None:
             if getattr(self.scorer, "needs_expectation", False):
@@ -64,7 +76,7 @@ class OnTraces:
             expected = EditExpectation()
         else:
             if isinstance(expected, Mapping):
-                expected = expected.get(trace.task.objective)
+                expected = _by_objective(expected, trace.task.objective, clean)
             elif not isinstance(expected, EditExpectation):
                 expected = expected(trace)
             if expected is None:
@@ -74,20 +86,32 @@ class OnTraces:
             result = result_of(Entry(self.scorer), actual, expected)
             return [_told(result, self.name, diagnosis=() if result.passed else diagnosis_of(result))]
         report = self.scorer.evaluate(actual, expected)
-        whole = {"name": self.name, "score": report.overall, "passed": report.passed}
+        failed = [one for one in report.results if one.error]
+        whole: dict[str, Any] = {"name": self.name, "score": report.overall, "passed": report.passed}
+        if failed:
+            whole.update(score=None, passed=None, error=f"{failed[0].type} could not be scored: {failed[0].error}")
         if report.diagnosis:
             whole["diagnosis"] = [str(render(line)) for line in report.diagnosis]
         return [whole, *(_told(one, one.type, suite=self.name) for one in report.results)]
 
 
+def _by_objective(expected: Mapping[str, Any], objective: str, clean: Callable[[str], str] | None) -> Any:
+    found = expected.get(objective)
+    if found is None and clean is not None and "[REDACTED" in objective:
+        return next((one for text, one in expected.items() if clean(text) == objective), None)
+    return found
+
+
 class _Plain:
     """A callable of the user's from a trace to a score."""
+
+    is_ours = False
 
     def __init__(self, call: Callable[[ReasoningTrace], Answer]) -> None:
         self._call = call
         self.name = str(getattr(call, "__name__", type(call).__name__))
 
-    def score(self, trace: ReasoningTrace) -> list[dict[str, Any]]:
+    def score(self, trace: ReasoningTrace, clean: Any = None) -> list[dict[str, Any]]:  # noqa: ARG002
         """What is stored with a trace; empty where the callable gives None."""
         answer: Any = self._call(trace)
         if inspect.isawaitable(answer):
@@ -103,9 +127,11 @@ async def _settled(answer: Any) -> Any:
 
 
 def _plainly(name: str, value: Any) -> dict[str, Any]:
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        value = value.item()
     if isinstance(value, bool):
         return {"name": name, "score": float(value), "passed": value}
-    if not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
+    if not isinstance(value, int | float) or not 0 <= value <= 1:
         return {"name": name, "score": None, "error": f"{brief(value)} is no score from 0 to 1"}
     return {"name": name, "score": float(value)}
 
@@ -115,43 +141,111 @@ def _is_scorer(value: Any) -> bool:
 
 
 def _told(result: Result, name: str, suite: str | None = None, diagnosis: Sequence[str] = ()) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": name, "score": None if result.error else result.score, "passed": result.passed}
-    told["threshold"] = result.threshold
+    told: dict[str, Any] = {"name": name, "score": result.score, "passed": result.passed, "threshold": result.threshold}
     if suite is not None:
         told["suite"], told["weight"] = suite, result.weight
     if result.error:
-        told["error"] = result.error
+        told.update(score=None, passed=None, error=result.error)
+    elif diagnosis:
+        told["diagnosis"] = [str(render(line)) for line in diagnosis]
     if result.details is not None:
         told["details"] = render(result.to_dict()["details"])
-    if diagnosis:
-        told["diagnosis"] = [str(render(line)) for line in diagnosis]
     return told
 
 
-class TraceScorers:
-    """All scorers of a runtime, in their order."""
+class _Worker(threading.Thread):
+    """Runs a scorer of the user's."""
 
-    def __init__(self, given: Any) -> None:
+    works_for = 0
+    """The thread that waits for it: what it may not wait for, this one may not either."""
+
+
+class TraceScorers:
+    """All scorers of a runtime, in their order. The user's own get a thread and so much time for each run."""
+
+    def __init__(self, given: Any, seconds: float) -> None:
         """Take what `Grace(scorers=…)` takes: one or several of scorers, suites, `OnTraces`, and callables from a trace to a score.
+
+        Args:
+            given: the scorers.
+            seconds: how long each may take for a run.
 
         Raises:
             SettingsError: one is none of these.
         """
         listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
         self._scorers = [_made(one) for one in listed]
+        self._seconds = seconds
+        self.after_fork()
 
-    def score(self, trace: ReasoningTrace) -> list[dict[str, Any]]:
-        """What they say of a trace. What one raises is told as its error and costs nothing else."""
+    def after_fork(self) -> None:
+        """In a forked child none of them is at work."""
+        self._at_work: dict[int, _Worker] = {}
+        self._waiting: threading.Event | None = None
+        self._given_up = ""
+
+    def give_up(self, why: str = "the process ended first") -> None:
+        """Wait for none of them any longer."""
+        self._given_up = why
+        waiting = self._waiting
+        if waiting is not None:
+            waiting.set()
+
+    def score(
+        self, trace: ReasoningTrace, *, clean: Callable[[str], str] | None = None, skip: str = ""
+    ) -> list[dict[str, Any]]:
+        """What they say of a trace. What one raises, or that it takes too long, is told as its error and costs nothing else.
+
+        Args:
+            trace: the trace.
+            clean: how texts are cleaned before they stand in a trace.
+            skip: why none of them is asked; empty to ask them.
+        """
         found: list[dict[str, Any]] = []
-        for one in self._scorers:
+        for number, one in enumerate(self._scorers):
+            skipped = skip or self._given_up
+            if skipped:
+                found.append({"name": one.name, "score": None, "skipped": skipped})
+                continue
             try:
-                found += one.score(trace)
+                found += one.score(trace, clean) if one.is_ours else self._watched(number, one, trace, clean)
             except Exception as error:  # noqa: BLE001 — a scorer of the user's may raise anything
-                found.append({"name": one.name, "score": None, "error": ": ".join(describe_error(error, 300))})
+                found.append(_failed(one, error))
         return [{**told, "name": told["name"][:MAX_NAME]} for told in found]
+
+    def _watched(
+        self, number: int, one: OnTraces | _Plain, trace: ReasoningTrace, clean: Callable[[str], str] | None
+    ) -> list[dict[str, Any]]:
+        before = self._at_work.get(number)
+        if before is not None and before.is_alive():
+            raise TimeoutError("its call for an earlier run has not ended yet")
+        done = self._waiting = threading.Event()
+        box: list[Any] = []
+
+        def work() -> None:
+            try:
+                box.append((one.score(trace, clean), None))
+            except BaseException as error:  # noqa: BLE001 — told by the one that waits
+                box.append((None, error))
+            done.set()
+
+        thread = self._at_work[number] = _Worker(target=work, name="grace_kp scorer", daemon=True)
+        thread.works_for = threading.get_ident()
+        thread.start()
+        done.wait(self._seconds)
+        if not box:
+            raise TimeoutError(self._given_up or f"it took longer than {self._seconds:g} s")
+        told, error = box[0]
+        return [_failed(one, error)] if told is None else list(told)
+
+
+def _failed(one: OnTraces | _Plain, error: BaseException) -> dict[str, Any]:
+    return {"name": one.name, "score": None, "error": ": ".join(describe_error(error, 300))}
 
 
 def _made(one: Any) -> OnTraces | _Plain:
+    if isinstance(one, type):
+        raise SettingsError(f"scorers: {one.__name__} is a class; give an object of it")
     if isinstance(one, OnTraces):
         return one
     if isinstance(one, Suite) or _is_scorer(one):

@@ -50,9 +50,9 @@ _LOOK_AT = MappingProxyType(
 
 def diagnosis_of(result: Result) -> list[str]:
     """What to look at where a score is too low, and what is seen there."""
-    head = f"{result.type}: {result.score:.2f}, and {result.threshold:.2f} is needed"
     if result.error:
-        return [f"{head}; it could not be scored: {result.error}"]
+        return [f"{result.type}: it could not be scored: {result.error}"]
+    head = f"{result.type}: {result.score:.2f}, and {result.threshold:.2f} is needed"
     names, advice = _LOOK_AT.get(result.type, ((), "see its details"))
     evidence = [line for name in names for line in _lines(name, getattr(result.details, name, None))]
     unexpected = getattr(result.details, "unexpected_operations", None)

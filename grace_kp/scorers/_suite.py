@@ -27,7 +27,7 @@ TOLERANCE = 1e-9
 Factory = Callable[..., Scorer]
 
 
-_BUILT_IN: dict[str, Factory] = {
+BUILT_IN: dict[str, Factory] = {
     made.type: made
     for made in (
         OperationAccuracy,
@@ -74,7 +74,7 @@ def register(type: str, factory: Factory) -> None:  # noqa: A002 - the word that
     """
     if not callable(factory):
         raise TypeError(f"a factory is a callable, not {factory!r:.60}")
-    if type in _BUILT_IN:
+    if type in BUILT_IN:
         raise ValueError(f"{type!r} is a scorer of the library")
     _REGISTERED[type] = factory
 
@@ -157,7 +157,7 @@ class Suite:
         if name not in _PRESETS:
             raise SuiteError(f"a preset is one of {', '.join(_PRESETS)}, not {name!r}")
         return cls(
-            [Entry(_BUILT_IN[kind](), weight, threshold) for kind, weight, threshold in _PRESETS[name]], name=name
+            [Entry(BUILT_IN[kind](), weight, threshold) for kind, weight, threshold in _PRESETS[name]], name=name
         )
 
     @classmethod
@@ -272,9 +272,9 @@ def _entry(document: Document, number: int) -> Entry:
     if not isinstance(item, dict) or not isinstance(item.get("type"), str):
         raise document.error(number, f"a scorer is an object with a type, not {brief(item)}")
     kind = item["type"]
-    factory = _BUILT_IN.get(kind) or _REGISTERED.get(kind)
+    factory = BUILT_IN.get(kind) or _REGISTERED.get(kind)
     if factory is None:
-        known = ", ".join(sorted({*_BUILT_IN, *_REGISTERED}))
+        known = ", ".join(sorted({*BUILT_IN, *_REGISTERED}))
         raise document.error(number, f"there is no scorer {brief(kind)}; there are {known}", "type")
     options = {name: value for name, value in item.items() if name not in _ENTRY_KEYS}
     path: tuple[Any, ...] = ()
@@ -295,7 +295,7 @@ def _entry(document: Document, number: int) -> Entry:
 def _told(number: int, entry: Entry) -> dict[str, Any]:
     """An entry as it stands in YAML."""
     kind = entry.scorer.type
-    built_in = _BUILT_IN.get(kind)
+    built_in = BUILT_IN.get(kind)
     if kind not in _REGISTERED and (built_in is None or type(entry.scorer) is not built_in):
         raise SuiteError(
             f"scorers[{number}]: {kind!r} is not known by its name ({type(entry.scorer).__qualname__}); register it first, "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
 from grace_kp.store._migrations import MIGRATIONS
-from grace_kp.store._store import JournalEntry, Query, Record
+from grace_kp.store._store import JournalEntry, Query, Record, scorer_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -132,7 +132,8 @@ class SqliteStore:
         rows = [
             (r.id, r.created_at, r.domain, r.score, r.success, r.status, _storable(r.text), r.data) for r in records
         ]
-        said = [(r.id, _storable(name, fold=False), score, passed) for r in records for name, score, passed in r.scores]
+        newest = {r.id: r for r in records}.values()
+        said = [(r.id, scorer_name(name), score, passed) for r in newest for name, score, passed in r.scores]
         with self._use(write=True) as connection:
             connection.executemany(f"INSERT OR REPLACE INTO traces ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", rows)  # noqa: S608
             connection.executemany("DELETE FROM journal WHERE run_id = ?", [(run_id,) for run_id in ended])
@@ -318,25 +319,23 @@ def _where(query: Query) -> tuple[str, list[Any]]:
         parts.append("instr(text, ?) > 0")
         values.append(_storable(query.text))
     if query.asks_for_scores:
-        said = ["scores.trace = traces.id"]
-        name = None if query.scorer is None else _storable(query.scorer, fold=False)
+        said = []
         for column, sign, value in (
-            ("name", "=", name),
+            ("name", "=", query.scorer),
             ("passed", "=", query.scorer_passed),
             ("score", ">=", query.min_scorer),
             ("score", "<=", query.max_scorer),
         ):
             if value is not None:
-                said.append(f"scores.{column} {sign} ?")
+                said.append(f"{column} {sign} ?")
                 values.append(value)
-        parts.append(f"EXISTS (SELECT 1 FROM scores WHERE {' AND '.join(said)})")  # noqa: S608
+        parts.append(f"id IN (SELECT trace FROM scores WHERE {' AND '.join(said)})")  # noqa: S608
     return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
 
 
-def _storable(text: str, *, fold: bool = True) -> str:
+def _storable(text: str) -> str:
     """Case-folded for searching; half a surrogate pair, which SQLite cannot hold, becomes a question mark."""
-    folded = text.casefold() if fold else text
-    return folded.encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")
+    return text.casefold().encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")
 
 
 def _load(data: bytes) -> ReasoningTrace:

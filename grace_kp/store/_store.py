@@ -112,6 +112,8 @@ class Query:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value != value):
                 raise ValueError(f"{name} must be a number, not {value!r}")
+            if value is not None:
+                object.__setattr__(self, name, float(max(-1e300, min(1e300, value))))
         for name in ("limit", "offset"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
@@ -120,6 +122,8 @@ class Query:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise ValueError(f"{name} must be a text, not {value!r}")
+        if self.scorer is not None:
+            object.__setattr__(self, "scorer", scorer_name(self.scorer))
         for name in ("success", "scorer_passed"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, bool):
@@ -154,6 +158,11 @@ class Query:
             and (self.min_scorer is None or (score is not None and score >= self.min_scorer))
             and (self.max_scorer is None or (score is not None and score <= self.max_scorer))
         )
+
+
+def scorer_name(name: str) -> str:
+    """The name of a scorer as every store can hold it."""
+    return name.encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")
 
 
 _AGO = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\s*")

@@ -13,13 +13,13 @@ import threading
 import time
 import weakref
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
+from grace_kp.store._lifetime import WriterStats, exiting, work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from grace_kp.store._store import JournalEntry, Record, Store
 
@@ -28,20 +28,6 @@ MAX_BATCH = 500
 WARM_BATCH = 64
 RETRY_SECONDS = (0.1, 5.0)
 _log = logging.getLogger("grace_kp.store")
-
-
-@dataclass(frozen=True, slots=True)
-class WriterStats:
-    """What became of what was submitted."""
-
-    settled: int
-    written: int
-    dropped: int
-    pending: int
-    pending_bytes: int
-    errors: int
-    last_error: str | None
-    helped: int
 
 
 class Writer:
@@ -56,6 +42,7 @@ class Writer:
         warm: Callable[[Sequence[Any]], Any] | None = None,
         give_up: Callable[[], Any] = lambda: None,
         uses_models: Callable[[], bool] = lambda: False,
+        alone: bool = False,
         journal: Callable[[], Sequence[JournalEntry]] = lambda: (),
         has_open_runs: Callable[[], bool] = lambda: False,
         recovered: Callable[[list[JournalEntry]], Any] | None = None,
@@ -66,38 +53,32 @@ class Writer:
         exit_seconds: float = 2.0,
     ) -> None:
         """`ready` says whether an item can be settled yet, and sets going what it waits for; items are settled in order all the same.
-        `warm` is told which items are settled next, `give_up` that nothing is to be waited for any longer.
+        `warm` is told which items are settled next, `give_up` that nothing is to be waited for any longer. `alone` says that settling
+        may take its time, so that no other thread than the writer's own does it.
         """
         self._opener = opener
-        self._settle = settle
-        self._ready = ready
-        self._warm = warm
-        self._give_up = give_up
-        self._uses_models = uses_models
+        self._settle, self._ready = settle, ready
+        self._warm, self._give_up = warm, give_up
+        self._uses_models, self._alone = uses_models, alone
         self.exit_seconds = exit_seconds
-        self._journal = journal
-        self._has_open_runs = has_open_runs
-        self._recovered = recovered
-        self._report_now = report
+        self._journal, self._has_open_runs = journal, has_open_runs
+        self._recovered, self._report_now = recovered, report
         self._interval = journal_interval
-        self._max_pending = max_pending_bytes
-        self._max_backlog = max_backlog
+        self._max_pending, self._max_backlog = max_pending_bytes, max_backlog
         self._store: Store | None = None
         self._closed = False
         self._fresh()
-        self._at_exit = _exiting(weakref.ref(self))
+        self._at_exit = exiting(weakref.ref(self))
         atexit.register(self._at_exit)
 
     def _fresh(self) -> None:
-        self._backlog: deque[Any] = deque()
-        self._waiting: deque[Any] = deque()
+        self._backlog, self._waiting = deque[Any](), deque[Any]()
         self._landed = threading.Event()
         self._pending: deque[Record] = deque()
         self._pending_bytes = 0
         self._ended: list[str] = []
         self._held: list[Any] = []
-        self._settling = threading.RLock()
-        self._writing = threading.RLock()
+        self._settling, self._writing = threading.RLock(), threading.RLock()
         self._starting = threading.Lock()
         self._busy: int | None = None
         self._awake = threading.Event()
@@ -105,9 +86,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._settled = self._written = self._dropped = self._errors = self._helped = 0
         self._last_error: str | None = None
-        self._failing = False
-        self._retry_at = 0.0
-        self._pause = RETRY_SECONDS[0]
+        self._failing, self._retry_at, self._pause = False, 0.0, RETRY_SECONDS[0]
 
     def before_fork(self) -> None:
         """Wait until nothing is being settled or written, and keep it so until the fork is done."""
@@ -148,11 +127,11 @@ class Writer:
 
     def _wake(self) -> None:
         self._idle = False
-        if self._thread is None and not self._closed:
+        if not (self._closed or self._is_alive()):
             with self._starting:
-                if self._thread is None:
+                if not self._is_alive():
                     thread = threading.Thread(
-                        target=_work, args=(weakref.ref(self),), name="grace_kp writer", daemon=True
+                        target=work, args=(weakref.ref(self),), name="grace_kp writer", daemon=True
                     )
                     self._thread = thread
                     with contextlib.suppress(RuntimeError):  # at interpreter exit no thread can be started any more
@@ -179,25 +158,59 @@ class Writer:
         self._landed.set()
         self._awake.set()
 
-    def drain(self, timeout: float = 0.0, *, help_only: bool = False) -> None:
+    def _is_alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def _inside(self) -> bool:
+        """Whether this thread is settling, or works for the one that is."""
+        for_whom = getattr(threading.current_thread(), "works_for", None)
+        return self._busy is not None and self._busy in {threading.get_ident(), for_whom}
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Let forks and flushes go on while an item that is being settled waits for something."""
+        mine = self._alone and self._busy == threading.get_ident()
+        if mine:
+            self._settling.release()
+        try:
+            yield
+        finally:
+            if mine:
+                self._settling.acquire()
+
+    def _wait_for_thread(self, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        self._awake.set()
+        while self._backlog or self._waiting or self._busy is not None:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.002)
+        return True
+
+    def drain(self, timeout: float = 0.0, *, help_only: bool = False, patience: float = -1.0) -> bool:
         """Settle what was submitted and is ready, waiting up to `timeout` seconds; nothing when called from inside a settling.
 
-        With `help_only`, what is settled by models is only set going: no agent's thread is to do, or wait for, that.
+        With `help_only`, what models or scorers settle is only set going: no agent's thread does that, or waits for it. `patience` is for
+        how many seconds a thread that is settling is waited for; -1 for ever. False where another thread is still at it.
         """
-        if self._busy == threading.get_ident():
-            return
+        if self._inside():
+            return False
+        if self._alone and self._is_alive() and self._thread is not threading.current_thread():
+            return self._wait_for_thread(0.0 if help_only else timeout)
         deadline = time.monotonic() + timeout
         while True:
             self._landed.clear()
-            with self._settling:
-                self._busy = threading.get_ident()
-                try:
-                    self._settle_ready(help_only=help_only)
-                finally:
-                    self._busy = None
+            if not self._settling.acquire(timeout=0.0 if help_only else patience):
+                return False
+            self._busy = threading.get_ident()
+            try:
+                self._settle_ready(help_only=help_only)
+            finally:
+                self._busy = None
+                self._settling.release()
             left = deadline - time.monotonic()
             if not self._waiting or left <= 0:
-                return
+                return True
             self._landed.wait(min(left, 0.1))
 
     def _settle_ready(self, *, help_only: bool) -> None:
@@ -334,11 +347,12 @@ class Writer:
 
     def flush(self, timeout: float | None = 30.0) -> bool:
         """Settle and write all that was submitted, in this thread; False where that could not be done in time."""
-        if self._busy == threading.get_ident():
+        if self._inside():
             return False
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            self.drain(0.0 if deadline is None else min(1.0, max(0.0, deadline - time.monotonic())))
+            here = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
+            settled = self.drain(min(1.0, max(0.0, here)), patience=here)
             left = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
             if not self._writing.acquire(timeout=left):
                 return False
@@ -346,7 +360,7 @@ class Writer:
                 self._write_pending(force=True)
             finally:
                 self._writing.release()
-            if not self._pending and not self._ended and not self._backlog and not self._waiting:
+            if settled and not self._pending and not self._ended and not self._backlog and not self._waiting:
                 return True
             if deadline is not None and time.monotonic() >= deadline:
                 return False
@@ -354,7 +368,7 @@ class Writer:
 
     def close(self, timeout: float | None = 5.0) -> None:
         """Flush, end the thread, close the store. What is submitted later is settled and written at once."""
-        if not self.flush(timeout) and self._waiting:
+        if not self.flush(timeout) and self.waiting:
             self._give_up()
             self.flush(2.0)
         self._closed = True
@@ -366,6 +380,11 @@ class Writer:
             if self._store is not None:
                 self._store.close()
         atexit.unregister(self._at_exit)
+
+    @property
+    def waiting(self) -> int:
+        """How many items were submitted and are not settled."""
+        return len(self._backlog) + len(self._waiting) + (self._busy is not None)
 
     def stats(self) -> WriterStats:
         """Counts since the beginning; what is pending is settled and waits for the store."""
@@ -379,19 +398,3 @@ class Writer:
             self._last_error,
             self._helped,
         )
-
-
-def _work(reference: weakref.ref[Writer]) -> None:
-    while True:
-        writer = reference()
-        if writer is None or not writer._round():
-            return
-
-
-def _exiting(reference: weakref.ref[Writer]) -> Callable[[], None]:
-    def at_exit() -> None:
-        writer = reference()
-        if writer is not None:
-            writer.close(timeout=writer.exit_seconds)
-
-    return at_exit

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import subprocess
+import sys
+import threading
+import time
 
 import pytest
 
@@ -178,6 +183,8 @@ class TestGrace:
     @pytest.mark.parametrize("scorers", ["standard", [3], [None], [sc.OnTraces]])
     def test_what_is_no_scorer(self, scorers):
         if scorers == [sc.OnTraces]:
+            with pytest.raises(gk.SettingsError, match="OnTraces is a class; give an object of it"):
+                gk.Grace(store="memory:", scorers=scorers)
             with pytest.raises(gk.SettingsError, match="neither a scorer nor a suite"):
                 sc.OnTraces("standard")
             with pytest.raises(gk.SettingsError, match="expected is an EditExpectation"):
@@ -213,6 +220,168 @@ class TestGrace:
         document["grace"]["scores"] = scores
         grace.store.put([record_of(document)])
         assert 0 == grace.store.count(min_scorer=0)
+
+
+class TestTrouble:
+    """What scorers of the user's may do, and what it costs: that scorer's word on that run, and nothing else."""
+
+    def test_one_that_never_ends_is_given_its_time(self, agent):
+        held = threading.Event()
+
+        def hangs(trace):
+            held.wait(60)
+
+        grace, edit = agent(hangs, sc.ResponseTime(60_000), scorer_timeout=0.05)
+        assert "all written" == edit("a.md")
+        edit("b.md")
+        assert grace.flush(20)
+        held.set()
+        newer, older = (trace.grace["scores"] for trace in grace.store.query())
+        assert "TimeoutError: it took longer than 0.05 s" == older[0]["error"]
+        assert "TimeoutError: its call for an earlier run has not ended yet" == newer[0]["error"]
+        assert (1.0, 1.0) == (older[1]["score"], newer[1]["score"])
+
+    def test_flushing_does_not_wait_for_it_longer_than_it_was_told(self, agent):
+        held, inside = threading.Event(), threading.Event()
+
+        def hangs(trace):
+            inside.set()
+            held.wait(60)
+
+        grace, edit = agent(hangs)
+        edit("a.md")
+        assert inside.wait(20)
+        assert not grace.flush(0.1)
+        held.set()
+        assert grace.flush(20)
+
+    def test_a_program_ends_all_the_same_and_loses_nothing(self, tmp_path):
+        code = f"""
+import time
+import grace_kp as gk
+grace = gk.Grace(store="sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, scorers=lambda trace: time.sleep(1000), scorer_timeout=900)
+for number in range(3):
+    with grace.run(f"run {{number}}"):
+        pass
+"""
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+        assert (0, "") == (ran.returncode, ran.stderr)
+        store = gk.Grace(store=f"sqlite:///{tmp_path}/t.db").store
+        said = [trace.grace["scores"][0] for trace in store.iterate()]
+        assert ["the process ended first"] * 2 == [one.get("skipped") for one in said[1:]]
+        assert "TimeoutError: the process ended first" == said[0]["error"]
+
+    def test_agents_do_not_run_scorers_however_many_runs_wait(self, agent):
+        threads = set()
+
+        def slow(trace):
+            threads.add(threading.current_thread().name)
+            time.sleep(0.001)
+            return 1.0
+
+        grace, edit = agent(slow)
+        mine = threading.current_thread().name
+        for _ in range(700):
+            edit("a.md")
+        assert grace.flush(60)
+        assert mine not in threads
+        assert 700 == grace.store.count(scorer="slow")
+
+    @pytest.mark.parametrize("error", [asyncio.CancelledError, SystemExit, KeyboardInterrupt, GeneratorExit])
+    def test_errors_that_are_no_exceptions(self, agent, error):
+        def odd(trace):
+            raise error("odd")
+
+        grace, edit = agent(odd)
+        edit("a.md")
+        edit("b.md")
+        assert [f"{error.__name__}: odd"] * 2 == [trace.grace["scores"][0]["error"] for trace in grace.store.query()]
+
+    async def test_asynchronous_ones_inside_of_a_running_loop(self, agent):
+        async def later(trace):
+            await asyncio.sleep(0)
+            return 0.5
+
+        grace, edit = agent(later)
+        with grace.collect() as traces:
+            edit("a.md")
+        assert 0.5 == traces[0].grace["scores"][0]["score"]
+
+    def test_a_suite_of_which_a_part_could_not_be_scored_has_no_score(self, agent):
+        grace, edit = agent(sc.OnTraces(sc.Suite.preset("strict"), WANTED))
+        edit("a.md")
+        whole, *parts = told(grace)
+        assert (None, None) == (whole["score"], whole["passed"])
+        assert whole["error"].startswith("anti-hallucination could not be scored: ValueError")
+        assert "0.00" not in json.dumps(told(grace))
+        assert (None, None) == (parts[3]["score"], parts[3]["passed"])
+        assert 0 == grace.store.count(scorer="strict", max_scorer=1) + grace.store.count(
+            scorer="strict", scorer_passed=False
+        )
+        assert 1 == grace.store.count(scorer="strict")
+
+    def test_numbers_of_other_kinds(self, agent):
+        import numpy as np
+
+        grace, edit = agent(
+            lambda trace: {
+                "f": np.float32(0.5),
+                "b": np.bool_(True),
+                "big": 10**400,
+                "nan": float("nan"),
+                "text": "0.5",
+                "int": 1,
+            }
+        )
+        edit("a.md")
+        assert [0.5, 1.0, None, None, None, 1.0] == [one["score"] for one in told(grace)]
+
+    def test_an_objective_is_found_as_it_was_given(self, agent):
+        grace, _edit = agent(
+            sc.OnTraces(sc.OperationAccuracy(), {"Mail bob@example.com": WANTED}), privacy_level="aggregated"
+        )
+        with grace.run("Mail bob@example.com"):
+            pass
+        assert "bob" not in grace.store.query()[0].task.objective
+        assert 0.0 == told(grace)[0]["score"]
+
+    def test_the_same_trace_twice_at_once(self, agent):
+        from grace_kp.runtime._pipeline import record_of
+
+        grace, edit = agent(lambda trace: {"s": 0.5})
+        edit("a.md")
+        documents = [grace.store.query()[0].to_dict() for _ in range(2)]
+        for document, (score, passed) in zip(documents, ((0.1, False), (0.9, True)), strict=True):
+            document["grace"]["scores"] = [{"name": "s", "score": score, "passed": passed}]
+        grace.store.put([record_of(document) for document in documents])
+        assert (0, 1) == (grace.store.count(scorer_passed=False), grace.store.count(scorer_passed=True))
+
+    @pytest.mark.parametrize("score", [10**400, 1e9, True, -0.1, "0.5", None])
+    def test_scores_from_elsewhere_that_are_none(self, agent, score, tmp_path, capsys):
+        from grace_kp.cli import main
+
+        grace, edit = agent()
+        edit("a.md")
+        document = grace.store.query()[0].to_dict()
+        document["grace"]["scores"] = [{"name": "s", "score": score, "passed": [1], "diagnosis": 5}, 3, {"name": 4}]
+        file = tmp_path / "t.jsonl"
+        file.write_text(json.dumps(document) + "\n")
+        url = f"sqlite:///{tmp_path / 'again.db'}"
+        for arguments in (["import", str(file)], ["show", "last"], ["list", "--scorer", "s"]):
+            with pytest.raises(SystemExit) as ended:
+                main(["traces", *arguments, "--store", url])
+            assert not ended.value.code
+        out = capsys.readouterr()
+        assert "" == out.err
+        assert "s                           not scored" in out.out
+        store = gk.Grace(store=url).store
+        assert (1, 0) == (store.count(scorer="s"), store.count(min_scorer=-5))
+
+    def test_names_are_found_as_they_were_given(self, agent):
+        grace, edit = agent(lambda trace: {"a\0b": 1.0, "\ud800": 1.0, "日本": 1.0})
+        edit("a.md")
+        assert (1, 1, 1) == tuple(grace.store.count(scorer=name) for name in ("a\0b", "\ud800", "日本"))
+        assert 0 == grace.store.count(min_scorer=10**30)
 
 
 class TestTraces:
