@@ -9,6 +9,7 @@ from typing import Any
 from grace_kp.errors import MissingExtra, brief
 from grace_kp.scorers import EditExpectation, Entry, Suite
 from grace_kp.scorers._cases import expectation_from
+from grace_kp.scorers._diagnosis import diagnosis_of
 
 try:
     from anyio import to_thread
@@ -56,10 +57,10 @@ class SuiteEvaluator(Evaluator[Any, Any, Any]):  # type: ignore[misc]
         }
         if not any(one.error for one in report.results):
             found["overall"] = report.overall
-        for one in report.results:
+        for name, one in report.named(("passed", "overall")).items():
             if not one.error:
-                lines = [line for line in report.diagnosis if line.startswith(f"{one.type}: ")]
-                found[one.type] = EvaluationReason(one.score, "\n".join(lines) or None)
+                lines = [] if one.passed else diagnosis_of(one)
+                found[name] = EvaluationReason(one.score, "\n".join(lines) or None)
         return found
 
 

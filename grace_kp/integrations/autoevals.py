@@ -86,6 +86,8 @@ class AutoevalsScorer:
         metadata = dict(getattr(told, "metadata", None) or {})
         if told.score is None:
             raise ValueError(f"{told.name} skipped the case: {metadata or 'it does not say why'}")
+        if isinstance(told.score, str):
+            raise ValueError(f"{told.name} gave a text for a score: {told.score[:60]!r}")
         return float(told.score), {"name": told.name, "metadata": metadata}
 
 

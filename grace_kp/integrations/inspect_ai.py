@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import MissingExtra, brief
 from grace_kp.scorers import EditExpectation, EditResult, Entry, Suite, result_from_trace
 from grace_kp.scorers._cases import expectation_from
+from grace_kp.trace._redact import redact_text, redact_value
+from grace_kp.trace._render import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,11 +63,18 @@ def inspect_scorer(
         wanted = _expected(state, target) if expected is None else expected(state, target)
         report = await to_thread.run_sync(made.evaluate, actual, wanted)
         values: dict[str, Any] = {"overall": report.overall, "passed": float(report.passed)}
-        values.update({one.type: float("nan") if one.error else one.score for one in report.results})
         if any(one.error for one in report.results):
-            values["overall"] = float("nan")
-        explanation = "\n".join(report.diagnosis) or "every score reaches its threshold"
-        return Score(value=values, answer=state.output.completion, explanation=explanation, metadata=report.to_dict())
+            values = dict.fromkeys(values, float("nan"))
+        for name, one in report.named(tuple(values)).items():
+            values[name] = float("nan") if one.error else one.score
+        # Inspect keeps what it is given in its logs.
+        explanation = redact_text("\n".join(report.diagnosis), identifiers=False) or "every score reaches its threshold"
+        return Score(
+            value=values,
+            answer=state.output.completion,
+            explanation=explanation,
+            metadata=redact_value(render(report.to_dict()), identifiers=False),
+        )
 
     named: Scorer = scorer(metrics={"*": [mean(), stderr()]}, name=re.sub(r"\W+", "_", f"grace_kp_{made.name}"))(
         lambda: score

@@ -117,6 +117,21 @@ class SuiteReport:
     diagnosis: tuple[str, ...]
     """For every score that is too low, what to look at and what is seen there."""
 
+    def named(self, taken: Sequence[str] = ()) -> dict[str, Result]:
+        """The results by the type of their scorer, with a number where several have the same (`x`, `x-2`).
+
+        Args:
+            taken: names that mean something else where they are shown.
+        """
+        found: dict[str, Result] = {}
+        for one in self.results:
+            name, number = one.type, 1
+            while name in found or name in taken:
+                number += 1
+                name = f"{one.type}-{number}"
+            found[name] = one
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {

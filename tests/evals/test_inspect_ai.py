@@ -121,8 +121,37 @@ def test_what_could_not_be_scored_is_no_score(tmp_path):
     score = only(scored(tmp_path, inspect_scorer(suite)))
     assert no_number(score.value["response-time"])
     assert no_number(score.value["overall"])
+    assert no_number(score.value["passed"])
     assert score.value["operation-accuracy"] == 1.0
     assert "duration_ms is None" in score.explanation
+
+
+class Named:
+    """A scorer of the user's that says the same of everything, under a name that others have too."""
+
+    threshold = 0.5
+
+    def __init__(self, kind, answer):
+        self.type, self.answer = kind, answer
+
+    def score(self, actual, expected):
+        return self.answer
+
+    def details(self, actual, expected):
+        return {"note": "password: hunter2secret99"}
+
+
+def test_scorers_of_the_same_name_are_all_there(tmp_path):
+    suite = sc.Suite([sc.Entry(Named(name, score)) for name, score in (("mine", 0.1), ("mine", 0.9), ("overall", 0.3))])
+    score = only(scored(tmp_path, inspect_scorer(suite)))
+    assert {"mine": 0.1, "mine-2": 0.9, "overall-2": 0.3, "passed": 0.0} == {
+        name: value for name, value in score.value.items() if name != "overall"
+    }
+
+
+def test_a_secret_does_not_reach_the_log(tmp_path):
+    score = only(scored(tmp_path, inspect_scorer(sc.Suite([sc.Entry(Named("mine", 1.0))]))))
+    assert "hunter2" not in str(score)
 
 
 @pytest.mark.parametrize(
