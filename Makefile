@@ -28,7 +28,7 @@ LINTERS := "python -m ruff check ." "python -m ruff format --check ." "python -m
 .PHONY: help demo test test-models test-oldest test-evals lint format ci bench clean
 
 help: ## show what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY) ## watch an agent work offline: its trace, its scores, and a gate that asks
 	@$(BIN)/grace-kp demo

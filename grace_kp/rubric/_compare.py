@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from grace_kp.rubric._statistics import Evidence, evidence_of
 from grace_kp.rubric._summary import TOLERANCE, Summary, Variant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 REGRESSION = 0.15
 WEIGHT = 1.5
@@ -34,6 +35,8 @@ class Recommendation:
     """By category, how far its rate is below the current best's, where that is 0.15 or more."""
     evidence: Evidence | None = field(default=None, compare=False)
     """How sure the difference is; the verdict does not depend on it. None where only figures were given."""
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    """What makes the comparison weaker than it looks, such as runs that are not spread alike over the documents."""
 
 
 def compare(best: Variant | Summary, variant: Variant | Summary, *, seed: int = 0) -> Recommendation:
@@ -48,13 +51,17 @@ def compare(best: Variant | Summary, variant: Variant | Summary, *, seed: int = 
         The recommendation; where both are given with their runs, with evidence beside it.
 
     Raises:
-        ValueError: they were not run on the same test set, or a category of the best was not measured with the variant.
+        ValueError: they were not run on the same documents of the same test set, or a category of the best was not measured.
     """
     if isinstance(best, Variant) and isinstance(variant, Variant) and best.test_set != variant.test_set:
         raise ValueError(f"{best.name} and {variant.name} were run on different test sets and cannot be compared")
     old = best.summary if isinstance(best, Variant) else best
     new = variant.summary if isinstance(variant, Variant) else variant
     raw = new.mean - old.mean
+    if old.document_means and new.document_means and old.document_means.keys() != new.document_means.keys():
+        raise ValueError(
+            f"the best was run on {_listed(old.document_means)}, the variant on {_listed(new.document_means)}; that cannot be compared"
+        )
     missing = [category for category in old.category_rates if category not in new.category_rates]
     if missing:
         raise ValueError(f"the variant was not measured in the category {missing[0]!r}, and the best was")
@@ -65,7 +72,29 @@ def compare(best: Variant | Summary, variant: Variant | Summary, *, seed: int = 
     evidence = None
     if isinstance(best, Variant) and isinstance(variant, Variant):
         evidence = evidence_of(best, variant, seed=seed)
-    return Recommendation(choice, reason, raw, adjusted, regressions, evidence)
+    warnings = _warnings(best, variant) if isinstance(best, Variant) and isinstance(variant, Variant) else ()
+    return Recommendation(choice, reason, raw, adjusted, regressions, evidence, warnings)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "nothing"
+
+
+def _warnings(best: Variant, variant: Variant) -> tuple[str, ...]:
+    counts = [Counter(run.document for run in one.runs) for one in (best, variant)]
+    shares = [{name: count / sum(one.values()) for name, count in one.items()} for one in counts]
+    found = []
+    if any(abs(share - shares[1].get(name, 0.0)) > TOLERANCE for name, share in shares[0].items()):
+        told = " and ".join(", ".join(f"{name} {count}" for name, count in one.items()) for one in counts)
+        found.append(f"the runs are not spread alike over the documents ({told}), so the means weigh them differently")
+    wanted = best.test_set.runs_per_document
+    found += [
+        f"{one.name} has {count} runs of {name}, and {wanted} are asked for"
+        for one, each in zip((best, variant), counts, strict=True)
+        for name, count in each.items()
+        if count != wanted
+    ]
+    return tuple(found)
 
 
 def _verdict(old: Summary, new: Summary, adjusted: float, regressions: Mapping[str, float]) -> tuple[str, str]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 BONUS = 0.5
 PENALTY = 0.5
 MAX_BONUSES = 5
+MOST = 1_000_000
 
 
 class Detection(Enum):
@@ -75,10 +76,12 @@ def counted(name: str, value: Any) -> None:
     """Refuse what is no count.
 
     Raises:
-        ValueError: it is no whole number from 0.
+        ValueError: it is no whole number from 0 to 1,000,000.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"{name} must be a whole number from 0, not {brief(value)}")
+    if value > MOST:
+        raise ValueError(f"{name} must be at most {MOST:,}, not {brief(value)}")
 
 
 @dataclass(frozen=True, slots=True)

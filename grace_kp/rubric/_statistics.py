@@ -149,8 +149,11 @@ def _further_runs(pairs: Sequence[_Pair], best: Variant, variant: Variant, p_val
     """See `Evidence.further_runs`. The variance of the pairs' differences has a part that more runs make smaller, and one that they do not."""
     if p_value < 1 - LEVEL:
         return 0
-    # The least p-value that so many pairs can have is 2/2^n, however many runs there are.
-    if 2 / 2 ** len(pairs) >= 1 - LEVEL or any(pair.noise is None for pair in pairs):
+    if any(pair.noise is None for pair in pairs):
+        return None
+    # Of pairs that differ, or may come to, n can have no p-value below 2/2^n, however many runs there are.
+    moving = sum(bool(pair.difference or pair.noise) for pair in pairs)
+    if 2 / 2**moving >= 1 - LEVEL or not any(pair.noise for pair in pairs):
         return None
     seen = abs(fmean(pair.difference for pair in pairs))
     if seen < 1e-12:
@@ -171,34 +174,51 @@ def _further_runs(pairs: Sequence[_Pair], best: Variant, variant: Variant, p_val
 def _interval(variants: Sequence[Variant], category: str | None, seed: int) -> Interval | None:
     """Of the mean score, or of a category's rate: of one variant, or of the first less the second.
 
-    Resampled are, within each document, its problems (the same for both variants) and the runs of each variant.
+    Resampled are problems (the same for both variants) and, within each document, the runs of each variant. For the mean the problems are
+    those of each document; for a category, which may have but one in each, those of all documents together.
+
+    None where nothing differs between resamples: that says how little there is to resample, and not that it is certain.
     """
     import numpy as np
 
     draw = np.random.default_rng(seed)
     tables = [_tables(variant, category) for variant in variants]
     documents = [name for name in tables[0] if all(name in table for table in tables)]
-    if max((side for table in tables for name in documents for side in table[name][0].shape), default=0) < 2:
-        return None
-    sums: Any = np.zeros((len(variants), RESAMPLES))
-    counts = np.zeros(len(variants))
-    for name in documents:
-        problems = tables[0][name][0].shape[1]
-        columns = draw.integers(0, problems, (RESAMPLES, problems)) if problems else None
-        for number, table in enumerate(tables):
-            values, extras = table[name]
-            rows = draw.integers(0, len(values), (RESAMPLES, len(values)))
-            if columns is not None:
-                for start in range(0, RESAMPLES, _SLICE):  # in slices, because of the memory
-                    here = slice(start, start + _SLICE)
-                    sums[number, here] += values[rows[here][:, :, None], columns[here][:, None, :]].sum(axis=(1, 2))
-            if category is None:
-                sums[number] += extras[rows].sum(axis=1)
-            counts[number] += len(values) if category is None else values.size
-    means = sums / np.maximum(counts, 1)[:, None]
-    found = means[0] if len(variants) == 1 else means[0] - means[1]
+    found = np.zeros(RESAMPLES)
+    for start in range(0, RESAMPLES, _SLICE):  # in slices, because of the memory
+        means = _resampled(draw, tables, documents, pooled=category is not None)
+        found[start : start + _SLICE] = means[0] if len(means) == 1 else means[0] - means[1]
     low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(float(low), float(high))
+    return Interval(float(low), float(high)) if np.ptp(found) > 1e-12 else None
+
+
+def _resampled(draw: Any, tables: Sequence[Any], documents: Sequence[str], *, pooled: bool) -> list[Any]:
+    """A slice of resampled means, an array for each variant."""
+    import numpy as np
+
+    sizes = [tables[0][name][0].shape[1] for name in documents]
+    if pooled:
+        chosen = draw.integers(0, sum(sizes), (_SLICE, sum(sizes)))
+    else:
+        starts = np.cumsum([0, *sizes[:-1]])
+        chosen = np.hstack(
+            [first + draw.integers(0, size, (_SLICE, size)) for first, size in zip(starts, sizes, strict=True) if size]
+            or [np.zeros((_SLICE, 0), int)]
+        )
+    means = []
+    for table in tables:
+        sums, extras, weights, runs = [], 0.0, [], 0
+        for name in documents:
+            values, extra = table[name]
+            rows = draw.integers(0, len(values), (_SLICE, len(values)))
+            sums.append(values[rows].sum(axis=1))
+            extras = extras + extra[rows].sum(axis=1)
+            weights += [len(values)] * values.shape[1]
+            runs += len(values)
+        total = np.take_along_axis(np.hstack(sums), chosen, axis=1).sum(axis=1)
+        count = np.asarray(weights)[chosen].sum(axis=1) if pooled else runs
+        means.append(total / count if pooled else (total + extras) / count)
+    return means
 
 
 def _tables(variant: Variant, category: str | None) -> dict[str, tuple[Any, Any]]:

@@ -71,6 +71,8 @@ class Document:
     def __post_init__(self) -> None:
         object.__setattr__(self, "problems", tuple(self.problems))
         object.__setattr__(self, "id", _text(self.id, "the id of a document"))
+        if not isinstance(self.domain, str):
+            raise ValueError(f"the domain of {self.id} is a text, not {brief(self.domain)}")
         counted(f"the bonus candidates of {self.id}", self.bonus_candidates)
         doubles = [name for name, count in Counter(problem.id for problem in self.problems).items() if count > 1]
         if doubles:

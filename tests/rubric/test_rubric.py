@@ -367,8 +367,37 @@ class TestEvidence:
         best = variant("old", ("a", [O] * 4), ("b", [O] * 4))
         with pytest.raises(ValueError, match="old and x were run on different test sets"):
             rb.compare(best, other)
+        with pytest.raises(ValueError, match="the best was run on a, b, the variant on a; that cannot be compared"):
+            rb.compare(best, variant("half", ("a", [O] * 4)))
+        less = variant("x", ("a", [O, O]), ("b", [O, O]), test_set=documents_over(categories=("main", "main")))
         with pytest.raises(ValueError, match="not measured in the category 'adjacent'"):
-            rb.compare(best.summary, other.summary)
+            rb.compare(best.summary, less.summary)
+
+    def test_runs_that_are_not_spread_alike_are_told(self):
+        best = variant("old", ("a", [O] * 4), *[("b", [X] * 4)] * 5)
+        new = variant("new", *[("a", [O] * 4)] * 5, ("b", [P] * 4))
+        first, *more = rb.compare(best, new).warnings
+        assert "the runs are not spread alike over the documents (a 1, b 5 and a 5, b 1)" in first
+        assert "new has 1 runs of b, and 2 are asked for" == more[-1]
+        even = [("a", [O] * 4)] * 2 + [("b", [O] * 4)] * 2
+        assert () == rb.compare(variant("old", *even), variant("new", *even)).warnings
+
+    def test_a_category_of_which_each_document_has_one_problem(self):
+        """Missed by all runs of one, found by all of the other: two problems are no certainty."""
+        tests = documents_over(categories=("main", "subtle"))
+        best, new = (
+            variant(name, *[(d, [O, sign]) for d in "aabb"], test_set=tests) for name, sign in (("old", X), ("new", O))
+        )
+        found = rb.compare(best, new).evidence
+        assert found.category_differences["subtle"] is None
+        assert found.category_differences["main"] is None
+
+    def test_runs_that_never_differ_do_not_settle_anything(self):
+        tests = documents_over(("a",), ("main",) * 6)
+        best = variant("old", *[("a", [X] * 6)] * 2, test_set=tests)
+        new = variant("new", *[("a", [O] * 5 + [X])] * 2, test_set=tests)
+        found = rb.compare(best, new).evidence
+        assert (2 / 32, None) == (found.p_value, found.further_runs)
 
     def test_records_can_be_copied_and_sent(self):
         import copy
