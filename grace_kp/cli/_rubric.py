@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._output import console, plain, progress, put_json, table
+from grace_kp.cli._judging import By, judged, writable
+from grace_kp.cli._output import console, plain, put_json, table
 from grace_kp.errors import GraceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from grace_kp.rubric import Output, Rated, Rater, Recommendation, TestSet, Variant
+    from grace_kp.rubric import History, Rated, Recommendation, TestSet, Variant
 
 rubric = typer.Typer(
     no_args_is_help=True, help="Tell whether a variant of a prompt or agent is better, and keep the rounds."
 )
-
-
-class By(StrEnum):
-    """Who judges outputs that have no judgements yet."""
-
-    TERMINAL = "terminal"
-    MODEL = "model"
 
 
 TestSetFile = Annotated[Path, typer.Argument(metavar="TESTS", help="The test set, YAML or JSON.")]
@@ -82,14 +74,12 @@ def score(
     Example: grace-kp rubric score tests.yaml longer.yaml --by terminal --out longer.judged.json
     """
     from grace_kp.rubric import read_test_set
-    from grace_kp.rubric._files import variant_text
 
     if out is not None and len(variants) != 1:
         raise typer.BadParameter("--out takes one variant")
+    writable(out)
     made = read_test_set(tests)
-    rated = [_rated(path, made, by) for path in variants]
-    if out is not None:
-        out.write_text(variant_text(rated[0].variant.name, rated[0].outputs, made), encoding="utf-8")
+    rated = [judged(path, made, by, out) for path in variants]
     if as_json:
         put_json([_told(one) for one in rated])
         return
@@ -110,6 +100,7 @@ def compare(
         bool, typer.Option("--record", help="Add the round to the history; the first one needs no best.")
     ] = False,
     notes: Annotated[str, typer.Option(help="Prose for the round that is recorded.")] = "",
+    out: Annotated[Path | None, typer.Option(help="Write the variant with its judgements.")] = None,
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:
@@ -117,42 +108,72 @@ def compare(
 
     Example: grace-kp rubric compare tests.yaml history.md longer.yaml --record --notes "Asks for reasons first."
     """
-    from grace_kp.rubric import History, Round, read_test_set
+    from grace_kp.rubric import History, read_test_set, read_variant
     from grace_kp.rubric import compare as compared
-    from grace_kp.rubric._report import comparison_page
+    from grace_kp.rubric._report import comparison_page, needs_plots
 
     made = read_test_set(tests)
-    history = History.load(best) if best.suffix == ".md" else None
-    if record and history is None:
+    is_history = best.suffix.lower() == ".md"
+    if record and not is_history:
         raise typer.BadParameter("--record needs a history (.md) as BEST")
-    rated = _rated(variant, made, by)
-    old = history.best if history is not None else _rated(best, made, by).variant
+    # What could be known before is said before anybody judges.
+    writable(html, out)
+    if html is not None:
+        needs_plots()
+    if is_history:
+        old = _fits(History.load(best), made, read_variant(variant, made)[0] if record else None).best
+    else:
+        old = judged(best, made, by).variant
     if old is None and not record:
         raise GraceError(f"{best} has no rounds yet; --record makes this variant the first")
+    if old is None and html is not None:
+        raise GraceError("there is nothing to compare the first round with, so there is no page")
+    rated = judged(variant, made, by, out)
     found = None if old is None else compared(old, rated.variant)
-    if history is not None and record:
-        history.record(Round(rated.variant, found, notes=notes))
-    if html is not None:
-        if old is None or found is None:
-            raise GraceError("there is nothing to compare the first round with, so there is no page")
+    rounds = 0
+    if record:
+        old, found, rounds = _recorded(best, made, rated.variant, notes)
+    if html is not None and old is not None and found is not None:
         html.write_text(comparison_page(old, rated.variant, found), encoding="utf-8")
-    if history is not None and record:
-        history.save()
     if as_json:
-        put_json(
-            {
-                **_told(rated),
-                "best": None if old is None else old.name,
-                "recommendation": None if found is None else asdict(found),
-            }
-        )
+        recommendation = None if found is None else asdict(found)
+        put_json({**_told(rated), "best": None if old is None else old.name, "recommendation": recommendation})
         return
     _show_variants([rated.variant] if old is None else [old, rated.variant])
     _show_agreement(rated)
     if old is not None and found is not None:
         _show_verdict(old, rated.variant, found)
-    if history is not None and record:
-        console().print(f"recorded as round {len(history.rounds)} in {plain(str(best))}")
+    if record:
+        console().print(f"recorded as round {rounds} in {plain(str(best))}")
+
+
+def _fits(history: History, tests: TestSet, name: str | None) -> History:
+    """A history that a round over this test set can be compared with, and added to where a name is given."""
+    if history.is_none:
+        raise GraceError(f"{history.path} is no history: there is no test set in it")
+    if history.test_set is not None and history.test_set != tests:
+        raise GraceError(f"the rounds in {history.path} were run on another test set")
+    if name is not None and any(one.variant.name == name for one in history.rounds):
+        raise GraceError(f"there is a variant {name!r} already in {history.path}; give it a name of its own")
+    return history
+
+
+def _recorded(
+    path: Path, tests: TestSet, variant: Variant, notes: str
+) -> tuple[Variant | None, Recommendation | None, int]:
+    """Add a round to a history as it is now: the best it was compared with, what was decided, and its number."""
+    from grace_kp.rubric import History, HistoryChanged, Round
+
+    for _ in range(20):
+        history = _fits(History.load(path), tests, variant.name)
+        best = history.best
+        found = history.record(Round(variant, notes=notes))
+        try:
+            history.save()
+        except HistoryChanged:
+            continue  # somebody else was faster
+        return best, found, len(history.rounds)
+    raise GraceError(f"{path} changes all the time; nothing was recorded")
 
 
 @rubric.command()
@@ -171,6 +192,8 @@ def history(
     if not file.exists():
         raise GraceError(f"{file}: there is no such file")
     read = History.load(file)
+    if read.is_none:
+        raise GraceError(f"{file} is no history: there is no test set in it")
     if html is not None:
         html.write_text(history_page(read), encoding="utf-8")
     best = read.best
@@ -208,60 +231,6 @@ def history(
     out.print(f"the best is {plain(best.name)} (mean {best.summary.mean:.2f}); {more}")
 
 
-def _rated(path: Path, tests: TestSet, by: Sequence[By] | None) -> Rated:
-    from grace_kp.rubric import NotRated, rate, read_variant
-
-    name, outputs = read_variant(path, tests)
-    waiting = [one for one in outputs if not one.ratings]
-    if waiting and not by:
-        raise NotRated(
-            f"{path}: {len(waiting)} of {len(outputs)} runs have no judgements; --by terminal or --by model judges them"
-        )
-    raters = _raters(by or []) if waiting else []
-    done: list[Output] = []
-    for one in progress(outputs, f"judging {name}") if By.TERMINAL not in (by or []) else outputs:
-        try:
-            done += rate(name, [one], tests, raters).outputs
-        except NotRated as error:
-            raise NotRated(f"{path}: {str(error).replace('run 1', f'run {len(done) + 1}', 1)}") from None
-    return rate(name, done, tests)
-
-
-def _raters(by: Sequence[By]) -> list[Rater]:
-    from grace_kp.rubric import ModelRater, PersonRater
-
-    if len(by) > 2:
-        raise typer.BadParameter("--by is given twice at the most")
-    found: list[Rater] = []
-    for one in by:
-        if one is By.TERMINAL:
-            if not sys.stdin.isatty():
-                raise GraceError("nobody can be asked here: standard input is no terminal")
-            found.append(PersonRater(ask=_ask, tell=_tell))
-        else:
-            from grace_kp.models import choose_judge
-            from grace_kp.settings import Settings
-
-            chosen = choose_judge(Settings.load())
-            if chosen.model is None:
-                raise GraceError(f"no model can judge: {chosen.why}")
-            found += [ModelRater(chosen.model)] * (2 if list(by) == [By.MODEL] else 1)
-    return found
-
-
-def _ask(question: str) -> str:
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    line = sys.stdin.readline()
-    if not line:
-        raise GraceError("nobody is there any more; nothing was written")
-    return line
-
-
-def _tell(text: str) -> None:
-    sys.stderr.write(text + "\n")
-
-
 def _figures(variant: Variant) -> dict[str, Any]:
     it = variant.summary
     return {"name": variant.name, "scores": list(variant.scores), **asdict(it), "stability": it.stability}
@@ -272,7 +241,8 @@ def _told(one: Rated) -> dict[str, Any]:
         {**asdict(it), "first": it.first.symbol, "second": it.second.symbol, "settled": it.settled.symbol}
         for it in one.disputes
     ]
-    return {"variant": _figures(one.variant), "agreement": asdict(one.agreement), "disputes": disputes}
+    gaps = [asdict(it) for it in one.gaps]
+    return {"variant": _figures(one.variant), "agreement": asdict(one.agreement), "disputes": disputes, "gaps": gaps}
 
 
 def _show_variants(variants: Sequence[Variant]) -> None:
@@ -299,10 +269,13 @@ def _rate(variant: Variant, category: str) -> str:
 
 
 def _show_agreement(one: Rated) -> None:
-    it = one.agreement
+    it, out = one.agreement, console()
+    for gap in one.gaps[:10]:
+        count = f"{len(gap.problems)} problem{'s' if len(gap.problems) > 1 else ''}"
+        told = f"{plain(gap.rater)} did not judge {count} of run {gap.run} ({plain(gap.document)}): {plain(gap.reason, 200)}"
+        out.print(f"[yellow]warning[/yellow]  {told}", soft_wrap=True)
     if not it.problems:
         return
-    out = console()
     kappa = "not defined, because both say the same of everything" if it.kappa is None else f"{it.kappa:.2f}"
     out.print(
         f"{plain(one.variant.name)}: two raters agree on {it.observed:.0%} of {it.problems} judgements; Cohen's kappa {kappa}",
@@ -323,6 +296,8 @@ def _show_verdict(best: Variant, variant: Variant, found: Recommendation) -> Non
     chosen = variant if found.choice == "variant" else best
     out.print(f"[bold]go on with {plain(chosen.name)}[/bold]: {plain(found.reason)}", soft_wrap=True)
     out.print(f"difference {found.raw_diff:+.2f}, adjusted {found.adjusted_diff:+.2f}")
+    for line in found.warnings:
+        out.print(f"[yellow]warning[/yellow]  {plain(line)}", soft_wrap=True)
     it = found.evidence
     if it is None:
         return

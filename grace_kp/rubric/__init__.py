@@ -2,10 +2,10 @@
 
 from grace_kp.rubric._compare import Recommendation, compare, converged
 from grace_kp.rubric._files import RubricFileError, read_test_set, read_variant
-from grace_kp.rubric._history import History, Round
+from grace_kp.rubric._history import History, HistoryChanged, Round
 from grace_kp.rubric._judgement import Detection, Run, run_score
 from grace_kp.rubric._raters import ModelRater, PersonRater
-from grace_kp.rubric._rating import Agreement, Dispute, NotRated, Output, Rated, Rater, Rating, agreement_of, rate
+from grace_kp.rubric._rating import Agreement, Dispute, Gap, NotRated, Output, Rated, Rater, Rating, agreement_of, rate
 from grace_kp.rubric._statistics import Evidence, Interval, permutation_p
 from grace_kp.rubric._summary import Summary, Variant
 from grace_kp.rubric._test_set import Document, Problem, TestSet
@@ -16,7 +16,9 @@ __all__ = [
     "Dispute",
     "Document",
     "Evidence",
+    "Gap",
     "History",
+    "HistoryChanged",
     "Interval",
     "ModelRater",
     "NotRated",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -181,7 +182,7 @@ def _output(place: _Place, test_set: TestSet) -> Output:
 def _rating(place: _Place, fields: Mapping[str, _Place], document: Document) -> Rating:
     given = _needed(place, fields, "judgements")
     if isinstance(given, str):
-        given = list(given.replace(" ", ""))
+        given = list("".join(given.split()))
     if isinstance(given, list):
         if len(given) != len(document.problems):
             raise place.problem(f"{document.id} has {len(document.problems)} problems, and {len(given)} are judged")
@@ -273,19 +274,25 @@ def _from_yaml(text: str) -> Any:
         """Objects know their line, and have no field twice."""
 
     def marked(loader: Any, node: Any) -> _Marked:
-        loader.flatten_mapping(node)
         made = _Marked()
         made.line = node.start_mark.line + 1
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise _Unreadable(f":{key.start_mark.line + 1}: the field {key.value!r} is there twice")
+            seen.add(key.value if isinstance(key.value, str) else "")
+        loader.flatten_mapping(node)  # what is merged may be said anew
         for key, value in node.value:
-            name = loader.construct_object(key, deep=True)
-            if not isinstance(name, str):
-                name = str(key.value)
-            if name in made:
-                raise _Unreadable(f":{key.start_mark.line + 1}: the field {name!r} is there twice")
+            # As it is written: an id such as 010 is no number.
+            name = key.value if isinstance(key.value, str) else str(loader.construct_object(key, deep=True))
             made[name] = loader.construct_object(value, deep=True)
         return made
 
+    def written(_loader: Any, node: Any) -> int | str:
+        return int(node.value) if re.fullmatch(r"[-+]?(0|[1-9]\d{0,17})", node.value) else str(node.value)
+
     Loader.add_constructor("tag:yaml.org,2002:map", marked)
+    Loader.add_constructor("tag:yaml.org,2002:int", written)
     try:
         return yaml.load(text, Loader)  # noqa: S506 - a kind of SafeLoader
     except yaml.YAMLError as error:

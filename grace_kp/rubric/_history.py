@@ -7,22 +7,30 @@ with its line. What else stands on the page belongs to people and stays as it is
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import secrets
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from grace_kp.errors import InvalidHistory
+from grace_kp.errors import GraceError, InvalidHistory
 from grace_kp.rubric._compare import BEST, VARIANT, Recommendation, compare, converged
 from grace_kp.rubric._page import TABLES, read_round, read_test_set, round_text, test_set_text
 from grace_kp.rubric._tables import Part, cell, lines_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from grace_kp.rubric._summary import Variant
     from grace_kp.rubric._test_set import TestSet
 
 _ROUND = re.compile(r"round[ \t]+(\d+):[ \t]*(.+)", re.IGNORECASE)
+
+
+class HistoryChanged(GraceError):
+    """The page was changed by somebody else since it was read, and is not written over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,7 @@ class Round:
 
     variant: Variant
     recommendation: Recommendation | None = None
-    """None for the first round, and until it is recorded."""
+    """None for the first round, and until it is recorded. One that was read from a page has no evidence; `compare` gives it again."""
     notes: str = ""
     """Prose that stands between the round's heading and its first table."""
 
@@ -46,6 +54,11 @@ class History:
     """Oldest first. To be added to by `record` alone."""
     text: str = "# History\n"
     """The page."""
+    _stored: bytes | None = field(default=None, repr=False, compare=False)
+    """What was in the file when it was read or written last; None where it was not there."""
+
+    def __post_init__(self) -> None:
+        self.path = Path(self.path)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -60,19 +73,29 @@ class History:
             data = made.path.read_bytes()
         except FileNotFoundError:
             return made
+        made._stored = data
         try:
             made.text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             raise InvalidHistory("it is not UTF-8", file=str(path), line=line) from None
-        made._read()
+        made._read(made.text)
         return made
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the page holds something, and no history."""
+        return self.test_set is None and bool(self.text.strip()) and self._stored is not None
 
     @property
     def best(self) -> Variant | None:
         """The current best; None before the first round."""
+        return self.best_before(len(self.rounds))
+
+    def best_before(self, place: int) -> Variant | None:
+        """The best before a round, counted from 0: what its variant was compared with; None before the first."""
         found = None
-        for one in self.rounds:
+        for one in self.rounds[:place]:
             if found is None or (one.recommendation is not None and one.recommendation.choice == VARIANT):
                 found = one.variant
         return found
@@ -106,41 +129,64 @@ class History:
             raise ValueError(f"there is a variant {variant.name!r} already; give it a name of its own")
         if best is None and round.recommendation is not None:
             raise ValueError("the first round is compared with nothing, so it has no recommendation")
-        made = Round(
-            variant, None if best is None else _decided(best, variant, round.recommendation), round.notes.strip("\r\n")
-        )
+        notes = round.notes.replace("\r\n", "\n").strip("\n")
+        made = Round(variant, None if best is None else _decided(best, variant, round.recommendation), notes)
         text = self.text if not self.text or self.text.endswith("\n") else self.text + "\n"
         end = "\r\n" if "\r\n" in text else "\n"
         added = [] if self.test_set is not None else [test_set_text(variant.test_set)]
         added.append(round_text(len(self.rounds) + 1, made, best))
-        text += "".join(f"\n{one}" for one in added).replace("\n", end)
-        again = History(self.path, text=text)
-        try:
-            again._read(evidence=False)
-        except InvalidHistory as error:
-            raise ValueError(f"this round would not read back: {error}") from None
-        if again.rounds != [*self.rounds, made]:
-            raise ValueError(
-                "this round would not read back as it is; look for headings of rounds or tables in its notes"
-            )
-        self.text, self.test_set = text, variant.test_set
+        new = "".join(f"\n{one}" for one in added).replace("\n", end)
+        self._reads_back(text, new, made)
+        self.text, self.test_set = text + new, variant.test_set
         self.rounds.append(made)
         return made.recommendation
 
-    def save(self) -> None:
-        """Write the page; it is there whole or not at all."""
-        path = self.path.resolve()  # a link stays a link
-        beside = path.with_name(f".{path.name}.new")
-        beside.write_bytes(self.text.encode("utf-8"))
-        with contextlib.suppress(FileNotFoundError):
-            shutil.copymode(path, beside)
-        beside.replace(path)
+    def _reads_back(self, text: str, new: str, made: Round) -> None:
+        """Make sure that what is added to the page is read as it is meant; what stands there already was read before."""
+        if lines_of(text + "x")[-1].inert:
+            raise ValueError("this round would not read back: the page ends within a code fence or a comment")
+        again = History(self.path, self.test_set, list(self.rounds))
+        try:
+            again._read(new)
+        except InvalidHistory as error:
+            raise ValueError(f"this round would not read back: {error}") from None
+        if again.rounds[len(self.rounds) :] != [made]:
+            raise ValueError(
+                "this round would not read back as it is; look for headings of rounds or tables in its notes"
+            )
 
-    def _read(self, *, evidence: bool = True) -> None:
+    def save(self) -> None:
+        """Write the page; it is there whole or not at all.
+
+        Raises:
+            HistoryChanged: somebody else has written it since it was read.
+            OSError: it cannot be written.
+        """
+        path = self.path.resolve()  # a link stays a link
+        data = self.text.encode("utf-8")
+        with _alone(path.parent):
+            try:
+                now: bytes | None = path.read_bytes()
+            except FileNotFoundError:
+                now = None
+            if now != self._stored:
+                raise HistoryChanged(f"{self.path} has changed since it was read; nothing was written. Load it again")
+            beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+            try:
+                beside.write_bytes(data)
+                if now is not None:
+                    shutil.copymode(path, beside)
+                beside.replace(path)
+            finally:
+                beside.unlink(missing_ok=True)
+        self._stored = data
+
+    def _read(self, text: str) -> None:
+        """Add what stands in a text to what was read before it."""
         file = str(self.path)
         parts = [Part(file)]
         titles: list[tuple[int, str]] = []
-        for line in lines_of(self.text):
+        for line in lines_of(text):
             heading = line.heading
             found = _ROUND.fullmatch(heading[1]) if heading is not None and heading[0] == 2 else None
             if found is not None:
@@ -150,7 +196,7 @@ class History:
         for part in parts:
             part.read_tables(TABLES)
         head, *rounds = parts
-        self.test_set = read_test_set(head)
+        self.test_set = read_test_set(head) if self.test_set is None else self.test_set
         for part, (number, name) in zip(rounds, titles, strict=True):
             if self.test_set is None:
                 raise part.problem("a round stands before the test set", part.line)
@@ -158,8 +204,24 @@ class History:
                 raise part.problem(f"this should be round {len(self.rounds) + 1}", part.line)
             if any(one.variant.name == name for one in self.rounds):
                 raise part.problem(f"there is a variant {name!r} already", part.line)
-            variant, recommendation, notes = read_round(part, name, self.test_set, self.best, evidence=evidence)
+            variant, recommendation, notes = read_round(part, name, self.test_set, self.best)
             self.rounds.append(Round(variant, recommendation, notes))
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else saves a page of this folder meanwhile, where the system has such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _decided(best: Variant, variant: Variant, given: Recommendation | None) -> Recommendation:
@@ -169,5 +231,11 @@ def _decided(best: Variant, variant: Variant, given: Recommendation | None) -> R
     if given.choice not in {BEST, VARIANT}:
         raise ValueError(f"a choice is {BEST!r} or {VARIANT!r}, not {given.choice!r}")
     return Recommendation(
-        given.choice, given.reason.strip(), ruled.raw_diff, ruled.adjusted_diff, ruled.regressions, ruled.evidence
+        given.choice,
+        given.reason.strip(),
+        ruled.raw_diff,
+        ruled.adjusted_diff,
+        ruled.regressions,
+        ruled.evidence,
+        ruled.warnings,
     )

@@ -127,7 +127,7 @@ def _belongs(part: Part, known: tuple[tuple[str, ...], ...], hint: str) -> None:
 
 
 def read_round(
-    part: Part, name: str, test_set: TestSet, best: Variant | None, *, evidence: bool = True
+    part: Part, name: str, test_set: TestSet, best: Variant | None
 ) -> tuple[Variant, Recommendation | None, str]:
     """The variant of a round, what was decided, and its notes.
 
@@ -144,7 +144,7 @@ def read_round(
         if DECISION in part.tables:
             raise part.problem("the first round is compared with nothing", part.tables[DECISION].line)
         return variant, None, _notes(part)
-    return variant, _read_decision(part, variant, best, evidence=evidence), _notes(part)
+    return variant, _read_decision(part, variant, best), _notes(part)
 
 
 def _notes(part: Part) -> str:
@@ -213,16 +213,16 @@ def _check_rates(part: Part, summary: Summary, best: Variant | None) -> None:
             raise part.problem(f"{category} has nothing to be compared with; it must be '-'", row.line)
 
 
-def _read_decision(part: Part, variant: Variant, best: Variant, *, evidence: bool) -> Recommendation:
+def _read_decision(part: Part, variant: Variant, best: Variant) -> Recommendation:
     row = _only(part, DECISION)
     if row.cells[0] != best.name:
         raise part.problem(f"the best before this round is {best.name!r}, not {row.cells[0]!r}", row.line)
     if row.cells[1] not in {best.name, variant.name}:
         raise part.problem(f"it goes on with {best.name!r} or {variant.name!r}, not {row.cells[1]!r}", row.line)
-    ruled = part.made(row.line, lambda: compare(best, variant) if evidence else compare(best.summary, variant.summary))
+    ruled = part.made(row.line, lambda: compare(best.summary, variant.summary))  # evidence takes its time
     _agree(part, row, 2, "the difference", ruled.raw_diff)
     _agree(part, row, 3, "the adjusted difference", ruled.adjusted_diff)
     choice = VARIANT if row.cells[1] == variant.name else BEST
     # Who changes the choice by hand and leaves the rule's reason has another reason.
     reason = BY_HAND if choice != ruled.choice and row.cells[4] == ruled.reason else row.cells[4]
-    return Recommendation(choice, reason, ruled.raw_diff, ruled.adjusted_diff, ruled.regressions, ruled.evidence)
+    return Recommendation(choice, reason, ruled.raw_diff, ruled.adjusted_diff, ruled.regressions)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 VERSION = "2026-11-1"
 MAX_REPLY = 200_000
+MAX_CHARS = 400_000
+"""Characters of findings or key; a part of them would be judged as if it were all, so what is longer is not judged."""
+_NO_FINDING = {"", "none", "nothing", "n/a", "na", "-", "なし", "無し", "特になし", "該当なし"}
 MAX_REASON = 500
 _TASK = {
     "en": """\
@@ -97,6 +100,10 @@ class ModelRater:
 
     def rate(self, document: Document, output: str, *, scope: str = "") -> Rating:
         """Judge an output. Problems that no reply judged, and all of them where the model could not be asked, are left out with the reason."""
+        too_long = len(output) > MAX_CHARS or sum(len(one.key) for one in document.problems) > MAX_CHARS
+        if too_long:
+            why = f"findings or key are longer than {MAX_CHARS:,} characters"
+            return Rating({}, reasons=dict.fromkeys((one.id for one in document.problems), why), rater=self.name)
         prompt = self.prompt(document, output, scope=scope)
         best = Rating({}, reasons={one.id: "the model was not asked" for one in document.problems}, rater=self.name)
         for _ in range(self._attempts):
@@ -128,6 +135,7 @@ class ModelRater:
             [(title, text) for title, text in texts if text or title == "findings"],
             version=VERSION,
             titles=_TITLES[language],
+            max_chars=2 * MAX_CHARS,
         )
 
 
@@ -146,14 +154,25 @@ def _read(reply: Any, prompt: Prompt, document: Document, rater: str) -> Rating:
             reason = said.get("reason") if isinstance(said, dict) else None
             reasons[problem.id] = redact_text(str(reason or ""), identifiers=True)[:MAX_REASON]
         except ValueError:
-            reasons[problem.id] = _NOTHING_SAID if said is None else f"the reply says {brief(verdict)} of it"
-    certain = [one for one in _list(told, "penalties") if isinstance(one, dict) and one.get("certain") is True]
-    return Rating(judgements, len([one for one in _list(told, "bonuses") if one]), len(certain), reasons, rater)
+            told_ = redact_text(f"the reply says {brief(verdict)} of it", identifiers=True)
+            reasons[problem.id] = _NOTHING_SAID if said is None else told_
+    certain = [one for one in _findings(told, "penalties") if isinstance(one, dict) and one.get("certain") is True]
+    return Rating(judgements, len(_findings(told, "bonuses")), len(certain), reasons, rater)
 
 
-def _list(told: dict[str, Any], name: str) -> list[Any]:
-    found = told.get(name)
-    return found if isinstance(found, list) else []
+def _findings(told: dict[str, Any], name: str) -> list[Any]:
+    """The findings of a list: texts, or objects with one; without what only says that there are none."""
+    listed = told.get(name)
+    if not isinstance(listed, list):
+        raise ValueError(f"the reply has no list of {name}")
+    texts = [one.get("finding") if isinstance(one, dict) else one for one in listed]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"the reply has something among its {name} that is no finding")
+    return [
+        one
+        for one, text in zip(listed, texts, strict=True)
+        if str(text).strip(" \t\n.。").casefold() not in _NO_FINDING
+    ]
 
 
 def _object(reply: Any) -> dict[str, Any]:
@@ -165,12 +184,19 @@ def _object(reply: Any) -> dict[str, Any]:
         raise ValueError(f"the reply is longer than {MAX_REPLY:,} characters")
     start, end = reply.find("{"), reply.rfind("}")
     try:
-        found = json.loads(reply[start : end + 1]) if start >= 0 else None
+        found = json.loads(reply[start : end + 1], object_pairs_hook=_once) if start >= 0 else None
     except RecursionError:
         raise ValueError("the reply is nested too deeply") from None
     if not isinstance(found, dict):
         raise ValueError("the reply is no JSON object")
     return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("the reply says something twice")
+    return made
 
 
 class PersonRater:

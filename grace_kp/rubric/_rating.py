@@ -125,6 +125,19 @@ class Dispute:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """Problems that a rater, or the referee, was asked about and did not judge."""
+
+    run: int
+    """Counted from 1."""
+    document: str
+    rater: str
+    problems: tuple[str, ...]
+    reason: str
+    """Of the first of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rated:
     """A variant whose outputs have been judged."""
 
@@ -133,6 +146,8 @@ class Rated:
     """With all ratings."""
     agreement: Agreement
     disputes: tuple[Dispute, ...]
+    gaps: tuple[Gap, ...] = ()
+    """Judgements that are missing; where the other rater gave one, it stands alone."""
 
 
 def rate(
@@ -146,7 +161,8 @@ def rate(
     """Judge the outputs of a variant, by two raters or one, and settle what they say.
 
     Where two judgements of a problem differ, the referee decides; without one the lower counts. A bonus or penalty counts when both raters
-    give it: their smaller count is taken, so that in doubt there is no penalty.
+    give it: their smaller count is taken, so that in doubt there is no penalty. A rater who judged nothing has no say in that. What a rater
+    did not judge is told as a gap; what nobody judged is an error.
 
     Args:
         name: the variant's name.
@@ -163,6 +179,7 @@ def rate(
         raise ValueError("an output is judged by two raters at the most; a third one is the referee")
     runs, rated, pairs = [], [], []
     disputes: list[Dispute] = []
+    gaps: list[Gap] = []
     for number, output in enumerate(outputs, 1):
         document = test_set.document(output.document)
         ratings = output.ratings or _ask(output, number, document, raters, test_set.scope)
@@ -172,6 +189,10 @@ def rate(
         if found and referee is not None and output.text is not None:
             third = referee.rate(document, output.text, scope=test_set.scope)
         settled = {one.problem: _settled(one, third) for one in found}
+        names = [problem.id for problem in document.problems]
+        gaps += [it for one in ratings if (it := _gap(number, document, one, names))]
+        if third is not None and (gap := _gap(number, document, third, [one.problem for one in found])):
+            gaps.append(gap)
         disputes += [
             Dispute(one.run, one.document, one.problem, one.first, one.second, settled[one.problem], one.reasons)
             for one in found
@@ -182,9 +203,19 @@ def rate(
             for problem in document.problems
             if len(ratings) == 2 and all(problem.id in one.judgements for one in ratings)
         ]
-        bonuses, penalties = (min(getattr(one, what) for one in ratings) for what in ("bonuses", "penalties"))
+        heard = [one for one in ratings if one.judgements or not document.problems]
+        bonuses, penalties = (min(getattr(one, what) for one in heard) for what in ("bonuses", "penalties"))
         runs.append(Run(output.document, judgements, bonuses, penalties))
-    return Rated(Variant(name, tuple(runs), test_set), tuple(rated), agreement_of(pairs), tuple(disputes))
+    variant = Variant(name, tuple(runs), test_set)
+    return Rated(variant, tuple(rated), agreement_of(pairs), tuple(disputes), tuple(gaps))
+
+
+def _gap(number: int, document: Document, rating: Rating, wanted: Sequence[str]) -> Gap | None:
+    missing = tuple(one for one in wanted if one not in rating.judgements)
+    if not missing:
+        return None
+    reason = rating.reasons.get(missing[0], "no reason given")
+    return Gap(number, document.id, rating.rater or "a rater", missing, reason)
 
 
 def _ask(output: Output, number: int, document: Document, raters: Sequence[Rater], scope: str) -> tuple[Rating, ...]:

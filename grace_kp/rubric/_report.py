@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
+import importlib.util
 import io
 import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import MissingExtra
-from grace_kp.rubric._compare import VARIANT, Recommendation
+from grace_kp.rubric._compare import VARIANT, Recommendation, compare
 from grace_kp.rubric._statistics import mean_interval, rate_interval
 
 if TYPE_CHECKING:
@@ -60,9 +61,10 @@ def history_page(history: History) -> str:
     newest = [one.variant for one in rounds][-MAX_BARS:]
     shown = newest if best in newest else [best, *newest[1:]]
     parts.append(_rates_plot(shown))
-    if rounds[-1].recommendation is not None:
+    before = history.best_before(len(rounds) - 1)
+    if rounds[-1].recommendation is not None and before is not None:
         parts.append(
-            f"<h2>Round {len(rounds)}: {_safe(rounds[-1].variant.name)}</h2><p>{_safe(rounds[-1].recommendation.reason)}.</p>{_decision(rounds[-1].recommendation)}"
+            f"<h2>Round {len(rounds)}: {_safe(rounds[-1].variant.name)}</h2><p>{_safe(rounds[-1].recommendation.reason)}.</p>{_decision(compare(before, rounds[-1].variant))}"
         )
     return _page(history.path.name, "".join(parts))
 
@@ -80,6 +82,7 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
             ("", "mean", "SD", "stability", "gap", "balance"),
             [(one.name, *_figures(one)) for one in (best, variant)],
         ),
+        "".join(f"<p>{_safe(line)}.</p>" for line in found.warnings),
         _decision(found),
         _plot(
             "Scores: mean and 95 % bootstrap interval, each run as a point",
@@ -175,13 +178,22 @@ def _rates_plot(variants: Sequence[Variant]) -> str:
     )
 
 
+def needs_plots() -> None:
+    """Refuse to go on where no plots can be drawn.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtra("a page with plots", "eval")
+
+
 def _plot(caption: str, draw: Callable[[Any], None], height: float) -> str:
     """A figure as SVG inside of the page, in the page's own colours."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("a page with plots", "eval") from None
+    needs_plots()
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     look = {
         "svg.fonttype": "none", "svg.hashsalt": "grace_kp", "font.family": "sans-serif", "font.size": 10,
         "text.color": _INK, "axes.labelcolor": _INK, "axes.edgecolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
@@ -236,7 +248,7 @@ def _rates(axes: Any, variants: Sequence[Variant], categories: Sequence[str]) ->
     for number, one in enumerate(variants):
         rates = [one.summary.category_rates.get(category, 0.0) for category in categories]
         places = [place + (number - (len(variants) - 1) / 2) * width for place in range(len(categories))]
-        axes.barh(places, rates, width * 0.9, color=_COLOURS[number % len(_COLOURS)], label=_short(one.name))
+        axes.barh(places, rates, width * 0.9, color=_COLOURS[number % len(_COLOURS)], label="\u200b" + _short(one.name))
         for place, category in zip(places, categories, strict=True):
             span = rate_interval(one, category)
             if span is not None:

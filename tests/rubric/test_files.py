@@ -57,6 +57,18 @@ def test_a_test_set(read):
     assert ("p1",) == tuple(one.id for one in read(json.dumps(document), name="t.json").documents[0].problems)
 
 
+def test_ids_are_what_is_written(read):
+    """YAML takes 010 for 8, and what is merged may be said anew."""
+    tests = read(GOOD.replace("id: p1", "id: 010"))
+    assert ["010", "2"] == [one.id for one in tests.documents[0].problems]
+    merged = GOOD.replace("- id: 2\n", "- <<: {id: other, kind: main}\n        id: 2\n")
+    assert ["p1", "2"] == [one.id for one in read(merged).documents[0].problems]
+    name, (output,) = read(
+        "runs:\n- document: a\n  judgements: |\n    ○\n    △\n", rb.read_variant, "v.yaml", read(GOOD)
+    )
+    assert ("v", ["○", "△"]) == (name, [one.symbol for one in output.ratings[0].judgements.values()])
+
+
 def test_texts_in_files_of_their_own(read, tmp_path):
     (tmp_path / "scope.md").write_text("the scope")
     (tmp_path / "a.md").write_text("the document")
@@ -78,6 +90,7 @@ def test_texts_in_files_of_their_own(read, tmp_path):
         ("severity: minor", "gravity: minor", 10, "documents[0].problems[1]: unknown field 'gravity'"),
         ("kind: subtle", "kind: odd", 10, "the kind of 2 must be one of"),
         ("id: 2", "id: p1", 4, "has the problem p1 twice"),
+        ("domain: law", "domain: 3", 4, "the domain of a is a text, not 3"),
         ("id: 2", "id: ''", 10, "the id of a problem is a text that is not empty"),
         ("bonus_candidates: 3", "bonus_candidates: -1", 4, "must be a whole number from 0, not -1"),
         ("runs_per_document: 3", "runs_per_document: many", 1, "must be a whole number from 0, not 'many'"),

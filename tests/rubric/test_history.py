@@ -321,6 +321,41 @@ def test_links_and_modes_stay(path):
     assert 0o600 == path.stat().st_mode & 0o777
 
 
+def test_what_somebody_else_wrote_meanwhile_is_not_written_over(path):
+    three(path)
+    mine, theirs = rb.History.load(path), rb.History.load(path)
+    theirs.record(rb.Round(variant("theirs")))
+    theirs.save()
+    mine.record(rb.Round(variant("mine")))
+    with pytest.raises(rb.HistoryChanged, match="has changed since it was read; nothing was written"):
+        mine.save()
+    assert "theirs" == rb.History.load(path).rounds[-1].variant.name
+    path.unlink()
+    with pytest.raises(rb.HistoryChanged):
+        theirs.save()
+    fresh = rb.History.load(path)
+    path.write_text("a note", "utf-8")
+    with pytest.raises(rb.HistoryChanged):
+        fresh.save()
+    assert "a note" == path.read_text("utf-8")
+    assert [path.name] == [one.name for one in path.parent.iterdir()]
+
+
+def test_a_page_may_be_named_by_a_text(path):
+    history = rb.History(str(path))
+    history.record(rb.Round(variant("first"), notes="Two\r\nlines"))
+    history.save()
+    assert "Two\nlines" == rb.History.load(path).rounds[0].notes
+
+
+def test_what_is_no_history(path):
+    assert not rb.History.load(path).is_none
+    path.write_text("# A page\n\nSomething else.\n", "utf-8")
+    assert rb.History.load(path).is_none
+    three(path.with_name("h.md"))
+    assert not rb.History.load(path.with_name("h.md")).is_none
+
+
 def test_a_decision_of_people_keeps_its_reason_and_the_figures_of_the_runs(path):
     history = three(path)
     best = history.best

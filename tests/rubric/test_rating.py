@@ -127,6 +127,35 @@ class TestSettling:
             dispute.settled,
         )
 
+    def test_a_rater_that_judged_nothing_has_no_say_in_bonuses_and_penalties(self):
+        """And that it judged nothing is told."""
+        silent = rating(reasons={"limit": "no route"}, rater="model")
+        found = rated(rating(O, O, O, bonuses=3, penalties=4), silent)
+        assert (3, 4) == (found.variant.runs[0].bonuses, found.variant.runs[0].penalties)
+        (gap,) = found.gaps
+        assert (1, "contract", "model", ("limit", "term", "typo"), "no route") == (
+            gap.run,
+            gap.document,
+            gap.rater,
+            gap.problems,
+            gap.reason,
+        )
+        some = rated(rating(O, O, O, bonuses=3), rating(O, None, None, bonuses=1, rater="b"))
+        assert (1, ("term", "typo")) == (some.variant.runs[0].bonuses, some.gaps[0].problems)
+
+    def test_a_referee_that_does_not_decide_is_told(self):
+        class Silent:
+            name = "silent"
+
+            def rate(self, document, output, *, scope=""):
+                return rating(None, O, O, reasons={"limit": "no route"}, rater="silent")
+
+        found = rb.rate(
+            "v", [rb.Output("contract", "said", (rating(O, X, X), rating(X, X, X)))], TESTS, referee=Silent()
+        )
+        assert X is found.variant.runs[0].judgements["limit"]
+        assert [("silent", ("limit",))] == [(one.rater, one.problems) for one in found.gaps]
+
     def test_what_nobody_judged_is_an_error_and_no_judgement(self):
         with pytest.raises(
             rb.NotRated, match="run 1: the problem 'term' could not be judged: it said nothing; no reason given"
@@ -244,12 +273,44 @@ class TestModel:
             (lambda prompt: {"judgements": 3}, "the reply has no judgements"),
             (answering("perhaps", "detected", "detected"), "the reply says 'perhaps' of it"),
             (answering(None, "detected", "detected"), "the reply does not judge it"),
+            (answering("detected", "x", "x", bonuses=[3]), "something among its bonuses that is no finding"),
+            (
+                answering("detected", "x", "x", penalties=[{"certain": True}]),
+                "something among its penalties that is no finding",
+            ),
+            (lambda prompt: '{"judgements": {}, "bonuses": 3, "penalties": []}', "the reply has no list of bonuses"),
+            (lambda prompt: '{"judgements": {}, "bonuses": []}', "the reply has no list of penalties"),
+            (
+                lambda prompt: '{"judgements": {}, "judgements": {}, "bonuses": [], "penalties": []}',
+                "says something twice",
+            ),
         ],
     )
     def test_what_is_no_judgement_is_told(self, judge, why):
         found = rb.ModelRater(judge).rate(DOCUMENT, "x")
         assert "limit" not in found.judgements
         assert why in found.reasons["limit"]
+
+    def test_words_that_only_say_that_there_is_nothing_are_no_findings(self):
+        judge = answering(
+            "x", "x", "x", bonuses=["none", "なし", "N/A", " ", {"finding": ""}, {"finding": "a real one"}]
+        )
+        assert 1 == rb.ModelRater(judge).rate(DOCUMENT, "x").bonuses
+
+    def test_a_secret_for_a_verdict_is_not_kept(self):
+        found = rb.ModelRater(answering(KEY, "x", "x")).rate(DOCUMENT, "x")
+        assert "limit" not in found.judgements
+        assert KEY not in str(found)
+
+    def test_long_findings_are_judged_whole_or_not_at_all(self):
+        """A part of them would be judged as if it were all."""
+        seen = []
+        rater = rb.ModelRater(answering("detected", "x", "x", seen=seen))
+        rater.rate(DOCUMENT, "word " * 70_000 + "the end")
+        assert "left out" not in seen[0]
+        found = rater.rate(DOCUMENT, "word " * 90_000)
+        assert 1 == len(seen)
+        assert ({}, "findings or key are longer than 400,000 characters") == (found.judgements, found.reasons["limit"])
 
     def test_a_model_that_cannot_be_asked_is_told_without_its_secrets(self):
         def broken(prompt):
