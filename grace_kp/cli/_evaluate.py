@@ -188,7 +188,8 @@ def _show(rows: list[Row]) -> None:
     for name, report in failed[:20]:
         out.print(f"[red]fails[/red]  {plain(name)}  overall {report['overall']:.3f}")
         for line in report["diagnosis"]:
-            out.print(f"       {plain(line, 400)}")
+            indent = " " * (7 + len(line) - len(line.lstrip(" ")))
+            out.print(f"{indent}{plain(line, 400)}", soft_wrap=True)
     if len(failed) > 20:
         out.print(f"and {len(failed) - 20:,} more; --html or --json shows all")
     shown = table("scorer", "mean", "least", "passes", right=("mean", "least", "passes"))

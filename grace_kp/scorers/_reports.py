@@ -16,6 +16,7 @@ _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#1b1f24;background:#fff}
 table{border-collapse:collapse;width:100%}th,td{padding:.35rem .6rem;border-bottom:1px solid #d8dee4;text-align:left;vertical-align:top}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.ok{color:#1a7f37}.bad{color:#b42318;font-weight:600}
+tr:has(+.why) td{border-bottom:0}
 pre{white-space:pre-wrap;margin:.3rem 0;font-size:13px;background:#f6f8fa;padding:.6rem;border-radius:.3rem}summary{cursor:pointer}
 @media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}th,td{border-color:#30363d}pre{background:#161b22}
 .ok{color:#3fb950}.bad{color:#ff7b72}}
@@ -43,10 +44,11 @@ def _html_row(name: str, report: dict[str, Any]) -> str:
         f'<td class="n {"ok" if one["passed"] else "bad"}">{one["score"]:.2f}</td>' for one in report["results"]
     )
     lines = html.escape("\n".join(report["diagnosis"]))
-    more = (
-        f"<details><summary>{html.escape(name)}</summary><pre>{lines}</pre></details>" if lines else html.escape(name)
-    )
-    return f'<tr><td>{more}</td>{word}<td class="n">{report["overall"]:.3f}</td>{cells}</tr>'
+    row = f'<tr><td>{html.escape(name)}</td>{word}<td class="n">{report["overall"]:.3f}</td>{cells}</tr>'
+    if not lines:
+        return row
+    width = 3 + len(report["results"])
+    return f'{row}<tr class="why"><td colspan="{width}"><details><summary>why</summary><pre>{lines}</pre></details></td></tr>'
 
 
 def to_junit(rows: Sequence[Row], title: str) -> str:
