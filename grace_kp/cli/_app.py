@@ -95,6 +95,8 @@ def _failed(error: Exception) -> int:
         say_error(error)
     elif isinstance(error, OSError):
         say_error(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
+    elif type(error).__module__ == "sqlite3":
+        say_error(f"the store cannot be used: {error}")
     elif isinstance(error, ValueError):
         say_error(error)
         return 2

@@ -122,6 +122,20 @@ def test_mistakes_are_one_line_and_an_exit_code(arguments, code):
     assert 1 == len(ran.stderr.strip().splitlines())
 
 
+def test_a_store_that_lacks_something_is_told_in_one_line(tmp_path):
+    """A file of which somebody has taken a table away."""
+    import sqlite3
+
+    store = f"sqlite:///{tmp_path / 't.db'}"
+    assert run("traces", "list", "--store", store).returncode == 0
+    with sqlite3.connect(tmp_path / "t.db") as connection:
+        connection.execute("DROP TABLE scores")
+    connection.close()
+    ran = run("traces", "list", "--scorer", "x", "--store", store)
+    assert 1 == ran.returncode
+    assert "grace-kp: the store cannot be used: no such table: scores\n" == ran.stderr
+
+
 @pytest.mark.parametrize(
     "content",
     [
