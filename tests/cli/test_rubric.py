@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -256,7 +257,16 @@ def test_what_a_person_has_judged_is_kept(room):
         "--out",
         "judged.json",
     ]
-    child = pexpect.spawn(sys.executable, arguments, cwd=str(room), encoding="utf-8", timeout=60, dimensions=(40, 200))
+    # Whoever runs the tests in the background may have them ignore the signal, and children inherit that.
+    child = pexpect.spawn(
+        sys.executable,
+        arguments,
+        cwd=str(room),
+        encoding="utf-8",
+        timeout=60,
+        dimensions=(40, 200),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     for typed in ("o", "t", "1", "0"):
         child.expect("> |many\\? ")
         child.sendline(typed)
