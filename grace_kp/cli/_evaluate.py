@@ -102,7 +102,9 @@ def _import(name: str) -> None:
         else:
             sys.path.insert(0, str(Path.cwd()))
             importlib.import_module(name)
-    except Exception as error:  # noqa: BLE001 — the user's module may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 — the user's module may raise anything, and may want to end the program
         raise GraceError(f"--import {name}: {': '.join(describe_error(error, 400))}") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -29,10 +30,17 @@ def writable(*paths: Path | None) -> None:
     """Refuse files that cannot be written, before anything is worked out for them.
 
     Raises:
-        GraceError: there is no such folder.
+        GraceError: there is no such folder, or it is not to be written.
     """
     for path in paths:
-        if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
+        if path is None:
+            continue
+        folder = path.resolve().parent
+        if path.exists() and not os.access(path, os.W_OK):
+            raise GraceError(f"{path}: it cannot be written: Permission denied")
+        if folder.is_dir() and not os.access(folder, os.W_OK):
+            raise GraceError(f"{folder}: nothing can be written there: Permission denied")
+        if path.is_dir() or not folder.is_dir():
             raise GraceError(
                 f"{path}: it cannot be written: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
             )

@@ -117,7 +117,7 @@ def compare(
     if record and not is_history:
         raise typer.BadParameter("--record needs a history (.md) as BEST")
     # What could be known before is said before anybody judges.
-    writable(html, out)
+    writable(html, out, best if record else None)
     if html is not None:
         needs_plots()
     if is_history:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._gates import Gates
     from grace_kp.runtime._models import Models
     from grace_kp.runtime._pipeline import Hook, Pipeline
-    from grace_kp.scorers._completed import TraceScorers
+    from grace_kp.scorers._background import TraceScorers
     from grace_kp.store import Store, Writer
     from grace_kp.trace import ReasoningTrace
 
@@ -105,9 +105,9 @@ class Grace(Front):
         self._on_notify = on_notify
         self._scorers: TraceScorers | None = None
         if not (isinstance(scorers, tuple | list) and not scorers) and scorers is not None:
-            from grace_kp.scorers._completed import TraceScorers
+            from grace_kp.scorers._completed import trace_scorers
 
-            self._scorers = TraceScorers(scorers, self.settings.scorer_timeout)
+            self._scorers = trace_scorers(scorers, self.settings.scorer_timeout, self._landed)
         self._policies = {**self.settings.policies, **(policies or {})}
         self._lock = threading.Lock()
         self._choosing = threading.RLock()
@@ -194,7 +194,7 @@ class Grace(Front):
             embedder=models.embedder,
             scorers=self._scorers,
         )
-        pipeline.waiting, pipeline.aside = lambda: self._writer.waiting, lambda: self._writer.aside()
+        pipeline.waiting = lambda: self._writer.waiting
         return pipeline
 
     @property
@@ -221,10 +221,9 @@ class Grace(Front):
                 "ready": lambda item: self._pipeline.ready(item),
                 "warm": lambda items: self._pipeline.warm(items),
                 "give_up": lambda: self._pipeline.give_up(),
-                "uses_models": lambda: scored or (self._chosen is not None and self._chosen.is_active),
-                "exit_seconds": 2.0
-                + (self.settings.judge_timeout if judged else min(10, self.settings.scorer_timeout)),
-                "alone": scored,
+                "uses_models": lambda: self._chosen is not None and self._chosen.is_active,
+                "exit_seconds": 2 + (self.settings.judge_timeout if judged else min(10, self.settings.scorer_timeout)),
+                "stage": (lambda item: self._pipeline.stage(item)) if scored else None,
             }
         return Writer(
             opened,
@@ -261,6 +260,8 @@ class Grace(Front):
 
     def _run_ended(self, run: Run) -> None:
         writer = self._writer
+        if self._scorers is not None:
+            self._scorers.expect(run.id)
         writer.submit(run)
         if run.capture is not None or (self._made_pipeline is not None and self._made_pipeline.collectors):
             writer.drain(self._patience)

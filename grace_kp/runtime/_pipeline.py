@@ -17,12 +17,11 @@ from grace_kp.value import embedded_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
 
     from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, ConfidenceScore
     from grace_kp.record import Pause
     from grace_kp.runtime._judging import Judgement, RunJudge
-    from grace_kp.scorers._completed import TraceScorers
+    from grace_kp.scorers._background import Scoring, TraceScorers
     from grace_kp.store import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
     from grace_kp.value import ValueScorer
@@ -38,10 +37,11 @@ MAX_SCORES = 200
 class Lost:
     """A run whose process died, as its journal left it."""
 
-    __slots__ = ("rows",)
+    __slots__ = ("prepared", "rows")
 
     def __init__(self, rows: Sequence[JournalEntry]) -> None:
         self.rows = rows
+        self.prepared: Prepared | None = None
 
     @property
     def journaled_id(self) -> str:
@@ -122,6 +122,11 @@ class Prepared:
     """None for a run that is sampled out."""
     factors: ConfidenceFactors | None = None
     judgement: Judgement | None = None
+    assessed: bool = False
+    """Its figures are worked out."""
+    scoring: Scoring | None = None
+    """What the user's scorers say, or will."""
+    staged: bool = False
 
 
 class Pipeline:
@@ -141,8 +146,6 @@ class Pipeline:
         self.scorers = scorers
         self.waiting: Callable[[], int] = lambda: 0
         """How many runs have ended and are not settled yet."""
-        self.aside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
-        """Holds nobody up while scorers are waited for."""
         self.judge = judge
         self.embedder = embedder
         self.documents = documents
@@ -205,44 +208,60 @@ class Pipeline:
         factors, judgement = self.judge.begin(document, texts)
         return Prepared(document, factors, judgement)
 
-    def settle(self, item: Run | Lost) -> Record | None:
-        """The finished trace of a run, as the store keeps it; None where it is sampled out."""
+    def _assessed(self, item: Run | Lost) -> Prepared:
+        """A run with its figures; they are worked out once, in the order in which runs ended."""
         with self._lock:
             if isinstance(item, Lost):
-                document = self.documents.lost([entry.data for entry in item.rows])
-                own, keep, capture, factors, judgement = None, False, None, None, None
+                own = None
+                prepared = item.prepared or Prepared(self.documents.lost([entry.data for entry in item.rows]))
             else:
+                own = item.own_confidence
                 prepared = item.prepared or self._prepare(item)
-                item.prepared = None
-                if prepared.document is None:
-                    self.sampled_out += 1
-                    return None
-                document, factors, judgement = prepared.document, prepared.factors, prepared.judgement
-                own, keep, capture = item.own_confidence, item.keep, item.capture
-            self.assessor.assess(document, own_confidence=own, factors=factors, judgement=judgement)
-        if self.scorers is not None and document["grace"].get("status") != SUSPENDED:
-            self._score(self.scorers, document)
+            item.prepared = prepared
+            if prepared.document is not None and not prepared.assessed:
+                self.assessor.assess(
+                    prepared.document, own_confidence=own, factors=prepared.factors, judgement=prepared.judgement
+                )
+                prepared.assessed = True
+        return prepared
+
+    def stage(self, item: Run | Lost) -> bool:
+        """Whether the user's scorers are through with a run; the first time, they are set going. They run in a thread of their own."""
+        scorers = self.scorers
+        if scorers is None:
+            return True
+        prepared = self._assessed(item)
+        if not prepared.staged:
+            prepared.staged = True
+            document = prepared.document
+            told_by_scorer = isinstance(item, Run) and scorers.is_own(item.id)
+            if document is not None and document["grace"].get("status") != SUSPENDED and not told_by_scorer:
+                from grace_kp.trace import ReasoningTrace
+
+                trace = ReasoningTrace.model_validate_json(to_json(document))
+                prepared.scoring = scorers.begin(trace, self.documents.clean)
+        if prepared.scoring is None:
+            return True
+        if not scorers.is_done(prepared.scoring) and self.waiting() > MAX_WAITING:
+            scorers.skip(f"more than {MAX_WAITING:,} runs wait")
+        return scorers.is_done(prepared.scoring)
+
+    def settle(self, item: Run | Lost) -> Record | None:
+        """The finished trace of a run, as the store keeps it; None where it is sampled out."""
+        prepared = self._assessed(item)
+        item.prepared = None
+        document = prepared.document
+        if document is None:
+            self.sampled_out += 1
+            return None
+        if prepared.scoring is not None and prepared.scoring.found:
+            document["grace"]["scores"] = self.documents.clean_all(prepared.scoring.found)
         record = record_of(document)
-        if isinstance(item, Run) and (keep or capture is not None):
+        if isinstance(item, Run) and (item.keep or item.capture is not None):
             item.document = record.data
         if (self.hooks or self.collectors) and record.status != SUSPENDED:
             self._tell(record.data)
         return record
-
-    def _score(self, scorers: TraceScorers, document: dict[str, Any]) -> None:
-        """Put what the user's scorers say under `grace.scores`."""
-        from grace_kp.trace import ReasoningTrace
-
-        try:
-            crowded = f"more than {MAX_WAITING:,} runs wait for their scorers" if self.waiting() > MAX_WAITING else ""
-            trace = ReasoningTrace.model_validate_json(to_json(document))
-            with self.aside():
-                told = scorers.score(trace, clean=self.documents.clean, skip=crowded)
-        except Exception as error:  # noqa: BLE001 — as with hooks: the trace is stored in any case
-            note("scorers", error, theirs=True)
-            return
-        if told:
-            document["grace"]["scores"] = self.documents.clean_all(told)
 
     def recall(self, run: Run, stored: Callable[[str], Sequence[ReasoningTrace]]) -> None:
         """Give a run that goes on what it had come to when it was suspended.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import SettingsError, brief
+from grace_kp.scorers._background import TraceScorers
 from grace_kp.scorers._diagnosis import Result, diagnosis_of
 from grace_kp.scorers._edits import EditExpectation
-from grace_kp.scorers._suite import BUILT_IN, Entry, Suite, result_of
+from grace_kp.scorers._suite import Entry, Suite, result_of
 from grace_kp.scorers._traces import result_from_trace
-from grace_kp.trace._render import describe_error, render
+from grace_kp.trace._render import render
 
 if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     Answer = float | bool | Mapping[str, float | bool] | None
 
 NOTHING_EXPECTED = "it compares with what is expected, and nothing is said to be"
-MAX_NAME = 200
 
 
 class OnTraces:
@@ -54,13 +53,6 @@ class OnTraces:
         self._expected = expected
         self._as_is = as_is
         self._inputs = inputs
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether nothing of the user's is called, so that it ends by itself and soon."""
-        scorers = [one.scorer for one in self.scorer.entries] if isinstance(self.scorer, Suite) else [self.scorer]
-        plain = self._expected is None or isinstance(self._expected, EditExpectation | dict)
-        return plain and all(type(one) in BUILT_IN.values() for one in scorers)
 
     def score(self, trace: ReasoningTrace, clean: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
         """What is stored with a trace; empty where nothing is expected of it.
@@ -104,8 +96,6 @@ def _by_objective(expected: Mapping[str, Any], objective: str, clean: Callable[[
 
 class _Plain:
     """A callable of the user's from a trace to a score."""
-
-    is_ours = False
 
     def __init__(self, call: Callable[[ReasoningTrace], Answer]) -> None:
         self._call = call
@@ -153,94 +143,19 @@ def _told(result: Result, name: str, suite: str | None = None, diagnosis: Sequen
     return told
 
 
-class _Worker(threading.Thread):
-    """Runs a scorer of the user's."""
+def trace_scorers(given: Any, seconds: float, landed: Callable[[], Any]) -> TraceScorers:
+    """What `Grace(scorers=…)` takes: one or several of scorers, suites, `OnTraces`, and callables from a trace to a score.
 
-    works_for = 0
-    """The thread that waits for it: what it may not wait for, this one may not either."""
+    Args:
+        given: the scorers.
+        seconds: how long each may take for a run.
+        landed: told when a run is done.
 
-
-class TraceScorers:
-    """All scorers of a runtime, in their order. The user's own get a thread and so much time for each run."""
-
-    def __init__(self, given: Any, seconds: float) -> None:
-        """Take what `Grace(scorers=…)` takes: one or several of scorers, suites, `OnTraces`, and callables from a trace to a score.
-
-        Args:
-            given: the scorers.
-            seconds: how long each may take for a run.
-
-        Raises:
-            SettingsError: one is none of these.
-        """
-        listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-        self._scorers = [_made(one) for one in listed]
-        self._seconds = seconds
-        self.after_fork()
-
-    def after_fork(self) -> None:
-        """In a forked child none of them is at work."""
-        self._at_work: dict[int, _Worker] = {}
-        self._waiting: threading.Event | None = None
-        self._given_up = ""
-
-    def give_up(self, why: str = "the process ended first") -> None:
-        """Wait for none of them any longer."""
-        self._given_up = why
-        waiting = self._waiting
-        if waiting is not None:
-            waiting.set()
-
-    def score(
-        self, trace: ReasoningTrace, *, clean: Callable[[str], str] | None = None, skip: str = ""
-    ) -> list[dict[str, Any]]:
-        """What they say of a trace. What one raises, or that it takes too long, is told as its error and costs nothing else.
-
-        Args:
-            trace: the trace.
-            clean: how texts are cleaned before they stand in a trace.
-            skip: why none of them is asked; empty to ask them.
-        """
-        found: list[dict[str, Any]] = []
-        for number, one in enumerate(self._scorers):
-            skipped = skip or self._given_up
-            if skipped:
-                found.append({"name": one.name, "score": None, "skipped": skipped})
-                continue
-            try:
-                found += one.score(trace, clean) if one.is_ours else self._watched(number, one, trace, clean)
-            except Exception as error:  # noqa: BLE001 — a scorer of the user's may raise anything
-                found.append(_failed(one, error))
-        return [{**told, "name": told["name"][:MAX_NAME]} for told in found]
-
-    def _watched(
-        self, number: int, one: OnTraces | _Plain, trace: ReasoningTrace, clean: Callable[[str], str] | None
-    ) -> list[dict[str, Any]]:
-        before = self._at_work.get(number)
-        if before is not None and before.is_alive():
-            raise TimeoutError("its call for an earlier run has not ended yet")
-        done = self._waiting = threading.Event()
-        box: list[Any] = []
-
-        def work() -> None:
-            try:
-                box.append((one.score(trace, clean), None))
-            except BaseException as error:  # noqa: BLE001 — told by the one that waits
-                box.append((None, error))
-            done.set()
-
-        thread = self._at_work[number] = _Worker(target=work, name="grace_kp scorer", daemon=True)
-        thread.works_for = threading.get_ident()
-        thread.start()
-        done.wait(self._seconds)
-        if not box:
-            raise TimeoutError(self._given_up or f"it took longer than {self._seconds:g} s")
-        told, error = box[0]
-        return [_failed(one, error)] if told is None else list(told)
-
-
-def _failed(one: OnTraces | _Plain, error: BaseException) -> dict[str, Any]:
-    return {"name": one.name, "score": None, "error": ": ".join(describe_error(error, 300))}
+    Raises:
+        SettingsError: one is none of these.
+    """
+    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    return TraceScorers([_made(one) for one in listed], seconds, landed)
 
 
 def _made(one: Any) -> OnTraces | _Plain:

@@ -1,7 +1,7 @@
 """Where finished traces go: memory or SQLite, and the writer thread that brings them there."""
 
-from grace_kp.store._lifetime import WriterStats
 from grace_kp.store._open import open_store
+from grace_kp.store._stats import WriterStats
 from grace_kp.store._store import JournalEntry, Query, Record, Store
 from grace_kp.store._writer import Writer
 

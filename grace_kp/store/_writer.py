@@ -16,10 +16,10 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
-from grace_kp.store._lifetime import WriterStats, exiting, work
+from grace_kp.store._stats import WriterStats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from grace_kp.store._store import JournalEntry, Record, Store
 
@@ -40,9 +40,9 @@ class Writer:
         settle: Callable[[Any], Record | None],
         ready: Callable[[Any], bool] | None = None,
         warm: Callable[[Sequence[Any]], Any] | None = None,
+        stage: Callable[[Any], bool] | None = None,
         give_up: Callable[[], Any] = lambda: None,
         uses_models: Callable[[], bool] = lambda: False,
-        alone: bool = False,
         journal: Callable[[], Sequence[JournalEntry]] = lambda: (),
         has_open_runs: Callable[[], bool] = lambda: False,
         recovered: Callable[[list[JournalEntry]], Any] | None = None,
@@ -53,13 +53,13 @@ class Writer:
         exit_seconds: float = 2.0,
     ) -> None:
         """`ready` says whether an item can be settled yet, and sets going what it waits for; items are settled in order all the same.
-        `warm` is told which items are settled next, `give_up` that nothing is to be waited for any longer. `alone` says that settling
-        may take its time, so that no other thread than the writer's own does it.
+        `warm` is told which items are settled next; `stage`, called in order once they are ready, sets going what is to be waited for
+        after that; `give_up` is told that nothing is to be waited for any longer.
         """
         self._opener = opener
-        self._settle, self._ready = settle, ready
-        self._warm, self._give_up = warm, give_up
-        self._uses_models, self._alone = uses_models, alone
+        self._settle, self._ready, self._warm, self._stage = settle, ready, warm, stage
+        self._give_up = give_up
+        self._uses_models = uses_models
         self.exit_seconds = exit_seconds
         self._journal, self._has_open_runs = journal, has_open_runs
         self._recovered, self._report_now = recovered, report
@@ -68,23 +68,21 @@ class Writer:
         self._store: Store | None = None
         self._closed = False
         self._fresh()
-        self._at_exit = exiting(weakref.ref(self))
+        self._at_exit = _exiting(weakref.ref(self))
         atexit.register(self._at_exit)
 
     def _fresh(self) -> None:
-        self._backlog, self._waiting = deque[Any](), deque[Any]()
+        self._backlog, self._waiting, self._staged = deque[Any](), deque[Any](), 0
         self._landed = threading.Event()
-        self._pending: deque[Record] = deque()
-        self._pending_bytes = 0
+        self._pending, self._pending_bytes = deque[Any](), 0
         self._ended: list[str] = []
         self._held: list[Any] = []
         self._settling, self._writing = threading.RLock(), threading.RLock()
         self._starting = threading.Lock()
         self._busy: int | None = None
-        self._awake = threading.Event()
-        self._idle = True
+        self._awake, self._idle = threading.Event(), True
         self._thread: threading.Thread | None = None
-        self._settled = self._written = self._dropped = self._errors = self._helped = 0
+        self._done = self._settled = self._written = self._dropped = self._errors = self._helped = 0
         self._last_error: str | None = None
         self._failing, self._retry_at, self._pause = False, 0.0, RETRY_SECONDS[0]
 
@@ -127,11 +125,11 @@ class Writer:
 
     def _wake(self) -> None:
         self._idle = False
-        if not (self._closed or self._is_alive()):
+        if self._thread is None and not self._closed:
             with self._starting:
-                if not self._is_alive():
+                if self._thread is None:
                     thread = threading.Thread(
-                        target=work, args=(weakref.ref(self),), name="grace_kp writer", daemon=True
+                        target=_work, args=(weakref.ref(self),), name="grace_kp writer", daemon=True
                     )
                     self._thread = thread
                     with contextlib.suppress(RuntimeError):  # at interpreter exit no thread can be started any more
@@ -158,59 +156,25 @@ class Writer:
         self._landed.set()
         self._awake.set()
 
-    def _is_alive(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
-
-    def _inside(self) -> bool:
-        """Whether this thread is settling, or works for the one that is."""
-        for_whom = getattr(threading.current_thread(), "works_for", None)
-        return self._busy is not None and self._busy in {threading.get_ident(), for_whom}
-
-    @contextlib.contextmanager
-    def aside(self) -> Iterator[None]:
-        """Let forks and flushes go on while an item that is being settled waits for something."""
-        mine = self._alone and self._busy == threading.get_ident()
-        if mine:
-            self._settling.release()
-        try:
-            yield
-        finally:
-            if mine:
-                self._settling.acquire()
-
-    def _wait_for_thread(self, timeout: float) -> bool:
-        deadline = time.monotonic() + timeout
-        self._awake.set()
-        while self._backlog or self._waiting or self._busy is not None:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.002)
-        return True
-
-    def drain(self, timeout: float = 0.0, *, help_only: bool = False, patience: float = -1.0) -> bool:
+    def drain(self, timeout: float = 0.0, *, help_only: bool = False) -> None:
         """Settle what was submitted and is ready, waiting up to `timeout` seconds; nothing when called from inside a settling.
 
-        With `help_only`, what models or scorers settle is only set going: no agent's thread does that, or waits for it. `patience` is for
-        how many seconds a thread that is settling is waited for; -1 for ever. False where another thread is still at it.
+        With `help_only`, what is settled by models is only set going: no agent's thread is to do, or wait for, that.
         """
-        if self._inside():
-            return False
-        if self._alone and self._is_alive() and self._thread is not threading.current_thread():
-            return self._wait_for_thread(0.0 if help_only else timeout)
+        if self._busy == threading.get_ident():
+            return
         deadline = time.monotonic() + timeout
         while True:
             self._landed.clear()
-            if not self._settling.acquire(timeout=0.0 if help_only else patience):
-                return False
-            self._busy = threading.get_ident()
-            try:
-                self._settle_ready(help_only=help_only)
-            finally:
-                self._busy = None
-                self._settling.release()
+            with self._settling:
+                self._busy = threading.get_ident()
+                try:
+                    self._settle_ready(help_only=help_only)
+                finally:
+                    self._busy = None
             left = deadline - time.monotonic()
             if not self._waiting or left <= 0:
-                return True
+                return
             self._landed.wait(min(left, 0.1))
 
     def _settle_ready(self, *, help_only: bool) -> None:
@@ -232,21 +196,33 @@ class Writer:
                 if len(batch) == WARM_BATCH or not self._prepared(item):
                     break
                 batch.append(item)
-            if not batch:
+            new = batch[self._staged :]
+            if self._warm is not None and len(new) > 1:
+                self._warm(new)
+            ready = len(batch) if self._stage is None else self._through(batch)
+            for _ in range(ready):
+                self._staged = max(0, self._staged - 1)
+                self._settle_one(self._waiting.popleft())
+            if not ready or ready < len(batch):
                 return
-            if self._warm is not None and len(batch) > 1:
-                self._warm(batch)
-            for item in batch:
-                self._waiting.popleft()
-                self._settle_one(item)
+
+    def _through(self, batch: Sequence[Any]) -> int:
+        """How many of the first items are through what they were staged for; those that are new are staged."""
+        told = [self._asked(self._stage, item) for item in batch]
+        self._staged = max(self._staged, len(batch))
+        return told.index(False) if False in told else len(told)
 
     def _prepared(self, item: Any) -> bool:
+        return self._asked(self._ready, item)
+
+    def _asked(self, ask: Callable[[Any], bool] | None, item: Any) -> bool:
         try:
-            return self._ready is None or self._ready(item)
+            return ask is None or ask(item)
         except Exception:  # noqa: BLE001 — settling it will say what is wrong with it
             return True
 
     def _settle_one(self, item: Any) -> None:
+        self._done += 1
         try:
             record = self._settle(item)
         except Exception as error:  # noqa: BLE001
@@ -347,12 +323,16 @@ class Writer:
 
     def flush(self, timeout: float | None = 30.0) -> bool:
         """Settle and write all that was submitted, in this thread; False where that could not be done in time."""
-        if self._inside():
+        if self._busy == threading.get_ident():
             return False
+        if getattr(threading.current_thread(), "never_waits", False):
+            timeout = 0.0  # it would wait for itself
         deadline = None if timeout is None else time.monotonic() + timeout
+        with self._settling:
+            goal = self._done + self.waiting
         while True:
-            here = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
-            settled = self.drain(min(1.0, max(0.0, here)), patience=here)
+            self.drain(0.0 if deadline is None else min(1.0, max(0.0, deadline - time.monotonic())))
+            reached = self._done >= goal
             left = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
             if not self._writing.acquire(timeout=left):
                 return False
@@ -360,7 +340,10 @@ class Writer:
                 self._write_pending(force=True)
             finally:
                 self._writing.release()
-            if settled and not self._pending and not self._ended and not self._backlog and not self._waiting:
+            # What ends meanwhile is not waited for, or there would be no end where runs end all the time.
+            if (reached and not self._failing and not (self._pending or self._ended)) or not (
+                self._pending or self._ended or self._backlog or self._waiting
+            ):
                 return True
             if deadline is not None and time.monotonic() >= deadline:
                 return False
@@ -368,8 +351,9 @@ class Writer:
 
     def close(self, timeout: float | None = 5.0) -> None:
         """Flush, end the thread, close the store. What is submitted later is settled and written at once."""
-        if not self.flush(timeout) and self.waiting:
-            self._give_up()
+        through = self.flush(timeout)
+        self._give_up()  # also for what ends later: nobody would be there to wait for it
+        if not through and self._waiting:
             self.flush(2.0)
         self._closed = True
         self._awake.set()
@@ -384,7 +368,7 @@ class Writer:
     @property
     def waiting(self) -> int:
         """How many items were submitted and are not settled."""
-        return len(self._backlog) + len(self._waiting) + (self._busy is not None)
+        return len(self._backlog) + len(self._waiting)
 
     def stats(self) -> WriterStats:
         """Counts since the beginning; what is pending is settled and waits for the store."""
@@ -398,3 +382,19 @@ class Writer:
             self._last_error,
             self._helped,
         )
+
+
+def _work(reference: weakref.ref[Writer]) -> None:
+    while True:
+        writer = reference()
+        if writer is None or not writer._round():
+            return
+
+
+def _exiting(reference: weakref.ref[Writer]) -> Callable[[], None]:
+    def at_exit() -> None:
+        writer = reference()
+        if writer is not None:
+            writer.close(timeout=writer.exit_seconds)
+
+    return at_exit

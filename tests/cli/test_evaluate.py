@@ -197,7 +197,13 @@ def test_scorers_of_ones_own_are_imported_first(run, tmp_path, name, count):
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"), [("raise KeyError('x')", "KeyError: x"), ("def", "SyntaxError"), (None, "No such file")]
+    ("text", "problem"),
+    [
+        ("raise KeyError('x')", "KeyError: x"),
+        ("def", "SyntaxError"),
+        (None, "No such file"),
+        ("import sys; sys.exit(0)", "SystemExit: 0"),
+    ],
 )
 def test_a_module_that_cannot_be_imported(run, tmp_path, text, problem):
     if text is not None:

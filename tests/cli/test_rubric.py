@@ -418,3 +418,13 @@ def test_an_error_does_not_hold_signs_that_a_terminal_would_obey(run, room):
     ran = run("score", "tests.yaml", "odd.yaml")
     assert 1 == ran.returncode
     assert ran.stderr.rstrip("\n").isprintable()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+def test_a_history_that_may_only_be_read(run, room):
+    run("compare", "tests.yaml", "history.md", "base.yaml", "--record")
+    before = (room / "history.md").read_bytes()
+    (room / "history.md").chmod(0o444)
+    ran = run("compare", "tests.yaml", "history.md", "longer.yaml", "--record")
+    assert (1, before) == (ran.returncode, (room / "history.md").read_bytes())
+    assert "history.md: it cannot be written: Permission denied" in flat(ran.stderr)

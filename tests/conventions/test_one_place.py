@@ -36,7 +36,7 @@ CATCH_ALL = {
     "grace_kp/runtime/_judging.py": "a judgement that fails is a fallback",
     "grace_kp/runtime/_pipeline.py": "hooks of the user's must not cost the trace",
     "grace_kp/rubric/_raters.py": "whatever a judge does is told and is no judgement",
-    "grace_kp/scorers/_completed.py": "a scorer of the user's that fails is told in the trace, and the others go on",
+    "grace_kp/scorers/_background.py": "a scorer of the user's that fails is told in the trace, and the others go on",
     "grace_kp/scorers/_patterns.py": "whatever a pattern makes the package raise that reads it is one error of ours",
     "grace_kp/scorers/_suite.py": "a scorer that fails counts as 0, and the report says why; a factory that fails is told with its line",
     "grace_kp/store/_writer.py": "a store or a run that fails is reported, never raised into the agent",
