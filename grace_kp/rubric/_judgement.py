@@ -50,9 +50,9 @@ class Detection(Enum):
 _SYMBOLS = {Detection.DETECTED: "○", Detection.PARTIAL: "△", Detection.MISSED: "×"}
 # The signs are drawn in several ways, and keyboards give some of them more readily than others.
 _WORDS = {
-    **dict.fromkeys(("○", "◯", "〇", "o", "detected", "yes", "found"), Detection.DETECTED),
-    **dict.fromkeys(("△", "▲", "partial", "partly"), Detection.PARTIAL),
-    **dict.fromkeys(("×", "✕", "✗", "x", "missed", "no"), Detection.MISSED),
+    **dict.fromkeys(("○", "◯", "〇", "o", "detected", "yes", "found", "検出"), Detection.DETECTED),
+    **dict.fromkeys(("△", "▲", "partial", "partly", "部分検出"), Detection.PARTIAL),
+    **dict.fromkeys(("×", "✕", "✗", "x", "missed", "no", "未検出"), Detection.MISSED),
 }
 
 

@@ -11,6 +11,15 @@ from grace_kp.rubric._judgement import counted
 
 SEVERITIES = ("critical", "medium", "minor")
 KINDS = ("main", "adjacent", "subtle")
+_JAPANESE = {
+    "重大": "critical",
+    "中": "medium",
+    "軽微": "minor",
+    "主要観点": "main",
+    "隣接領域": "adjacent",
+    "微妙な問題": "subtle",
+}
+"""As the source document has them."""
 DOCUMENTS = 2
 PROBLEMS = 10
 SEVERITY_COUNTS = {"critical": 3, "medium": 4, "minor": 3}
@@ -48,10 +57,13 @@ class Problem:
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", _text(self.id, "the id of a problem"))
         object.__setattr__(self, "category", _text(self.category, f"the category of {self.id}"))
+        object.__setattr__(self, "severity", _JAPANESE.get(self.severity, self.severity))
+        object.__setattr__(self, "kind", _JAPANESE.get(self.kind or "", self.kind))
         if self.severity not in SEVERITIES:
             raise ValueError(f"the severity of {self.id} must be one of {', '.join(SEVERITIES)}, not {self.severity!r}")
-        if self.kind is None and self.category in KINDS:
-            object.__setattr__(self, "kind", self.category)
+        category = _JAPANESE.get(self.category, self.category)
+        if self.kind is None and category in KINDS:
+            object.__setattr__(self, "kind", category)
         if self.kind is not None and self.kind not in KINDS:
             raise ValueError(f"the kind of {self.id} must be one of {', '.join(KINDS)}, not {self.kind!r}")
 
@@ -64,7 +76,7 @@ class Document:
     domain: str
     problems: tuple[Problem, ...]
     bonus_candidates: int = 0
-    """How many true findings beyond the key it is known to allow."""
+    """How many true findings beyond the key it is known to allow; they may be given themselves, and are counted."""
     text: str = field(default="", compare=False)
     """What the variants read, for whoever judges; no part of the history."""
 
@@ -73,6 +85,9 @@ class Document:
         object.__setattr__(self, "id", _text(self.id, "the id of a document"))
         if not isinstance(self.domain, str):
             raise ValueError(f"the domain of {self.id} is a text, not {brief(self.domain)}")
+        candidates: Any = self.bonus_candidates
+        if isinstance(candidates, list | tuple):
+            object.__setattr__(self, "bonus_candidates", len(candidates))
         counted(f"the bonus candidates of {self.id}", self.bonus_candidates)
         doubles = [name for name, count in Counter(problem.id for problem in self.problems).items() if count > 1]
         if doubles:

@@ -213,6 +213,13 @@ class TestTestSet:
     def test_a_balanced_one_has_no_warnings(self):
         assert [] == balanced().check()
 
+    def test_it_may_be_told_in_the_words_of_the_source(self):
+        problem = rb.Problem("p", "責任", "重大", "主要観点")
+        assert rb.Problem("p", "責任", "critical", "main") == problem
+        assert "subtle" == rb.Problem("p", "微妙な問題", "軽微").kind
+        assert 3 == rb.Document("d", "law", (problem,), ["a", "b", "c"]).bonus_candidates
+        assert [1.0, 0.5, 0.0] == [rb.run_score([word]) for word in ("検出", "部分検出", "未検出")]
+
     def test_every_departure_is_told(self):
         problems = (rb.Problem("x", "style", "minor"), *(rb.Problem(f"m{n}", "main", "minor") for n in range(3)))
         odd = rb.TestSet(
