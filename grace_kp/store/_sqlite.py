@@ -301,9 +301,7 @@ class SqliteStore:
 
 
 def _where(query: Query) -> tuple[str, list[Any]]:
-    parts: list[str] = []
-    values: list[Any] = []
-    for column, sign, value in (
+    parts, values = _compared(
         ("domain", "=", query.domain),
         ("score", ">=", query.min_score),
         ("score", "<=", query.max_score),
@@ -311,26 +309,26 @@ def _where(query: Query) -> tuple[str, list[Any]]:
         ("status", "=", query.status),
         ("created_at", ">=", query.since),
         ("created_at", "<=", query.until),
-    ):
-        if value is not None:
-            parts.append(f"{column} {sign} ?")
-            values.append(value)
+    )
     if query.text is not None:
         parts.append("instr(text, ?) > 0")
         values.append(_storable(query.text))
     if query.asks_for_scores:
-        said = []
-        for column, sign, value in (
+        said, more = _compared(
             ("name", "=", query.scorer),
             ("passed", "=", query.scorer_passed),
             ("score", ">=", query.min_scorer),
             ("score", "<=", query.max_scorer),
-        ):
-            if value is not None:
-                said.append(f"{column} {sign} ?")
-                values.append(value)
+        )
         parts.append(f"id IN (SELECT trace FROM scores WHERE {' AND '.join(said)})")  # noqa: S608
+        values += more
     return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
+
+
+def _compared(*conditions: tuple[str, str, Any]) -> tuple[list[str], list[Any]]:
+    """The conditions that are given, as SQL and its values."""
+    given = [(f"{column} {sign} ?", value) for column, sign, value in conditions if value is not None]
+    return [sql for sql, _ in given], [value for _, value in given]
 
 
 def _storable(text: str) -> str:

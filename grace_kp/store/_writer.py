@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
+from grace_kp.store._lifetime import exiting, work, would_wait_for_itself
 from grace_kp.store._stats import WriterStats
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Writer:
         self._store: Store | None = None
         self._closed = False
         self._fresh()
-        self._at_exit = _exiting(weakref.ref(self))
+        self._at_exit = exiting(weakref.ref(self))
         atexit.register(self._at_exit)
 
     def _fresh(self) -> None:
@@ -129,7 +130,7 @@ class Writer:
             with self._starting:
                 if self._thread is None:
                     thread = threading.Thread(
-                        target=_work, args=(weakref.ref(self),), name="grace_kp writer", daemon=True
+                        target=work, args=(weakref.ref(self),), name="grace_kp writer", daemon=True
                     )
                     self._thread = thread
                     with contextlib.suppress(RuntimeError):  # at interpreter exit no thread can be started any more
@@ -163,7 +164,7 @@ class Writer:
         """
         if self._busy == threading.get_ident():
             return
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + (0.0 if would_wait_for_itself() else timeout)
         while True:
             self._landed.clear()
             with self._settling:
@@ -325,8 +326,7 @@ class Writer:
         """Settle and write all that was submitted, in this thread; False where that could not be done in time."""
         if self._busy == threading.get_ident():
             return False
-        if getattr(threading.current_thread(), "never_waits", False):
-            timeout = 0.0  # it would wait for itself
+        timeout = 0.0 if would_wait_for_itself() else timeout
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._settling:
             goal = self._done + self.waiting
@@ -382,19 +382,3 @@ class Writer:
             self._last_error,
             self._helped,
         )
-
-
-def _work(reference: weakref.ref[Writer]) -> None:
-    while True:
-        writer = reference()
-        if writer is None or not writer._round():
-            return
-
-
-def _exiting(reference: weakref.ref[Writer]) -> Callable[[], None]:
-    def at_exit() -> None:
-        writer = reference()
-        if writer is not None:
-            writer.close(timeout=writer.exit_seconds)
-
-    return at_exit

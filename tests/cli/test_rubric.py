@@ -191,20 +191,23 @@ def test_mistakes_are_one_line(run, room, arguments, problem):
     assert not (room / "none.md").exists()
 
 
+def at_terminal(room):
+    """A person is asked at a pseudo-terminal; what is judged goes to `judged.json`."""
+    arguments = ["-m", "grace_kp.cli", "rubric", "score", "tests.yaml", "open.yaml", "--by", "terminal"]
+    return pexpect.spawn(
+        sys.executable,
+        [*arguments, "--out", "judged.json"],
+        cwd=str(room),
+        encoding="utf-8",
+        timeout=60,
+        dimensions=(40, 200),
+        # Whoever runs the tests in the background may have them ignore the signal, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
 def test_a_person_at_the_terminal(room):
-    arguments = [
-        "-m",
-        "grace_kp.cli",
-        "rubric",
-        "score",
-        "tests.yaml",
-        "open.yaml",
-        "--by",
-        "terminal",
-        "--out",
-        "judged.json",
-    ]
-    child = pexpect.spawn(sys.executable, arguments, cwd=str(room), encoding="utf-8", timeout=60, dimensions=(40, 200))
+    child = at_terminal(room)
     for typed in ("o", "perhaps", "t", "1", "0"):
         child.expect("> |many\\? ")
         child.sendline(typed)
@@ -222,19 +225,7 @@ def test_a_person_at_the_terminal(room):
 
 
 def test_a_person_who_goes_away_leaves_nothing(room):
-    arguments = [
-        "-m",
-        "grace_kp.cli",
-        "rubric",
-        "score",
-        "tests.yaml",
-        "open.yaml",
-        "--by",
-        "terminal",
-        "--out",
-        "judged.json",
-    ]
-    child = pexpect.spawn(sys.executable, arguments, cwd=str(room), encoding="utf-8", timeout=60, dimensions=(40, 200))
+    child = at_terminal(room)
     child.expect("> ")
     child.sendeof()
     child.expect("nobody is there any more")
@@ -245,28 +236,7 @@ def test_a_person_who_goes_away_leaves_nothing(room):
 
 
 def test_what_a_person_has_judged_is_kept(room):
-    arguments = [
-        "-m",
-        "grace_kp.cli",
-        "rubric",
-        "score",
-        "tests.yaml",
-        "open.yaml",
-        "--by",
-        "terminal",
-        "--out",
-        "judged.json",
-    ]
-    # Whoever runs the tests in the background may have them ignore the signal, and children inherit that.
-    child = pexpect.spawn(
-        sys.executable,
-        arguments,
-        cwd=str(room),
-        encoding="utf-8",
-        timeout=60,
-        dimensions=(40, 200),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    child = at_terminal(room)
     for typed in ("o", "t", "1", "0"):
         child.expect("> |many\\? ")
         child.sendline(typed)

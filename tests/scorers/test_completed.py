@@ -379,6 +379,19 @@ for number in range(60):
         assert grace.flush(20)
         assert [1.0, 0.0] == [one["score"] for one in told(grace)]
 
+    def test_a_scorer_that_collects_does_not_wait_for_itself(self, agent):
+        box = []
+
+        def collects(trace):
+            with box[0].collect() as traces:
+                return {"collected": float(len(traces))}
+
+        grace, edit = agent(collects, scorer_timeout=20.0)
+        box.append(grace)
+        edit("a.md")
+        assert grace.flush(20)
+        assert [("collected", 0.0)] == [(one["name"], one["score"]) for one in told(grace)]
+
     async def test_an_event_loop_goes_on(self, agent):
         def slow(trace):
             time.sleep(0.02)
