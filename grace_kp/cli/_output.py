@@ -46,7 +46,7 @@ def plain(text: str, width: int = 0) -> str:
 
 
 _BRACKETS = re.compile(r"(\\*)\[(?=([a-z#/@][^\[\]]*\])?)")
-_OPEN_END = re.compile(r"\\$|\[[^\[\]]*$")
+_OPEN_END = re.compile(r"\\\Z|\[[^\[\]]*\Z")
 
 
 def _escaped(line: str) -> str:

@@ -209,7 +209,7 @@ def table_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 _SPECIAL = {"\\": "\\\\", "|": "\\|", "\r": "\\r", "\n": "\\n"}
-_EDGES = re.compile(r"^[ \t]+|[ \t]+$")
+_EDGES = re.compile(r"^[ \t]+|[ \t]+\Z")
 _ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|(.))", re.DOTALL)
 
 

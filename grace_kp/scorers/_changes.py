@@ -40,6 +40,9 @@ class AntiHallucination:
     `move` allows its target another place and a `reorder`, `swap` or `sort` any order, the first two another content only if they give one; any
     other operation allows its target to change, into its content where it gives one. Targets may be named by `target_index`, counted in `blocks_before`. Where both documents are empty the
     operations themselves are judged, by the same rules.
+
+    The design guide asks for no new content at all. Taken literally, no expected `insert` could ever pass, so the content of an
+    expected `insert` is allowed here.
     """
 
     type: str = "anti-hallucination"

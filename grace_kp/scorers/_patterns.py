@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from grace_kp.errors import GraceError, MissingExtra, brief
+from grace_kp.scorers._anchors import with_strict_ends
 
 TIMEOUT = 0.5
 """Seconds for one pattern on one page."""
@@ -82,7 +83,7 @@ def _refused(message: str, page: Any) -> PatternError:
 
 
 def compiled(text: Any, *, ignore_case: bool, place: str) -> Any:
-    """A pattern, ready to be searched for.
+    """Compile a pattern. `$` matches at the end of the text only, or with `(?m)` at the end of each line.
 
     Raises:
         PatternError: it is malformed, or too large.
@@ -97,8 +98,13 @@ def compiled(text: Any, *, ignore_case: bool, place: str) -> Any:
     except ImportError:
         raise MissingExtra("patterns", "eval") from None
     _check_size(text, place)
+    flags = regex.IGNORECASE if ignore_case else 0
     try:
-        return regex.compile(text, regex.IGNORECASE if ignore_case else 0)
+        # Compiled as it stands first, so that errors name the user's own text and its flags are known.
+        own = regex.compile(text, flags)
+        verbose, nested_sets = bool(own.flags & regex.VERBOSE), bool(own.flags & regex.VERSION1)
+        strict = with_strict_ends(text, verbose=verbose, nested_sets=nested_sets)
+        return own if strict == text else regex.compile(strict, flags)
     except regex.error as error:
         raise PatternError(f"{place}: the pattern {_shown(text)} is malformed: {error}") from None
     except RecursionError:
