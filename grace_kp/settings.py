@@ -6,6 +6,7 @@ default. The files are looked for in the working directory and its parents, the 
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -37,6 +38,16 @@ class Settings:
     """Task domain of runs that name none; selects the weights of the value score."""
     profile: str = "grace"
     """Confidence profile: `grace` or `strict`."""
+    threshold_silent: float = 0.9
+    """Lowest confidence at which a gated action goes ahead silently, 0 to 1; `never` (infinity) for none."""
+    threshold_notify: float = 0.7
+    """Lowest confidence at which it goes ahead with a notice, 0 to 1; `never` for none."""
+    threshold_confirm: float = 0.4
+    """Lowest confidence at which a yes is enough, 0 to 1; `never` for none. Below it, a person has to help."""
+    novelty_cache_size: int = 1_000
+    """How many recent traces a new one is compared with for its novelty."""
+    novelty_cache_ttl: float = 0.0
+    """Seconds after which a trace no longer counts for novelty; 0 for no limit."""
     privacy_level: str = "private"
     """`private` removes secrets; `aggregated` and `federated` remove identifiers too."""
     visibility: str = "private"
@@ -115,7 +126,9 @@ class Settings:
             if value is not None:
                 _known(name, "keyword")
                 values[name], source[name] = _convert(name, value, f"keyword {name}"), "keyword"
-        return cls(**values, source=source)
+        settings = cls(**values, source=source)
+        _check_order(settings)
+        return settings
 
 
 _FIELDS = {item.name: item.type for item in fields(Settings) if item.name != "source"}
@@ -133,6 +146,11 @@ _RANGES: dict[str, tuple[float, float]] = {
     "max_pending_mb": (1, 1 << 20),
     "journal_ms": (5, 60_000),
     "gate_timeout": (0, 10**9),
+    "threshold_silent": (0, 1),
+    "threshold_notify": (0, 1),
+    "threshold_confirm": (0, 1),
+    "novelty_cache_size": (1, 10**6),
+    "novelty_cache_ttl": (0, 10**9),
     "judge_samples": (1, 100),
     "judge_timeout": (0.01, 3_600),
     "judge_attempts": (1, 100),
@@ -143,6 +161,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "judge_calls_per_run": (0, 10**9),
     "judge_tokens_per_run": (0, 10**12),
 }
+_THRESHOLDS = ("threshold_silent", "threshold_notify", "threshold_confirm")
+NEVER = "never"
 # Environment variables of this library that are no settings.
 _ELSEWHERE = frozenset({"GRACE_KP_STRICT_RECORDING", "GRACE_KP_REGISTRY_KEY"})
 
@@ -208,6 +228,8 @@ def _known(name: str, place: str) -> None:
 
 def _convert(name: str, raw: Any, place: str) -> Any:
     kind = _FIELDS[name]
+    if name in _THRESHOLDS:
+        return _threshold(name, raw, place)
     if kind == "bool":
         return _boolean(name, raw, place)
     if kind in {"int", "float"}:
@@ -244,6 +266,27 @@ def _number(name: str, raw: Any, place: str, *, integer: bool) -> int | float:
     if not low <= value <= high:
         raise SettingsError(f"{name} ({place}) must be between {low} and {high}, not {brief(raw)}")
     return value
+
+
+def _threshold(name: str, raw: Any, place: str) -> float:
+    if raw == NEVER or (isinstance(raw, float) and raw == math.inf):
+        return math.inf
+    try:
+        return _number(name, raw, place, integer=False)
+    except SettingsError:
+        raise SettingsError(f'{name} ({place}) must be a number from 0 to 1, or "never"; not {brief(raw)}') from None
+
+
+def _check_order(settings: Settings) -> None:
+    for higher, lower in ((_THRESHOLDS[0], _THRESHOLDS[1]), (_THRESHOLDS[1], _THRESHOLDS[2])):
+        if getattr(settings, higher) < getattr(settings, lower):
+            first, second = (_described(settings, name) for name in (higher, lower))
+            raise SettingsError(f"{first} must not be below {second}; set both, or change one")
+
+
+def _described(settings: Settings, name: str) -> str:
+    value = getattr(settings, name)
+    return f"{name} {NEVER if value == math.inf else value} ({settings.source.get(name, 'default')})"
 
 
 def _policies(raw: Any, place: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import pickle
 from pathlib import Path
@@ -143,6 +144,12 @@ def test_every_setting_has_an_environment_variable(folder):
             settings = load(folder, {f"GRACE_KP_{name.upper()}": text})
             assert text == getattr(settings, name)
             continue
+        if name.startswith("threshold_"):
+            same = {f"GRACE_KP_THRESHOLD_{level}": "0.5" for level in ("SILENT", "NOTIFY", "CONFIRM")}
+            settings = load(folder, same)
+            assert 0.5 == getattr(settings, name)
+            assert f"environment variable GRACE_KP_{name.upper()}" == settings.source[name]
+            continue
         text = {
             "bool": "0", "int": "64", "float": "0.5", "str": "private", "str | None": "memory:",
             "dict[str, str]": "a=deny",
@@ -206,7 +213,8 @@ def test_switches(folder, name):
     ("name", "low", "high"),
     [
         ("sample_rate", 0, 1), ("max_text", 64, 1 << 24), ("max_steps", 1, 1 << 30), ("max_pending_mb", 1, 1 << 20),
-        ("journal_ms", 5, 60_000), ("gate_timeout", 0, 10**9),
+        ("journal_ms", 5, 60_000), ("gate_timeout", 0, 10**9), ("novelty_cache_size", 1, 10**6),
+        ("novelty_cache_ttl", 0, 10**9),
     ],
 )  # fmt: skip
 def test_numbers_have_ranges(folder, name, low, high):
@@ -265,6 +273,45 @@ def test_texts_are_not_empty(folder, name):
     assert "日本 x" == getattr(load(folder, **{name: "日本 x"}), name)
     for bad in ("", 3, b"x", ["x"]):
         assert f"{name} (keyword {name}) must be a non-empty text, not" in refusal(folder, **{name: bad})
+
+
+def test_thresholds_in_every_place(folder):
+    """Numbers from 0 to 1, and `never` for infinity, which TOML may also spell inf."""
+    settings = load(folder, {"GRACE_KP_THRESHOLD_SILENT": "never", "GRACE_KP_THRESHOLD_NOTIFY": "0.75"})
+    assert (math.inf, 0.75, 0.4) == (settings.threshold_silent, settings.threshold_notify, settings.threshold_confirm)
+    (folder / "grace_kp.toml").write_text('threshold_silent = inf\nthreshold_notify = "never"\nthreshold_confirm = 1\n')
+    settings = load(folder)
+    assert (math.inf, math.inf, 1) == (settings.threshold_silent, settings.threshold_notify, settings.threshold_confirm)
+    assert 0.95 == load(folder, threshold_silent=0.95, threshold_notify=0.5, threshold_confirm=0).threshold_silent
+
+
+@pytest.mark.parametrize("bad", ["", "always", "inf", "nan", "1.1", "-0.1"])
+def test_a_bad_threshold_in_the_environment_is_named(folder, bad):
+    """With the variable, what is allowed, and what was found."""
+    expected = (
+        f'(environment variable GRACE_KP_THRESHOLD_CONFIRM) must be a number from 0 to 1, or "never"; not {bad!r}'
+    )
+    assert f"threshold_confirm {expected}" == refusal(folder, {"GRACE_KP_THRESHOLD_CONFIRM": bad})
+
+
+@pytest.mark.parametrize("bad", [True, -math.inf, math.nan, 1.5, [], b"never"])
+def test_a_bad_threshold_as_a_keyword_is_named(folder, bad):
+    """No truth value, no fraction above 1, nothing that is no number."""
+    said = refusal(folder, threshold_silent=bad)
+    assert said.startswith('threshold_silent (keyword threshold_silent) must be a number from 0 to 1, or "never"')
+
+
+def test_thresholds_out_of_order_are_named_with_their_places(folder):
+    """Also where one is only a default."""
+    assert (
+        "threshold_silent 0.5 (environment variable GRACE_KP_THRESHOLD_SILENT) must not be below "
+        "threshold_notify 0.7 (default); set both, or change one"
+    ) == refusal(folder, {"GRACE_KP_THRESHOLD_SILENT": "0.5"})
+    (folder / "grace_kp.toml").write_text('threshold_confirm = "never"\n')
+    assert (
+        f"threshold_notify 0.7 (default) must not be below threshold_confirm never ({folder / 'grace_kp.toml'}); "
+        "set both, or change one"
+    ) == refusal(folder)
 
 
 def test_policies_in_the_environment(folder):
@@ -373,4 +420,5 @@ def test_whatever_is_set_gives_settings_or_a_settings_error(environ, given):
     assert settings.domain
     assert settings.profile in {"grace", "strict"}
     assert all(isinstance(getattr(settings, name), bool) for name in ("enabled", "capture_input", "capture_output"))
+    assert settings.threshold_silent >= settings.threshold_notify >= settings.threshold_confirm >= 0
     assert set(settings.policies.values()) <= {"silent", "notify", "confirm", "escalate", "deny"}

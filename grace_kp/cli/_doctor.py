@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import math
 import os
 import platform
 import shutil
@@ -148,7 +149,14 @@ def _settings(problems: list[str]) -> dict[str, Any] | None:
         problems.append(str(error))
         return None
     names = [item.name for item in fields(settings) if item.name != "source"]
-    return {name: {"value": getattr(settings, name), "from": settings.source.get(name, "default")} for name in names}
+    return {
+        name: {"value": _in_json(getattr(settings, name)), "from": settings.source.get(name, "default")}
+        for name in names
+    }
+
+
+def _in_json(value: Any) -> Any:
+    return "never" if value == math.inf else value
 
 
 def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from grace_kp.levels import InterventionLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NEVER = "never"
+"""An infinite threshold in JSON and in settings."""
+_NAMES = ("silent", "notify", "confirm")
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From which confidence on an action goes ahead silently, with a notice, or after a yes; below, only with help.
+    """Lowest confidence at which an action goes ahead silently, with a notice, or after a yes; below `confirm`, only with help.
+
+    Each is a number from 0 to 1, or `math.inf`: no confidence reaches that level. JSON and settings write infinity as `"never"`.
 
     Raises:
-        ValueError: 1 >= silent >= notify >= confirm >= 0 does not hold.
+        ValueError: silent >= notify >= confirm does not hold, or a value is neither from 0 to 1 nor infinite.
     """
 
     silent: float = 0.9
@@ -22,13 +31,29 @@ class Thresholds:
     confirm: float = 0.4
 
     def __post_init__(self) -> None:
-        for name in ("silent", "notify", "confirm"):
-            _check_unit(name, getattr(self, name))
+        for name in _NAMES:
+            value = getattr(self, name)
+            if not _is_infinite(value):
+                _check_unit(name, value, 'or math.inf, which means "never"')
         if not self.silent >= self.notify >= self.confirm:
-            raise ValueError(
-                "thresholds must satisfy 1 >= silent >= notify >= confirm >= 0 "
-                f"(got silent={self.silent}, notify={self.notify}, confirm={self.confirm})"
-            )
+            values = ", ".join(f"{name}={_written(getattr(self, name))}" for name in _NAMES)
+            raise ValueError(f"thresholds must satisfy silent >= notify >= confirm (got {values})")
+
+    def to_dict(self) -> dict[str, float | str]:
+        """Return the JSON form: the three thresholds, an infinite one as `"never"`."""
+        return {name: _written(getattr(self, name)) for name in _NAMES}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, float | str]) -> Self:
+        """Read the JSON form. A threshold that is left out keeps its default.
+
+        Raises:
+            ValueError: a name is unknown, or a value is no threshold.
+        """
+        unknown = [name for name in values if name not in _NAMES]
+        if unknown:
+            raise ValueError(f"unknown threshold {str(unknown[0])[:60]!r}; known are {', '.join(_NAMES)}")
+        return cls(**{name: math.inf if value == NEVER else cast("float", value) for name, value in values.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +115,28 @@ def decide(score: float, thresholds: Thresholds) -> ActionDecision:
     elif score >= thresholds.notify:
         level, reason = InterventionLevel.NOTIFY, f"reaches the notify threshold {thresholds.notify}"
     elif score >= thresholds.confirm:
-        level, reason = InterventionLevel.CONFIRM, f"is below the notify threshold {thresholds.notify}"
+        level, reason = InterventionLevel.CONFIRM, _missed("notify", thresholds.notify)
     else:
-        level, reason = InterventionLevel.ESCALATE, f"is below the confirm threshold {thresholds.confirm}"
+        level, reason = InterventionLevel.ESCALATE, _missed("confirm", thresholds.confirm)
     return ActionDecision(level, score, f"Confidence {score} {reason}.", _SUGGESTED[level])
 
 
-def _check_unit(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, float | int) or not isfinite(value) or not 0 <= value <= 1:
+def _missed(name: str, threshold: float) -> str:
+    if _is_infinite(threshold):
+        return f"cannot reach the {name} threshold, which is set to never"
+    return f"is below the {name} threshold {threshold}"
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and value == math.inf
+
+
+def _written(value: float) -> float | str:
+    return NEVER if value == math.inf else value
+
+
+def _check_unit(name: str, value: Any, alternative: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, float | int) or not math.isfinite(value) or not 0 <= value <= 1:
         seen = repr(value) if isinstance(value, float | int | str | None) else type(value).__name__
-        raise ValueError(f"{name} must be a number from 0 to 1 (got {seen[:60]})")
+        allowed = f"a number from 0 to 1, {alternative}" if alternative else "a number from 0 to 1"
+        raise ValueError(f"{name} must be {allowed} (got {seen[:60]})")

@@ -19,7 +19,10 @@ class DynamicThresholds:
 
     From the tenth sample on, over the last ten: when more than three were confident (above `notify`) and wrong, all
     three thresholds rise by 0.05, up to 0.95 / 0.85 / 0.6; else when more than three were unconfident (below `confirm`)
-    and right, they fall by 0.05, down to 0.8 / 0.6 / 0.3. A threshold that began beyond such a limit stays.
+    and right, they fall by 0.05, down to 0.8 / 0.6 / 0.3. A threshold that began beyond such a limit stays, an infinite one too.
+
+    Each step is rounded to nine decimals. In plain floating-point arithmetic 0.4 - 0.05 is 0.35000000000000003, so that a
+    confidence of 0.35 would miss a threshold that reads 0.35. Here it reaches it.
 
     Args:
         initial: where the thresholds start.

@@ -36,7 +36,7 @@ class Gates:
         self,
         *,
         profile: str,
-        thresholds: Thresholds | None,
+        thresholds: Thresholds,
         reviewer: Any,
         on_notify: Callable[[Any], Any] | None,
         policies: Mapping[str, Policy | str],
@@ -47,7 +47,7 @@ class Gates:
         self.judge = judge
         self._store = keeps
         self.in_memory = InMemory()
-        self.calculator = ConfidenceCalculator(profile=profile, thresholds=thresholds or Thresholds())
+        self.calculator = ConfidenceCalculator(profile=profile, thresholds=thresholds)
         self.thresholds = self.calculator.thresholds
         self.policies = PolicySet(policies)
         self.on_notify = on_notify or _tell

@@ -11,7 +11,7 @@ from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from grace_kp.errors import SettingsError
-from grace_kp.record import FORKABLE, SUSPENDED, TROUBLES, Documents, Recorder, Run, new_trace_id, to_json
+from grace_kp.record import FORKABLE, SUSPENDED, TROUBLES, Recorder, Run, new_trace_id, to_json
 from grace_kp.runtime._front import Front
 from grace_kp.settings import Settings
 
@@ -144,7 +144,7 @@ class Grace(Front):
 
             self._made_gates = Gates(
                 profile=self.settings.profile,
-                thresholds=self._thresholds,
+                thresholds=self.thresholds,
                 reviewer=self._reviewer,
                 on_notify=self._on_notify,
                 policies=self._policies,
@@ -153,6 +153,15 @@ class Grace(Front):
                 keeps=lambda: self._writer.store(),
             )
         return self._made_gates
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The thresholds of this runtime's gates: those passed in, else those of the settings."""
+        if self._thresholds is None:
+            from grace_kp.runtime._assemble import thresholds_of
+
+            self._thresholds = thresholds_of(self.settings)
+        return self._thresholds
 
     @property
     def _pipeline(self) -> Pipeline:
@@ -170,30 +179,16 @@ class Grace(Front):
                 if self._chosen is None:
                     from grace_kp.runtime._models import choose
 
-                    self._chosen = choose(self.settings, self._evaluator, self._embedder, self._thresholds)
+                    self._chosen = choose(self.settings, self._evaluator, self._embedder, self.thresholds)
                 chosen = self._chosen
         return chosen
 
     def _make_pipeline(self) -> Pipeline:
-        from grace_kp.confidence import ConfidenceCalculator, Thresholds
-        from grace_kp.runtime._pipeline import Assessor, Pipeline
-        from grace_kp.value import ValueScorer
+        from grace_kp.runtime._assemble import make_pipeline
 
-        settings = self.settings
-        calculator = ConfidenceCalculator(profile=settings.profile, thresholds=self._thresholds or Thresholds())
         models = self._models()
         models.judge.landed = self._landed
-        pipeline = Pipeline(
-            documents=Documents(
-                privacy_level=settings.privacy_level, visibility=settings.visibility, max_text=settings.max_text
-            ),
-            assessor=Assessor(calculator, ValueScorer(embedder=models.embedder)),
-            sample_rate=settings.sample_rate,
-            recorder=self.recorder,
-            judge=models.judge,
-            embedder=models.embedder,
-            scorers=self._scorers,
-        )
+        pipeline = make_pipeline(self.settings, self.thresholds, models, self.recorder, self._scorers)
         pipeline.waiting = lambda: self._writer.waiting
         return pipeline
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.confidence import ConfidenceCalculator, Thresholds
+from grace_kp.confidence import ConfidenceCalculator
 from grace_kp.runtime._judging import RunJudge
 
 if TYPE_CHECKING:
-    from grace_kp.confidence import LLMSelfEvaluator
+    from grace_kp.confidence import LLMSelfEvaluator, Thresholds
     from grace_kp.settings import Settings
 
 
@@ -41,7 +41,7 @@ class Models:
         }
 
 
-def choose(settings: Settings, evaluator: Any, embedder: Any, thresholds: Thresholds | None) -> Models:
+def choose(settings: Settings, evaluator: Any, embedder: Any, thresholds: Thresholds) -> Models:
     """The models that were given, or what `auto` decides."""
     judge, judge_name, judge_why = _chosen(evaluator, "evaluator", settings)
     model, embedder_name, embedder_why = _chosen(embedder, "embedder", settings)
@@ -57,7 +57,7 @@ def choose(settings: Settings, evaluator: Any, embedder: Any, thresholds: Thresh
         evaluator=asked,
         missing=f"no judge: {judge_why}",
         mode=settings.judge,
-        calculator=ConfidenceCalculator(profile=settings.profile, thresholds=thresholds or Thresholds()),
+        calculator=ConfidenceCalculator(profile=settings.profile, thresholds=thresholds),
         agreement=agreement,
         workers=settings.judge_workers,
         limit=limit,

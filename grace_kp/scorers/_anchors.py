@@ -35,15 +35,15 @@ def with_strict_ends(text: str, *, verbose: bool, nested_sets: bool) -> str:
     modes = [verbose]  # verbose mode of each open group
     position = 0
     while position < len(text):
-        end = _token_end(text, position, modes, nested_sets)
-        token = text[position:end]
-        parts.append(anchor if token == "$" else token)
+        end = _part_end(text, position, modes, nested_sets)
+        part = text[position:end]
+        parts.append(anchor if part == "$" else part)
         position = end
     return "".join(parts)
 
 
-def _token_end(text: str, position: int, modes: list[bool], nested_sets: bool) -> int:
-    """Return where the token at `position` ends, and keep track of the open groups."""
+def _part_end(text: str, position: int, modes: list[bool], nested_sets: bool) -> int:
+    """Return where the part of a pattern at `position` ends, and keep track of the open groups."""
     character = text[position]
     if character == "\\":
         return position + 2

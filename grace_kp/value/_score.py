@@ -78,21 +78,27 @@ class ValueScorer:
 
     Args:
         embedder: an `Embedder`, or a callable from one text to one vector. None: novelty is always 0.5.
-        cache: what earlier traces are remembered in. None: a `VectorCache` of 1,000 vectors, made when the first
-            embedding is there.
+        cache: what earlier traces are remembered in. None: a `VectorCache` made when the first embedding is there.
+        max_elements: how many traces that cache holds. Has no effect with a `cache`.
+        ttl_seconds: how long it remembers a trace; None for ever. Has no effect with a `cache`.
     """
 
-    __slots__ = ("_cache", "_embedder", "_lock")
+    __slots__ = ("_cache", "_embedder", "_lock", "_max_elements", "_ttl_seconds")
 
     def __init__(
         self,
         embedder: Embedder | Callable[[str], Sequence[float] | npt.NDArray[Any]] | None = None,
         cache: VectorCache | None = None,
+        *,
+        max_elements: int = 1_000,
+        ttl_seconds: float | None = None,
     ) -> None:
         if embedder is not None and not callable(embedder) and not callable(getattr(embedder, "embed", None)):
             raise TypeError(f"an embedder has `embed` or is callable (got {type(embedder).__name__})")
         self._embedder: Any = embedder
         self._cache = cache
+        self._max_elements = max_elements
+        self._ttl_seconds = ttl_seconds
         self._lock = Lock()
 
     @property
@@ -205,7 +211,8 @@ class ValueScorer:
             with self._lock:
                 if self._cache is None:
                     dimensions = getattr(self._embedder, "dimensions", None)
-                    self._cache = VectorCache(dimensions=len(vector) if dimensions is None else dimensions)
+                    length = len(vector) if dimensions is None else dimensions
+                    self._cache = VectorCache(self._max_elements, length, self._ttl_seconds)
         return self._cache
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.confidence import DynamicThresholds, Evaluation, Thresholds
+from grace_kp.confidence import DynamicThresholds, Evaluation, Thresholds, decide
+from grace_kp.levels import InterventionLevel
 
 
 def told(*samples, initial=None):
@@ -66,6 +67,20 @@ def test_a_threshold_beyond_a_limit_stays():
     """A rise never lowers a threshold that began above its cap, nor the other way round."""
     assert Thresholds(0.99, 0.9, 0.8) == told(*[(1.0, False)] * 10, initial=Thresholds(0.99, 0.9, 0.8))
     assert Thresholds(0.5, 0.4, 0.1) == told(*[(0.0, True)] * 10, initial=Thresholds(0.5, 0.4, 0.1))
+
+
+def test_steps_are_rounded():
+    """0.4 - 0.05 is 0.35, and a confidence of 0.35 reaches it; without rounding it would be 0.35000000000000003."""
+    lowered = told(*[(0.3, True)] * 10)
+    assert 0.35 == lowered.confirm
+    assert InterventionLevel.CONFIRM is decide(0.35, lowered).level
+
+
+def test_never_stays_never():
+    """Feedback does not move an infinite threshold."""
+    never = Thresholds(math.inf, math.inf)
+    assert Thresholds(math.inf, math.inf, 0.35) == told(*[(0.3, True)] * 10, initial=never)
+    assert Thresholds(math.inf, 0.85, 0.6) == told(*[(1.0, False)] * 40, initial=Thresholds(math.inf))
 
 
 feedback = st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=60)

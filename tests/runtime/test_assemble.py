@@ -1,0 +1,97 @@
+"""Thresholds and the novelty cache follow the settings, and a keyword comes before them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.testing import ScriptedReviewer
+
+
+def gated_level(grace):
+    """The level of an action in a run without evidence, whose confidence is 0.7."""
+
+    @grace.gate
+    def act():
+        return "done"
+
+    with grace.run("act") as run:
+        act()
+    return run.trace.grace["decisions"][0]["level"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "level"),
+    [
+        ({}, "notify"),
+        ({"SILENT": "0.7"}, "silent"),
+        ({"SILENT": "never", "NOTIFY": "0.8"}, "confirm"),
+        ({"SILENT": "never", "NOTIFY": "never", "CONFIRM": "never"}, "escalate"),
+    ],
+)
+def test_gates_follow_the_thresholds_of_the_environment(environ, level, monkeypatch):
+    for name, value in environ.items():
+        monkeypatch.setenv(f"GRACE_KP_THRESHOLD_{name}", value)
+    reviewer = ScriptedReviewer("proceed")
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer)
+    assert level == gated_level(grace)
+    assert (level in {"confirm", "escalate"}) == (reviewer.asked == 1)
+
+
+def test_thresholds_that_are_passed_in_come_first(monkeypatch):
+    """They replace all three of the settings."""
+    monkeypatch.setenv("GRACE_KP_THRESHOLD_SILENT", "never")
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, thresholds=gk.Thresholds(silent=0.7))
+    assert gk.Thresholds(0.7, 0.7, 0.4) == grace.thresholds
+    assert "silent" == gated_level(grace)
+
+
+def test_thresholds_out_of_order_are_an_error_where_a_runtime_is_made(monkeypatch):
+    """Not when the first action is gated."""
+    monkeypatch.setenv("GRACE_KP_THRESHOLD_NOTIFY", "0.95")
+    with pytest.raises(
+        gk.SettingsError, match=r"threshold_silent 0.9 \(default\) must not be below threshold_notify 0.95"
+    ):
+        gk.Grace(store="memory:")
+
+
+def test_a_policy_with_infinite_thresholds_is_written_as_json():
+    """Traces of gated runs hold no infinity."""
+    never = gk.Thresholds(float("inf"), float("inf"))
+    grace = gk.Grace(
+        store="memory:", evaluator=None, embedder=None, thresholds=never, reviewer=ScriptedReviewer("proceed")
+    )
+    assert "confirm" == gated_level(grace)
+    json.dumps(grace.store.query()[0].to_dict(), allow_nan=False)
+
+
+def novelties(grace, *objectives):
+    with grace.collect() as traces:
+        for objective in objectives:
+            with grace.run(objective):
+                pass
+    return [trace.grace["value"]["novelty"] for trace in traces]
+
+
+def embedded(text):
+    return [1.0, 0.0] if "red" in text else [0.0, 1.0]
+
+
+def test_the_size_of_the_novelty_cache_is_a_setting(monkeypatch):
+    """With room for one trace, only the last one is compared with."""
+    monkeypatch.setenv("GRACE_KP_NOVELTY_CACHE_SIZE", "1")
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=embedded)
+    assert [0.5, 1.0, 1.0] == novelties(grace, "red", "blue", "red")
+    monkeypatch.delenv("GRACE_KP_NOVELTY_CACHE_SIZE")
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=embedded)
+    assert [0.5, 1.0, 0.0] == novelties(grace, "red", "blue", "red")
+
+
+def test_the_time_to_live_of_the_novelty_cache_is_a_setting():
+    """What is older does not count; 0 keeps every trace."""
+    short = gk.Grace(store="memory:", evaluator=None, embedder=embedded, novelty_cache_ttl=1e-9)
+    assert [0.5, 0.5] == novelties(short, "red", "red")
+    endless = gk.Grace(store="memory:", evaluator=None, embedder=embedded, novelty_cache_ttl=0)
+    assert [0.5, 0.0] == novelties(endless, "red", "red")
