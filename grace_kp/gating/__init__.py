@@ -2,7 +2,7 @@
 
 from grace_kp.gating._action import gate
 from grace_kp.gating._confirmation import ConfirmationFlow
-from grace_kp.gating._drive import drive, drive_async, notify, notify_async, pauses
+from grace_kp.gating._drive import drive, drive_async, notify, notify_async
 from grace_kp.gating._flow import Case, Consent, GateScope, Kept, consent
 from grace_kp.gating._handler import InterventionHandler
 from grace_kp.gating._ledger import Entry, InMemory, Ran
@@ -35,5 +35,4 @@ __all__ = [
     "gate",
     "notify",
     "notify_async",
-    "pauses",
 ]

@@ -7,9 +7,10 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import ActionCancelled, GateError
-from grace_kp.gating._drive import drive, drive_async, pauses
+from grace_kp.gating._drive import drive, drive_async
 from grace_kp.gating._flow import Case, Consent, check_unchanged, consent
 from grace_kp.gating._ledger import DONE, Ran, outcome_unknown
+from grace_kp.record import hands_off, pauses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,6 +198,8 @@ def _keep(case: Case, result: Any, error: BaseException | None) -> None:
             case.kept.done(result, keep=True)
         elif pauses(error):
             case.kept.release()
+        elif hands_off(error):
+            case.kept.done()
         elif isinstance(error, Exception):
             case.kept.failed(error)
     except Exception as problem:  # noqa: BLE001 — the action has run; what it gave is the caller's
@@ -218,8 +221,10 @@ def _about_to_run(case: Case, given: Consent) -> None:
 
 
 def _ran(case: Case, given: Consent, error: BaseException | None) -> None:
-    if error is None:
+    if error is None or hands_off(error):
         case.entry["outcome"] = "executed_modified" if given.modified else "executed"
+    elif pauses(error):
+        case.entry["outcome"] = "waiting"
     else:
         case.entry["outcome"] = "failed"
         case.entry["error"] = type(error).__name__

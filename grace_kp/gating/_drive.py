@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._flow import Ask, Assess, Case, Consent, Engine, Failed, NoAnswer, Notify, Todo
 from grace_kp.gating._reviewer import asking, is_async, understood
+from grace_kp.record import pauses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,11 +60,6 @@ def _do(todo: Todo, case: Case) -> Any:
     except Exception as error:  # noqa: BLE001
         return Failed(error)
     return None
-
-
-def pauses(error: BaseException) -> bool:
-    """Whether an exception pauses the program around rather than saying that something broke."""
-    return any(base.__name__ == "GraphBubbleUp" for base in type(error).__mro__)
 
 
 def _finish(answer: Any) -> None:

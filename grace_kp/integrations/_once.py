@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, ToolMessage
 
 from grace_kp.confidence import ActionDecision
-from grace_kp.gating import Entry, InterventionRequest, notify, notify_async, pauses
+from grace_kp.gating import Entry, InterventionRequest, notify, notify_async
 from grace_kp.gating._ledger import DONE, Ran
 from grace_kp.integrations._calls import digest_of_call, keep_entry, schema_problem
 from grace_kp.integrations._pause import pausing
 from grace_kp.levels import InterventionLevel
-from grace_kp.record import current_run
+from grace_kp.record import current_run, hands_off, pauses
 from grace_kp.trace._render import render
 
 if TYPE_CHECKING:
@@ -163,13 +163,16 @@ class Once:
 
     def failed(self, error: BaseException) -> None:
         """The tool raised, or paused the graph. A process that dies says neither, and what came of the call stays unknown."""
-        if pauses(error):
+        if hands_off(error):
+            self._entry["outcome"] = "executed" if (self._told or {}).get("args") is None else "executed_modified"
+        elif pauses(error):
             self._entry["outcome"] = "waiting"
         else:
             self._entry["outcome"], self._entry["error"] = "failed", type(error).__name__
         if isinstance(error, Exception) and self._kept is not None:
             kept = self._kept
-            self._keep(kept.release if pauses(error) else lambda: kept.failed(error))
+            ended = kept.done if hands_off(error) else lambda: kept.failed(error)
+            self._keep(kept.release if pauses(error) else ended)
 
     def ended(self, result: Any) -> Any:
         """The tool returned: keep that, and say what ran if it was not what was proposed."""

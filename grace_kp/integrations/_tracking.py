@@ -24,6 +24,7 @@ from grace_kp.integrations._frames import (
 from grace_kp.integrations._messages import answer_of, documents_in, question_of, said_by, tool_result
 from grace_kp.record import (
     AGENT,
+    FAILED,
     RETRIEVER,
     Call,
     ModelCall,
@@ -32,8 +33,8 @@ from grace_kp.record import (
     call_alone,
     call_in,
     open_run,
+    way_out,
 )
-from grace_kp.record._run import FAILED, way_out
 from grace_kp.record._steps import NOT_CAPTURED
 from grace_kp.trace._render import cut, describe_error, render_text
 

@@ -29,6 +29,7 @@ except ImportError:
     _Handler = BaseCallbackHandler  # type: ignore[assignment,misc]
 
 from grace_kp.integrations._context import teach
+from grace_kp.integrations._inline import RunInline
 from grace_kp.integrations._tracking import Tracker
 from grace_kp.record import RETRIEVER, TOOL, note, shielded
 
@@ -64,7 +65,7 @@ class GraceCallbackHandler(_Handler):
     """
 
     raise_error = False
-    run_inline = True  # costs a hop into another thread otherwise, and nothing here waits
+    run_inline = RunInline()  # a hop into another thread would cost more, and nothing here waits
 
     def __init__(self, grace: Grace, domain: str | None = None) -> None:
         """Record with `grace`.

@@ -7,9 +7,10 @@ from grace_kp.record._enter import call_alone, call_in, open_run
 from grace_kp.record._gather import evidence_of, material_of
 from grace_kp.record._ids import new_trace_id
 from grace_kp.record._recorder import Recorder
-from grace_kp.record._run import SUSPENDED, Call, Run
+from grace_kp.record._run import Call, Run
 from grace_kp.record._said import ModelCall, Pause
 from grace_kp.record._shield import note, shielded
+from grace_kp.record._signals import FAILED, SUSPENDED, hands_off, pauses, way_out
 from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, TOOL, Spec
 from grace_kp.record._threads import instrument_threads, propagate
 
@@ -18,6 +19,7 @@ __all__ = [
     "BEYOND",
     "CAPTURE",
     "CURRENT",
+    "FAILED",
     "FORKABLE",
     "RETRIEVER",
     "SCOPE",
@@ -37,6 +39,7 @@ __all__ = [
     "current_run",
     "decorate",
     "evidence_of",
+    "hands_off",
     "instant",
     "instrument_threads",
     "located",
@@ -44,7 +47,9 @@ __all__ = [
     "new_trace_id",
     "note",
     "open_run",
+    "pauses",
     "propagate",
     "shielded",
     "to_json",
+    "way_out",
 ]

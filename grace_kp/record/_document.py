@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._earlier import Earlier
-from grace_kp.record._run import INTERRUPTED, SUSPENDED, Call, Run
+from grace_kp.record._run import Call, Run
+from grace_kp.record._signals import INTERRUPTED, SUSPENDED
 from grace_kp.record._steps import NOT_CAPTURED, WAITING, StepBuilder
 from grace_kp.trace._redact import redact_text, redact_value
 from grace_kp.trace._render import cut, render, storable, to_text

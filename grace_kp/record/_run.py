@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.record._current import BEYOND, CAPTURE
 from grace_kp.record._said import ModelCall, Note, Pause
 from grace_kp.record._shield import note, shielded, shielded_pair
+from grace_kp.record._signals import COMPLETED, FAILED, SUSPENDED, handoff_text, way_out
 from grace_kp.trace._render import describe_error, render, render_text
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from grace_kp.record._recorder import Recorder
     from grace_kp.record._spec import Spec
     from grace_kp.trace import ReasoningTrace
-
-COMPLETED, FAILED, CANCELLED, EXITED, CLOSED = "completed", "failed", "cancelled", "exited", "closed"
-SUSPENDED, NOT_APPROVED, INTERRUPTED = "suspended", "not_approved", "interrupted"
 
 
 class Call:
@@ -115,7 +113,10 @@ class Call:
             self.end = end
             way = way_out(error)
             self.status = {FAILED: "error", COMPLETED: "ok"}.get(way, way)
-            self.error = describe_error(error, run.max_text)
+            if way == COMPLETED:
+                self.result = handoff_text(error)
+            else:
+                self.error = describe_error(error, run.max_text)
             run.events.append(self)
         if self.owns:
             run.fail(error)
@@ -308,8 +309,12 @@ class Run:
         """The root call was left by an exception."""
         if not self.open:
             return
+        status = way_out(error)
+        if status == COMPLETED:
+            self.close(handoff_text(error))
+            return
         self.error = describe_error(error, self.max_text)
-        self._finish(way_out(error), None, error)
+        self._finish(status, None, error)
 
     def _finish(self, status: str, result: Any, error: BaseException | None) -> None:
         self.end = self.clock()
@@ -330,23 +335,6 @@ class Run:
             else:
                 via.fail(error)
         owner.ended(self)
-
-
-def way_out(error: BaseException) -> str:
-    """How a run that was left by this exception ended."""
-    kind = type(error)  # what the error says of its own class is not asked
-    if issubclass(kind, GeneratorExit):
-        return CLOSED
-    if issubclass(kind, SystemExit):
-        return EXITED
-    names = {base.__name__ for base in kind.__mro__}
-    if issubclass(kind, KeyboardInterrupt) or "CancelledError" in names:
-        return CANCELLED
-    if "GraphBubbleUp" in names or "GraphInterrupt" in names:
-        return SUSPENDED
-    if "ActionNotApproved" in names:
-        return NOT_APPROVED
-    return FAILED
 
 
 def _read_hits(result: Any) -> SearchHits:

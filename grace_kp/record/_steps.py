@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._run import SUSPENDED, Call
+from grace_kp.record._run import Call
 from grace_kp.record._said import ModelCall
+from grace_kp.record._signals import SUSPENDED
 from grace_kp.trace._redact import redact_text, redact_value
 from grace_kp.trace._render import render, storable, to_text
 

@@ -1,0 +1,56 @@
+"""When LangChain may run our handler inside its event loop: always, except where that would hide a run from other handlers.
+
+A handler with `run_inline` is called in the event loop instead of a thread pool, which is several times cheaper. But while any inline
+handler is attached, langchain-core starts text models (`on_llm_start` in its `AsyncCallbackManager`) for inline handlers only. Other
+handlers then receive the end of a run that they have never seen begin.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Self, overload
+
+from langchain_core.callbacks import AsyncCallbackManager
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+
+def _code_ids(function: Any) -> frozenset[int]:
+    """The ids of a function's code and of the comprehensions in it, which are functions of their own before Python 3.12."""
+    code: CodeType | None = getattr(function, "__code__", None)
+    if code is None:
+        return frozenset()
+    return frozenset([id(code), *(id(part) for part in code.co_consts if isinstance(part, CodeType))])
+
+
+_TEXT_MODEL_STARTS = _code_ids(AsyncCallbackManager.on_llm_start)
+_frame_at = sys._getframe
+
+
+class RunInline:
+    """The attribute `run_inline` of a handler: True, except to the start of a text model that others have to hear of too."""
+
+    @overload
+    def __get__(self, handler: None, kind: type) -> Self: ...
+    @overload
+    def __get__(self, handler: object, kind: type | None = None) -> bool: ...
+    def __get__(self, handler: object, kind: type | None = None) -> Self | bool:
+        """Return whether the reader may call the handler inline; from the class, this object."""
+        if handler is None:
+            return self
+        reader = _frame_at(1)
+        return id(reader.f_code) not in _TEXT_MODEL_STARTS or _another_is_inline(reader)
+
+
+def _another_is_inline(reader: FrameType) -> bool:
+    """Whether the manager has an inline handler that is not ours. Then the manager calls inline handlers only, so ours stays with them."""
+    outer: FrameType | None = reader
+    while outer is not None and "self" not in outer.f_locals:
+        outer = outer.f_back
+    handlers = getattr(outer.f_locals["self"], "handlers", ()) if outer is not None else ()
+    return any(
+        not isinstance(getattr(type(one), "run_inline", None), RunInline) and getattr(one, "run_inline", False)
+        for one in handlers
+    )
