@@ -8,6 +8,7 @@ handlers then receive the end of a run that they have never seen begin.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -29,6 +30,7 @@ _TEXT_MODEL_STARTS = _code_ids(AsyncCallbackManager.on_llm_start)
 _frame_at = sys._getframe
 
 
+@dataclass(frozen=True, slots=True)
 class RunInline:
     """The attribute `run_inline` of a handler: True, except to the start of a text model that others have to hear of too."""
 
