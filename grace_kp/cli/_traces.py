@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli._output import bar, console, plain, progress, put_json, put_jsonl, say_error, table
+from grace_kp.confidence import part_text, penalties_text
 from grace_kp.errors import GraceError
 
 if TYPE_CHECKING:
@@ -188,15 +189,16 @@ def figures(trace: ReasoningTrace) -> None:
     out = console()
     grace = trace.grace or {}
     confidence, value = grace.get("confidence", {}), grace.get("value", {})
+    failed = "  [red]run failed[/red]" if confidence.get("run_failed") else ""
     out.print(
-        f"confidence  {trace.outcome.confidence:.3f} {bar(trace.outcome.confidence)} {confidence.get('level', '')}"
+        f"confidence  {trace.outcome.confidence:.3f} {bar(trace.outcome.confidence)} {confidence.get('level', '')}{failed}"
     )
     missing = confidence.get("not_evaluated", [])
     for part, number in confidence.get("breakdown", {}).items():
-        told = "not evaluated" if part in missing else f"{number:.3f} {bar(number)}"
+        told = part_text(None) if number is None or part in missing else f"{part_text(number)} {bar(number)}"
         out.print(f"  {part:<20}{told}")
     if confidence.get("penalties"):
-        out.print(f"  {'penalties':<20}{plain(', '.join(confidence['penalties']))}")
+        out.print(f"  {'penalties':<20}{plain(penalties_text(confidence['penalties']))}")
     if "own" in confidence:
         out.print(f"  {'computed':<20}{confidence['score']:.3f}, but the run set its own")
     out.print(

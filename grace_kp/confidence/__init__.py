@@ -18,6 +18,7 @@ from grace_kp.confidence._feedback import DynamicThresholds
 from grace_kp.confidence._hits import SearchHits, read_hits
 from grace_kp.confidence._profiles import PROFILES, Profile
 from grace_kp.confidence._score import ConfidenceScore
+from grace_kp.confidence._wording import part_text, penalties_text, penalty_text
 
 if TYPE_CHECKING:
     from grace_kp.confidence._agreement import SourceAgreementCalculator, agreement_of
@@ -55,6 +56,9 @@ __all__ = [
     "evidence_of_calls",
     "factors_from_trace",
     "parse_reply",
+    "part_text",
+    "penalties_text",
+    "penalty_text",
     "read_hits",
     "with_judgements",
 ]

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from grace_kp.confidence._score import ConfidenceScore
+from grace_kp.confidence._wording import penalties_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,6 +37,8 @@ _TOOLS = ", tool success %.2f"
 _AGREEMENT = ", source agreement %.2f"
 _SELF = ", self-evaluation %.2f"
 _COVERAGE = ", query coverage %.2f"
+_ASSUMED = " (not evaluated)"
+_NOTHING = "No evidence: nothing was searched, executed or evaluated"
 
 
 class Profile(Protocol):
@@ -77,27 +80,28 @@ def _grace(factors: ConfidenceFactors) -> ConfidenceScore:
         base, basis = quality * tools if tools < 1 else quality, _search_basis(quality, tools)
     else:
         total, weight = tools * TOOL_WEIGHT, TOOL_WEIGHT
-        basis, shown = _TOOLS, (tools,)
+        # Tool success always counts, but a reason does not mention tools that were not called.
+        basis, shown = (_TOOLS, (tools,)) if executed or tools < 1 else ("", ())
         if quality > 0:
             total += quality * SEARCH_WEIGHT
             weight += SEARCH_WEIGHT
-            basis, shown = _SEARCH + basis, (quality, tools)
+            basis, shown = _SEARCH + basis, (quality, *shown)
         if factors.source_count > 1:
             total += agreement * AGREEMENT_WEIGHT
             weight += AGREEMENT_WEIGHT
-            basis += _AGREEMENT
+            basis += _AGREEMENT if factors.agreement_evaluated else _AGREEMENT + _ASSUMED
             shown += (agreement,)
         if own > 0.6:
             total += own * SELF_WEIGHT
             weight += SELF_WEIGHT
-            basis += _SELF
+            basis += _SELF if factors.self_evaluated else _SELF + _ASSUMED
             shown += (own,)
         if coverage > 0.1:
             total += coverage * COVERAGE_WEIGHT
             weight += COVERAGE_WEIGHT
-            basis += _COVERAGE
+            basis += _COVERAGE if factors.coverage_evaluated else _COVERAGE + _ASSUMED
             shown += (coverage,)
-        base, basis = total / weight, _mean_of(basis, shown)
+        base, basis = total / weight, _mean_of(basis, shown, with_default=not executed and tools == 1)
     score, penalties = _penalised(
         base, is_search, factors.search_result_count, factors.tool_success_rate, factors.source_count, own
     )
@@ -123,7 +127,7 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
     is_search = factors.is_search_step
     shown: tuple[float, ...]
     if is_search:
-        base, basis = quality * tools if executed else quality, _search_basis(quality, tools)
+        base, basis = quality * tools if executed else quality, _search_basis(quality, tools if executed else 1.0)
     else:
         total = weight = 0.0
         basis, shown = "", ()
@@ -150,8 +154,7 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
             basis += _COVERAGE
             shown += (coverage,)
         if not weight:
-            nothing = "No evidence: nothing was searched, executed or evaluated"
-            return _result(NO_EVIDENCE, factors, (quality, agreement, own, tools, coverage), (), nothing)
+            return _result(NO_EVIDENCE, factors, (quality, agreement, own, tools, coverage), (), _NOTHING)
         base, basis = total / weight, _mean_of(basis, shown)
     score, penalties = _penalised(
         base,
@@ -172,8 +175,11 @@ def _search_quality(count: int, best: float, average: float, variance: float) ->
     return max(0.0, 0.7 * best + 0.3 * average - min(0.15, 0.3 * variance))
 
 
-def _mean_of(basis: str, shown: tuple[float, ...]) -> str:
-    return "Weighted mean of " + basis[2:] % shown
+def _mean_of(basis: str, shown: tuple[float, ...], *, with_default: bool = False) -> str:
+    if not shown:
+        return f"{_NOTHING}; the default is 1.00"
+    mean = "Weighted mean of " + basis[2:] % shown
+    return f"{mean} and a default of 1.00" if with_default else mean
 
 
 def _search_basis(quality: float, tools: float) -> str:
@@ -214,7 +220,7 @@ def _result(
         "tool_success": tools,
         "query_coverage": 0.0 if is_search else coverage,
     }
-    reason = f"{basis}, lowered by {', '.join(penalties)}." if penalties else f"{basis}."
+    reason = f"{basis}, lowered ({penalties_text(penalties)})." if penalties else f"{basis}."
     return ConfidenceScore(
         round(min(1.0, score), 3), factors, breakdown, list(penalties), reason, _not_evaluated(factors)
     )

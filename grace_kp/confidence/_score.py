@@ -24,7 +24,8 @@ class ConfidenceScore:
     factors: ConfidenceFactors
     """What it was calculated from."""
     breakdown: Mapping[str, float] = field(default_factory=dict, hash=False)
-    """The five sub-scores: search_quality, source_agreement, llm_self_eval, tool_success, query_coverage."""
+    """The five sub-scores, as the formula used them: search_quality, source_agreement, llm_self_eval, tool_success,
+    query_coverage. `evaluated` says which of them rest on anything."""
     penalties_applied: list[str] = field(default_factory=list, hash=False)
     """The penalties that lowered it, in order: `no_search_results`, `tool_failures(rate=0.50)`, `no_sources`."""
     reason: str = ""
@@ -38,6 +39,12 @@ class ConfidenceScore:
             return
         if isinstance(score, bool) or not isinstance(score, float | int) or not 0 <= score <= 1:
             raise ValueError(f"score must be a number from 0 to 1 (got {score!r})")
+
+    @property
+    def evaluated(self) -> dict[str, float | None]:
+        """The five sub-scores for people and traces: None for each that nothing was evaluated for."""
+        missing = self.not_evaluated
+        return {name: None if name in missing else value for name, value in self.breakdown.items()}
 
     @property
     def level(self) -> str:

@@ -96,7 +96,7 @@ class Interrupting:
         told = {
             "level": str(request.level),
             "score": request.decision.confidence_score,
-            "breakdown": {} if score is None else score.breakdown,
+            "breakdown": {} if score is None else score.evaluated,
             "penalties": [] if score is None else score.penalties_applied,
             "reason": request.reason,
         }

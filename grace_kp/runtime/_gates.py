@@ -170,7 +170,7 @@ def frozen_decision(
         "digest": digest,
         "level": str(level),
         "score": score.score,
-        "breakdown": dict(score.breakdown),
+        "breakdown": score.evaluated,
         "penalties": list(score.penalties_applied),
         "reason": f"{decided.reason}{more} {score.reason}".strip(),
     }
@@ -179,7 +179,10 @@ def frozen_decision(
 def thawed(told: dict[str, Any]) -> Kept:
     """A decision that was kept, as the gate works with it."""
     level = InterventionLevel(told["level"])
-    confidence = ConfidenceScore(told["score"], ConfidenceFactors(), told["breakdown"], list(told["penalties"]))
+    breakdown = {name: 0.0 if value is None else value for name, value in told["breakdown"].items()}
+    missing = tuple(name for name, value in told["breakdown"].items() if value is None)
+    penalties = list(told["penalties"])
+    confidence = ConfidenceScore(told["score"], ConfidenceFactors(), breakdown, penalties, not_evaluated=missing)
     return Kept(ActionDecision(level, told["score"], told["reason"]), confidence)
 
 

@@ -16,7 +16,7 @@ from grace_kp.trace._render import storable
 from grace_kp.value import embedded_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, ConfidenceScore
     from grace_kp.record import Pause
@@ -76,6 +76,10 @@ class Assessor:
         score = self.calculator.calculate(factors)
         grace.pop("unscored", None)
         grace["confidence"] = told = confidence_record(score, self.calculator.profile)
+        failure = failure_of(document)
+        if failure:
+            told["run_failed"] = True
+            told["reason"] = f"{failure} {told['reason']}"
         if own_confidence is not None:
             told["own"] = own_confidence
         document["outcome"]["confidence"] = score.score if own_confidence is None else own_confidence
@@ -102,16 +106,39 @@ class Assessor:
 
 
 def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
-    """A confidence as it stands in a trace: the score, its parts, its penalties, and what was not evaluated."""
+    """A confidence as it stands in a trace: the score, its parts (None where not evaluated), its penalties and its reason."""
     return {
         "score": score.score,
         "level": score.level,
         "profile": profile,
         "reason": score.reason,
-        "breakdown": dict(score.breakdown),
+        "breakdown": score.evaluated,
         "penalties": list(score.penalties_applied),
         "not_evaluated": list(score.not_evaluated),
     }
+
+
+_FAILURES = {
+    "cancelled": "The run was cancelled.",
+    "closed": "The run was closed before its end.",
+    "exited": "The run ended with the program's exit.",
+    "interrupted": "The process ended before the run did.",
+    "not_approved": "The run stopped because an action was not approved.",
+}
+
+
+def failure_of(document: Mapping[str, Any]) -> str:
+    """Return one sentence that says how an unsuccessful run ended; empty for a run that succeeded or waits for a person."""
+    grace = document.get("grace") or {}
+    status = grace.get("status", "completed")
+    if document["metadata"].get("success") is not False or status == SUSPENDED:
+        return ""
+    if status in _FAILURES:
+        return _FAILURES[status]
+    error = grace.get("error")
+    if isinstance(error, dict) and isinstance(error.get("type"), str):
+        return f"The run failed with {error['type']}."
+    return "The run failed." if status == "failed" else "The run did not succeed."
 
 
 @dataclass(slots=True)

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, ConfidenceScore, Thresholds
+from grace_kp.confidence import (
+    ConfidenceCalculator,
+    ConfidenceFactors,
+    ConfidenceScore,
+    Thresholds,
+    penalties_text,
+    penalty_text,
+)
 
 units = st.floats(0, 1) | st.sampled_from([0.0, 0.1, 0.59, 0.6, 0.61, 0.8, 1.0])
 counts = st.integers(0, 5)
@@ -73,7 +80,7 @@ def test_bounds(profile, given):
     assert all(0.0 <= part <= 1.0 for part in result.breakdown.values())
     assert given == result.factors
     assert result.reason.endswith(".")
-    assert all(penalty in result.reason for penalty in result.penalties_applied)
+    assert all(penalty_text(penalty) in result.reason for penalty in result.penalties_applied)
 
 
 def test_nothing_known():
@@ -212,9 +219,82 @@ def test_a_reason_tells_what_counted_and_what_lowered():
     )
     reason = ConfidenceCalculator().calculate(given).reason
     assert (
-        "Weighted mean of tool success 0.50, self-evaluation 0.70, lowered by tool_failures(rate=0.50), no_sources."
+        "Weighted mean of tool success 0.50, self-evaluation 0.70, lowered (tools succeeded: 50 %, no sources)."
         == reason
     )
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+@given(given=factors())
+def test_a_reason_mentions_no_tools_that_were_not_called(profile, given):
+    """Tools appear in a reason only where one was executed, or a success rate below 1 was passed."""
+    idle = dataclasses.replace(given, tool_execution_count=0, tool_success_count=0, tool_success_rate=1.0)
+    assert "tool" not in ConfidenceCalculator(profile).calculate(idle).reason
+
+
+def test_a_reason_without_evidence_says_so():
+    """Where nothing was made, the reason names no figure as if it had been measured."""
+    assert (
+        "No evidence: nothing was searched, executed or evaluated; the default is 1.00, lowered (no sources)."
+        == ConfidenceCalculator().calculate(ConfidenceFactors()).reason
+    )
+    searched = ConfidenceFactors(2, 0.7, 0.8, 0.01, source_count=1)
+    assert (
+        "Weighted mean of search quality 0.80 and a default of 1.00."
+        == ConfidenceCalculator().calculate(searched).reason
+    )
+
+
+def test_a_reason_marks_what_was_assumed():
+    """A fallback that counts in the mean does not look like a measurement."""
+    assumed = ConfidenceFactors(
+        tool_execution_count=1,
+        tool_success_count=1,
+        source_count=2,
+        source_agreement=0.5,
+        agreement_evaluated=False,
+        query_coverage=0.5,
+        coverage_evaluated=False,
+    )
+    expected = (
+        "Weighted mean of tool success 1.00, source agreement 0.50 (not evaluated), query coverage 0.50 (not evaluated)"
+    )
+    assert ConfidenceCalculator().calculate(assumed).reason.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "text"),
+    [
+        ("tool_failures(rate=0.83)", "tools succeeded: 83 %"),
+        ("tool_failures(rate=0.00)", "tools succeeded: 0 %"),
+        ("tool_failures(rate=0.07)", "tools succeeded: 7 %"),
+        ("tool_failures(rate=1.00)", "tools succeeded: over 99 %"),
+        ("no_search_results", "the search found nothing"),
+        ("no_sources", "no sources"),
+        ("late_payment(days=3)", "late_payment(days=3)"),
+    ],
+)
+def test_penalties_in_words(penalty, text):
+    """People read what a penalty means; a name from elsewhere stays as it is."""
+    assert text == penalty_text(penalty)
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_every_tool_penalty_has_words(rate):
+    """No success rate shows its pinned name to a reader, and none below 1 reads as 100 %."""
+    score = ConfidenceCalculator().calculate(ConfidenceFactors(tool_success_rate=rate))
+    words = penalties_text(score.penalties_applied)
+    assert "tools succeeded: " in words
+    assert "rate=" not in words
+    assert ": 100 %" not in words
+
+
+def test_what_was_not_evaluated_has_no_figure():
+    """`evaluated` holds None where the calculator's own breakdown holds a default."""
+    score = ConfidenceCalculator().calculate(ConfidenceFactors(tool_execution_count=1, tool_success_count=1))
+    assert 0.5 == score.breakdown["llm_self_eval"]
+    expected = dict.fromkeys(("search_quality", "source_agreement", "llm_self_eval", "query_coverage"))
+    assert expected | {"tool_success": 1.0} == score.evaluated
 
 
 @pytest.mark.parametrize("bad", ["lenient", "", "Grace", None, 3, object()])

@@ -12,6 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TextIO
 
+from grace_kp.confidence import part_text, penalties_text
 from grace_kp.gating._request import InterventionResponse
 from grace_kp.levels import InterventionAction
 from grace_kp.trace._redact import redact_text, redact_value
@@ -161,12 +162,11 @@ def describe(request: InterventionRequest) -> str:
     out.append(f" confidence: {request.decision.confidence_score:.3f} {_bar(request.decision.confidence_score)}")
     score = request.confidence
     if score is not None:
-        missing = set(score.not_evaluated)
-        for part, value in score.breakdown.items():
-            told = "not evaluated" if part in missing else f"{value:.3f} {_bar(value)}"
+        for part, value in score.evaluated.items():
+            told = part_text(value) if value is None else f"{part_text(value)} {_bar(value)}"
             out.append(f"   {_PARTS.get(part, part):<17} {told}")
         if score.penalties_applied:
-            out.append(f"   penalties         {', '.join(score.penalties_applied)}")
+            out.append(f"   penalties         {penalties_text(score.penalties_applied)}")
     if request.reason:
         out.append(f" because:    {_fit(request.reason, WIDTH - 13)}")
     if request.timeout is not None:
