@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import SUSPENDED, Documents, Recorder, Run, note, to_json
+from grace_kp.runtime._confidence_record import confidence_record, failure_of
 from grace_kp.trace._render import storable
 from grace_kp.value import embedded_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, ConfidenceScore
+    from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors
     from grace_kp.record import Pause
     from grace_kp.runtime._judging import Judgement, RunJudge
     from grace_kp.scorers._background import Scoring, TraceScorers
@@ -103,42 +104,6 @@ class Assessor:
         }
         if value.novelty_fallback is not None:
             told["novelty_fallback"] = value.novelty_fallback
-
-
-def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
-    """A confidence as it stands in a trace: the score, its parts (None where not evaluated), its penalties and its reason."""
-    return {
-        "score": score.score,
-        "level": score.level,
-        "profile": profile,
-        "reason": score.reason,
-        "breakdown": score.evaluated,
-        "penalties": list(score.penalties_applied),
-        "not_evaluated": list(score.not_evaluated),
-    }
-
-
-_FAILURES = {
-    "cancelled": "The run was cancelled.",
-    "closed": "The run was closed before its end.",
-    "exited": "The run ended with the program's exit.",
-    "interrupted": "The process ended before the run did.",
-    "not_approved": "The run stopped because an action was not approved.",
-}
-
-
-def failure_of(document: Mapping[str, Any]) -> str:
-    """Return one sentence that says how an unsuccessful run ended; empty for a run that succeeded or waits for a person."""
-    grace = document.get("grace") or {}
-    status = grace.get("status", "completed")
-    if document["metadata"].get("success") is not False or status == SUSPENDED:
-        return ""
-    if status in _FAILURES:
-        return _FAILURES[status]
-    error = grace.get("error")
-    if isinstance(error, dict) and isinstance(error.get("type"), str):
-        return f"The run failed with {error['type']}."
-    return "The run failed." if status == "failed" else "The run did not succeed."
 
 
 @dataclass(slots=True)
