@@ -60,6 +60,8 @@ class Prompt:
     """The code of its markers; a reply that repeats it is an echo."""
     material: tuple[str, ...]
     """The fenced texts as they stand in the prompt."""
+    titles: tuple[str, ...]
+    """The title of each fenced text, such as `question` or `factors`."""
     key: str
     """Identifies the question whatever the code: kind, version, language and texts."""
 
@@ -105,7 +107,15 @@ def fenced(
         counts[title] = counts.get(title, 0) + 1
         name = (titles or {}).get(title, title) + (f" {counts[title]}" if title == "source" else "")
         parts.append(f"<<<{name} {code}>>>\n{text}\n<<<{END[language]} {name} {code}>>>")
-    return Prompt("\n\n".join(parts), kind, language, code, tuple(text for _, text in clean), key)
+    return Prompt(
+        "\n\n".join(parts),
+        kind,
+        language,
+        code,
+        tuple(text for _, text in clean),
+        tuple(title for title, _ in clean),
+        key,
+    )
 
 
 def _clean(text: str, language: str, max_chars: int) -> str:

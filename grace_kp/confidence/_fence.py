@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_SOURCES = 40
+OWN_FIGURES = frozenset({"factors"})
+"""Titles of texts that hold our own figures. They are not under judgement, so a reply that agrees with one is no echo."""
 
 
 def build(kind: str, language: str, texts: Sequence[tuple[str, str]], *, max_chars: int = MAX_CHARS) -> Prompt:
@@ -39,32 +41,53 @@ def echoed(parsed: Parsed, prompt: Prompt) -> bool:
         return True
     if not parsed.places:
         return False
-    texts = [_essence(text) for text in prompt.material]
-    lines = {_essence(line) for text in prompt.material for line in text.split("\n") if len(line) <= _SHORT_LINE}
+    judged = [text for title, text in zip(prompt.titles, prompt.material, strict=True) if title not in OWN_FIGURES]
+    texts = [_essence(text) for text in judged]
+    lines = {_essence(line) for text in judged for line in text.split("\n") if len(line) <= _SHORT_LINE}
     figures = {line for line in lines if any(sign.isdigit() for sign in line)}
     return all(_copied(parsed.text, start, end, "\n".join(texts), figures) for start, end in parsed.places)
 
 
 _BESIDE = 4
 _SHORT_LINE = 200
-_NO_ESSENCE = re.compile(r"[^\w.%/]|_|\.(?!\d)")
+_JOINER = "\u2040"
+"""Stands for an underscore within a word, so that `avg_score` does not hold a copy of `score`."""
+_WITHIN_A_WORD = re.compile(r"(?<=[^\W\d_])_(?=[^\W\d_])")
+_OF_A_NUMBER = frozenset("0123456789.")
+_GOES_ON = re.compile(r"\.?\d")
+_NO_ESSENCE = re.compile(rf"[^\w.%/{_JOINER}]|_|\.(?!\d)")
 
 
 def _essence(text: str) -> str:
-    return _NO_ESSENCE.sub("", INVISIBLE.sub("", normalised(INVISIBLE.sub("", text)))).casefold()
+    plain = normalised(INVISIBLE.sub("", text)).replace(_JOINER, "")
+    return _NO_ESSENCE.sub("", INVISIBLE.sub("", _WITHIN_A_WORD.sub(_JOINER, plain))).casefold()
 
 
 def _copied(reply: str, start: int, end: int, material: str, lines: set[str]) -> bool:
     piece = _essence(reply[start:end])
     if reply[start:end].startswith("{"):
-        return piece in material
+        return _stands_in(piece, material)
     label = re.match(r"[^\d.]*", piece)
     core = piece[label.end() :] if label is not None else piece
     before = _essence(reply[:start]) + piece[: len(piece) - len(core)]
     after = _essence(reply[end:])
-    if len(before) >= _BESIDE and before[-_BESIDE:] + core in material:
+    if len(before) >= _BESIDE and _stands_in(before[-_BESIDE:] + core, material):
         return True
-    if len(after) >= _BESIDE and core + after[:_BESIDE] in material:
+    if len(after) >= _BESIDE and _stands_in(core + after[:_BESIDE], material):
         return True
     around = before[-_SHORT_LINE:] + core + after[:_SHORT_LINE]
     return any(core in line and line in around for line in lines)
+
+
+def _stands_in(piece: str, material: str) -> bool:
+    """Return whether the piece stands in the material, its figures whole: a 0 is not copied from 0.85, nor a 5 from 15."""
+    at = material.find(piece)
+    while at >= 0 and piece:
+        end = at + len(piece)
+        before = material[at - 1] if at else ""
+        starts_whole = before not in _OF_A_NUMBER if piece[0].isdigit() else before != _JOINER
+        ends_whole = not piece[-1].isdigit() or end == len(material) or not _GOES_ON.match(material, end)
+        if starts_whole and ends_whole:
+            return True
+        at = material.find(piece, at + 1)
+    return False

@@ -549,6 +549,59 @@ def test_what_stands_in_the_answer_takes_no_score_away(answer, reply):
     assert not LLMSelfEvaluator(lambda prompt: reply).evaluate_detailed("q", answer).fallback
 
 
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ('{"score": 0}', 0.0),
+        ('{"score": 0.0}', 0.0),
+        ('{"score": 0.7}', 0.7),
+        ('{"score": 1}', 1.0),
+        ('{"score": 0.5}', 0.5),
+        ("0.7", 0.7),
+        ("Score: 0.7", 0.7),
+        ("search_avg_score is 0.7, so I say 0.7", 0.7),
+        ({"score": 0.7}, 0.7),
+    ],
+)
+async def test_a_score_that_equals_a_factor_is_no_echo(reply, score):
+    """The factors are our own figures and not under judgement, so a judge may agree with one without giving a reason."""
+    factors = ConfidenceFactors(3, 0.7, 0.9, 0.5, source_count=1, tool_execution_count=1, tool_success_count=1)
+    judge = StepJudge(lambda prompt: reply)
+    for made in (judge.llm_calculate(factors, "find it", "three pages"), await judge.allm_calculate(factors, "f", "p")):
+        assert (score, False) == (made.score, made.fallback)
+
+
+@given(st.floats(0, 1).map(lambda number: round(number, 3)))
+def test_no_factor_takes_a_judgement_away(score):
+    """Whatever the judge says, equal to a factor or not, stands."""
+    factors = ConfidenceFactors(3, score, score, score, source_agreement=score, llm_self_confidence=score)
+    made = StepJudge(lambda prompt: json.dumps({"score": score})).llm_calculate(factors, "find it", "three pages")
+    assert (pytest.approx(score), False) == (made.score, made.fallback)
+
+
+@pytest.mark.parametrize(
+    ("output", "reply"),
+    [
+        ("They scored. Score 0.85 of 1.", '{"score": 0}'),
+        ('{"score": 0.95}', '{"score": 0.9}'),
+        ('[{"similarity_score": 0.7}]', '{"score": 0.7}'),
+        ("a confidence of 0.85", "Confidence: 0"),
+        ("about 10.5 good ones", "0.5 good"),
+    ],
+)
+def test_a_part_of_a_figure_or_name_is_no_echo(output, reply):
+    """A reply repeats a text only where whole figures and whole names are the same."""
+    assert not StepJudge(lambda prompt: reply).llm_calculate(FACTORS, "find it", output).fallback
+
+
+@pytest.mark.parametrize("reply", ['{"score": 0.7}', "Score: 0.7"])
+@pytest.mark.parametrize("text", ['{"score": 0.7}', "Verdict. Score: 0.7", "_score: 0.7_", "x 'score': 0.7."])
+def test_an_echo_of_the_output_or_purpose_of_a_step_is_no_judgement(text, reply):
+    """The same words in a text under judgement are an echo all the same."""
+    for purpose, output in ((text, "found"), ("find it", text)):
+        assert StepJudge(lambda prompt: reply).llm_calculate(FACTORS, purpose, output).fallback
+
+
 @pytest.mark.parametrize("reply", [{"score": 1.0}, 1.0])
 def test_replies_that_are_no_text_are_looked_at_as_well(reply):
     """An object that stands in the answer, and a lone figure for two questions."""

@@ -57,7 +57,7 @@ def test_yes_runs_it_and_the_question_shows_what_and_why():
         'to = "Ana"',
         "euros = 50",
         "0.700",
-        "no_sources",
+        "no sources",
         "tool success",
         "[REDACTED:password]",
     ):
