@@ -22,20 +22,15 @@ from grace_kp.errors import GraceError
 
 CORE = ("pydantic", "numpy", "tenacity", "typer", "rich", "platformdirs")
 EXTRAS = {
-    "gemini": ("google-genai", "no judge unless you pass one: self-evaluation and coverage are not evaluated", True),
-    "onnx": ("onnxruntime", "no light embedder; without any, novelty stays 0.5", True),
-    "embeddings": ("sentence-transformers", "no embedder by torch; without any, novelty stays 0.5", True),
-    "langchain": ("langchain", "LangChain agents are not recorded by a handler, and their tools not gated", True),
-    "eval": ("regex", "scorers know no patterns and no suites in YAML, and the rubric's pages have no plots", True),
-    "inspect-ai": ("inspect-ai", "suites do not run inside of Inspect AI", True),
-    "pydantic-evals": ("pydantic-evals", "suites do not run inside of pydantic-evals", True),
-    "knowledgepulse": ("httpx", "traces are not contributed to a registry", True),
-    "postgres": ("psycopg", "traces go to SQLite or memory", False),
-    "web": ("starlette", "no web page", False),
-    "otel": ("opentelemetry-sdk", "no export to OpenTelemetry", False),
-    "calibration": ("scikit-learn", "confidence is not calibrated", False),
+    "gemini": ("google-genai", "no judge unless you pass one: self-evaluation and coverage are not evaluated"),
+    "onnx": ("onnxruntime", "no light embedder; without any, novelty stays 0.5"),
+    "embeddings": ("sentence-transformers", "no embedder by torch; without any, novelty stays 0.5"),
+    "langchain": ("langchain", "LangChain agents are not recorded by a handler, and their tools not gated"),
+    "eval": ("regex", "scorers know no patterns and no suites in YAML, and the rubric's pages have no plots"),
+    "inspect-ai": ("inspect-ai", "suites do not run inside of Inspect AI"),
+    "pydantic-evals": ("pydantic-evals", "suites do not run inside of pydantic-evals"),
+    "knowledgepulse": ("httpx", "traces are not contributed to a registry"),
 }
-NOT_YET = "this version does not use it yet"
 WEEK = 7 * 86_400
 
 
@@ -74,8 +69,8 @@ def examine() -> dict[str, Any]:
         "sqlite": sqlite3.sqlite_version,
         "core": {name: _installed(name) for name in CORE},
         "extras": {
-            extra: {"package": name, "version": _installed(name), "without": lack, "note": None if used else NOT_YET}
-            for extra, (name, lack, used) in EXTRAS.items()
+            extra: {"package": name, "version": _installed(name), "without": lack}
+            for extra, (name, lack) in EXTRAS.items()
         },
         "keys": {name: "set" if os.environ.get(name) else "not set" for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")},
         "settings": settings,
@@ -215,11 +210,10 @@ def _show(report: dict[str, Any]) -> None:
     for name, version in report["core"].items():
         rows.add_row(name, version or "[red]missing[/red]", "")
     for extra, entry in report["extras"].items():
-        lack = f"{entry['without']}; {entry['note']}" if entry["note"] else entry["without"]
         rows.add_row(
             f"{entry['package']} \\[{extra}]",
             entry["version"] or "-",
-            lack if entry["note"] or not entry["version"] else "",
+            "" if entry["version"] else entry["without"],
         )
     out.print(rows)
     if report["settings"] is not None:

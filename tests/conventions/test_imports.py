@@ -18,8 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MODULES = {  # where a distribution is not imported by its own name
     "google-genai": "google", "langchain-core": "langchain_core", "sentence-transformers": "sentence_transformers",
-    "huggingface-hub": "huggingface_hub", "scikit-learn": "sklearn", "opentelemetry-sdk": "opentelemetry",
-    "psycopg": "psycopg", "pgvector": "pgvector", "pyyaml": "yaml", "inspect-ai": "inspect_ai", "pydantic-evals": "pydantic_evals",
+    "huggingface-hub": "huggingface_hub", "pyyaml": "yaml", "inspect-ai": "inspect_ai", "pydantic-evals": "pydantic_evals",
 }  # fmt: skip
 NEVER_ON_THE_WAY = {"numpy", "pydantic", "pydantic_core", "asyncio", "rich", "typer", "click", "tenacity"}
 
@@ -27,6 +26,12 @@ NEVER_ON_THE_WAY = {"numpy", "pydantic", "pydantic_core", "asyncio", "rich", "ty
 def optional_modules():
     extras = PROJECT["optional-dependencies"]
     names = {re.split(r"[\[<>=]", need)[0] for extra in extras if extra not in {"all", "dev"} for need in extras[extra]}
+    return {MODULES.get(name, name) for name in names}
+
+
+def modules_of(extra):
+    """The top-level modules that the packages of an extra bring."""
+    names = {re.split(r"[\[<>=]", need)[0] for need in PROJECT["optional-dependencies"][extra]}
     return {MODULES.get(name, name) for name in names}
 
 
@@ -48,6 +53,30 @@ def test_what_is_imported_is_declared():
     core = {re.split(r"[\[<>=]", need)[0] for need in PROJECT["dependencies"]}
     declared = core | optional_modules() | {"pydantic_core"}  # which pydantic is made of, and holds to its own version
     assert {} == {name: file for name, file in imported_from_outside().items() if name not in declared}
+
+
+EXTRAS = sorted(PROJECT["optional-dependencies"].keys() - {"all", "dev", "models"})
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_is_offered_only_with_code_that_needs_it(extra):
+    """Some module of the package imports something that the extra brings."""
+    assert modules_of(extra) & imported_from_outside().keys()
+
+
+def test_all_is_every_extra_for_users():
+    """No more and no fewer; what developers need is not among them."""
+    (needs,) = PROJECT["optional-dependencies"]["all"]
+    assert f"grace-kp[{','.join(EXTRAS)}]" == f"grace-kp[{','.join(sorted(needs[9:-1].split(',')))}]"
+
+
+def test_the_doctor_knows_every_extra():
+    """And it names a package that the extra brings."""
+    from grace_kp.cli._doctor import EXTRAS as KNOWN
+
+    assert EXTRAS == sorted(KNOWN)
+    for extra, (package, _) in KNOWN.items():
+        assert package in {re.split(r"[\[<>=]", need)[0] for need in PROJECT["optional-dependencies"][extra]}
 
 
 def loaded_by(code, folder):
