@@ -10,7 +10,8 @@
     @grace.agent
     def answer(question): ...
 
-The names are resolved on first use, so that importing the package costs next to nothing.
+Names and sub-packages (`gk.scorers`, `gk.rubric`, `gk.integrations`, `gk.testing`) are resolved on first use, so that importing
+the package costs next to nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from grace_kp import integrations as integrations
+    from grace_kp import rubric as rubric
+    from grace_kp import scorers as scorers
+    from grace_kp import testing as testing
     from grace_kp.confidence import ActionDecision as ActionDecision
     from grace_kp.confidence import ConfidenceAggregator as ConfidenceAggregator
     from grace_kp.confidence import ConfidenceCalculator as ConfidenceCalculator
@@ -117,6 +122,7 @@ _PLACES = {
     "value": "ScoringWeights ValueScore ValueScorer VectorCache WEIGHT_PROFILES evaluate_value register_profile",
 }
 _LAZY = {name: place for place, names in _PLACES.items() for name in names.split()}
+_SUBPACKAGES = ("integrations", "rubric", "scorers", "testing")
 
 __all__ = [
     *sorted(_LAZY),
@@ -125,6 +131,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
     place = _LAZY.get(name)
     if place is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -134,4 +142,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_SUBPACKAGES])

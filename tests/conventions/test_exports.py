@@ -6,6 +6,8 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ PACKAGES = sorted(
     for module in pkgutil.walk_packages(grace_kp.__path__, "grace_kp.")
     if not any(part.startswith("_") for part in module.name.split("."))
 )
+SUBPACKAGES = ("integrations", "rubric", "scorers", "testing")
 PUBLIC = [name for name in grace_kp.__all__ if name != "__version__"]
 
 
@@ -35,11 +38,42 @@ def imported_for_types(path):
 def test_all_is_the_lazy_table():
     """`__all__`, `dir()`, the table of lazy names and the imports for type checkers name the same things."""
     assert [*sorted(grace_kp._LAZY), "__version__"] == grace_kp.__all__
-    assert sorted(grace_kp.__all__) == dir(grace_kp)
+    assert sorted([*grace_kp.__all__, *SUBPACKAGES]) == dir(grace_kp)
     typed = imported_for_types(ROOT / "grace_kp" / "__init__.py")
-    assert {name: f"grace_kp.{place}" for name, place in grace_kp._LAZY.items()} == {
-        name: place for name, place in typed.items() if place.startswith("grace_kp")
-    }
+    assert {
+        **{name: f"grace_kp.{place}" for name, place in grace_kp._LAZY.items()},
+        **dict.fromkeys(SUBPACKAGES, "grace_kp"),
+    } == {name: place for name, place in typed.items() if place.startswith("grace_kp")}
+
+
+@pytest.mark.parametrize("name", SUBPACKAGES)
+def test_a_public_sub_package_is_an_attribute(name):
+    """`gk.scorers` works after `import grace_kp as gk`, in a fresh interpreter, and loads nothing before it is used."""
+    code = (
+        f"import sys, grace_kp as gk; assert 'grace_kp.{name}' not in sys.modules and {name!r} in dir(gk); "
+        f"assert gk.{name} is sys.modules['grace_kp.{name}'] is gk.{name}"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (0, "") == (ran.returncode, ran.stderr)
+
+
+def test_the_reference_names_the_sub_packages():
+    """With the path that an import statement uses."""
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert [] == [name for name in SUBPACKAGES if f"grace_kp.{name}" not in text]
+
+
+def test_integrations_are_attributes():
+    """`gk.integrations.knowledgepulse` needs no import of its own, and another name is an attribute error."""
+    integrations = grace_kp.integrations
+    assert dir(integrations) == sorted(
+        module.name for module in pkgutil.iter_modules(integrations.__path__) if not module.name.startswith("_")
+    )
+    assert integrations.knowledgepulse is importlib.import_module("grace_kp.integrations.knowledgepulse")
+    with pytest.raises(AttributeError, match=r"'grace_kp\.integrations' has no attribute 'nonsense'"):
+        integrations.nonsense  # noqa: B018
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -281,3 +281,13 @@ def takes_async(function: Callable[[int], Coroutine[Any, Any, int | None]]) -> N
 
 takes(add)
 takes_async(wire)
+
+
+# Sub-packages are attributes, without an import of their own.
+
+assert_type(gk.scorers.Suite.preset("standard"), gk.scorers.Suite)
+assert_type(gk.scorers.OperationAccuracy().score(gk.scorers.EditResult([]), gk.scorers.EditExpectation()), float)
+assert_type(gk.rubric.converged([]), bool)
+assert_type(gk.testing.make_grace(), gk.Grace)
+handler = gk.integrations.langchain.GraceCallbackHandler(grace)
+assert_type(handler, gk.integrations.langchain.GraceCallbackHandler)
