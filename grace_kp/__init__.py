@@ -84,8 +84,11 @@ if TYPE_CHECKING:
     from grace_kp.runtime import run as run
     from grace_kp.runtime import thought as thought
     from grace_kp.runtime import tool as tool
+    from grace_kp.trace import ConfidenceRecord as ConfidenceRecord
+    from grace_kp.trace import DecisionRecord as DecisionRecord
     from grace_kp.trace import ReasoningTrace as ReasoningTrace
     from grace_kp.trace import Redaction as Redaction
+    from grace_kp.trace import ValueRecord as ValueRecord
     from grace_kp.trace import from_openai_messages as from_openai_messages
     from grace_kp.trace import read_traces as read_traces
     from grace_kp.trace import redact as redact
@@ -118,7 +121,10 @@ _PLACES = {
     "protocols": "Embedder Judge JudgeReply",
     "record": "Run instrument_threads propagate",
     "runtime": "Grace agent configure default gate outcome retriever run thought tool",
-    "trace": "ReasoningTrace Redaction from_openai_messages read_traces redact write_traces",
+    "trace": (
+        "ConfidenceRecord DecisionRecord ReasoningTrace Redaction ValueRecord from_openai_messages read_traces redact "
+        "write_traces"
+    ),
     "value": "ScoringWeights ValueScore ValueScorer VectorCache WEIGHT_PROFILES evaluate_value register_profile",
 }
 _LAZY = {name: place for place, names in _PLACES.items() for name in names.split()}

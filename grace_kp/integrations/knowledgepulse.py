@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib
 import ipaddress
 import json
 import os
@@ -23,7 +24,6 @@ from urllib.parse import urlsplit
 
 from tenacity import Retrying
 
-from grace_kp import __version__
 from grace_kp.errors import MissingExtra, SettingsError, brief
 from grace_kp.integrations._outbox import Outbox
 from grace_kp.integrations._sending import Broken, Passing, post, waiting
@@ -159,7 +159,7 @@ class KnowledgePulse:
             "Authorization": "Bearer ***",
             "Content-Type": "application/json",
             "Idempotency-Key": digest,
-            "User-Agent": f"grace-kp/{__version__}",
+            "User-Agent": f"grace-kp/{_version()}",
         }
         return Contribution(
             id=whole.id, eligible=True, url=self.url + PATH, headers=headers, body=body, idempotency_key=digest
@@ -340,3 +340,9 @@ def _is_here(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _version() -> str:
+    # Named here and not imported: the package itself gives out every room, and belongs to no layer.
+    version: str = importlib.import_module("grace_kp").__version__
+    return version

@@ -21,20 +21,42 @@ if TYPE_CHECKING:
         Task,
         ToolRef,
     )
+    from grace_kp.trace._records import (
+        CallRecord,
+        ConfidenceRecord,
+        DecisionRecord,
+        ErrorRecord,
+        EvaluationRecord,
+        JudgementRecord,
+        ResponseRecord,
+        ScoreRecord,
+        SearchRecord,
+        ValueRecord,
+    )
     from grace_kp.trace._redact import Redaction, redact
     from grace_kp.trace.formats import from_openai_messages
 
 __all__ = [
+    "CallRecord",
+    "ConfidenceRecord",
+    "DecisionRecord",
     "Entity",
+    "ErrorRecord",
+    "EvaluationRecord",
+    "JudgementRecord",
     "KnowledgeGraphDelta",
     "Metadata",
     "Outcome",
     "ReasoningTrace",
     "Redaction",
     "Relationship",
+    "ResponseRecord",
+    "ScoreRecord",
+    "SearchRecord",
     "Step",
     "Task",
     "ToolRef",
+    "ValueRecord",
     "from_openai_messages",
     "read_traces",
     "redact",
@@ -42,6 +64,16 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
+    "CallRecord": "_records",
+    "ConfidenceRecord": "_records",
+    "DecisionRecord": "_records",
+    "ErrorRecord": "_records",
+    "EvaluationRecord": "_records",
+    "JudgementRecord": "_records",
+    "ResponseRecord": "_records",
+    "ScoreRecord": "_records",
+    "SearchRecord": "_records",
+    "ValueRecord": "_records",
     "Redaction": "_redact",
     "from_openai_messages": "formats",
     "read_traces": "_jsonl",

@@ -9,13 +9,27 @@ import json
 import math
 import re
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from grace_kp.errors import InvalidTrace
 from grace_kp.levels import PrivacyLevel, StepType, Visibility
+from grace_kp.trace import _views
 from grace_kp.trace._problems import invalid, refuse_what_json_cannot_hold
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grace_kp.trace._records import (
+        CallRecord,
+        ConfidenceRecord,
+        DecisionRecord,
+        ErrorRecord,
+        EvaluationRecord,
+        ScoreRecord,
+        ValueRecord,
+    )
 
 CONTEXT = "https://openknowledgepulse.org/schema/v1"
 TYPE = "ReasoningTrace"
@@ -257,7 +271,7 @@ class ReasoningTrace(_Part):
     outcome: Outcome
     knowledge_graph_delta: KnowledgeGraphDelta | None = None
     grace: dict[str, Any] | None = None
-    """All that is ours beyond the public schema: status, calls, confidence and its parts, decisions, links."""
+    """All that is ours beyond the public schema, as JSON. The properties below read it with types."""
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The document as JSON text; one line unless `indent` is given.
@@ -279,3 +293,73 @@ class ReasoningTrace(_Part):
     def tool_names(self) -> list[str]:
         """The distinct tool names in the order in which they first appear."""
         return list(dict.fromkeys(step.tool.name for step in self.steps if step.tool is not None))
+
+    # What stands under `grace`, typed. A top-level key of a foreign document that has one of these names is kept in the JSON;
+    # `model_extra` shows it.
+
+    def _part(self, name: str) -> Any:
+        return (self.grace or {}).get(name)
+
+    @property
+    def status(self) -> str | None:
+        """How the run ended: `completed`, `failed`, `cancelled`, `not_approved`, `suspended`, `interrupted`, …; None if not recorded."""
+        return _views.text_of(self._part("status"))
+
+    @property
+    def name(self) -> str | None:
+        """Name of the agent or run; None if not recorded."""
+        return _views.text_of(self._part("name"))
+
+    @property
+    def confidence(self) -> ConfidenceRecord | None:
+        """The computed confidence with its parts, penalties and reason; None if there is none.
+
+        `outcome.confidence` is the figure that counts: this score, or the run's own where it set one.
+        """
+        return _views.confidence_of(self._part("confidence"))
+
+    @property
+    def value(self) -> ValueRecord | None:
+        """The value score with its parts; None if the run was not scored."""
+        return _views.value_of(self._part("value"))
+
+    @property
+    def decisions(self) -> list[DecisionRecord]:
+        """The decisions about gated actions, in the order in which the actions were called."""
+        return _views.each(self._part("decisions"), _views.decision_of)
+
+    @property
+    def calls(self) -> list[CallRecord]:
+        """The calls of tools, in the order in which they started."""
+        return _views.each(self._part("calls"), _views.call_of)
+
+    @property
+    def scores(self) -> list[ScoreRecord]:
+        """What `Grace(scorers=…)` found."""
+        return _views.each(self._part("scores"), _views.score_of)
+
+    @property
+    def evaluation(self) -> EvaluationRecord | None:
+        """How the run was judged, or why it was not; None if not recorded."""
+        return _views.evaluation_of(self._part("evaluation"))
+
+    @property
+    def usage(self) -> Mapping[str, int]:
+        """Tokens of all calls of models, by kind, such as `input_tokens`; empty if none were reported."""
+        return _views.usage_of(self._part("usage"))
+
+    @property
+    def error(self) -> ErrorRecord | None:
+        """The exception that ended the run; None if none did."""
+        return _views.error_of(self._part("error"))
+
+    @property
+    def parent_id(self) -> str | None:
+        """Id of the trace that this run was nested in; None for a root run."""
+        parent = self._part("parent")
+        return _views.text_of(parent.get("trace_id")) if isinstance(parent, dict) else None
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        """Ids of the traces of nested runs."""
+        return _views.texts_of(self._part("children"))

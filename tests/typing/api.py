@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from typing import Any, assert_type
 
 import grace_kp as gk
@@ -230,6 +230,22 @@ async def used() -> None:
     assert_type(traces[0].to_dict(), dict[str, Any])
     assert_type(traces[0].steps[0].content, str | None)
     assert_type(traces[0].metadata.quality_score, int | float)
+    assert_type(traces[0].status, str | None)
+    assert_type(traces[0].confidence, gk.ConfidenceRecord | None)
+    if traces[0].confidence is not None:
+        assert_type(traces[0].confidence.score, float)
+        assert_type(traces[0].confidence.breakdown["search_quality"], float | None)
+        assert_type(traces[0].confidence.penalties, tuple[str, ...])
+    assert_type(traces[0].value, gk.ValueRecord | None)
+    assert_type(traces[0].decisions, list[gk.DecisionRecord])
+    assert_type(traces[0].decisions[0].level, gk.InterventionLevel | None)
+    assert_type(traces[0].decisions[0].arguments, Mapping[str, Any])
+    assert_type(traces[0].calls[0].latency_ms, float | None)
+    assert_type(traces[0].scores[0].passed, bool | None)
+    assert_type(traces[0].usage, Mapping[str, int])
+    assert_type(traces[0].children, tuple[str, ...])
+    assert_type(grace.thresholds, gk.Thresholds)
+    assert_type(grace.thresholds.to_dict(), dict[str, float | str])
     assert_type(gk.ReasoningTrace.model_validate({}), gk.ReasoningTrace)
     assert_type(gk.evaluate_value(traces[0]), float)
     assert_type(gk.ValueScorer().score(traces[0]), gk.ValueScore)

@@ -1,0 +1,188 @@
+"""The types of what a trace holds under `grace`: confidence, value, decisions, calls, scores, judgements.
+
+They are plain values. `_views` reads them from the JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grace_kp.levels import InterventionLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRecord:
+    """An exception that was recorded."""
+
+    type: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfidenceRecord:
+    """The GRACE confidence of a finished run, and how it came about."""
+
+    score: float
+    """The computed confidence, 0 to 1. A run that set its own has that in `own` and in `trace.outcome.confidence`."""
+    level: str | None = None
+    """`high`, `medium`, `low` or `very_low`."""
+    profile: str | None = None
+    """The profile that it was computed with."""
+    reason: str = ""
+    breakdown: Mapping[str, float | None] = field(default_factory=dict)
+    """The parts, 0 to 1 each; None for a part that was not evaluated."""
+    penalties: tuple[str, ...] = ()
+    """The penalties that were applied, in order."""
+    not_evaluated: tuple[str, ...] = ()
+    """Names of the factors that nothing was known about."""
+    own: float | None = None
+    """The confidence that the run itself set, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueRecord:
+    """The value score of a finished run and its parts, 0 to 1 each."""
+
+    score: float
+    complexity: float | None = None
+    novelty: float | None = None
+    tool_diversity: float | None = None
+    outcome_confidence: float | None = None
+    profile: str | None = None
+    """The domain whose weights were used."""
+    overrides: tuple[str, ...] = ()
+    """Names of the rules that changed the weighted mean, in order."""
+    novelty_fallback: str | None = None
+    """Why novelty is only a fallback; None where it was measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseRecord:
+    """What a reviewer answered."""
+
+    action: str
+    """`proceed`, `modify`, `skip`, `retry`, `input` or `cancel`."""
+    reviewer: str | None = None
+    user_input: str | None = None
+    modified: Mapping[str, Any] | None = None
+    """The reviewer's arguments, without secrets."""
+    selected_option: str | None = None
+    timeout_reached: bool = False
+    response_time_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRecord:
+    """One call of a gated action: what was decided, by whom, and what came of it."""
+
+    action: str
+    outcome: str
+    """`executed`, `executed_modified`, `executed_before`, `failed`, `skipped`, `redirected`, `cancelled`, `timed_out`, `denied`, `waiting`,
+    `running` or `undecided`."""
+    level: InterventionLevel | None = None
+    score: float | None = None
+    """The confidence that the decision rests on, 0 to 1."""
+    reason: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What the action was called with, without secrets."""
+    digest: str | None = None
+    """SHA-256 of the arguments that were decided on."""
+    executed_digest: str | None = None
+    """SHA-256 of the arguments that it ran with, where it ran."""
+    floor: str | None = None
+    policy_version: str | None = None
+    attempt: int | None = None
+    waited_ms: float | None = None
+    """How long the reviewer was waited for."""
+    response: ResponseRecord | None = None
+    """The answer; None where nobody was asked."""
+    error: str | None = None
+    problem: str | None = None
+    """What was wrong with the reviewer's arguments."""
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The whole entry as it stands in the trace."""
+
+    @property
+    def was_executed(self) -> bool:
+        """Whether the action ran to its end, in this run or before."""
+        return self.outcome in {"executed", "executed_modified", "executed_before"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRecord:
+    """What a retriever found."""
+
+    count: int
+    scores: tuple[float, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """One call of a tool."""
+
+    name: str
+    status: str
+    """`ok`, `error`, `cancelled`, `closed`, `suspended`, `unfinished`, …"""
+    call_id: str | None = None
+    tool_call: int | None = None
+    """Number of the step that says what was called."""
+    observation: int | None = None
+    """Number of the step that says what came back; None where nothing did."""
+    latency_ms: float | None = None
+    error: ErrorRecord | None = None
+    search: SearchRecord | None = None
+    """What was found, where the tool is a retriever."""
+    parent: str | None = None
+    """The call that this one was made in."""
+    child: str | None = None
+    """Id of the trace of the nested run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRecord:
+    """What one scorer or suite found."""
+
+    name: str
+    score: float | None
+    """0 to 1; None where it was skipped or failed."""
+    passed: bool | None = None
+    threshold: float | None = None
+    suite: str | None = None
+    """The suite that this score is a part of."""
+    diagnosis: tuple[str, ...] = ()
+    error: str | None = None
+    skipped: str | None = None
+    """Why there is no score."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgementRecord:
+    """What a model or a measurement said of a run."""
+
+    score: float
+    """0 to 1; 0.5 where it is a fallback."""
+    fallback: bool = False
+    reason: str = ""
+    error: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationRecord:
+    """How a run was judged."""
+
+    mode: str | None = None
+    """`always`, `when_needed` or `never`."""
+    skipped: str | None = None
+    """Why nothing was judged; None where something was."""
+    self_evaluation: JudgementRecord | None = None
+    coverage: JudgementRecord | None = None
+    source_agreement: JudgementRecord | None = None
+    calls: int = 0
+    """Calls of the judge."""
+    tokens: int | None = None
