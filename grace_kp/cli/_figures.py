@@ -60,7 +60,7 @@ def _put_confidence(out: Console, score: float, confidence: dict[str, Any]) -> N
         _put_part(out, part, None if part in missing else value)
     penalties = items(confidence.get("penalties"))
     if penalties:
-        put_field(out, "penalties", clean(penalties_text(map(str, penalties))), indent=2, label=PART - 2)
+        put_field(out, "penalties", clean(penalties_text(penalties)), indent=2, label=PART - 2)
     computed = number(confidence.get("score"))
     if "own" in confidence and computed is not None:
         put_field(out, "computed", f"{computed:.3f}, but the run set its own", indent=2, label=PART - 2)
