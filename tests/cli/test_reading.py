@@ -24,6 +24,7 @@ def grace(tmp_path):
     grace = gk.Grace(store=f"sqlite:///{tmp_path / 'traces.db'}", evaluator=None, embedder=None)
     with grace.run("first"):
         pass
+    assert grace.flush()
     yield grace
     grace.close()
 
@@ -119,6 +120,7 @@ def test_no_traces_names_the_store_and_the_way_to_another(command, grace, tmp_pa
     ran = command("traces", "list", "--store", url, "--domain", "none", columns=300)
     assert f"no traces match; there is 1 in {tmp_path / 'traces.db'} (from --store)" in ran.stdout
     grace.store.clear()
+    assert grace.flush()
     ran = command("traces", "list", "--store", url, columns=300)
     assert (
         f"no traces in {tmp_path / 'traces.db'} (from --store); --store or GRACE_KP_STORE names another\n" == ran.stdout
