@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime import run as run
     from grace_kp.runtime import thought as thought
     from grace_kp.runtime import tool as tool
+    from grace_kp.runtime import update as update
     from grace_kp.trace import ConfidenceRecord as ConfidenceRecord
     from grace_kp.trace import DecisionRecord as DecisionRecord
     from grace_kp.trace import ReasoningTrace as ReasoningTrace
@@ -120,7 +121,7 @@ _PLACES = {
     "models": "CallableEmbedder GeminiEmbedder GeminiJudge OnnxEmbedder SentenceTransformerEmbedder",
     "protocols": "Embedder Judge JudgeReply",
     "record": "Run instrument_threads propagate",
-    "runtime": "Grace agent configure default gate outcome retriever run thought tool",
+    "runtime": "Grace agent configure default gate outcome retriever run thought tool update",
     "trace": (
         "ConfidenceRecord DecisionRecord ReasoningTrace Redaction ValueRecord from_openai_messages read_traces redact "
         "write_traces"

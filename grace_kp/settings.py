@@ -58,6 +58,8 @@ class Settings:
     """Steps kept of one run; what comes later is counted."""
     max_pending_mb: int = 256
     """Megabytes of finished traces that wait for a store that cannot write; beyond it the newest are dropped and counted."""
+    retention_days: float = 0.0
+    """Runs that began longer ago are deleted when new ones are written, at most once a day; 0 keeps all runs."""
     journal_ms: int = 50
     """How often, in milliseconds, the open runs are journaled; a killed process loses at most two such intervals."""
     gate_timeout: float = 300.0
@@ -144,6 +146,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "max_text": (64, 1 << 24),
     "max_steps": (1, 1 << 30),
     "max_pending_mb": (1, 1 << 20),
+    "retention_days": (0, 36_500),
     "journal_ms": (5, 60_000),
     "gate_timeout": (0, 10**9),
     "threshold_silent": (0, 1),

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from grace_kp.cli._contribute import contribute
+from grace_kp.cli._delete import delete
 from grace_kp.cli._demo import demo
 from grace_kp.cli._doctor import doctor
 from grace_kp.cli._evaluate import evaluate
@@ -56,6 +56,7 @@ app.command()(demo)
 app.command()(score)
 app.command("eval")(evaluate)
 traces.command()(contribute)
+traces.command()(delete)
 app.add_typer(traces, name="traces")
 app.add_typer(rubric, name="rubric")
 app.command()(doctor)
@@ -67,10 +68,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def _run(arguments: list[str] | None) -> int:
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character shows another in its place; that is no reason to stop.
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="replace")
     try:
         code = app(arguments, standalone_mode=False)
         sys.stdout.flush()
@@ -102,9 +99,6 @@ def _failed(error: Exception) -> int:
         say_error(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
     elif type(error).__module__ == "sqlite3":
         say_error(f"the store cannot be used: {error}")
-    elif isinstance(error, UnicodeEncodeError):
-        say_error("an argument is not UTF-8 text")
-        return 2
     elif isinstance(error, ValueError):
         say_error(error)
         return 2

@@ -202,6 +202,20 @@ class JudgementCache:
         except Exception as error:  # noqa: BLE001 — a cache that fails is an empty one
             self.error = f"{type(error).__name__}: {error}"
 
+    def clear(self) -> None:
+        """Forget all judgements, and rewrite the file without them.
+
+        Raises:
+            sqlite3.Error: the file cannot be rewritten.
+        """
+        with self._lock:
+            self._kept.clear()
+            if self._path is not None:
+                file = self._opened()
+                file.execute("DELETE FROM judgements")
+                file.execute("VACUUM")
+                file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         """Give the file back."""
         with self._lock:

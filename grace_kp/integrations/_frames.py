@@ -18,7 +18,6 @@ MAX_SPECS = 10_000
 _NONE: list[str] = []
 STREAMED = {"input": ""}
 """What a chain that is streamed says its input is, until it has read it."""
-_OURS = ("ls_", "lc_", "langgraph_", "thread_id", "checkpoint_ns", "graph_id")
 
 
 class Frame:
@@ -120,18 +119,6 @@ def holds_documents(value: Any) -> bool:
     if isinstance(value, Mapping):
         return any(documents_in(part) is not None for part in value.values())
     return documents_in(value) is not None
-
-
-def extra_of(tags: list[str] | None, metadata: dict[str, Any] | None, thread: str | None) -> dict[str, Any]:
-    extra: dict[str, Any] = {}
-    if thread is not None:
-        extra["thread_id"] = thread
-    if tags:
-        extra["tags"] = list(tags)
-    own = {name: value for name, value in metadata.items() if not name.startswith(_OURS)} if metadata else {}
-    if own:
-        extra["metadata"] = render(own, 1_000)
-    return extra
 
 
 def when_task_ends(tracker: Tracker, key: int) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.integrations._config import describe
 from grace_kp.integrations._frames import (
     MAX_OBJECTIVE,
     Frame,
     Specs,
-    extra_of,
     holds_documents,
     named,
     objective_of,
@@ -135,7 +135,7 @@ class Tracker:
         frame.own, frame.quiet = run, quiet
         frame.thread = None if thread is None else str(thread)
         run.framework = "langchain"
-        run.extra = extra_of(tags, metadata, frame.thread)
+        describe(run, tags, metadata, frame.thread)
         return self._keep(key, frame)
 
     def _promote(self, frame: Frame, domain: str | None, resumes: Pause | None = None) -> None:

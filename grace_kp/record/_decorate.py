@@ -39,17 +39,28 @@ def decorate(function: Any, *, recorder: Callable[[], Recorder], kind: str, **sp
 class RunBlock:
     """`with grace.run("objective") as run:` — a run without a decorator. Works with `async with` too, and once."""
 
-    __slots__ = ("_objective", "_run", "_spec", "_token")
+    __slots__ = ("_attributes", "_objective", "_run", "_spec", "_token")
 
-    def __init__(self, objective: str, *, recorder: Callable[[], Recorder], name: str, domain: str | None) -> None:
+    def __init__(
+        self,
+        objective: str,
+        *,
+        recorder: Callable[[], Recorder],
+        name: str,
+        domain: str | None,
+        attributes: dict[str, Any] | None = None,
+    ) -> None:
         self._spec = Spec(None, recorder=recorder, kind=AGENT, name=name, domain=domain)
         self._objective = objective
+        self._attributes = attributes
         self._run: Run | None = None
         self._token: Token[Any] | None = None
 
     def __enter__(self) -> Run:
         run = _open(self._spec, self._objective) or _silent(self._spec, self._objective)
         run.keep = True
+        if self._attributes:
+            run.update(**self._attributes)
         self._run = run
         self._token = CURRENT.set(run)
         return run

@@ -9,6 +9,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.record._attributes import attributes_of
 from grace_kp.record._earlier import Earlier
 from grace_kp.record._run import Call, Run
 from grace_kp.record._signals import INTERRUPTED, SUSPENDED
@@ -96,6 +97,7 @@ class Documents:
             "calls": builder.calls,
         }
         grace.update(self._links(run))
+        grace.update(attributes_of(run, self.clean, self.clean_all))
         if run.extra:
             grace["langchain"] = redact_value(render(run.extra), identifiers=self._identifiers)
         if builder.model_calls:
@@ -232,16 +234,25 @@ class Documents:
         rows: list[tuple[int, bytes]] = []
         if builder.journaled == 0:
             header = {**self._header(run), "name": self.clean(run.name), **self._links(run)}
-            rows.append((0, to_json(header)))
+            rows.append((0, to_json({**header, "attributes": self._changed_attributes(run, builder) or {}})))
             builder.journaled = 1
         builder.advance()
         news = builder.news(len(run.decisions))
-        if news is not None:
-            steps, calls, decided = news
+        changed = self._changed_attributes(run, builder)
+        if news is not None or changed is not None:
+            steps, calls, decided = ([], [], len(run.decisions)) if news is None else news
             part = {"steps": steps, "calls": calls, "decisions": self._decisions(run.decisions[decided:])}
-            rows.append((builder.journaled, to_json(part)))
+            rows.append((builder.journaled, to_json(part if changed is None else {**part, "attributes": changed})))
             builder.journaled += 1
         return rows
+
+    def _changed_attributes(self, run: Run, builder: StepBuilder) -> dict[str, Any] | None:
+        """The attributes of an open run, where they have changed since they were journaled; else None."""
+        changes = 0 if run.attributes is None else run.attributes.changes
+        if builder.journaled and changes == builder.journaled_changes:
+            return None
+        builder.journaled_changes = changes
+        return attributes_of(run, self.clean, self.clean_all)
 
     def lost(self, rows: Iterable[bytes]) -> dict[str, Any]:
         """The document of a run whose process died, from its journal."""
@@ -249,7 +260,9 @@ class Documents:
         steps: dict[int, Any] = {}
         calls: dict[str, Any] = {}
         decisions: list[Any] = []
+        attributes = header.get("attributes", {})
         for part in parts:
+            attributes = part.get("attributes", attributes)
             steps.update({step["step_id"]: step for step in part["steps"]})
             calls.update({call["call_id"]: call for call in part["calls"]})
             decisions.extend(part["decisions"])
@@ -257,6 +270,7 @@ class Documents:
             if "latency_ms" in call and call["tool_call"] in steps:
                 steps[call["tool_call"]]["latency_ms"] = call["latency_ms"]
         grace: dict[str, Any] = {"status": INTERRUPTED, "name": header["name"], "calls": list(calls.values())}
+        grace.update(attributes)
         if "parent" in header:
             grace["parent"] = header["parent"]
         if decisions:

@@ -112,6 +112,11 @@ def open_run(
         via.child = run
     elif around is not None:
         run.via_trace = around.id  # it began after the run around it had ended: a trace of its own, but not an orphan
+        if around.attributes is not None:
+            run.update(user=around.attributes.user, session=around.attributes.session)
+    if spec.attributes is not None:
+        bound = spec.bind(args, kwargs)
+        run.update(**spec.attributes.resolve(bound, capture_input=owner.capture_input))
     if run.capture is not None:
         run.capture.append(run)
     if not quiet:

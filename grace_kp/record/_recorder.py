@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ class Recorder:
         "ended",
         "foreign",
         "generation",
+        "lock",
         "max_events",
         "max_text",
         "new_id",
@@ -69,8 +71,16 @@ class Recorder:
         self.capture_input = capture_input
         self.capture_output = capture_output
         self.open_runs: set[Run] = set()
+        self.lock = threading.Lock()
+        """Held while the attributes of a run change."""
         self.generation = 0
         """Counts forks: a run that began before a fork belongs to the parent process and is not ended in the child."""
+
+    def after_fork(self) -> None:
+        """In a forked child: the runs that are open belong to the parent, and nobody is there to give the lock back."""
+        self.lock = threading.Lock()
+        self.generation += 1
+        self.open_runs.clear()
 
     def announce(self, run: Run) -> None:
         """From now on the run is open: it is journaled, and found again if the process dies."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.record._attributes import Attributes
 from grace_kp.record._current import BEYOND, CAPTURE
 from grace_kp.record._said import ModelCall, Note, Pause
 from grace_kp.record._shield import note, shielded, shielded_pair
@@ -14,7 +15,7 @@ from grace_kp.record._signals import COMPLETED, FAILED, SUSPENDED, handoff_text,
 from grace_kp.trace._render import describe_error, render, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from grace_kp.confidence import SearchHits
     from grace_kp.record._recorder import Recorder
@@ -130,6 +131,7 @@ class Run:
 
     __slots__ = (
         "_id",
+        "attributes",
         "began",
         "capture",
         "clock",
@@ -179,6 +181,7 @@ class Run:
         self.events: list[Call | Note | ModelCall] = []
         self.decisions: list[dict[str, Any]] = []
         self.dropped = 0
+        self.attributes: Attributes | None = None
         self.document: bytes | None = None
         self.earlier: dict[str, Any] | None = None
         """The document of this run as it was suspended, once that has been looked for."""
@@ -271,6 +274,34 @@ class Run:
             self.own_success = bool(success)
         if result is not None:
             self.result = render(result, self.max_text)
+
+    @shielded
+    def update(
+        self,
+        *,
+        tags: Iterable[str] | str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        """State what the run is found by: tags are added, metadata is merged by key, user and session are replaced.
+
+        Stored under `grace` in the trace, without secrets: at most 50 tags and 50 metadata keys. A tag, user, session or key keeps
+        200 characters. A nested run belongs to the user and the session of the run around it unless it states its own.
+
+        Args:
+            tags: texts such as "beta" or "nightly".
+            user: who the run is for, as an id; None leaves it as it is.
+            session: the conversation or job that the run is part of; None leaves it as it is.
+            metadata: any JSON values by name.
+        """
+        if not self.open:
+            note("update", "called after the run had ended")
+            return
+        with self.owner.lock:
+            if self.attributes is None:
+                self.attributes = Attributes()
+            self.attributes.merge(tags=tags, user=user, session=session, metadata=metadata, max_text=self.max_text)
 
     @shielded
     def model_called(self, call: ModelCall) -> None:

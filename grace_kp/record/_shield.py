@@ -53,6 +53,15 @@ def shielded_pair(function: Callable[[A, B], R]) -> Callable[[A, B], R | None]:
     return guarded
 
 
+def attempt(where: str, function: Callable[[], R]) -> R | None:
+    """What the user's own code returns, such as a callable for an objective; None, and a note, where it raises an Exception."""
+    try:
+        return function()
+    except Exception as error:  # noqa: BLE001
+        note(where, error, theirs=True)
+        return None
+
+
 def note(where: str, error: BaseException | str, *, theirs: bool = False) -> None:
     """Count one trouble; the first of its kind is logged. Raise it where the strict switch is set and it is not `theirs`.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._shield import note
+from grace_kp.record._attributes import call_on_arguments, declared
+from grace_kp.record._shield import attempt
 from grace_kp.trace._render import cut, render, render_text, to_text
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Spec:
     """A recorded function: what the recorder needs to know of it."""
 
     __slots__ = (
+        "attributes",
         "bound",
         "domain",
         "kind",
@@ -48,6 +50,7 @@ class Spec:
         name: str | None = None,
         domain: str | None = None,
         objective: str | Callable[..., Any] | None = None,
+        attributes: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name or name_of(function)
         self.kind = kind
@@ -55,6 +58,8 @@ class Spec:
         self.recorder = recorder
         self.domain = domain
         self.objective = objective
+        self.attributes = None if attributes is None else declared(self.name, function, attributes)
+        """Tags, user, session and metadata that every run of the function has."""
         self.positional: tuple[str, ...] = ()
         self.var_positional = "args"
         self.var_keyword = "kwargs"
@@ -99,12 +104,9 @@ class Spec:
         """
         limit = min(MAX_OBJECTIVE, max_text)
         if self.objective is not None:
-            try:
-                text = self._stated(self.bind(args, kwargs))
-                if text.strip():
-                    return cut(text, limit)
-            except Exception as error:  # noqa: BLE001
-                note(f"objective of {self.name}", error, theirs=True)
+            text = attempt(f"objective of {self.name}", lambda: self._stated(self.bind(args, kwargs)))
+            if text is not None and text.strip():
+                return cut(text, limit)
         for value in (*args, *kwargs.values()):
             if issubclass(type(value), str) and str.strip(value):
                 return cut(str.__getitem__(value, slice(None)), limit)
@@ -113,7 +115,7 @@ class Spec:
     def _stated(self, named: dict[str, Any]) -> str:
         if isinstance(self.objective, str):
             return self.objective.format(**named) if "{" in self.objective else self.objective
-        return render_text(_call_with(self.objective, named), MAX_OBJECTIVE)
+        return render_text(call_on_arguments(self.objective, named), MAX_OBJECTIVE)
 
     def _shown(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         shown = [to_text(render(value, 80)) for value in args]
@@ -127,12 +129,3 @@ def name_of(function: Any) -> str:
         function = function.func
     name = getattr(function, "__name__", None) or type(function).__name__
     return str(name)
-
-
-def _call_with(function: Any, named: dict[str, Any]) -> Any:
-    """A callable on the bound arguments: by name where its parameters are theirs, else as one mapping."""
-    try:
-        inspect.signature(function).bind(**named)
-    except (TypeError, ValueError):
-        return function(named)
-    return function(**named)

@@ -45,6 +45,7 @@ class StepBuilder:
         "calls",
         "hit_texts",
         "journaled",
+        "journaled_changes",
         "model_calls",
         "places",
         "steps",
@@ -68,6 +69,8 @@ class StepBuilder:
         self._told_decisions = 0
         self.journaled = 0
         """Rows of the journal that have been written for this run."""
+        self.journaled_changes = 0
+        """Changes of the run's attributes that the journal has."""
         self._pending: list[_Survived] = []
         for call in () if earlier is None else earlier.pending:
             error = call["error"]

@@ -1,6 +1,6 @@
 """Everything wired together: `Grace`, the pipeline of completion, and the default runtime."""
 
-from grace_kp.runtime._default import agent, configure, default, gate, outcome, retriever, run, thought, tool
+from grace_kp.runtime._default import agent, configure, default, gate, outcome, retriever, run, thought, tool, update
 from grace_kp.runtime._front import Front
 from grace_kp.runtime._grace import Grace
 
@@ -16,4 +16,5 @@ __all__ = [
     "run",
     "thought",
     "tool",
+    "update",
 ]

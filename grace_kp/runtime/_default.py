@@ -63,5 +63,6 @@ gate = DEFAULT.gate
 run = DEFAULT.run
 thought = DEFAULT.thought
 outcome = DEFAULT.outcome
+update = DEFAULT.update
 configure = DEFAULT.configure
 default = DEFAULT.get

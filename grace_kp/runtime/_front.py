@@ -7,12 +7,12 @@ returned, because a skipped action returns None.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from grace_kp.record import AGENT, RETRIEVER, SCOPE, TOOL, RunBlock, current_run, decorate, note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterable
 
     from grace_kp.gating import Policy, Reviewer
     from grace_kp.levels import InterventionLevel
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
+Attribute: TypeAlias = "T | str | Callable[..., Any] | None"
+"""An attribute of runs as a decorator states it: a value, a template, or a callable on the bound arguments."""
 
 
 class GateDecorator(Protocol):
@@ -58,6 +61,10 @@ class Front(ABC):
         objective: str | Callable[..., str] | None = None,
         name: str | None = None,
         release: bool = False,
+        tags: Attribute[Iterable[str] | str] = None,
+        user: Attribute[str] = None,
+        session: Attribute[str] = None,
+        metadata: Attribute[dict[str, Any]] = None,
     ) -> Callable[[F], F]: ...
     def agent(
         self,
@@ -67,6 +74,10 @@ class Front(ABC):
         objective: str | Callable[..., str] | None = None,
         name: str | None = None,
         release: bool = False,
+        tags: Attribute[Iterable[str] | str] = None,
+        user: Attribute[str] = None,
+        session: Attribute[str] = None,
+        metadata: Attribute[dict[str, Any]] = None,
     ) -> Any:
         """Record every call of a function as a run of its own: one trace, scored when it ends.
 
@@ -79,16 +90,29 @@ class Front(ABC):
                 bound arguments. The first text among the arguments when None.
             name: the agent's name; the function's own when None.
             release: gate the final answer as if giving it out were an action; not for generators.
+            tags: texts that the run is found by. Here and below, a text may name parameters in braces ("{user_id}"), and a callable
+                is called on the bound arguments.
+            user: who the run is for, as an id.
+            session: the conversation or job that the run is part of.
+            metadata: any JSON values by name; see `update`.
 
         Raises:
-            TypeError: what is decorated is not a function or method.
+            TypeError: what is decorated is not a function or method, or an attribute has a type it cannot have.
             GateError: `release=True` on a generator function, whose answer is out before it could be gated.
         """
 
         def record(target: Any) -> Any:
             if release:
                 target = _around(target, lambda plain: self._gates_now(plain, name=name))
-            return decorate(target, recorder=self._recorder, kind=AGENT, name=name, domain=domain, objective=objective)
+            return decorate(
+                target,
+                recorder=self._recorder,
+                kind=AGENT,
+                name=name,
+                domain=domain,
+                objective=objective,
+                attributes={"tags": tags, "user": user, "session": session, "metadata": metadata},
+            )
 
         return record if function is None else record(function)
 
@@ -207,15 +231,36 @@ class Front(ABC):
 
         return guard if action is None else guard(action)
 
-    def run(self, objective: str, *, domain: str | None = None, name: str = "run") -> RunBlock:
+    def run(
+        self,
+        objective: str,
+        *,
+        domain: str | None = None,
+        name: str = "run",
+        tags: Iterable[str] | str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> RunBlock:
         """`with grace.run("objective") as run:` records the block as a run; `run.trace` is its trace afterwards.
+
+        Args:
+            objective: what the run is for.
+            domain: the task domain; the runtime's when None.
+            name: the agent's name.
+            tags: texts that the run is found by.
+            user: who the run is for, as an id.
+            session: the conversation or job that the run is part of.
+            metadata: any JSON values by name; see `update`.
 
         Raises:
             ValueError: the objective is not a non-empty text.
         """
         if not isinstance(objective, str) or not objective:
             raise ValueError(f"the objective of a run is a non-empty text, not {objective!r:.60}")
-        return RunBlock(objective, recorder=self._recorder, name=name, domain=domain)
+        attributes = {"tags": tags, "user": user, "session": session, "metadata": metadata}
+        stated = {kind: value for kind, value in attributes.items() if value is not None}
+        return RunBlock(objective, recorder=self._recorder, name=name, domain=domain, attributes=stated)
 
     def thought(self, text: str) -> None:
         """Record what the agent thinks, as a step of the run this is called in. Outside of any run it does nothing."""
@@ -238,6 +283,28 @@ class Front(ABC):
             note("outcome", "set outside of any run")
         else:
             run.outcome(confidence=confidence, success=success, result=result)
+
+    def update(
+        self,
+        *,
+        tags: Iterable[str] | str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        """State what the run this is called in is found by. Outside of any run it does nothing.
+
+        Args:
+            tags: added to those that the run has.
+            user: who the run is for, as an id.
+            session: the conversation or job that the run is part of.
+            metadata: any JSON values by name; merged with what the run has.
+        """
+        run = current_run()
+        if run is None:
+            note("update", "called outside of any run")
+        else:
+            run.update(tags=tags, user=user, session=session, metadata=metadata)
 
 
 def _around(target: Any, wrapper: Callable[[Any], Any]) -> Any:

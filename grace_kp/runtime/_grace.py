@@ -227,6 +227,7 @@ class Grace(Front):
             has_open_runs=lambda: bool(recorder.open_runs),
             recovered=Lost,
             report=self._report,
+            retention_days=self.settings.retention_days,
             journal_interval=self.settings.journal_ms / 1_000,
             max_pending_bytes=self.settings.max_pending_mb << 20,
             **by_models,
@@ -374,8 +375,7 @@ class Grace(Front):
         """In a forked child, the runs that are open belong to the parent: they are not ended here."""
         self._lock = threading.Lock()
         self._choosing = threading.RLock()
-        self.recorder.generation += 1
-        self.recorder.open_runs.clear()
+        self.recorder.after_fork()
         if self._made_pipeline is not None:
             self._made_pipeline.after_fork()
         if self._made_writer is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import SUSPENDED, Documents, Recorder, Run, note, to_json
 from grace_kp.runtime._confidence_record import confidence_record, failure_of
+from grace_kp.trace._attributes import attributes_in
 from grace_kp.trace._render import storable
 from grace_kp.value import embedded_text
 
@@ -336,6 +337,7 @@ def _going_on(trace: ReasoningTrace, pause: Pause, thread: str) -> dict[str, Any
 def record_of(document: dict[str, Any]) -> Record:
     """A finished document as a store keeps it."""
     from grace_kp.store import Record
+    from grace_kp.store._store import moment
 
     metadata = document["metadata"]
     texts = [document["task"]["objective"], document["outcome"]["result_summary"]]
@@ -345,7 +347,7 @@ def record_of(document: dict[str, Any]) -> Record:
         texts.insert(0, str(thread))  # first, because what is too long is cut
     return Record(
         id=document["id"],
-        created_at=metadata["created_at"],
+        created_at=moment(metadata["created_at"], "created_at") or metadata["created_at"],
         domain=metadata["task_domain"],
         score=metadata["quality_score"],
         success=metadata["success"],
@@ -353,6 +355,7 @@ def record_of(document: dict[str, Any]) -> Record:
         text=storable("\n".join(texts)[:MAX_SEARCH_TEXT]),
         data=to_json(document),
         scores=_scores_of(document),
+        attributes=tuple(attributes_in(document)),
     )
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.store._deletion import Deleted, Selection, belongs_to, decisions_in, nested_in, without_contents
 from grace_kp.store._store import JournalEntry, Query, Record
+from grace_kp.trace._attributes import PARENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from grace_kp.trace import ReasoningTrace
 
@@ -92,6 +97,47 @@ class MemoryStore:
         """Traces that meet all conditions, oldest first, one at a time."""
         for record in reversed(self._matching(Query(**{"limit": None, **conditions}))):
             yield _load(record)
+
+    def delete(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002
+        session: str | None = None,
+        user: str | None = None,
+        older_than: datetime | timedelta | str | None = None,
+    ) -> Deleted:
+        """Delete the runs that meet every condition, with the runs nested in them; see `Store.delete`."""
+        selection = Selection(id=id, session=session, user=user, older_than=older_than)
+        with self.lock:
+            waiting = [
+                record.id
+                for record in self._records.values()
+                if selection.matches(record.id, record.created_at, record.attributes)
+            ]
+            nested: dict[str, list[str]] = {}
+            for record in self._records.values():
+                for kind, _, value in record.attributes:
+                    if kind == PARENT:
+                        nested.setdefault(value, []).append(record.id)
+            deleted, decisions = 0, set[str]()
+            while waiting:
+                run = waiting.pop()
+                found = self._records.pop(run, None)
+                waiting += nested.pop(run, ())
+                if found is not None:
+                    deleted += 1
+                    self._bytes -= len(found.data)
+                    document = json.loads(found.data)
+                    decisions.update(decisions_in(document))
+                    waiting.extend(nested_in(document))
+            emptied = [key for key in self._actions if belongs_to(key, decisions)]
+            for key in emptied:
+                self._actions[key] = without_contents(self._actions[key])
+        return Deleted(deleted, actions=len(emptied))
+
+    def retain(self, days: float) -> int:
+        """Delete runs that began more than `days` days ago; how many were deleted."""
+        return self.delete(older_than=timedelta(days=days))
 
     def clear(self) -> int:
         """Forget all traces; how many there were."""

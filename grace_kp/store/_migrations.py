@@ -29,4 +29,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX scores_by_trace ON scores (trace)",
         "CREATE INDEX scores_by_name ON scores (name, score)",
     ),
+    (
+        """CREATE TABLE attributes (
+            trace TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL)""",
+        "CREATE INDEX attributes_by_trace ON attributes (trace)",
+        "CREATE INDEX attributes_by_value ON attributes (kind, name, value, trace)",
+        "CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    ),
 )

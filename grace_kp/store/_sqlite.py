@@ -5,24 +5,29 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import socket
 import sqlite3
 import threading
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
+from grace_kp.store._conditions import searchable, where_of
+from grace_kp.store._deletion import Deleted, Selection, forgotten
 from grace_kp.store._migrations import MIGRATIONS
+from grace_kp.store._owners import STALE_SECONDS, host, is_dead, started
+from grace_kp.store._purge import delete_rows, mark_unclean, overwrite
 from grace_kp.store._store import JournalEntry, Query, Record, scorer_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from grace_kp.trace import ReasoningTrace
 
 BUSY_MS = 2_000
-STALE_SECONDS = 60.0
+DAY = 86_400
 _COLUMNS = "id, created_at, domain, score, success, status, text, data"
 
 
@@ -130,7 +135,7 @@ class SqliteStore:
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
         """Keep these traces, replacing those with the same id, and forget the journals of the runs in `ended`."""
         rows = [
-            (r.id, r.created_at, r.domain, r.score, r.success, r.status, _storable(r.text), r.data) for r in records
+            (r.id, r.created_at, r.domain, r.score, r.success, r.status, searchable(r.text), r.data) for r in records
         ]
         newest = {r.id: r for r in records}.values()
         said = [(r.id, scorer_name(name), score, passed) for r in newest for name, score, passed in r.scores]
@@ -139,6 +144,11 @@ class SqliteStore:
             connection.executemany("DELETE FROM journal WHERE run_id = ?", [(run_id,) for run_id in ended])
             connection.executemany("DELETE FROM scores WHERE trace = ?", [(r.id,) for r in records])
             connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", said)
+            connection.executemany("DELETE FROM attributes WHERE trace = ?", [(r.id,) for r in records])
+            connection.executemany(
+                "INSERT INTO attributes VALUES (?,?,?,?)",
+                [(r.id, *row) for r in newest for row in dict.fromkeys(r.attributes)],
+            )
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Keep what has come of runs that are still open."""
@@ -152,7 +162,7 @@ class SqliteStore:
     def action(self, key: str) -> bytes | None:
         """What is kept of an action; None where nothing is."""
         with self._use() as connection:
-            row = connection.execute("SELECT data FROM actions WHERE key = ?", (key,)).fetchone()
+            row = connection.execute("SELECT data FROM actions WHERE key IN (?, ?)", (key, forgotten(key))).fetchone()
         return None if row is None else bytes(row[0])
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
@@ -166,13 +176,14 @@ class SqliteStore:
             try:
                 with self._use(write=True) as connection:
                     if only_if is None:
-                        sql, values = (
-                            "INSERT INTO actions VALUES (?,?,?) ON CONFLICT DO NOTHING",
-                            (key, time.time(), data),
+                        sql = (
+                            "INSERT INTO actions SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM actions WHERE key = ?)"
+                            " ON CONFLICT DO NOTHING"
                         )
+                        values: tuple[Any, ...] = (key, time.time(), data, forgotten(key))
                     else:
-                        sql = "UPDATE actions SET at = ?, data = ? WHERE key = ? AND data = ?"
-                        values = (time.time(), data, key, only_if)  # type: ignore[assignment]
+                        sql = "UPDATE actions SET at = ?, data = ? WHERE key IN (?, ?) AND data = ?"
+                        values = (time.time(), data, key, forgotten(key), only_if)
                     return connection.execute(sql, values).rowcount == 1
             finally:
                 with self._use() as connection:
@@ -202,7 +213,7 @@ class SqliteStore:
         self._beat = now
         connection.execute(
             "INSERT OR REPLACE INTO owners VALUES (?,?,?,?,?)",
-            (self._owner, os.getpid(), _host(), _started(os.getpid()), now),
+            (self._owner, os.getpid(), host(), started(os.getpid()), now),
         )
         return self._owner
 
@@ -212,7 +223,7 @@ class SqliteStore:
             if connection.execute("SELECT 1 FROM journal LIMIT 1").fetchone() is None:
                 return []
         with self._use(write=True) as connection:
-            dead = [owner for owner, *rest in connection.execute("SELECT * FROM owners") if _is_dead(*rest)]
+            dead = [owner for owner, *rest in connection.execute("SELECT * FROM owners") if is_dead(*rest)]
             mine = self._own(connection)
             runs: dict[str, list[JournalEntry]] = {}
             for owner in dead:
@@ -240,7 +251,7 @@ class SqliteStore:
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
         """Traces that meet all conditions, newest first; see `Query`."""
         query = Query(**conditions)
-        where, values = _where(query)
+        where, values = where_of(query)
         limit = -1 if query.limit is None else query.limit
         with self._use() as connection:
             rows = connection.execute(
@@ -251,14 +262,14 @@ class SqliteStore:
 
     def count(self, **conditions: Any) -> int:
         """How many traces meet all conditions."""
-        where, values = _where(Query(**conditions))
+        where, values = where_of(Query(**conditions))
         with self._use() as connection:
             (count,) = connection.execute(f"SELECT COUNT(*) FROM traces {where}", values).fetchone()  # noqa: S608
         return int(count)
 
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
         """Traces that meet all conditions, oldest first, one at a time."""
-        where, values = _where(Query(**{"limit": None, **conditions}))
+        where, values = where_of(Query(**{"limit": None, **conditions}))
         with self._use() as connection:
             ids = connection.execute(
                 f"SELECT number FROM traces {where} ORDER BY created_at, number",  # noqa: S608
@@ -270,11 +281,48 @@ class SqliteStore:
             if row is not None:
                 yield _load(row[0])
 
-    def clear(self) -> int:
-        """Forget all traces; how many there were."""
+    def delete(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002
+        session: str | None = None,
+        user: str | None = None,
+        older_than: datetime | timedelta | str | None = None,
+    ) -> Deleted:
+        """Delete the runs that meet every condition, with the runs nested in them; see `Store.delete`.
+
+        Their rows go from every table. The ledger keeps that their actions ran, but no contents. Then the file is rewritten without its
+        free space and the write-ahead log is emptied, so that the bytes are gone; where that is not possible, `remains` says why.
+        """
+        selection = Selection(id=id, session=session, user=user, older_than=older_than)
+        with self.lock:
+            with self._use(write=True) as connection:
+                deleted = delete_rows(connection, selection)
+            with self._use() as connection:
+                remains = overwrite(connection, self.path)
+        return Deleted(deleted, actions=deleted.actions, open=deleted.open, remains=remains)
+
+    def retain(self, days: float) -> int:
+        """Delete runs that began more than `days` days ago, at most once a day; how many were deleted."""
+        now = time.time()
         with self._use(write=True) as connection:
-            connection.execute("DELETE FROM scores")
-            return int(connection.execute("DELETE FROM traces").rowcount)
+            row = connection.execute("SELECT value FROM state WHERE name = 'retained_at'").fetchone()
+            if row is not None and now - DAY < float(row[0]) <= now:
+                return 0
+            connection.execute("INSERT OR REPLACE INTO state VALUES ('retained_at', ?)", (str(now),))
+        return self.delete(older_than=timedelta(days=days))
+
+    def clear(self) -> int:
+        """Forget all traces, and rewrite the file without them; how many there were."""
+        with self.lock:
+            with self._use(write=True) as connection:
+                for table in ("scores", "attributes"):
+                    connection.execute(f"DELETE FROM {table}")  # noqa: S608
+                count = int(connection.execute("DELETE FROM traces").rowcount)
+                mark_unclean(connection)
+            with self._use() as connection:
+                overwrite(connection, self.path)
+        return count
 
     def close(self) -> None:
         """Close the file. It is opened again when it is used again."""
@@ -300,70 +348,7 @@ class SqliteStore:
         }
 
 
-def _where(query: Query) -> tuple[str, list[Any]]:
-    parts, values = _compared(
-        ("domain", "=", query.domain),
-        ("score", ">=", query.min_score),
-        ("score", "<=", query.max_score),
-        ("success", "=", query.success),
-        ("status", "=", query.status),
-        ("created_at", ">=", query.since),
-        ("created_at", "<=", query.until),
-    )
-    if query.text is not None:
-        parts.append("instr(text, ?) > 0")
-        values.append(_storable(query.text))
-    if query.asks_for_scores:
-        said, more = _compared(
-            ("name", "=", query.scorer),
-            ("passed", "=", query.scorer_passed),
-            ("score", ">=", query.min_scorer),
-            ("score", "<=", query.max_scorer),
-        )
-        parts.append(f"id IN (SELECT trace FROM scores WHERE {' AND '.join(said)})")  # noqa: S608
-        values += more
-    return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
-
-
-def _compared(*conditions: tuple[str, str, Any]) -> tuple[list[str], list[Any]]:
-    """The conditions that are given, as SQL and its values."""
-    given = [(f"{column} {sign} ?", value) for column, sign, value in conditions if value is not None]
-    return [sql for sql, _ in given], [value for _, value in given]
-
-
-def _storable(text: str) -> str:
-    """Case-folded for searching; half a surrogate pair, which SQLite cannot hold, becomes a question mark."""
-    return text.casefold().encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")
-
-
 def _load(data: bytes) -> ReasoningTrace:
     from grace_kp.trace import ReasoningTrace
 
     return ReasoningTrace.model_validate_json(data)
-
-
-def _host() -> str:
-    """This machine since it was started: process numbers mean something only there."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    with contextlib.suppress(OSError):
-        return f"{socket.gethostname()} {boot.read_text().strip()}"
-    return socket.gethostname()
-
-
-def _started(pid: int) -> str:
-    """When a process began, in whatever unit the system has; empty where it does not say."""
-    with contextlib.suppress(OSError, IndexError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    return ""
-
-
-def _is_dead(pid: int, host: str, started: str, seen: float) -> bool:
-    if host != _host():
-        return time.time() - seen > STALE_SECONDS
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return bool(started) and _started(pid) != started

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from grace_kp.trace._attributes import METADATA, SESSION, TAG, USER, comparable, label
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from grace_kp.store._deletion import Deleted
     from grace_kp.trace import ReasoningTrace
 
 
@@ -27,6 +30,8 @@ class Record:
     data: bytes
     scores: tuple[tuple[str, float | None, bool | None], ...] = ()
     """What scorers said: name, score from 0 to 1 or None, whether that was enough."""
+    attributes: tuple[tuple[str, str, str], ...] = ()
+    """Tags, user, session, metadata and parent, as (kind, name, value)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,31 @@ class Store(Protocol):
         """Traces that meet all conditions, oldest first, one at a time."""
         ...
 
+    def delete(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002
+        session: str | None = None,
+        user: str | None = None,
+        older_than: datetime | timedelta | str | None = None,
+    ) -> Deleted:
+        """Delete the runs that meet every condition, with the runs nested in them, everywhere in the store.
+
+        Args:
+            id: one run.
+            session: all runs of a session.
+            user: all runs of a user.
+            older_than: runs that began before: "30d", a timedelta, a datetime or ISO text.
+
+        Returns:
+            The number of runs, with what else happened as attributes.
+
+        Raises:
+            ValueError: there is no condition, or one cannot be used.
+            StoreError: the run named by `id` is still open.
+        """
+        ...
+
     def clear(self) -> int:
         """Forget all traces; how many there were."""
         ...
@@ -104,6 +134,12 @@ class Query:
     scorer_passed: bool | None = None
     min_scorer: float | None = None
     max_scorer: float | None = None
+    tags: Sequence[str] | str | None = None
+    """All of these tags."""
+    user: str | None = None
+    session: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    """All of these values under these keys; compared as text, so that 3 and "3" are the same."""
     limit: int | None = 100
     offset: int = 0
 
@@ -118,7 +154,7 @@ class Query:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
                 raise ValueError(f"{name} must be a whole number from 0, not {value!r}")
-        for name in ("domain", "status", "text", "scorer"):
+        for name in ("domain", "status", "text", "scorer", "user", "session"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise ValueError(f"{name} must be a text, not {value!r}")
@@ -130,6 +166,16 @@ class Query:
                 raise ValueError(f"{name} must be true or false, not {value!r}")
         for name in ("since", "until"):
             object.__setattr__(self, name, moment(getattr(self, name), name))
+        if isinstance(self.tags, str):
+            object.__setattr__(self, "tags", (self.tags,))
+        if self.tags is not None and not (
+            isinstance(self.tags, list | tuple) and all(isinstance(tag, str) for tag in self.tags)
+        ):
+            raise ValueError(f"tags must be a list of texts, not {self.tags!r}")
+        if self.metadata is not None and not (
+            isinstance(self.metadata, dict) and all(isinstance(key, str) for key in self.metadata)
+        ):
+            raise ValueError(f"metadata must be a dict with texts as keys, not {self.metadata!r}")
 
     def matches(self, record: Record) -> bool:
         """Whether a record meets all conditions (limit and offset apart)."""
@@ -143,7 +189,20 @@ class Query:
             and (self.until is None or record.created_at <= str(self.until))
             and (self.text is None or self.text.casefold() in record.text.casefold())
             and (not self.asks_for_scores or any(map(self._meets, record.scores)))
+            and all(condition in record.attributes for condition in self.attributes)
         )
+
+    @property
+    def attributes(self) -> list[tuple[str, str, str]]:
+        """The attributes that a trace must have, as (kind, name, value)."""
+        wanted = [(TAG, "", label(tag)) for tag in self.tags or ()]
+        wanted += [
+            (kind, "", label(value))
+            for kind, value in ((USER, self.user), (SESSION, self.session))
+            if value is not None
+        ]
+        wanted += [(METADATA, label(key), comparable(value)) for key, value in (self.metadata or {}).items()]
+        return wanted
 
     @property
     def asks_for_scores(self) -> bool:

@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
+from grace_kp.store._journaling import Journaling
 from grace_kp.store._lifetime import exiting, work, would_wait_for_itself
 from grace_kp.store._stats import WriterStats
 
@@ -28,6 +29,7 @@ GATHER_SECONDS = 0.01
 MAX_BATCH = 500
 WARM_BATCH = 64
 RETRY_SECONDS = (0.1, 5.0)
+RETENTION_SECONDS = 3_600.0
 _log = logging.getLogger("grace_kp.store")
 
 
@@ -48,6 +50,7 @@ class Writer:
         has_open_runs: Callable[[], bool] = lambda: False,
         recovered: Callable[[list[JournalEntry]], Any] | None = None,
         report: Callable[[], tuple[str, bytes] | None] = lambda: None,
+        retention_days: float = 0.0,
         journal_interval: float = 0.05,
         max_pending_bytes: int = 256 << 20,
         max_backlog: int = 512,
@@ -62,9 +65,9 @@ class Writer:
         self._give_up = give_up
         self._uses_models = uses_models
         self.exit_seconds = exit_seconds
-        self._journal, self._has_open_runs = journal, has_open_runs
+        self._journaling, self._has_open_runs = Journaling(journal), has_open_runs
         self._recovered, self._report_now = recovered, report
-        self._interval = journal_interval
+        self._interval, self._retention_days = journal_interval, retention_days
         self._max_pending, self._max_backlog = max_pending_bytes, max_backlog
         self._store: Store | None = None
         self._closed = False
@@ -86,6 +89,8 @@ class Writer:
         self._done = self._settled = self._written = self._dropped = self._errors = self._helped = 0
         self._last_error: str | None = None
         self._failing, self._retry_at, self._pause = False, 0.0, RETRY_SECONDS[0]
+        self._retain_at = 0.0
+        self._journaling.fresh()
 
     def before_fork(self) -> None:
         """Wait until nothing is being settled or written, and keep it so until the fork is done."""
@@ -261,14 +266,14 @@ class Writer:
         self._backlog.extend(self._recovered(rows) for rows in recover())
 
     def _write_journal(self) -> None:
-        if not self._has_open_runs() or self._failing:
+        if not self._has_open_runs() or (self._failing and time.monotonic() < self._retry_at):
             return
         try:
             with self._settling:
-                entries = self._journal()
-            if entries:
-                with self._writing:
-                    self.store().journal(entries)
+                self._journaling.collect()
+            with self._writing:
+                if self._journaling.write(self.store()):
+                    self._recover_from_failure()
         except Exception as error:  # noqa: BLE001
             self._failed(error)
 
@@ -283,6 +288,7 @@ class Writer:
                         self._write_batch(store)
                     self._recover_from_failure()
                     self._write_report(store)
+                    self._delete_expired(store)
             except Exception as error:  # noqa: BLE001
                 self._failed(error)
 
@@ -292,10 +298,17 @@ class Writer:
         if keep is not None and report is not None:
             keep(*report)
 
+    def _delete_expired(self, store: Store) -> None:
+        retain = getattr(store, "retain", None)
+        if self._retention_days and retain is not None and time.monotonic() >= self._retain_at:
+            self._retain_at = time.monotonic() + RETENTION_SECONDS
+            retain(self._retention_days)
+
     def _write_batch(self, store: Store) -> None:
         batch = [self._pending[number] for number in range(min(len(self._pending), MAX_BATCH))]
         ended = list(self._ended)
         store.put(batch, ended=ended)
+        self._journaling.end(ended)
         del self._ended[: len(ended)]
         for record in batch:
             self._pending.popleft()

@@ -30,7 +30,6 @@ CATCH_ALL = {
     "grace_kp/models/_onnx.py": "the same for loading and running it",
     "grace_kp/models/_sentence_transformers.py": "the same",
     "grace_kp/record/_shield.py": "the one guard that makes recording fail open",
-    "grace_kp/record/_spec.py": "the user's own template of an objective",
     "grace_kp/record/_wrap.py": "hands what was thrown on to the generator it was meant for",
     "grace_kp/runtime/_gates.py": "keeping a gate's entry is recording, and fails open",
     "grace_kp/runtime/_judging.py": "a judgement that fails is a fallback",

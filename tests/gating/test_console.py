@@ -47,7 +47,7 @@ def ended(child):
 
 
 def test_yes_runs_it_and_the_question_shows_what_and_why():
-    """Action, whole arguments, confidence, parts and penalties are shown; control characters are escaped."""
+    """Action, arguments, confidence, parts and penalties are shown; escapes and secrets are not."""
     child = terminal()
     child.expect(r"\[i\]nput > ")
     shown = child.before
@@ -59,11 +59,11 @@ def test_yes_runs_it_and_the_question_shows_what_and_why():
         "0.700",
         "no sources",
         "tool success",
-        'password = "hunter2secret"',
-        r'note = "\x1b[2Jclean"',
+        "[REDACTED:password]",
     ):
         assert piece in shown
     assert "\x1b[2J" not in shown
+    assert "hunter2secret" not in shown
     child.sendline("y")
     assert "RAN Ana 50" in ended(child)
 

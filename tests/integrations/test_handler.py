@@ -519,7 +519,7 @@ def test_tags_and_metadata_are_kept(grace, handler):
     )
     trace = only(grace)
     assert ("named", ["beta"], {"session": "s1"}) == (
-        trace.grace["name"], trace.grace["langchain"]["tags"], trace.grace["langchain"]["metadata"],
+        trace.grace["name"], trace.grace["tags"], trace.grace["metadata"],
     )  # fmt: skip
 
 

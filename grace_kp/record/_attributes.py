@@ -1,0 +1,213 @@
+"""Tags, user, session and metadata of a live run: as stated by a decorator, by a block, or from within the run.
+
+Everything is bounded when it is stated and cleaned when the trace is written. A nested run belongs to the user and the session of
+the run around it, so that both are found, and deleted, together.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.record._shield import attempt, note
+from grace_kp.trace._attributes import MAX_METADATA, MAX_TAGS, MAX_VALUE, label
+from grace_kp.trace._render import render, render_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from grace_kp.record._run import Run
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+class Attributes:
+    """What has been stated about one run. Changed under the recorder's lock only."""
+
+    __slots__ = ("changes", "dropped_metadata", "dropped_tags", "metadata", "session", "tags", "user")
+
+    def __init__(self) -> None:
+        self.tags: dict[str, None] = {}
+        self.metadata: dict[str, Any] = {}
+        self.user: str | None = None
+        self.session: str | None = None
+        self.dropped_tags = 0
+        self.dropped_metadata = 0
+        self.changes = 0
+        """How often it was changed; the journal writes it again after a change."""
+
+    def merge(self, *, tags: Any, user: Any, session: Any, metadata: Any, max_text: int) -> None:
+        """Add tags, put metadata over what is there, replace user and session; None changes nothing."""
+        self.changes += 1
+        for tag in _texts(tags, "tags", max_text):
+            if tag in self.tags or len(self.tags) < MAX_TAGS:
+                self.tags[tag] = None
+            else:
+                self.dropped_tags += 1
+        self.user = _text(user, "user", max_text) or self.user
+        self.session = _text(session, "session", max_text) or self.session
+        if metadata is not None and not isinstance(metadata, dict):
+            note("update", f"metadata must be a dict, not {type(metadata).__name__}")
+        elif metadata:
+            rendered = {render_text(key, max_text): render(value, MAX_VALUE) for key, value in metadata.items()}
+            for key, value in rendered.items():
+                if key in self.metadata or len(self.metadata) < MAX_METADATA:
+                    self.metadata[key] = value
+                else:
+                    self.dropped_metadata += 1
+
+
+def _texts(tags: Any, name: str, max_text: int) -> list[str]:
+    if tags is None:
+        return []
+    if isinstance(tags, str):  # one tag, not its letters
+        tags = (tags,)
+    if not isinstance(tags, list | tuple | set | frozenset):
+        note("update", f"{name} must be a list of texts, not {type(tags).__name__}")
+        return []
+    found = (
+        _text(tag, name, max_text) for tag in (sorted(tags, key=str) if isinstance(tags, set | frozenset) else tags)
+    )
+    return [tag for tag in found if tag]
+
+
+def _text(value: Any, name: str, max_text: int) -> str | None:
+    if value is None:
+        return None
+    text = render_text(value, max_text)
+    if not text.strip():
+        note("update", f"{name} must not be empty")
+        return None
+    return text
+
+
+class Declared:
+    """Attributes as a decorator states them: values, templates with parameters in braces, or callables on the bound arguments."""
+
+    __slots__ = ("_defaults", "_name", "_values")
+
+    def __init__(self, name: str, defaults: dict[str, Any], values: Mapping[str, Any]) -> None:
+        """Check the values.
+
+        Raises:
+            TypeError: a value has a type that this attribute cannot have.
+        """
+        self._name = name
+        self._defaults = defaults
+        self._values = dict(values)
+        tags, metadata = values.get("tags"), values.get("metadata")
+        if not (tags is None or callable(tags) or isinstance(tags, str | list | tuple | set | frozenset)):
+            raise TypeError(f"tags must be a list of texts or a callable, not {type(tags).__name__}")
+        if not (metadata is None or callable(metadata) or isinstance(metadata, dict)):
+            raise TypeError(f"metadata must be a dict or a callable, not {type(metadata).__name__}")
+
+    def resolve(self, bound: Mapping[str, Any], *, capture_input: bool) -> dict[str, Any]:
+        """The attributes of one call. What cannot be worked out is left out and noted.
+
+        Without `capture_input`, tags and metadata that depend on the arguments are left out. User and session stay: they are what a
+        run is found and deleted by.
+        """
+        named = {**self._defaults, **bound}
+        found: dict[str, Any] = {}
+        for kind, value in self._values.items():
+            hidden = not capture_input and kind in {"tags", "metadata"}
+            if isinstance(value, dict):
+                found[kind] = {
+                    key: made for key, item in value.items() if (made := self._one(item, named, hidden)) is not None
+                }
+            elif isinstance(value, list | tuple | set | frozenset):
+                found[kind] = [made for item in value if (made := self._one(item, named, hidden)) is not None]
+            else:
+                found[kind] = self._one(value, named, hidden)
+        return found
+
+    def _one(self, value: Any, named: dict[str, Any], hidden: bool) -> Any:
+        template = isinstance(value, str) and "{" in value
+        if not template and not callable(value):
+            return value
+        if hidden:
+            return None
+        return attempt(f"attributes of {self._name}", lambda: _worked_out(value, named))
+
+
+def _worked_out(value: Any, named: dict[str, Any]) -> Any:
+    if not isinstance(value, str):
+        return call_on_arguments(value, named)
+    whole = _PARAMETER.fullmatch(value)
+    return named[whole[1]] if whole else value.format(**named)
+
+
+def declared(name: str, function: Any, values: Mapping[str, Any]) -> Declared | None:
+    """What a decorator states about the runs of a function; None where it states nothing."""
+    stated = {kind: value for kind, value in values.items() if value is not None}
+    if not stated:
+        return None
+    defaults: dict[str, Any] = {}
+    try:
+        for item in inspect.signature(function).parameters.values():
+            if item.default is not inspect.Parameter.empty:
+                defaults[item.name] = item.default
+    except (TypeError, ValueError):
+        pass
+    return Declared(name, defaults, stated)
+
+
+def attributes_of(run: Run, clean: Callable[[str], str], clean_all: Callable[[Any], Any]) -> dict[str, Any]:
+    """The attributes of a run as they stand in its trace, under `grace`; empty where nothing was stated."""
+    if run.attributes is None and run.via is None and run.earlier is None:
+        return {}
+    before = ((run.earlier or {}).get("grace") or {}) if run.earlier is not None else {}
+    with run.owner.lock:
+        own = run.attributes or Attributes()
+        tags, metadata = list(own.tags), dict(own.metadata)
+        dropped = {"dropped_tags": own.dropped_tags, "dropped_metadata": own.dropped_metadata}
+    found: dict[str, Any] = {}
+    tags = list(dict.fromkeys([*(before.get("tags") or ()), *(label(_clean_id(tag, clean)) for tag in tags)]))[
+        :MAX_TAGS
+    ]
+    metadata = {**(before.get("metadata") or {}), **{label(key): value for key, value in clean_all(metadata).items()}}
+    if tags:
+        found["tags"] = tags
+    for name in ("user", "session"):
+        stated = _nearest(run, name)
+        if stated is not None:
+            found[name] = label(_clean_id(stated, clean))
+        elif before.get(name):
+            found[name] = before[name]
+    if metadata:
+        found["metadata"] = metadata
+    found.update({name: count for name, count in dropped.items() if count})
+    return found
+
+
+def _nearest(run: Run, name: str) -> str | None:
+    """The user or session of the run itself, else of the nearest run around it."""
+    around: Run | None = run
+    while around is not None:
+        stated: str | None = getattr(around.attributes, name, None)
+        if stated is not None:
+            return stated
+        around = None if around.via is None else around.via.run
+    return None
+
+
+def _clean_id(text: str, clean: Callable[[str], str]) -> str:
+    return text if _UUID.fullmatch(text) else clean(text)  # the digits of a UUID may look like a phone number
+
+
+def call_on_arguments(function: Any, named: dict[str, Any]) -> Any:
+    """Call a user's callable on bound arguments: by name where its parameters are theirs, else with one mapping of them all."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return function(named)
+    if any(item.kind is inspect.Parameter.POSITIONAL_ONLY for item in parameters):
+        return function(named)
+    if any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters):
+        return function(**named)
+    required = [item.name for item in parameters if item.default is inspect.Parameter.empty]
+    if all(name in named for name in required):
+        return function(**{item.name: named[item.name] for item in parameters if item.name in named})
+    return function(named)

@@ -1,0 +1,137 @@
+"""What is to be deleted from a store, and the report of what was: the rules that every store shares."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+from grace_kp.store._store import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+REMOVED = "Removed with its run."
+
+
+class Deleted(int):
+    """The number of runs that were deleted, nested runs included, with what else is known as attributes."""
+
+    actions: int
+    """Entries of the ledger of actions that lost their contents. That an action ran stays known, so that none runs twice."""
+    open: tuple[str, ...]
+    """Runs that match and are still open. They are not deleted; delete them when they have ended."""
+    remains: str
+    """Why deleted contents may still stand in a file of the store, and what to do; empty where they do not."""
+
+    def __new__(cls, runs: int, *, actions: int = 0, open: Iterable[str] = (), remains: str = "") -> Self:  # noqa: A002
+        """Report `runs` deleted runs."""
+        made = super().__new__(cls, runs)
+        made.actions, made.open, made.remains = actions, tuple(open), remains
+        return made
+
+    @property
+    def clean(self) -> bool:
+        """Whether no file of the store holds deleted contents any more."""
+        return not self.remains
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON."""
+        return {
+            "deleted": int(self),
+            "actions": self.actions,
+            "open": list(self.open),
+            "clean": self.clean,
+            "remains": self.remains,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which runs to delete: those that meet every condition. At least one is needed.
+
+    Raises:
+        ValueError: there is no condition, or one cannot be used; the message names it.
+    """
+
+    id: str | None = None
+    session: str | None = None
+    user: str | None = None
+    older_than: datetime | timedelta | str | None = None
+    query: Query = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("id", "session", "user"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str) or not value):
+                raise ValueError(f"{name} must be a non-empty text, not {value!r:.60}")
+        if all(value is None for value in (self.id, self.session, self.user, self.older_than)):
+            raise ValueError(
+                "delete needs a condition: id, session, user or older_than; use clear() to delete everything"
+            )
+        until = _began_before(self.older_than)
+        try:
+            query = Query(session=self.session, user=self.user, until=until, limit=None)
+        except ValueError as error:
+            raise ValueError(str(error).replace("until", "older_than", 1)) from None
+        object.__setattr__(self, "query", query)
+
+    def matches(self, run_id: str, created_at: str, attributes: Iterable[tuple[str, str, str]]) -> bool:
+        """Whether a run meets every condition."""
+        known = set(attributes)
+        return (
+            self.id in {None, run_id}
+            and (self.query.until is None or created_at <= str(self.query.until))
+            and all(condition in known for condition in self.query.attributes)
+        )
+
+
+def _began_before(age: datetime | timedelta | str | None) -> datetime | str | None:
+    if not isinstance(age, timedelta):
+        return age
+    try:
+        return datetime.now(UTC) - age
+    except OverflowError:  # before the first year or after the last
+        return "0001-01-01" if age > timedelta(0) else "9999-12-31"
+
+
+def nested_in(document: dict[str, Any]) -> Iterator[str]:
+    """The ids of the runs that a trace calls its children."""
+    children = (document.get("grace") or {}).get("children")
+    for child in children if isinstance(children, list) else ():
+        if isinstance(child, str):
+            yield child
+
+
+def decisions_in(document: dict[str, Any]) -> Iterator[str]:
+    """The ids of the decisions of gates in a trace."""
+    decisions = (document.get("grace") or {}).get("decisions")
+    for entry in decisions if isinstance(decisions, list) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("id"), str):
+            yield entry["id"]
+
+
+def belongs_to(key: str, decisions: set[str]) -> bool:
+    """Whether an action of the ledger was decided on by one of these decisions: its id is part of the key, or made from it."""
+    return hashlib.sha256(key.encode()).hexdigest()[:16] in decisions or not decisions.isdisjoint(key.split("|"))
+
+
+def forgotten(key: str) -> str:
+    """The key of an action whose contents were removed. It can be looked up, and names no conversation."""
+    return "sha256:" + hashlib.sha256(key.encode()).hexdigest()
+
+
+def without_contents(entry: bytes) -> bytes:
+    """An entry of the ledger with its state and its decision, but without what the action returned and why it was decided."""
+    try:
+        known = json.loads(entry)
+    except ValueError:
+        return entry
+    if not isinstance(known, dict):
+        return entry
+    known.pop("result", None)
+    if isinstance(known.get("decision"), dict) and "reason" in known["decision"]:
+        known["decision"] = {**known["decision"], "reason": REMOVED}
+    return json.dumps(known).encode()

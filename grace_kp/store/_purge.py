@@ -1,0 +1,137 @@
+"""Deleting from a SQLite store: the rows of a run in every table, and then the bytes they leave in the files."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.errors import StoreError
+from grace_kp.store._conditions import where_of
+from grace_kp.store._deletion import Deleted, belongs_to, decisions_in, forgotten, nested_in, without_contents
+from grace_kp.store._owners import is_dead
+from grace_kp.trace._attributes import PARENT, attributes_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from grace_kp.store._deletion import Selection
+
+
+def delete_rows(connection: sqlite3.Connection, selection: Selection) -> Deleted:
+    """Delete the selected runs and the runs nested in them, inside the caller's transaction.
+
+    Raises:
+        StoreError: the one run that was named is still open.
+    """
+    still_open, lost = _journaled(connection, selection)
+    if selection.id is not None and selection.id in still_open:
+        raise StoreError(f"the run {selection.id} is still open; delete it when it has ended")
+    where, values = where_of(selection.query)
+    if selection.id is not None:
+        where, values = f"{where} {'AND' if where else 'WHERE'} id = ?", [*values, selection.id]
+    found = [run for (run,) in connection.execute(f"SELECT id FROM traces {where}", values)]  # noqa: S608
+    matching_and_open = still_open.keys() & {*found, *(run for run, matches in still_open.items() if matches)}
+    runs, decisions, stored = _with_nested(connection, [*found, *lost], still_open.keys())
+    for table, column in (("traces", "id"), ("scores", "trace"), ("attributes", "trace"), ("journal", "run_id")):
+        connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(run,) for run in runs])  # noqa: S608
+    actions = _empty_actions(connection, decisions) if decisions else 0
+    deleted = len(stored.union(lost) & set(runs))
+    if deleted:
+        _empty_reports(connection)
+    if runs:
+        mark_unclean(connection)
+    return Deleted(deleted, actions=actions, open=sorted(matching_and_open))
+
+
+def _journaled(connection: sqlite3.Connection, selection: Selection) -> tuple[dict[str, bool], list[str]]:
+    """The runs with a journal: those still open and whether they match, and those of dead processes that match."""
+    dead = {owner for owner, *rest in connection.execute("SELECT * FROM owners") if is_dead(*rest)}
+    parts: dict[str, tuple[str, list[dict[str, Any]]]] = {}
+    for run, owner, data in connection.execute("SELECT run_id, owner, data FROM journal ORDER BY run_id, seq"):
+        parts.setdefault(run, (owner, []))[1].append(json.loads(data))
+    still_open: dict[str, bool] = {}
+    lost: list[str] = []
+    for run, (owner, rows) in parts.items():
+        known: dict[str, Any] = next((row["attributes"] for row in reversed(rows) if "attributes" in row), {})
+        matches = selection.matches(run, rows[0].get("created_at", ""), attributes_in({"grace": known}))
+        stored = connection.execute("SELECT status FROM traces WHERE id = ?", (run,)).fetchone()
+        if stored is not None and stored[0] != "suspended":
+            continue  # a late row of a run that has ended
+        if owner not in dead:
+            still_open[run] = matches
+        elif matches:
+            lost.append(run)
+    return still_open, lost
+
+
+def _with_nested(
+    connection: sqlite3.Connection, wanted: Iterable[str], still_open: Iterable[str]
+) -> tuple[list[str], set[str], set[str]]:
+    """These runs and all that are nested in them, the decisions made in them, and which of them are stored; open ones are left out."""
+    waiting, seen = list(wanted), set(still_open)
+    runs: list[str] = []
+    decisions: set[str] = set()
+    stored: set[str] = set()
+    while waiting:
+        run = waiting.pop()
+        if run in seen:
+            continue
+        seen.add(run)
+        runs.append(run)
+        row = connection.execute("SELECT data FROM traces WHERE id = ?", (run,)).fetchone()
+        if row is not None:
+            stored.add(run)
+            document = json.loads(row[0])
+            decisions.update(decisions_in(document))
+            waiting.extend(nested_in(document))
+        waiting.extend(
+            nested
+            for (nested,) in connection.execute(
+                "SELECT trace FROM attributes WHERE kind = ? AND name = '' AND value = ?", (PARENT, run)
+            )
+        )
+    return runs, decisions, stored
+
+
+def _empty_actions(connection: sqlite3.Connection, decisions: set[str]) -> int:
+    """Take the contents out of the ledger's entries of these decisions. The entries stay: an action that ran must not run again."""
+    rows = connection.execute("SELECT key, data FROM actions").fetchall()
+    emptied = [(forgotten(key), without_contents(bytes(data)), key) for key, data in rows if belongs_to(key, decisions)]
+    connection.executemany("UPDATE OR REPLACE actions SET key = ?, data = ? WHERE key = ?", emptied)
+    return len(emptied)
+
+
+def _empty_reports(connection: sqlite3.Connection) -> None:
+    """Take the messages out of what processes could not record: one may quote a deleted run."""
+    for process, data in connection.execute("SELECT process, data FROM reports").fetchall():
+        report = {**json.loads(data), "last_trouble": None}
+        connection.execute("UPDATE reports SET data = ? WHERE process = ?", (json.dumps(report).encode(), process))
+
+
+def mark_unclean(connection: sqlite3.Connection) -> None:
+    """Note, in the transaction that deletes, that the file holds deleted contents until `overwrite` has succeeded."""
+    connection.execute("INSERT OR REPLACE INTO state VALUES ('unclean', '1')")
+
+
+def overwrite(connection: sqlite3.Connection, path: Path) -> str:
+    """Rewrite an unclean file without its free space and empty the write-ahead log.
+
+    Returns:
+        Why that was not possible and what to do; an empty text where nothing remains.
+
+    Zeroing deleted rows (`secure_delete`) is not enough: pages that were rebuilt keep copies of rows that have moved.
+    """
+    if connection.execute("SELECT 1 FROM state WHERE name = 'unclean'").fetchone() is None:
+        return ""
+    again = "delete again, for example `grace-kp traces delete --older-than 100000d`, when"
+    try:
+        connection.execute("VACUUM")
+    except sqlite3.Error as error:
+        return f"{path} could not be rewritten ({error}) and may hold deleted contents; {again} that can be done"
+    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    if busy:
+        return f"somebody is reading {path}, so it and {path.name}-wal still hold deleted contents; {again} the reader has ended"
+    connection.execute("DELETE FROM state WHERE name = 'unclean'")
+    return ""
