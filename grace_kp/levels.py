@@ -38,6 +38,26 @@ class InterventionLevel(StrEnum):
 _SEVERITY = {"silent": 0, "notify": 1, "confirm": 2, "escalate": 3}
 
 
+class RunStatus(StrEnum):
+    """How a run ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    """An exception ended it."""
+    CANCELLED = "cancelled"
+    """Its task was cancelled, or the user interrupted it."""
+    CLOSED = "closed"
+    """Its generator was closed before it was exhausted."""
+    EXITED = "exited"
+    """The program was ended in it."""
+    INTERRUPTED = "interrupted"
+    """Its process died."""
+    NOT_APPROVED = "not_approved"
+    """A gate did not let its action run."""
+    SUSPENDED = "suspended"
+    """It waits for a person."""
+
+
 class InterventionAction(StrEnum):
     """What a person answers when a gate asks."""
 

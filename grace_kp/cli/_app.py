@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -68,6 +69,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def _run(arguments: list[str] | None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character shows another in its place; that is no reason to stop.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
     try:
         code = app(arguments, standalone_mode=False)
         sys.stdout.flush()
@@ -99,6 +104,9 @@ def _failed(error: Exception) -> int:
         say_error(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
     elif type(error).__module__ == "sqlite3":
         say_error(f"the store cannot be used: {error}")
+    elif isinstance(error, UnicodeEncodeError):
+        say_error("an argument is not UTF-8 text")
+        return 2
     elif isinstance(error, ValueError):
         say_error(error)
         return 2

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._output import console, plain, progress, put_json, say_error, table
-from grace_kp.cli._traces import StoreOption, find, opened
+from grace_kp.cli._lookup import StoreOption, find, reading, short_id
+from grace_kp.cli._output import console, plain, progress, put_json, say_error, visible_json
+from grace_kp.cli._table import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,10 +55,10 @@ def contribute(
     from grace_kp.integrations.knowledgepulse import KnowledgePulse
 
     registry = KnowledgePulse(url, threshold=min_score, include_grace=include_grace)
-    source = opened(store)
     conditions = {name: value for name, value in (("domain", domain), ("since", since)) if value is not None}
-    found = _named(source, ids) if ids else _newest(source, min_score=min_score, **conditions)
-    leaving, staying = _chosen(progress(found, "looking"), registry, limit)
+    with reading(store) as source:
+        found = _named(source, ids) if ids else _newest(source, min_score=min_score, **conditions)
+        leaving, staying = _chosen(progress(found, "looking"), registry, limit)
     if dry_run:
         _show([one for _, one in leaving] + staying, as_json=as_json)
         return
@@ -65,7 +66,7 @@ def contribute(
         registry.check()
     if leaving and not yes:
         _ask(registry.url, leaving, staying)
-    done = [registry.contribute(trace) for trace, _ in progress(leaving, "contributing")]
+    done = [registry.contribute(trace) for trace, _ in progress(leaving, "contributing", total=len(leaving))]
     if as_json:
         put_json([asdict(one) for one in done] + [_stays(one) for one in staying])
     else:
@@ -116,16 +117,11 @@ def _show(prepared: list[Contribution], *, as_json: bool) -> None:
             _line(f"{one.method} {one.url}")
             for name, value in one.headers.items():
                 _line(f"{name}: {value}")
-            sys.stdout.write(_visible(json.dumps(json.loads(one.body), ensure_ascii=False, indent=2)) + "\n\n")
+            sys.stdout.write(visible_json(json.loads(one.body), indent=2) + "\n\n")
         else:
             _line(f"{one.id} stays here: {one.reason}")
     leaving = sum(one.eligible for one in prepared)
     _line(f"{leaving:,} of {len(prepared):,} would leave; nothing was sent")
-
-
-def _visible(text: str) -> str:
-    """JSON text that says the same without signs that a terminal would obey or hide."""
-    return "".join(sign if sign == "\n" or sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
 
 
 def _line(*parts: str) -> None:
@@ -137,18 +133,20 @@ def _ask(url: str, leaving: list[tuple[ReasoningTrace, Contribution]], staying: 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         say_error("nobody can be asked here: say --yes to send, or --dry-run to look")
         raise typer.Exit(2)
-    rows = table("id", "objective", "domain", "score", "bytes", right=("score", "bytes"))
+    rows = Table(
+        Column("id", "word"), Column("objective"), Column("domain", priority=1, least=8), Column("score", "figure"), Column("bytes", "figure")
+    )  # fmt: skip
     for _, one in leaving:
         body = json.loads(one.body)
-        rows.add_row(
-            one.id.removeprefix("kp:trace:")[:8],
-            plain(body["task"]["objective"], 40),
-            plain(body["metadata"]["task_domain"], 16),
+        rows.add(
+            short_id(one.id)[:8],
+            body["task"]["objective"],
+            body["metadata"]["task_domain"],
             f"{body['metadata']['quality_score']:.3f}",
             f"{len(one.body):,}",
         )
     out = console(stderr=True)
-    out.print(rows)
+    rows.print(out)
     for reason, count in Counter(one.reason for one in staying).most_common(_REASONS):
         out.print(f"{count:,} stay{'s' if count == 1 else ''} here: {plain(reason)}")
     count = len(leaving)

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from grace_kp.cli._lookup import StoreOption, find, opened
 from grace_kp.cli._output import console, plain, put_json, say_error
-from grace_kp.cli._traces import StoreOption, find, opened
 
 
 def delete(

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._output import console, plain, put_json
+from grace_kp.cli._figures import put_figures
+from grace_kp.cli._output import clean, console, plain, put_json, writes_unicode
+from grace_kp.cli._page import put, put_field, put_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,14 +152,16 @@ class _Shown:
         import time
 
         started = time.perf_counter()
+        worked, failed = ("✓", "✗") if writes_unicode(sys.stdout) else ("+", "-")
+        call_text = plain(f"{tool:<11} {given}", 42)
         try:
             result = call()
         except Exception as error:
-            self._say(f"  [red]✗[/red] {tool:<11} {plain(given, 30):<30} {type(error).__name__}, going on")
+            self._say(f"  [red]{failed}[/red] {call_text:<42} {type(error).__name__}, going on")
             raise
         took = (time.perf_counter() - started) * 1e3
         what = f"{len(result)} found" if isinstance(result, list) else plain(str(result), 22)
-        self._say(f"  [green]✓[/green] {tool:<11} {plain(given, 30):<30} {took:7.1f} ms  {what}")
+        self._say(f"  [green]{worked}[/green] {call_text:<42} {took:7.1f} ms  {what}")
         return result
 
 
@@ -186,14 +190,13 @@ def _ranked(root: Path, words: list[str], files: list[str]) -> list[dict[str, An
 
 
 def _summary(trace: ReasoningTrace, answer: str) -> None:
-    from grace_kp.cli._traces import figures
-
     out = console()
-    out.print(f"\n[bold]{plain(trace.task.objective)}[/bold]")
-    out.print(f"→ {plain(answer, 150)}")
+    put(out, "")
+    put_text(out, clean(trace.task.objective), style="bold")
+    put_text(out, f"-> {clean(answer, 150)}")
     kinds = Counter(str(step.type) for step in trace.steps)
-    out.print(f"steps       {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
-    figures(trace)
+    put_field(out, "steps", ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+    put_figures(out, trace)
 
 
 def _write(report: Callable[..., Any], answers: list[str], say: Callable[[str], None]) -> None:

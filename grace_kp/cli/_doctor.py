@@ -12,13 +12,19 @@ import shutil
 import sys
 import time
 from collections import Counter
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._output import console, plain, put_json, table
+from grace_kp.cli._output import clean, console, plain, put_json
+from grace_kp.cli._page import put, put_field, put_text
+from grace_kp.cli._table import Column, Table
 from grace_kp.errors import GraceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
 
 CORE = ("pydantic", "numpy", "tenacity", "typer", "rich", "platformdirs")
 EXTRAS = {
@@ -155,22 +161,44 @@ def _in_json(value: Any) -> Any:
 
 
 def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:
-    from grace_kp.store import open_store
+    from grace_kp.store import file_of, open_store
 
     try:
-        store = open_store(url)
-        told = dict(_described(store))
-        told.update(_lost(store))
+        file = file_of(url)
+        if file is not None and not file.exists():
+            return _missing_store(file, problems)
+        store = open_store(url, create=False)
+        described = {**_described(store), **_lost(store)}
         store.close()
     except (GraceError, OSError) as error:
         problems.append(str(error))
         return None
-    if "path" in told:
-        free = shutil.disk_usage(Path(told["path"]).resolve().parent).free
-        told["free_disk_mb"] = free >> 20
-        if free < 100 << 20:
-            problems.append(f"less than 100 MB of disk are free for {told['path']}")
-    return told
+    if file is not None:
+        described["free_disk_mb"] = _free_disk(file, problems)
+    return described
+
+
+def _missing_store(file: Path, problems: list[str]) -> dict[str, Any]:
+    """What can be known of a store before its first trace."""
+    folder = next(folder for folder in file.absolute().parents if folder.exists())
+    if not folder.is_dir():
+        problems.append(f"store {file}: cannot be created, because {folder} is no folder")
+    elif not os.access(folder, os.W_OK):
+        problems.append(f"store {file}: cannot be created, because {folder} cannot be written")
+    return {
+        "kind": "sqlite",
+        "path": str(file),
+        "state": "not there yet; the first recorded run creates it",
+        "free_disk_mb": _free_disk(file, problems),
+    }
+
+
+def _free_disk(file: Path, problems: list[str]) -> int:
+    folder = next(folder for folder in file.absolute().parents if folder.exists())
+    free = shutil.disk_usage(folder).free
+    if free < 100 << 20:
+        problems.append(f"less than 100 MB of disk are free for {file}")
+    return free >> 20
 
 
 def _lost(store: Any) -> dict[str, Any]:
@@ -201,47 +229,68 @@ def _described(store: Any) -> dict[str, Any]:
     )
 
 
+PACKAGES = (
+    Column("package"),
+    Column("version", "word", styles={"missing": "red"}),
+    Column("without it", "prose", priority=1, least=20),
+)
+SETTINGS = (
+    Column("setting", "word"),
+    Column("value", "prose", least=14),
+    Column("from", "prose", priority=1, least=10),
+)
+NAMES = 16
+"""Columns of the names on the left."""
+
+
 def _show(report: dict[str, Any]) -> None:
     out = console()
-    out.print(
-        f"grace_kp {report['grace_kp']}, Python {report['python']} on {report['platform']}, SQLite {report['sqlite']}\n"
-    )
-    rows = table("package", "version", "without it")
+    versions = f"Python {report['python']} on {report['platform']}, SQLite {report['sqlite']}"
+    put_text(out, f"grace_kp {report['grace_kp']}, {versions}")
+    put(out, "")
+    rows = Table(*PACKAGES)
     for name, version in report["core"].items():
-        rows.add_row(name, version or "[red]missing[/red]", "")
+        rows.add(name, version or "missing", "")
     for extra, entry in report["extras"].items():
-        rows.add_row(
-            f"{entry['package']} \\[{extra}]",
-            entry["version"] or "-",
-            "" if entry["version"] else entry["without"],
-        )
-    out.print(rows)
+        lack = "" if entry["version"] else entry["without"]
+        rows.add(f"{entry['package']} [{extra}]", entry["version"] or "-", lack)
+    rows.print(out)
+    put(out, "")
     if report["settings"] is not None:
-        rows = table("setting", "value", "from")
+        rows = Table(*SETTINGS)
         for name, entry in report["settings"].items():
-            rows.add_row(name, plain(str(entry["value"])), plain(entry["from"]))
-        out.print(rows)
+            rows.add(name, entry["value"], entry["from"])
+        rows.print(out)
+        put(out, "")
     for name, state in report["keys"].items():
-        out.print(f"{name:<16}{state}")
+        put_field(out, name, state, label=NAMES)
     for name in ("evaluator", "embedder"):
         if report[name] is not None:
-            timing = "".join(
-                f", {key} {report[name][key]}" for key in ("loads_in_s", "short_text_ms") if key in report[name]
-            )
-            out.print(f"{name:<16}{plain(report[name]['name'])}: {plain(report[name]['why'])}{timing}")
-    out.print(f"{'reviewer':<16}{report['reviewer']}")
+            put_field(out, name, clean(_model_words(report[name])), label=NAMES)
+    put_field(out, "reviewer", report["reviewer"], label=NAMES)
     if report["store"] is not None:
-        told = {key: value for key, value in report["store"].items() if key != "not_recorded"}
-        out.print(f"{'store':<16}" + ", ".join(f"{key} {value}" for key, value in told.items()))
-        lost = report["store"].get("not_recorded")
-        if lost is not None:
-            out.print(f"{'not recorded':<16}in the last week, by {lost['processes']} processes:")
-            if lost["dropped_traces"]:
-                out.print(f"{'':<16}{lost['dropped_traces']:,} traces that waited for a store that could not write")
-            for what, count in lost["troubles"].items():
-                out.print(f"{'':<16}{count:,} × {plain(what, 200)}")
-    out.print()
+        _show_store(out, report["store"])
+    put(out, "")
     for problem in report["problems"]:
-        out.print(f"[red]broken[/red]          {plain(problem)}")
+        put_field(out, "broken", clean(problem), label=NAMES, style="red")
     if not report["problems"]:
-        out.print("nothing is broken")
+        put(out, "nothing is broken")
+
+
+def _model_words(model: dict[str, Any]) -> str:
+    timings = (f", {key} {model[key]}" for key in ("loads_in_s", "short_text_ms") if key in model)
+    return f"{model['name']}: {model['why']}{''.join(timings)}"
+
+
+def _show_store(out: Console, store: dict[str, Any]) -> None:
+    facts = {key: value for key, value in store.items() if key != "not_recorded"}
+    put_field(out, "store", clean(", ".join(f"{key} {value}" for key, value in facts.items())), label=NAMES)
+    lost = store.get("not_recorded")
+    if lost is None:
+        return
+    put_field(out, "not recorded", f"in the last week, by {lost['processes']:,} processes:", label=NAMES)
+    if lost["dropped_traces"]:
+        dropped = f"{lost['dropped_traces']:,} traces that waited for a store that could not write"
+        put_text(out, dropped, indent=NAMES)
+    for what, count in lost["troubles"].items():
+        put_text(out, f"{count:,} × {clean(what)}", indent=NAMES)

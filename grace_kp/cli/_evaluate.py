@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._output import console, plain, progress, put_json, say_error, table
+from grace_kp.cli._output import clean, console, progress, put_json, say_error
+from grace_kp.cli._page import put_text
+from grace_kp.cli._table import Column, Table
 from grace_kp.errors import GraceError, MissingExtra
 from grace_kp.trace._render import describe_error, render, storable
 
@@ -123,13 +125,13 @@ def _rows(suite: str, cases: Path, jobs: int, *, details: bool) -> list[Row]:
         return _row(made, case.id, case.actual, case.expected, details)
 
     if jobs == 1 or len(lines) < PARALLEL_FROM or not _can_fork():
-        return list(progress(map(score, range(len(lines))), "evaluating"))
+        return list(progress(map(score, range(len(lines))), "evaluating", total=len(lines)))
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _begin, (score,))
     try:
         rows = pool.map(
             _scored, range(len(lines)), chunksize=CHUNK
         )  # forks here, before the progress bar brings a thread
-        return list(progress(rows, "evaluating"))
+        return list(progress(rows, "evaluating", total=len(lines)))
     except BrokenProcessPool:
         raise GraceError("a process that scores cases has ended before its time") from None
     finally:
@@ -184,21 +186,33 @@ def _scored(number: int) -> Row:
         raise GraceError(told) from None
 
 
+COLUMNS = (
+    Column("scorer"),
+    Column("threshold", "figure", priority=2),
+    Column("mean", "figure"),
+    Column("least", "figure", priority=1),
+    Column("passes", "figure"),
+)
+SHOWN = 20
+"""Failed cases that are shown with their diagnosis."""
+
+
 def _show(rows: list[Row]) -> None:
     out = console()
     failed = [(name, report) for name, report in rows if not report["passed"]]
-    for name, report in failed[:20]:
-        out.print(f"[red]fails[/red]  {plain(name)}  overall {report['overall']:.3f}")
+    for name, report in failed[:SHOWN]:
+        put_text(out, f"fails  {clean(name)}  overall {report['overall']:.3f}", style="red")
         for line in report["diagnosis"]:
-            indent = " " * (7 + len(line) - len(line.lstrip(" ")))
-            out.print(f"{indent}{plain(line, 400)}", soft_wrap=True)
-    if len(failed) > 20:
-        out.print(f"and {len(failed) - 20:,} more; --html or --json shows all")
-    shown = table("scorer", "mean", "least", "passes", right=("mean", "least", "passes"))
-    for number, one in enumerate(rows[0][1]["results"]):
-        column = [report["results"][number] for _, report in rows]
-        scores = [item["score"] for item in column]
-        passing = f"{sum(item['passed'] for item in column):,}"
-        shown.add_row(plain(one["type"]), f"{sum(scores) / len(scores):.3f}", f"{min(scores):.3f}", passing)
-    out.print(shown)
-    out.print(f"{len(rows) - len(failed):,} of {len(rows):,} cases pass")
+            indent = len(line) - len(line.lstrip(" "))
+            put_text(out, clean(line), indent=7 + indent)
+    if len(failed) > SHOWN:
+        put_text(out, f"and {len(failed) - SHOWN:,} more; --html or --json shows all")
+    shown = Table(*COLUMNS)
+    for number, entry in enumerate(rows[0][1]["results"]):
+        results = [report["results"][number] for _, report in rows]
+        scores = [result["score"] for result in results]
+        passing = sum(result["passed"] for result in results)
+        figures = (f"{entry['threshold']:.2f}", f"{sum(scores) / len(scores):.3f}", f"{min(scores):.3f}")
+        shown.add(entry["type"], *figures, f"{passing:,} of {len(results):,}")
+    shown.print(out)
+    put_text(out, f"{len(rows) - len(failed):,} of {len(rows):,} cases pass")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from grace_kp.cli._output import plain, progress
+from grace_kp.cli._output import progress
 from grace_kp.errors import GraceError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def judged(path: Path, tests: TestSet, by: Sequence[By] | None, out: Path | None
         )
     raters = _raters(by or []) if waiting else []
     done: list[Output] = []
-    for one in progress(outputs, f"judging {plain(name)}") if By.TERMINAL not in (by or []) else outputs:
+    for one in progress(outputs, f"judging {name}", total=len(outputs)) if By.TERMINAL not in (by or []) else outputs:
         try:
             done += rate(name, [one], tests, raters).outputs
         except NotRated as error:

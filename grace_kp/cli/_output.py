@@ -3,46 +3,89 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+import unicodedata
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rich.console import Console
-    from rich.table import Table
+    from rich.progress import ProgressColumn
 
 T = TypeVar("T")
+NO_TERMINAL = 100
+"""Columns where there is no terminal."""
+LEAST = 20
+"""Columns below which lines are left to the terminal to wrap."""
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that fits the terminal; 100 columns where there is none."""
+    """A console as wide as the terminal."""
     from rich.console import Console
 
-    stream = sys.stderr if stderr else sys.stdout
     # No emoji codes: `:smile:` in somebody's text is just that.
-    return Console(stderr=stderr, highlight=False, emoji=False, width=None if stream.isatty() else 100)
+    return Console(stderr=stderr, highlight=False, emoji=False, width=columns(sys.stderr if stderr else sys.stdout))
 
 
-def table(*columns: str, right: Iterable[str] = ()) -> Table:
-    """An empty table with these columns; those in `right` hold numbers."""
-    from rich import box
-    from rich.table import Table
+def columns(stream: IO[str]) -> int:
+    """Columns to write in: `COLUMNS`, else the width of the terminal that the stream is, else 100."""
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isdecimal() and int(wanted) > 0:
+        return max(LEAST, int(wanted))
+    try:
+        return max(LEAST, os.get_terminal_size(stream.fileno()).columns or NO_TERMINAL)
+    except (OSError, ValueError, AttributeError):
+        return NO_TERMINAL
 
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    numbers = set(right)
-    for column in columns:
-        fixed = column in numbers or column in {"id", "run", "objective", "when"}
-        made.add_column(column, justify="right" if column in numbers else "left", no_wrap=fixed, overflow="ellipsis")
-    return made
+
+def writes_unicode(stream: IO[str]) -> bool:
+    """Whether a stream can hold every character."""
+    return str(getattr(stream, "encoding", None) or "").lower().replace("-", "").startswith("utf")
+
+
+def clean(text: str, width: int = 0) -> str:
+    """One line without control characters, shortened visibly to a number of columns."""
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return shorten(line, width) if width else line
+
+
+def visible(text: str) -> str:
+    """Lines of text in which what a terminal would obey or hide can be seen, as escapes."""
+    text = text.replace("\r\n", "\n").replace("\t", "    ")
+    return "".join(
+        sign if sign == "\n" or sign.isprintable() else " " if unicodedata.category(sign) == "Zs" else _escape(sign)
+        for sign in text
+    )
+
+
+def visible_json(value: Any, indent: int | None = None) -> str:
+    """JSON in which what a terminal would obey or hide can be seen, as escapes of JSON."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    return "".join(sign if sign == "\n" or sign.isprintable() else _escape(sign) for sign in text)
+
+
+def _escape(sign: str) -> str:
+    """The character as JSON escapes it; DEL, which JSON leaves alone, too."""
+    escape = json.dumps(sign)[1:-1]
+    return f"\\u{ord(sign):04x}" if escape == sign else escape
+
+
+def shorten(line: str, width: int) -> str:
+    """The line in so many columns, in which a wide character takes two; an ellipsis stands for what is left out."""
+    from rich.cells import cell_len, set_cell_size
+
+    if len(line) <= width // 2 or cell_len(line) <= width:
+        return line
+    mark = "…" if writes_unicode(sys.stdout) else "..."[:width]
+    return set_cell_size(line, width - len(mark)).rstrip() + mark
 
 
 def plain(text: str, width: int = 0) -> str:
-    """One line without control characters and markup, cut to a width."""
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-    line = line if not width or len(line) <= width else line[: width - 1] + "…"
-    return _escaped(line)
+    """The same as `clean`, for texts with rich's markup around it."""
+    return _escaped(clean(text, width))
 
 
 _BRACKETS = re.compile(r"(\\*)\[(?=([a-z#/@][^\[\]]*\])?)")
@@ -72,16 +115,20 @@ def _escaped(line: str) -> str:
 
 def put_json(value: Any) -> None:
     """One JSON value on standard output, indented."""
-    from grace_kp.trace._render import storable
-
-    sys.stdout.write(storable(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
+    sys.stdout.write(_json(value, indent=2) + "\n")
 
 
 def put_jsonl(values: Iterable[Any]) -> None:
     """JSON lines on standard output, each as soon as it is there."""
     for value in values:
-        sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+        sys.stdout.write(_json(value) + "\n")
         sys.stdout.flush()
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    from grace_kp.trace._render import storable
+
+    return storable(json.dumps(value, ensure_ascii=not writes_unicode(sys.stdout), indent=indent))
 
 
 def say_error(message: object) -> None:
@@ -90,27 +137,38 @@ def say_error(message: object) -> None:
     sys.stderr.write(f"grace-kp: {line}\n")
 
 
-def progress(items: Iterable[T], what: str) -> Iterator[T]:
-    """The items, with a bar on standard error while they go by, when that is a terminal."""
+def progress(
+    items: Iterable[T], what: str, *, total: int | None = None, position: Callable[[], int] | None = None
+) -> Iterator[T]:
+    """The items, with a bar on standard error while they go by, when that is a terminal.
+
+    Args:
+        items: what is worked on.
+        what: the work, such as "importing".
+        total: number of items, or the last position; the bar then shows share and remaining time.
+        position: how far the work is, where that is measured in something else than items, such as bytes read.
+    """
     if not sys.stderr.isatty():
         yield from items
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TextColumn("{task.completed:,}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        for item in items:
+    with Progress(*_bar_columns(total, position), console=console(stderr=True), transient=True) as shown:
+        task = shown.add_task(clean(what, 40), total=total, items=0)
+        for count, item in enumerate(items, 1):
             yield item
-            bar.advance(task)
+            shown.update(task, completed=count if position is None else position(), items=count)
 
 
-def bar(value: float, width: int = 20) -> str:
-    """A number from 0 to 1 as a bar."""
-    filled = round(max(0.0, min(1.0, value)) * width)
-    return "█" * filled + "░" * (width - filled)
+def _bar_columns(total: int | None, position: Callable[[], int] | None) -> list[ProgressColumn]:
+    from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    label = TextColumn("{task.description}", markup=False)
+    done = TextColumn("{task.fields[items]:,}")
+    if total is None:
+        return [SpinnerColumn("line"), label, done, TimeElapsedColumn()]
+    if position is None:
+        done = TextColumn("{task.completed:,} of {task.total:,}")
+    bar = [BarColumn(bar_width=20)] if columns(sys.stderr) >= 60 else []
+    return [label, *bar, TaskProgressColumn(), done, Remaining(elapsed_when_finished=True), TextColumn("left")]

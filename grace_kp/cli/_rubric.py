@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli._judging import By, judged, writable
-from grace_kp.cli._output import console, plain, put_json, table
+from grace_kp.cli._output import clean, console, put_json
+from grace_kp.cli._page import put_field, put_text
+from grace_kp.cli._table import Column, Table
 from grace_kp.errors import GraceError
 
 if TYPE_CHECKING:
@@ -51,12 +53,11 @@ def check(
         put_json({"warnings": warnings, "documents": len(made.documents), "categories": list(made.categories)})
     else:
         for line in warnings:
-            console().print(f"[yellow]warning[/yellow]  {plain(line)}", soft_wrap=True)
+            _warn(line)
         problems = sum(len(one.problems) for one in made.documents)
-        told = "it is balanced" if not warnings else f"{len(warnings)} warnings"
-        console().print(
-            f"{len(made.documents)} documents, {problems} problems in {len(made.categories)} categories: {told}"
-        )
+        told = f"{len(warnings)} warning{'' if len(warnings) == 1 else 's'}" if warnings else "it is balanced"
+        counts = f"{len(made.documents)} documents, {problems} problems in {len(made.categories)} categories"
+        put_text(console(), f"{counts}: {told}")
     if warnings and strict:
         raise typer.Exit(1)
 
@@ -144,7 +145,7 @@ def compare(
     if old is not None and found is not None:
         _show_verdict(old, rated.variant, found)
     if record:
-        console().print(f"recorded as round {rounds} in {plain(str(best))}")
+        put_text(console(), f"recorded as round {rounds} in {clean(str(best))}")
 
 
 def _fits(history: History, tests: TestSet, name: str | None) -> History:
@@ -206,29 +207,35 @@ def history(
         return
     out = console()
     if best is None:
-        out.print("no rounds yet")
+        put_text(out, "no rounds yet")
         return
-    rows = table(
-        "round",
-        "variant",
-        "mean",
-        "SD",
-        "stability",
-        "gap",
-        "difference",
-        "decision",
-        right=("round", "mean", "SD", "gap", "difference"),
-    )
+    rows = Table(*ROUNDS)
     for number, one in enumerate(read.rounds, 1):
         it, told = one.variant.summary, one.recommendation
         decided = "the first" if told is None else "goes on with it" if told.choice == "variant" else "the best stays"
         difference = "" if told is None else f"{told.raw_diff:+.2f}"
-        rows.add_row(
-            str(number), plain(one.variant.name, 32), f"{it.mean:.2f}", f"{it.sd:.2f}", it.stability, f"{it.cross_doc_gap:.2f}", difference, decided
+        rows.add(
+            number, one.variant.name, f"{it.mean:.2f}", f"{it.sd:.2f}", it.stability, f"{it.cross_doc_gap:.2f}", difference, decided
         )  # fmt: skip
-    out.print(rows)
+    rows.print(out)
     more = "may have converged: the last three rounds brought less than 0.5 each" if read.converged else "go on"
-    out.print(f"the best is {plain(best.name)} (mean {best.summary.mean:.2f}); {more}")
+    put_text(out, f"the best is {clean(best.name)} (mean {best.summary.mean:.2f}); {more}")
+
+
+ROUNDS = (
+    Column("round", "figure"), Column("variant", least=10), Column("mean", "figure"), Column("SD", "figure", priority=3),
+    Column("stability", "word", priority=5), Column("gap", "figure", priority=4), Column("difference", "figure", priority=2),
+    Column("decision", "word", priority=1),
+)  # fmt: skip
+VARIANTS = (
+    Column("variant", least=10), Column("scores of the runs", "prose", priority=3, least=24), Column("mean", "figure"),
+    Column("SD", "figure", priority=1), Column("stability", "word", priority=5), Column("gap", "figure", priority=2),
+    Column("balance", "figure", priority=4),
+)  # fmt: skip
+
+
+def _warn(line: str) -> None:
+    put_field(console(), "warning", clean(line), label=9)
 
 
 def _figures(variant: Variant) -> dict[str, Any]:
@@ -247,20 +254,21 @@ def _told(one: Rated) -> dict[str, Any]:
 
 def _show_variants(variants: Sequence[Variant]) -> None:
     out = console()
-    figures = ("mean", "SD", "gap", "balance")
-    rows = table("variant", "scores of the runs", "mean", "SD", "stability", "gap", "balance", right=figures)
-    for one in variants:
-        it = one.summary
-        scores = " ".join(f"{value:g}" for value in one.scores)
-        rows.add_row(
-            plain(one.name, 28), scores, f"{it.mean:.2f}", f"{it.sd:.2f}", it.stability, f"{it.cross_doc_gap:.2f}", f"{it.balance:.2f}"
+    rows = Table(*VARIANTS)
+    for variant in variants:
+        it = variant.summary
+        scores = " ".join(f"{value:g}" for value in variant.scores)
+        rows.add(
+            variant.name, scores, f"{it.mean:.2f}", f"{it.sd:.2f}", it.stability, f"{it.cross_doc_gap:.2f}", f"{it.balance:.2f}"
         )  # fmt: skip
-    out.print(rows)
-    names = [plain(one.name, 20) for one in variants]
-    rates = table("category", *names, right=names)
+    rows.print(out)
+    put_text(out, "")
+    # Variants side by side, and below each other where there are too many for the width.
+    rates = Table(Column("category", least=10), *(Column(clean(one.name, 20), "figure") for one in variants))
     for category in variants[0].test_set.categories:
-        rates.add_row(plain(category, 32), *(_rate(one, category) for one in variants))
-    out.print(rates)
+        rates.add(category, *(_rate(one, category) for one in variants))
+    rates.print(out)
+    put_text(out, "")
 
 
 def _rate(variant: Variant, category: str) -> str:
@@ -268,41 +276,38 @@ def _rate(variant: Variant, category: str) -> str:
     return "-" if rate is None else f"{rate:.2f}"
 
 
-def _show_agreement(one: Rated) -> None:
-    it, out = one.agreement, console()
-    for gap in one.gaps[:10]:
+def _show_agreement(rated: Rated) -> None:
+    it, out = rated.agreement, console()
+    for gap in rated.gaps[:10]:
         count = f"{len(gap.problems)} problem{'s' if len(gap.problems) > 1 else ''}"
-        told = f"{plain(gap.rater)} did not judge {count} of run {gap.run} ({plain(gap.document)}): {plain(gap.reason, 200)}"
-        out.print(f"[yellow]warning[/yellow]  {told}", soft_wrap=True)
+        _warn(f"{gap.rater} did not judge {count} of run {gap.run} ({gap.document}): {gap.reason}")
     if not it.problems:
         return
     kappa = "not defined, because both say the same of everything" if it.kappa is None else f"{it.kappa:.2f}"
-    out.print(
-        f"{plain(one.variant.name)}: two raters agree on {it.observed:.0%} of {it.problems} judgements; Cohen's kappa {kappa}",
-        soft_wrap=True,
-    )
-    for dispute in one.disputes[:10]:
-        out.print(
-            f"  run {dispute.run} ({plain(dispute.document)}), {plain(dispute.problem)}: {dispute.first.symbol} and {dispute.second.symbol}, "
-            f"{dispute.settled.symbol} counts",
-            soft_wrap=True,
-        )
-    if len(one.disputes) > 10:
-        out.print(f"  and {len(one.disputes) - 10:,} more; --json shows all")
+    agreed = f"two raters agree on {it.observed:.0%} of {it.problems} judgements; Cohen's kappa {kappa}"
+    put_text(out, f"{clean(rated.variant.name)}: {agreed}")
+    for dispute in rated.disputes[:10]:
+        symbols = f"{dispute.first.symbol} and {dispute.second.symbol}, {dispute.settled.symbol} counts"
+        put_text(out, clean(f"run {dispute.run} ({dispute.document}), {dispute.problem}: {symbols}"), indent=2)
+    if len(rated.disputes) > 10:
+        put_text(out, f"and {len(rated.disputes) - 10:,} more; --json shows all", indent=2)
 
 
 def _show_verdict(best: Variant, variant: Variant, found: Recommendation) -> None:
+    from grace_kp.rubric._statistics import runs_text
+
     out = console()
     chosen = variant if found.choice == "variant" else best
-    out.print(f"[bold]go on with {plain(chosen.name)}[/bold]: {plain(found.reason)}", soft_wrap=True)
-    out.print(f"difference {found.raw_diff:+.2f}, adjusted {found.adjusted_diff:+.2f}")
+    put_text(out, f"go on with {clean(chosen.name)}: {clean(found.reason)}", style="bold")
+    put_text(out, f"difference {found.raw_diff:+.2f}, adjusted {found.adjusted_diff:+.2f}")
     for line in found.warnings:
-        out.print(f"[yellow]warning[/yellow]  {plain(line)}", soft_wrap=True)
+        _warn(line)
     it = found.evidence
     if it is None:
         return
     if it.mean_difference is not None:
-        out.print(f"95 % interval of the difference: {it.mean_difference.low:+.2f} to {it.mean_difference.high:+.2f}")
+        low, high = it.mean_difference.low, it.mean_difference.high
+        put_text(out, f"95 % interval of the difference: {low:+.2f} to {high:+.2f}")
     p = "< 0.001" if it.p_value < 0.001 else f"= {it.p_value:.3f}"
-    more = {None: "cannot be told", 0: "none"}.get(it.further_runs, str(it.further_runs))
-    out.print(f"p {p} over {it.pairs} pairs; further runs of each that would settle it: {more}")
+    more = runs_text(it.further_runs)
+    put_text(out, f"p {p} over {it.pairs} pairs; further runs of each that would settle it: {more}")

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._output import console, plain, progress, put_json, put_jsonl, say_error, table
+from grace_kp.cli._files import Unreadable, readable
+from grace_kp.cli._lookup import short_id
+from grace_kp.cli._output import clean, console, put_json, put_jsonl
+from grace_kp.cli._page import put, put_field, put_text
+from grace_kp.cli._table import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from grace_kp.runtime._pipeline import Assessor
     from grace_kp.trace import ReasoningTrace
 
@@ -61,59 +63,40 @@ def score(
     Example: grace-kp score runs.jsonl.gz --json
     """
     how = assessor(profile)
-    failures: list[str] = []
-    rows = _rows(files, how, domain, failures)
+    unreadable = Unreadable()
+    rows = (assessed(trace, how) for trace in readable(files, "scoring", unreadable, domain=domain))
     if as_jsonl:
         put_jsonl(_short(row) for row in rows)
     elif as_json:
-        put_json([_short(row) for row in progress(rows, "scoring")])
+        put_json([_short(row) for row in rows])
     else:
-        _show(list(progress(rows, "scoring")), failures, summary=summary)
-    if failures:
+        _show(list(rows), unreadable, summary=summary)
+    if unreadable.count:
         raise typer.Exit(1)
-
-
-def _rows(files: list[str], how: Assessor, domain: str | None, failures: list[str]) -> Iterator[dict[str, Any]]:
-    from grace_kp.errors import InvalidRecord
-    from grace_kp.trace import read_traces
-
-    for name in files:
-        try:
-            for item in read_traces(name, domain=domain):
-                if isinstance(item, InvalidRecord):
-                    failures.append(str(item))
-                    say_error(item)
-                else:
-                    yield assessed(item, how)
-        except InvalidRecord as error:
-            failures.append(str(error))
-            say_error(error)
 
 
 def _short(document: dict[str, Any]) -> dict[str, Any]:
     return {"id": document["id"], **{name: document["grace"]["value"][name] for name in FIELDS[1:]}}
 
 
-def _show(documents: list[dict[str, Any]], failures: list[str], *, summary: bool) -> None:
-    out = console()
-    rows = table(
-        "run",
-        "objective",
-        "score",
-        "C",
-        "N",
-        "D",
-        "O",
-        "conf",
-        "ok",
-        "overrides",
-        right=("score", "C", "N", "D", "O", "conf"),
-    )
+COLUMNS = (
+    Column("run", "word"),
+    Column("objective", priority=4),
+    Column("score", "figure"),
+    *(Column(name, "figure", priority=2) for name in "CNDO"),
+    Column("conf", "figure", priority=1),
+    Column("ok", "word", styles={"no": "red"}),
+    Column("overrides", priority=3),
+)
+
+
+def _show(documents: list[dict[str, Any]], unreadable: Unreadable, *, summary: bool) -> None:
+    rows = Table(*COLUMNS)
     for document in documents:
         value = document["grace"]["value"]
-        rows.add_row(
+        rows.add(
             _name(document),
-            plain(document["task"]["objective"], 30),
+            document["task"]["objective"],
             f"{value['score']:.3f}",
             *(f"{value[part]:.2f}" for part in ("complexity", "novelty", "tool_diversity", "outcome_confidence")),
             f"{document['outcome']['confidence']:.2f}",
@@ -121,40 +104,44 @@ def _show(documents: list[dict[str, Any]], failures: list[str], *, summary: bool
             ", ".join(value["overrides"]),
         )
     if documents:
-        out.print(rows)
+        rows.print(console())
     if summary:
-        _summarise(documents, failures)
+        _summarise(documents, unreadable)
 
 
 def _name(document: dict[str, Any]) -> str:
     source = document.get("grace", {}).get("source", {})
     if isinstance(source, dict) and "task_id" in source:
         trial = f"/{source['trial']}" if "trial" in source else ""
-        return plain(f"{source['task_id']}{trial}", 16)
-    return plain(document["id"].removeprefix("kp:trace:"), 8 + 1)
+        return clean(f"{source['task_id']}{trial}", 16)
+    return clean(short_id(document["id"]))[:8]
 
 
-def _summarise(documents: list[dict[str, Any]], failures: list[str]) -> None:
+def _summarise(documents: list[dict[str, Any]], unreadable: Unreadable) -> None:
     out = console()
+    lost = f"{unreadable.count:,} could not be read" if unreadable.count else ""
     if not documents:
-        out.print(f"no runs{f', {len(failures)} that could not be read' if failures else ''}")
+        put_text(out, f"no runs{f'; {lost}' if lost else ''}")
         return
     scores = [document["metadata"]["quality_score"] for document in documents]
     solved = [document["metadata"]["quality_score"] for document in documents if document["metadata"]["success"]]
     failed = [document["metadata"]["quality_score"] for document in documents if not document["metadata"]["success"]]
-    out.print(f"{len(documents):,} runs, {len(solved) / len(documents):.0%} successful", end="")
-    out.print(f"; {len(failures)} could not be read" if failures else "")
-    out.print(
-        f"score       mean {statistics.fmean(scores):.3f}  median {statistics.median(scores):.3f}  "
-        f"min {min(scores):.3f}  max {max(scores):.3f}"
+    count = f"{len(documents):,} run{'' if len(documents) == 1 else 's'}"
+    put(out, "")
+    put_text(out, f"{count}, {len(solved) / len(documents):.0%} successful{f'; {lost}' if lost else ''}")
+    put_field(
+        out,
+        "score",
+        f"mean {statistics.fmean(scores):.3f}  median {statistics.median(scores):.3f}  min {min(scores):.3f}  max {max(scores):.3f}",
     )
     if solved and failed:
-        out.print(
-            f"            successful {statistics.fmean(solved):.3f}, failed {statistics.fmean(failed):.3f} on average"
-        )
+        means = f"successful {statistics.fmean(solved):.3f}, failed {statistics.fmean(failed):.3f} on average"
+        put_field(out, "", means)
     confidences = [document["outcome"]["confidence"] for document in documents]
-    out.print(f"confidence  mean {statistics.fmean(confidences):.3f}  median {statistics.median(confidences):.3f}")
+    put_field(
+        out, "confidence", f"mean {statistics.fmean(confidences):.3f}  median {statistics.median(confidences):.3f}"
+    )
     applied = [name for document in documents for name in document["grace"]["value"]["overrides"]]
     if applied:
-        out.print("overrides   " + ", ".join(f"{name} {applied.count(name)}" for name in dict.fromkeys(applied)))
-    out.print("novelty     0.5 throughout: there is no embedder, so it was not measured")
+        put_field(out, "overrides", ", ".join(f"{name} {applied.count(name):,}" for name in dict.fromkeys(applied)))
+    put_field(out, "novelty", "0.5 throughout: there is no embedder, so it was not measured")

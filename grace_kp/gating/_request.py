@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,12 @@ class InterventionRequest:
     """Seconds since the epoch."""
     problem: str = ""
     """What was wrong with the answer before, when this is asked again for that."""
+    hidden: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Arguments that this request does not show in full, by name, with the number of characters that were removed.
+
+    Empty for a console, a callback and a gated tool call. A reviewer whose channel must not carry secrets gets redacted arguments; a
+    plain PROCEED is then refused.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from grace_kp.rubric._compare import BEST, VARIANT, Recommendation, compare
 from grace_kp.rubric._judgement import Detection, Run
+from grace_kp.rubric._statistics import runs_text
 from grace_kp.rubric._summary import Variant
 from grace_kp.rubric._tables import escaped, table_text
 from grace_kp.rubric._test_set import Document, Problem, TestSet
@@ -72,7 +73,7 @@ def _evidence(it: Evidence) -> str:
     if it.mean_difference is not None:
         low, high, level = it.mean_difference.low, it.mean_difference.high, it.mean_difference.level
         told = f"Difference {low:+.2f} to {high:+.2f} ({level:.0%} bootstrap)"
-    more = {None: "cannot be told", 0: "none"}.get(it.further_runs, str(it.further_runs))
+    more = runs_text(it.further_runs)
     return f"{told}, p = {it.p_value:.3f} over {it.pairs} pairs; further runs of each that would settle it: {more}.\n"
 
 

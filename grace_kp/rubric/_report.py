@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import MissingExtra
 from grace_kp.rubric._compare import VARIANT, Recommendation, compare
-from grace_kp.rubric._statistics import mean_interval, rate_interval
+from grace_kp.rubric._statistics import mean_interval, rate_interval, runs_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -151,10 +151,7 @@ def _decision(found: Recommendation) -> str:
         rows += [
             ("95 % interval of the difference", _span(it.mean_difference)),
             (f"p of a permutation test, {it.pairs} pairs", "< 0.001" if it.p_value < 0.001 else f"{it.p_value:.3f}"),
-            (
-                "further runs of each that would settle it",
-                "cannot be told" if it.further_runs is None else str(it.further_runs),
-            ),
+            ("further runs of each that would settle it", runs_text(it.further_runs)),
         ]
         rows += [
             (f"rate of {category}, 95 % interval of the difference", _span(one))

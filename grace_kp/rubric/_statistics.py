@@ -145,6 +145,11 @@ def _pair(before: list[float], after: list[float]) -> _Pair:
     return _Pair(fmean(after) - fmean(before), noise)
 
 
+def runs_text(further_runs: int | None) -> str:
+    """A number of further runs for people; None is a number that cannot be estimated."""
+    return "cannot be told" if further_runs is None else f"{further_runs:,}"
+
+
 def _further_runs(pairs: Sequence[_Pair], best: Variant, variant: Variant, p_value: float) -> int | None:
     """See `Evidence.further_runs`. The variance of the pairs' differences has a part that more runs make smaller, and one that they do not."""
     if p_value < 1 - LEVEL:

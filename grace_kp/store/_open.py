@@ -14,31 +14,50 @@ if TYPE_CHECKING:
 KNOWN = "memory: or sqlite:///path.db"
 
 
-def open_store(url: str | Store | None = None) -> Store:
+def open_store(url: str | Store | None = None, *, create: bool = True) -> Store:
     """The store that a URL names; a store as it is; the SQLite file in the user's data folder when None.
 
     `memory:` takes `max_traces` and `max_mb` (`memory:?max_traces=500`); `sqlite:///relative.db`, `sqlite:////absolute.db` and
-    `sqlite:///~/in-home.db` name a file.
+    `sqlite:///~/in-home.db` name a file. With `create=False` the file must exist and can only be read; nothing is created.
 
     Raises:
         StoreError: the URL is unknown, or the store cannot be opened.
     """
+    if url is not None and not isinstance(url, str):
+        return _given(url)
+    file = file_of(url)
+    if file is not None and not create:
+        from grace_kp.store._reader import SqliteReader
+
+        return SqliteReader(file)
+    if file is not None:
+        from grace_kp.store._sqlite import SqliteStore
+
+        return SqliteStore(file)
+    name = str(url)
+    if name == "memory:" or name.startswith("memory:?"):
+        return _memory(name)
+    if name.startswith(("postgresql:", "postgres:")):
+        raise StoreError("this version has no PostgreSQL store; use sqlite:///path.db")
+    raise StoreError(f"unknown store {name!r}; known are {KNOWN}")
+
+
+def file_of(url: str | None) -> Path | None:
+    """The file that a URL names, the one in the user's data folder when None; None where the URL names no file.
+
+    Raises:
+        StoreError: an SQLite URL without a file.
+    """
     if url is None:
         from platformdirs import user_data_path
 
-        return _sqlite(user_data_path("grace_kp", appauthor=False) / "traces.db")
-    if not isinstance(url, str):
-        return _given(url)
-    if url == "memory:" or url.startswith("memory:?"):
-        return _memory(url)
-    if url.startswith("sqlite:///"):
-        path = url.removeprefix("sqlite:///")
-        if path in {"", ":memory:"}:
-            raise StoreError(f"store {url!r} names no file; use memory: for a store in memory")
-        return _sqlite(Path(path))
-    if url.startswith(("postgresql:", "postgres:")):
-        raise StoreError("this version has no PostgreSQL store; use sqlite:///path.db")
-    raise StoreError(f"unknown store {url!r}; known are {KNOWN}")
+        return user_data_path("grace_kp", appauthor=False) / "traces.db"
+    if not url.startswith("sqlite:///"):
+        return None
+    path = url.removeprefix("sqlite:///")
+    if path in {"", ":memory:"}:
+        raise StoreError(f"store {url!r} names no file; use memory: for a store in memory")
+    return Path(path).expanduser()
 
 
 def _given(store: Any) -> Store:
@@ -63,9 +82,3 @@ def _memory(url: str) -> Store:
     except ValueError:
         raise StoreError(f"store {url!r}: max_traces is a number from 1, max_mb one above 0") from None
     return MemoryStore(traces, megabytes)
-
-
-def _sqlite(path: Path) -> Store:
-    from grace_kp.store._sqlite import SqliteStore
-
-    return SqliteStore(path)

@@ -12,6 +12,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
+import grace_kp as gk
+
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("GRACE_KP_DATA", ROOT.parent / "shared" / "data"))
 CHAT = {
@@ -127,7 +129,8 @@ def test_a_store_that_lacks_something_is_told_in_one_line(tmp_path):
     import sqlite3
 
     store = f"sqlite:///{tmp_path / 't.db'}"
-    assert run("traces", "list", "--store", store).returncode == 0
+    with gk.Grace(store=store, evaluator=None, embedder=None) as grace, grace.run("a run"):
+        pass
     with sqlite3.connect(tmp_path / "t.db") as connection:
         connection.execute("DROP TABLE scores")
     connection.close()

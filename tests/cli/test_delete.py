@@ -59,7 +59,7 @@ def test_list_and_export_filter_by_attributes(url, call, tmp_path):
 def test_show_names_them(url, call):
     """A line each."""
     _, out, _ = call("show", "last")
-    for line in ("tags        all, three", "user        ben", "session     s-three", "metadata    n: 5"):
+    for line in ("tags        all, three", "user        ben", "session     s-three", 'metadata    {"n": 5}'):
         assert line in out
 
 

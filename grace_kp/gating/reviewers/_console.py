@@ -1,28 +1,32 @@
-"""A person at a terminal: sees what would run and why it is asked, and answers with a letter. Enter alone approves nothing.
+"""A person at a terminal: sees everything that would run and why it is asked, and answers with a letter. Enter alone approves nothing.
 
-It reads the terminal with a deadline of its own, so that giving up leaves nobody behind who would swallow the next line typed.
+An answer that lets the action run counts only after everything has been shown. What cannot be shown needs a phrase instead of a letter.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
-from grace_kp.confidence import part_text, penalties_text
-from grace_kp.gating._request import InterventionResponse
+from grace_kp.gating._request import InterventionResponse, frozen
+from grace_kp.gating.reviewers._layout import Page
+from grace_kp.gating.reviewers._question import Question, hidden_text
+from grace_kp.gating.reviewers._terminal import NoTerminal, Terminal, TimeIsUp
 from grace_kp.levels import InterventionAction
-from grace_kp.trace._redact import redact_text, redact_value
-from grace_kp.trace._render import cut, render, to_text
 
 if TYPE_CHECKING:
     from grace_kp.gating._request import InterventionRequest
 
-WIDTH = 78
-_ANSWERS = {
+UNSEEN = "run unseen"
+"""What is typed to run an action with an argument that cannot be shown in full."""
+VIEW = "view"
+_ANSWERS: dict[str, InterventionAction | str] = {
+    "v": VIEW,
+    "view": VIEW,
     "y": InterventionAction.PROCEED,
     "yes": InterventionAction.PROCEED,
     "n": InterventionAction.CANCEL,
@@ -36,33 +40,20 @@ _ANSWERS = {
     "i": InterventionAction.INPUT,
     "input": InterventionAction.INPUT,
 }
-_PROMPT = "[y]es  [n]o  [e]dit  [s]kip  [r]etry  [i]nput > "
-_PARTS = {
-    "search_quality": "search quality",
-    "source_agreement": "source agreement",
-    "llm_self_eval": "self-evaluation",
-    "tool_success": "tool success",
-    "query_coverage": "query coverage",
-}
-
-
-class NoTerminal(Exception):
-    """There is nobody at a terminal to ask."""
-
-
-class _TimeIsUp(Exception):
-    """The deadline passed before a line was typed."""
-
-
+_CHOICES = ("[v]iew", "[y]es", "[n]o", "[e]dit", "[s]kip", "[r]etry", "[i]nput >")
 _ONE_AT_A_TIME = threading.Lock()
 
 
 class ConsoleReviewer:
     """Asks at the terminal, one question at a time.
 
+    The whole request is shown: complete arguments, neither redacted nor cut, with invisible characters escaped. Long values are folded;
+    `v` shows everything, page by page, and only then does `y` count.
+
     Args:
         stdin: where answers come from; the process's standard input when None. Must be a terminal.
-        stdout: where the question is shown; standard error when None, so that a program's output stays its own.
+        stdout: where the question is shown. When None: standard error, so that a program's output stays its own; or standard output,
+            where only that is a terminal.
         name: what the record calls the reviewer.
     """
 
@@ -78,188 +69,195 @@ class ConsoleReviewer:
         """Show the request, and ask until there is an answer.
 
         Raises:
-            NoTerminal: standard input is closed, no terminal, or at its end.
+            NoTerminal: standard input is closed, no terminal, or at its end; or there is no terminal to show the question at.
         """
         deadline = None if request.timeout is None else time.monotonic() + request.timeout
         if not _ONE_AT_A_TIME.acquire(timeout=-1 if request.timeout is None else request.timeout):
-            return InterventionResponse(InterventionAction.CANCEL, timeout_reached=True, reviewer=self.name)
+            return self._timed_out()
         try:
-            lines = _Lines(self._stdin or sys.stdin, self._stdout or sys.stderr, deadline)
-            try:
-                lines.forget_typed()
-                lines.write(describe(request))
-                return self._answer(request, lines)
-            except _TimeIsUp:
-                lines.write("\nTime is up; nobody answered.\n")
-                return InterventionResponse(InterventionAction.CANCEL, timeout_reached=True, reviewer=self.name)
+            with Terminal(self._stdin or sys.stdin, self._stdout or _screen(), deadline) as terminal:
+                try:
+                    return replace(_Dialogue(request, terminal).answer(), reviewer=self.name)
+                except TimeIsUp:
+                    terminal.write("\nTime is up; nobody answered.\n")
+                    return self._timed_out()
         finally:
             _ONE_AT_A_TIME.release()
 
-    def _answer(self, request: InterventionRequest, lines: _Lines) -> InterventionResponse:
+    def _timed_out(self) -> InterventionResponse:
+        return InterventionResponse(InterventionAction.CANCEL, timeout_reached=True, reviewer=self.name)
+
+
+def _screen() -> TextIO:
+    """The stream that a person sees.
+
+    Raises:
+        NoTerminal: there is none, so the question would be asked unseen.
+    """
+    for stream in (sys.stderr, sys.stdout):
+        try:
+            if stream is not None and stream.isatty():
+                return stream
+        except ValueError:  # closed
+            continue
+    raise NoTerminal("neither standard error nor standard output is a terminal, so the question cannot be shown")
+
+
+class _Dialogue:
+    """One question, until it is answered."""
+
+    def __init__(self, request: InterventionRequest, terminal: Terminal) -> None:
+        self._request = request
+        self._terminal = terminal
+        self._question = Question(request)
+        self._is_shown = False
+
+    def answer(self) -> InterventionResponse:
+        """Show the question, and ask until there is an answer."""
+        rows = self._terminal.size[1] - self._prompt().count("\n") - 1
+        lines, self._is_shown = self._question.on_screen(self._page(), rows)
+        self._write(["", *lines])
         while True:
-            action = _ANSWERS.get(lines.ask(_PROMPT).strip().lower())
-            if action is None:
-                lines.write("Please type one of y, n, e, s, r, i; Enter alone does nothing.\n")
-            elif action is InterventionAction.INPUT:
-                words = lines.ask("Your words for the agent > ").strip()
-                if words:
-                    return InterventionResponse(action, user_input=words, reviewer=self.name)
-                lines.write("No words, no answer.\n")
-            elif action is InterventionAction.MODIFY:
-                modified = _edited(request, lines)
-                if modified:
-                    return InterventionResponse(action, modified=modified, reviewer=self.name)
+            typed = self._terminal.ask(self._prompt()).lower()
+            if typed == UNSEEN and self._question.opaque:
+                response = self._approval(confirmed=True)
             else:
-                return InterventionResponse(action, reviewer=self.name)
+                response = self._answered(_ANSWERS.get(typed))
+            if response is not None:
+                return response
 
-
-def _edited(request: InterventionRequest, lines: _Lines) -> dict[str, Any] | None:
-    """New values, one argument after the other; None where nothing was changed or the result was not wanted."""
-    changes: dict[str, Any] = {}
-    for name, value in request.arguments.items():
-        while True:
-            typed = lines.ask(
-                f"  {_safe(name)} = {_shown(name, value, 50)}\n  new value as JSON or text, Enter keeps > "
-            ).strip()
-            if not typed:
-                break
-            try:
-                changes[name] = json.loads(typed)
-            except json.JSONDecodeError:
-                if isinstance(value, str):
-                    changes[name] = typed
-                else:
-                    lines.write("  That is no JSON, and the value is no text.\n")
-                    continue
-            break
-    if not changes:
-        lines.write("Nothing was changed.\n")
+    def _answered(self, action: InterventionAction | str | None) -> InterventionResponse | None:
+        """The response to a letter; None where the question goes on."""
+        if action is None:
+            self._remark("Please type one of v, y, n, e, s, r, i. Enter alone does nothing.")
+        elif action is VIEW:
+            self._is_shown = self._show(self._question.in_full(self._page())) or self._is_shown
+        elif action is InterventionAction.PROCEED:
+            return self._approval(confirmed=False)
+        elif action is InterventionAction.MODIFY:
+            return self._edited()
+        elif action is InterventionAction.INPUT:
+            words = self._terminal.ask("Your words for the agent > ")
+            if words:
+                return InterventionResponse(InterventionAction.INPUT, user_input=words)
+            self._remark("No words were typed, so nothing was answered.")
+        else:
+            return InterventionResponse(action)
         return None
-    lines.write("It would run with:\n")
-    for name, value in {**request.arguments, **changes}.items():
-        mark = "*" if name in changes else " "
-        lines.write(f" {mark}{_safe(name)} = {_shown(name, value, 60)}\n")
-    while True:
-        answer = lines.ask("Run it like this? [y]es  [n]o > ").strip().lower()
-        if answer in {"y", "yes"}:
-            return changes
-        if answer in {"n", "no"}:
+
+    def _approval(self, *, confirmed: bool) -> InterventionResponse | None:
+        """Consent to run the action as it is; None, after a remark, where that cannot be given yet."""
+        if self._request.hidden:
+            self._remark(
+                f"Hidden content cannot be approved: {hidden_text(self._request)}. Edit these arguments, or answer n."
+            )
+        elif not self._is_shown:
+            self._remark("Not everything that would run has been shown. Type v to see all of it, then answer.")
+        elif self._question.opaque and not confirmed:
+            self._remark(self._unseen_remark(self._question))
+        else:
+            return InterventionResponse(InterventionAction.PROCEED, selected_option=UNSEEN if confirmed else None)
+        return None
+
+    def _unseen_remark(self, question: Question) -> str:
+        return (
+            f"These arguments cannot be shown in full: {', '.join(question.opaque)}. To run it unseen, type: {UNSEEN}"
+        )
+
+    # Editing
+
+    def _edited(self) -> InterventionResponse | None:
+        """New values, one argument after the other; None where nothing was changed or the result was not wanted."""
+        changes: dict[str, Any] = {}
+        for name, value in self._request.arguments.items():
+            self._show(self._question.argument(name, self._page()))
+            has_new_value, new_value = self._new_value(is_text=isinstance(value, str))
+            if has_new_value:
+                changes[name] = new_value
+        if not changes:
+            self._remark("Nothing was changed.")
             return None
+        hidden = {name: count for name, count in self._request.hidden.items() if name not in changes}
+        result = replace(self._request, arguments=frozen({**self._request.arguments, **changes}), hidden=hidden)
+        question = Question(result, changed=changes)
+        self._write(["", "It would run with (* is new):"])
+        if not self._show(question.in_full(self._page())):
+            self._remark("Nothing was changed, because the result was not shown to its end.")
+            return None
+        if hidden:
+            self._remark(f"Hidden content cannot be approved: {hidden_text(result)}. Nothing was changed.")
+            return None
+        return self._confirmed(question, changes)
+
+    def _new_value(self, *, is_text: bool) -> tuple[bool, Any]:
+        """Whether a value was typed, and the value. A text may be typed without quotes; anything else is JSON."""
+        kind = 'text (or JSON in "quotes")' if is_text else "JSON"
+        while typed := self._terminal.ask(f"   new value as {kind}, Enter keeps > "):
+            if is_text and not typed.startswith('"'):
+                return True, typed
+            try:
+                return True, json.loads(typed)
+            except (ValueError, RecursionError):
+                self._remark("That is no JSON value.")
+        return False, None
+
+    def _confirmed(self, question: Question, changes: dict[str, Any]) -> InterventionResponse | None:
+        while True:
+            answer = self._terminal.ask("Run it like this? [y]es  [n]o > ").lower()
+            if answer in {"n", "no"}:
+                return None
+            if answer in {"y", "yes"} and not question.opaque:
+                return InterventionResponse(InterventionAction.MODIFY, modified=changes)
+            if answer == UNSEEN and question.opaque:
+                return InterventionResponse(InterventionAction.MODIFY, modified=changes, selected_option=UNSEEN)
+            if answer in {"y", "yes"}:
+                self._remark(self._unseen_remark(question))
+
+    # Showing
+
+    def _page(self) -> Page:
+        return Page(self._terminal.size[0], self._terminal.encoding)
+
+    def _write(self, lines: list[str]) -> None:
+        self._terminal.write("".join(f"{line}\n" for line in lines))
+
+    def _remark(self, text: str) -> None:
+        self._write(_wrapped(text, self._terminal.size[0]))
+
+    def _prompt(self) -> str:
+        lines = _wrapped("  ".join(_CHOICES), self._terminal.size[0] - 2, keep=_CHOICES)
+        if not self._is_shown:
+            lines = [*_wrapped("Not everything is shown yet; v shows it.", self._terminal.size[0]), *lines]
+        return "\n".join(lines) + " "
+
+    def _show(self, lines: list[str]) -> bool:
+        """Show lines page by page; whether the reviewer went through all of them."""
+        pages = _pages(lines, max(self._terminal.size[1] - 2, 4))
+        for number, page in enumerate(pages, 1):
+            self._write(page)
+            if number < len(pages) and not self._goes_on(number, len(pages)):
+                return False
+        return True
+
+    def _goes_on(self, number: int, count: int) -> bool:
+        while True:
+            answer = self._terminal.ask(f"page {number} of {count}: Enter goes on, q stops > ").lower()
+            if answer in {"", "q"}:
+                return not answer
 
 
-def describe(request: InterventionRequest) -> str:
-    """The question as plain text of at most 78 columns: what would run, with what, and why a person is asked."""
-    rule = "─" * WIDTH
-    out = ["", rule, f" {request.level.value.upper()}  may {_safe(request.action)} run?", rule]
-    if request.objective:
-        out.append(f" for:        {_fit(redact_text(request.objective, identifiers=False), WIDTH - 13)}")
-    if request.problem:
-        out.append(f" problem:    {_fit(request.problem, WIDTH - 13)}")
-    out.append(" arguments:" + ("" if request.arguments else "  none"))
-    out.extend(
-        f"   {_safe(name)} = {_shown(name, value, WIDTH - 6 - len(name))}" for name, value in request.arguments.items()
-    )
-    out.append(f" confidence: {request.decision.confidence_score:.3f} {_bar(request.decision.confidence_score)}")
-    score = request.confidence
-    if score is not None:
-        for part, value in score.evaluated.items():
-            told = part_text(value) if value is None else f"{part_text(value)} {_bar(value)}"
-            out.append(f"   {_PARTS.get(part, part):<17} {told}")
-        if score.penalties_applied:
-            out.append(f"   penalties         {penalties_text(score.penalties_applied)}")
-    if request.reason:
-        out.append(f" because:    {_fit(request.reason, WIDTH - 13)}")
-    if request.timeout is not None:
-        out.append(f" time:       {request.timeout:g} s, then it does not run")
-    return "\n".join([*out, rule, ""])
+def _pages(lines: list[str], rows: int) -> list[list[str]]:
+    return [lines[start : start + rows] for start in range(0, len(lines), rows)]
 
 
-def _bar(value: float) -> str:
-    filled = round(value * 20)
-    return "█" * filled + "░" * (20 - filled)
-
-
-def _shown(name: str, value: Any, width: int) -> str:
-    safe = redact_value({name: render(value)}, identifiers=False)
-    return _fit(
-        to_text(next(iter(safe.values())))
-        if not isinstance(value, str)
-        else json.dumps(next(iter(safe.values())), ensure_ascii=False),
-        max(width, 20),
-    )
-
-
-def _fit(text: str, width: int) -> str:
-    text = _safe(text)
-    return text if len(text) <= width else cut(text, max(width - 40, 20))
-
-
-def _safe(text: str) -> str:
-    """Without control characters: a value must not paint over the screen that asks about it."""
-    return "".join(
-        sign if sign.isprintable() else f"\\x{ord(sign):02x}" if ord(sign) < 256 else f"\\u{ord(sign):04x}"
-        for sign in text
-    )
-
-
-class _Lines:
-    """Reads lines from a terminal until a deadline."""
-
-    def __init__(self, stdin: TextIO | None, stdout: TextIO | None, deadline: float | None) -> None:
-        try:
-            if stdin is None or stdout is None or not stdin.isatty():
-                raise NoTerminal("standard input is no terminal, so there is nobody to ask")
-            self._fd = stdin.fileno()
-        except (ValueError, OSError):
-            raise NoTerminal("standard input is closed, so there is nobody to ask") from None
-        self._stdin = stdin
-        self._out = stdout
-        self._deadline = deadline
-        self._typed = b""
-
-    def write(self, text: str) -> None:
-        try:
-            self._out.write(text)
-        except UnicodeEncodeError:
-            self._out.write(text.encode("ascii", "replace").decode())
-        self._out.flush()
-
-    def forget_typed(self) -> None:
-        """What was typed before the question was shown is no answer to it."""
-        if os.name == "posix":
-            import termios
-
-            termios.tcflush(self._fd, termios.TCIFLUSH)
-
-    def ask(self, prompt: str) -> str:
-        self.write(prompt)
-        return self._line() if os.name == "posix" else self._line_anywhere()
-
-    def _line(self) -> str:
-        import select
-
-        while b"\n" not in self._typed:
-            left = None if self._deadline is None else self._deadline - time.monotonic()
-            if left is not None and left <= 0:
-                raise _TimeIsUp
-            ready, _, _ = select.select([self._fd], [], [], left)
-            if not ready:
-                raise _TimeIsUp
-            piece = os.read(self._fd, 4_096)
-            if not piece:
-                raise NoTerminal("standard input ended before there was an answer")
-            self._typed += piece
-        line, _, rest = self._typed.partition(b"\n")
-        # Several lines at once are a paste: only the first was typed for this question.
-        self._typed = b""
-        if rest:
-            self.write("(more than one line; the rest was not taken)\n")
-        return line.decode("utf-8", "replace")
-
-    def _line_anywhere(self) -> str:
-        line = self._stdin.readline()
-        if not line:
-            raise NoTerminal("standard input ended before there was an answer")
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            raise _TimeIsUp
-        return line.rstrip("\n")
+def _wrapped(text: str, width: int, keep: tuple[str, ...] = ()) -> list[str]:
+    """A remark of ours on lines of at most `width` columns; the words of `keep` are not broken."""
+    words = list(keep) or text.split(" ")
+    gap = "  " if keep else " "
+    lines = [words[0]]
+    for word in words[1:]:
+        if len(lines[-1]) + len(gap) + len(word) <= width:
+            lines[-1] += gap + word
+        else:
+            lines.append(word)
+    return lines

@@ -1,0 +1,150 @@
+"""The figures of a trace for people: confidence and value score with their parts, results of scorers, tokens of models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.cli._output import clean
+from grace_kp.cli._page import LABEL, meter, put, put_field, put_text
+from grace_kp.cli._table import Column, Table
+from grace_kp.confidence import part_text, penalties_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+
+    from grace_kp.trace import ReasoningTrace
+
+MAX_SCORES = 200
+PART = 22
+"""Columns of the names of parts."""
+TOKENS = {"input_tokens": "in", "output_tokens": "out", "total_tokens": "total"}
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """The value where it is an object, else an empty one: what stands under `grace` may come from anywhere."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    """The value where it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def number(value: object) -> float | None:
+    """The value where it is a number, else None."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def put_figures(out: Console, trace: ReasoningTrace, *, full: bool = False) -> None:
+    """Write the confidence and the value score of a trace, and what scorers found, with their parts."""
+    grace = mapping(trace.grace)
+    _put_confidence(out, trace.outcome.confidence, mapping(grace.get("confidence")))
+    _put_value(out, trace.metadata.quality_score, mapping(grace.get("value")))
+    results = items(grace.get("scores"))
+    shown = results if full else results[:MAX_SCORES]
+    for result in shown:
+        if isinstance(result, dict):
+            _put_result(out, result)
+    if len(shown) < len(results):
+        put_text(out, f"and {len(results) - len(shown):,} more scores; --full shows all")
+
+
+def _put_confidence(out: Console, score: float, confidence: dict[str, Any]) -> None:
+    failed = confidence.get("run_failed") is True
+    note = f"{confidence.get('level') or ''}{'  run failed' if failed else ''}"
+    _put_figure(out, "confidence", score, note, label=LABEL, style="red" if failed else "")
+    missing = items(confidence.get("not_evaluated"))
+    for part, value in mapping(confidence.get("breakdown")).items():
+        _put_part(out, part, None if part in missing else value)
+    penalties = items(confidence.get("penalties"))
+    if penalties:
+        put_field(out, "penalties", clean(penalties_text(penalties)), indent=2, label=PART - 2)
+    computed = number(confidence.get("score"))
+    if "own" in confidence and computed is not None:
+        put_field(out, "computed", f"{computed:.3f}, but the run set its own", indent=2, label=PART - 2)
+
+
+def _put_value(out: Console, score: float, value: dict[str, Any]) -> None:
+    _put_figure(out, "score", score, str(value.get("profile") or ""), label=LABEL)
+    for part in ("complexity", "novelty", "tool_diversity", "outcome_confidence"):
+        if part in value:
+            note = "not measured" if part == "novelty" and "novelty_fallback" in value else ""
+            _put_part(out, part, value[part], note)
+    overrides = items(value.get("overrides"))
+    if overrides:
+        _put_words(out, "overrides", overrides)
+
+
+def _put_words(out: Console, name: str, words: Iterable[object]) -> None:
+    put_field(out, name, clean(", ".join(map(str, words))), indent=2, label=PART - 2)
+
+
+def _put_part(out: Console, part: str, value: object, note: str = "") -> None:
+    figure = number(value)
+    name = clean(part)
+    if figure is None:
+        put_field(out, name, part_text(None), indent=2, label=PART - 2)
+    else:
+        _put_figure(out, name, figure, note, indent=2, label=PART - 2)
+
+
+def _put_figure(
+    out: Console, name: str, value: float, note: str = "", *, label: int, indent: int = 0, style: str = ""
+) -> None:
+    note = clean(note)
+    words = " ".join(part for part in (f"{value:.3f}", meter(value, out), note) if part)
+    put_field(out, name, words, indent=indent, label=label, style=style)
+
+
+def _put_result(out: Console, result: dict[str, Any]) -> None:
+    """Write what one scorer found in a trace."""
+    indent = 2 if "suite" in result else 0
+    name, label = clean(str(result.get("name")), 28), PART - indent
+    score = number(result.get("score"))
+    if score is None or not 0 <= score <= 1:
+        why = str(result.get("error") or result.get("skipped") or "no score")
+        put_field(out, name, f"not scored: {clean(why)}", indent=indent, label=label)
+        return
+    passed = result.get("passed")
+    word = "passes" if passed is True else "fails" if passed is False else ""
+    _put_figure(out, name, score, word, indent=indent, label=label, style="red" if passed is False else "")
+    for line in items(result.get("diagnosis")):
+        put_text(out, clean(str(line)), indent=4)
+
+
+def put_tokens(out: Console, grace: dict[str, Any], *, full: bool = False) -> None:
+    """Write the calls of models with their tokens, and the sum."""
+    calls = [mapping(call) for call in items(grace.get("model_calls"))]
+    usage = mapping(grace.get("usage"))
+    kinds = list(dict.fromkeys(key for entry in [usage, *calls] for key in entry if key.endswith("_tokens")))
+    if not calls and not kinds:
+        return
+    rows = Table(
+        Column("model call", least=10),
+        Column("step", "figure", priority=3),
+        Column("status", "word", priority=2, styles={"error": "red"}),
+        Column("ms", "figure", priority=1),
+        *(Column(f"tokens {TOKENS.get(key, clean(key.removesuffix('_tokens'), 12))}", "figure") for key in kinds),
+    )
+    shown = calls if full else calls[:MAX_SCORES]
+    for call in shown:
+        rows.add(
+            call.get("model") or "-",
+            call.get("step", "-"),
+            clean(str(call.get("status", "-")), 12),
+            _whole(call.get("latency_ms")),
+            *(_whole(call.get(key)) for key in kinds),
+        )
+    total = [_whole(usage.get(key)) for key in kinds]
+    rows.add(f"all {len(calls):,}" if len(calls) != 1 else "all", "", "", "", *total)
+    rows.print(out)
+    if len(shown) < len(calls):
+        put_text(out, f"and {len(calls) - len(shown):,} more model calls; --full shows all")
+    put(out, "")
+
+
+def _whole(value: object) -> str:
+    figure = number(value)
+    return "-" if figure is None else f"{figure:,.0f}"

@@ -1,0 +1,263 @@
+"""One trace as a page in the terminal: steps with their contents, figures, decisions of gates, nested runs.
+
+Long contents are shortened visibly unless everything is asked for. What stands under `grace` may come from anywhere, so nothing here
+relies on its form.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.cli._figures import items, mapping, number, put_figures, put_tokens
+from grace_kp.cli._output import clean, visible, visible_json
+from grace_kp.cli._page import put, put_field, put_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    from grace_kp.store import Store
+    from grace_kp.trace import ReasoningTrace, Step
+
+TEXT = 4_000
+"""Characters of a text that are shown without --full."""
+LINES = 60
+"""Lines of a text that are shown without --full."""
+FIRST, LAST = 150, 50
+"""Steps that are shown without --full, from the beginning and from the end."""
+NESTED = 50
+"""Nested runs that are shown without --full."""
+DEPTH = 6
+"""Levels of nested runs that are listed."""
+
+
+class Sheet:
+    """Writes traces to a console.
+
+    Args:
+        out: where to.
+        full: shorten nothing.
+        nested: write nested runs in full, too.
+        store: where nested runs are looked up.
+    """
+
+    def __init__(self, out: Console, *, full: bool = False, nested: bool = False, store: Store | None = None) -> None:
+        self._out = out
+        self._full = full
+        self._nested = nested
+        self._store = store
+
+    def print(self, trace: ReasoningTrace) -> None:
+        """Write one trace."""
+        self._print(trace)
+        if not self._nested:
+            return
+        for count, (_, name, child) in enumerate(self._below(trace)):
+            if count >= NESTED and not self._full:
+                put_text(self._out, "and more nested runs; --full shows all")
+                return
+            put(self._out, "")
+            put_text(self._out, f"nested run {clean(name)}", style="bold")
+            if child is None:
+                put_text(self._out, "not in this store", indent=2)
+            else:
+                self._print(child)
+
+    def _print(self, trace: ReasoningTrace) -> None:
+        out, grace = self._out, mapping(trace.grace)
+        put(out, "")
+        self._text(trace.task.objective, style="bold")
+        self._header(trace, grace)
+        put(out, "")
+        self._steps(trace, grace)
+        put(out, "")
+        put_field(out, "result", self._cut(visible(trace.outcome.result_summary)))
+        put(out, "")
+        put_tokens(out, grace, full=self._full)
+        put_figures(out, trace, full=self._full)
+        for decision in items(grace.get("decisions")):
+            put(out, "")
+            self._decision(mapping(decision))
+        self._family(trace, grace)
+
+    def _header(self, trace: ReasoningTrace, grace: dict[str, Any]) -> None:
+        metadata = trace.metadata
+        took = number(grace.get("duration_ms"))
+        success = (
+            "" if grace.get("status") == "suspended" else f", {'successful' if metadata.success else 'not successful'}"
+        )
+        self._field("id", trace.id)
+        self._field("when", metadata.created_at + ("" if took is None else f", {took:,.0f} ms"))
+        self._field("agent", str(metadata.agent_id))
+        self._field("domain", metadata.task_domain)
+        self._field("status", f"{grace.get('status', '-')}{success}", "" if metadata.success else "red")
+        error = mapping(grace.get("error"))
+        if error:
+            self._field("error", f"{error.get('type')}: {error.get('message')}", "red")
+        for name in ("tags", "session", "user", "metadata"):
+            if grace.get(name):
+                self._field(name, _words(grace[name]))
+        if number(grace.get("dropped_steps")):
+            self._field("dropped", f"{grace['dropped_steps']:,} steps were not recorded")
+
+    def _steps(self, trace: ReasoningTrace, grace: dict[str, Any]) -> None:
+        by_step, calls = _by_step(grace.get("model_calls"), "step"), _by_step(grace.get("calls"), "tool_call")
+        hidden = 0 if self._full else max(0, len(trace.steps) - FIRST - LAST)
+        width = len(str(trace.steps[-1].step_id)) if trace.steps else 1
+        for place, step in enumerate(trace.steps):
+            if hidden and FIRST <= place < FIRST + hidden:
+                if place == FIRST:
+                    put_text(self._out, f"… {hidden:,} steps; --full shows all", indent=width + 2)
+                continue
+            self._step(step, width, by_step.get(step.step_id, {}), calls.get(step.step_id, {}))
+
+    def _step(self, step: Step, width: int, model: dict[str, Any], call: dict[str, Any]) -> None:
+        facts = [str(step.type)]
+        if step.tool:
+            facts.append(step.tool.name)
+        if model.get("model"):
+            facts.append(str(model["model"]))
+        if step.latency_ms is not None and step.type != "tool_call":
+            facts.append(f"{step.latency_ms:,.1f} ms")
+        facts += [f"{value:,} {key.replace('_', ' ')}" for key, value in model.items() if _is_count(key, value)]
+        if call.get("status", "ok") != "ok":
+            facts.append(str(call["status"]))
+        head = f"{step.step_id:>{width}}  " + "  ".join(clean(fact, 60) for fact in facts)
+        bad = step.type == "error_recovery" or str(call.get("status")) in {"error", "cancelled"}
+        put_text(self._out, head, style="red" if bad else "cyan")
+        if step.content:
+            self._text(step.content, width + 2)
+        elif step.input:
+            self._json(step.input, width + 2)
+
+    def _decision(self, entry: dict[str, Any]) -> None:
+        """Write what a gate decided: the action with its arguments and edits, and who answered what."""
+        entry = dict(entry)
+        response = mapping(entry.pop("response", None))
+        action, outcome = entry.pop("action", "-"), entry.pop("outcome", "-")
+        self._field("gate", f"{action}: {_spaced(outcome)}", "bold")
+        level, score = entry.pop("level", None), entry.pop("score", None)
+        if level is not None:
+            self._fact("level", clean(f"{level}, at a confidence of {score}"))
+        arguments, edits = mapping(entry.pop("arguments", None)), mapping(response.pop("modified", None))
+        for name, value in arguments.items():
+            self._argument("argument", name, visible_json(value))
+        for name, value in edits.items():
+            before = visible_json(arguments[name]) if name in arguments else "nothing"
+            self._argument("edited", name, f"{before} -> {visible_json(value)}")
+        if response:
+            self._fact("answer", clean(_answer(response)))
+        for name in ("reason", "digest", "executed_digest"):
+            if entry.get(name):
+                self._fact(_spaced(name), clean(str(entry.pop(name))))
+        for name, value in entry.items():
+            self._fact(_spaced(name), clean(value) if isinstance(value, str) else visible_json(value))
+
+    def _argument(self, kind: str, name: str, value: str) -> None:
+        self._fact(kind, f"{clean(name)} = {value}")
+
+    def _family(self, trace: ReasoningTrace, grace: dict[str, Any]) -> None:
+        """Write which run this one belongs to, and which belong to it."""
+        parent = mapping(grace.get("parent")).get("trace_id")
+        children = list(self._below(trace))
+        if parent is not None or children:
+            put(self._out, "")
+        if parent is not None:
+            above = self._found(str(parent))
+            self._field("parent", str(parent))
+            if above is not None:
+                put_text(self._out, clean(above.task.objective, 200), indent=12)
+        shown = children if self._full else children[:NESTED]
+        for depth, name, child in shown:
+            put_field(self._out, "nested", "  " * depth + clean(name))
+            facts = "not in this store" if child is None else _facts(child)
+            put_text(self._out, facts, indent=12 + 2 * depth)
+        if len(shown) < len(children):
+            put_text(self._out, f"and {len(children) - len(shown):,} more nested runs; --full shows all")
+        if children and not self._nested:
+            put_text(self._out, "--nested shows nested runs in full", style="dim")
+
+    def _below(self, trace: ReasoningTrace) -> Iterator[tuple[int, str, ReasoningTrace | None]]:
+        """The runs nested in this one, depth first, each once: its depth, its id, and the run where it is stored."""
+        met = {trace.id}
+        waiting = [(0, name) for name in reversed(items(mapping(trace.grace).get("children")))]
+        while waiting:
+            depth, name = waiting.pop()
+            if not isinstance(name, str) or name in met:
+                continue
+            met.add(name)
+            child = self._found(name)
+            yield depth, name, child
+            if child is not None and depth < DEPTH:
+                below = items(mapping(child.grace).get("children"))
+                waiting += [(depth + 1, one) for one in reversed(below)]
+
+    def _found(self, name: str) -> ReasoningTrace | None:
+        return None if self._store is None else self._store.get(name)
+
+    def _field(self, name: str, value: str, style: str = "") -> None:
+        put_field(self._out, name, self._cut(clean(value)), style=style)
+
+    def _fact(self, name: str, value: str) -> None:
+        put_field(self._out, clean(name, 16), self._cut(value), indent=2, label=18)
+
+    def _text(self, text: str, indent: int = 0, style: str = "") -> None:
+        put_text(self._out, self._cut(visible(text)), indent=indent, style=style)
+
+    def _json(self, value: Any, indent: int) -> None:
+        put_text(self._out, self._cut(visible_json(value)), indent=indent)
+
+    def _cut(self, text: str) -> str:
+        """The text, shortened visibly where it is long."""
+        if self._full:
+            return text
+        kept = "\n".join(text[:TEXT].split("\n", LINES)[:LINES])
+        left = len(text) - len(kept)
+        return text if not left else f"{kept}\n… {left:,} more characters; --full shows all"
+
+
+def _by_step(entries: object, key: str) -> dict[int, dict[str, Any]]:
+    """Entries by the number of their step."""
+    found = map(mapping, items(entries))
+    return {entry[key]: entry for entry in found if isinstance(entry.get(key), int)}
+
+
+def _is_count(name: str, value: object) -> bool:
+    return name.endswith("_tokens") and isinstance(value, int) and not isinstance(value, bool)
+
+
+def _words(value: object) -> str:
+    """A text, a list of texts, or any other value as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _spaced(name: object) -> str:
+    return str(name).replace("_", " ")
+
+
+def _answer(response: dict[str, Any]) -> str:
+    """A reviewer's response as a sentence."""
+    words = [f"{response.get('action')} by {response.get('reviewer') or 'nobody'}"]
+    if response.get("timeout_reached"):
+        words.append("after the deadline")
+    took = number(response.get("response_time_ms"))
+    if took is not None:
+        words.append(f"in {took / 1_000:,.1f} s")
+    said = (name for name in ("user_input", "selected_option") if response.get(name) is not None)
+    words += [f"{_spaced(name)}: {response[name]}" for name in said]
+    return ", ".join(words)
+
+
+def _facts(trace: ReasoningTrace) -> str:
+    status = mapping(trace.grace).get("status", "-")
+    count = len(trace.steps)
+    return clean(
+        f"{clean(trace.task.objective, 80)}: {status}, {count:,} step{'' if count == 1 else 's'}, "
+        f"confidence {trace.outcome.confidence:.2f}, score {trace.metadata.quality_score:.3f}"
+    )

@@ -1,0 +1,232 @@
+"""Text and values as lines for a terminal: complete, unambiguous, and wrapped to its width.
+
+Rules that let a reader recover the exact text from what is shown:
+
+- Characters that cannot be seen, or that move others, are escaped (`\\x1b`, `\\u202e`). A backslash is doubled, so an escape in the text
+  itself never looks like a character of ours.
+- A line break in the text is `\\n`, followed by a new line.
+- A line that ends in a single backslash goes on without a space. Any other wrapped line ends at a single space of the text.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from grace_kp.gating._view import Node, closing, separator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Unit: TypeAlias = tuple[str, int]
+"""A character as it is shown, and how many columns that takes."""
+
+MAX_MARKS = 3
+"""Number of combining marks after one letter that are shown; more would cover their neighbours."""
+MAX_INDENT_SHARE = 3
+"""A nested value is indented by at most this share of the width: a third."""
+STEP = 2
+"""Columns by which a nested value, and the rest of a wrapped one, is indented."""
+CODE_POINTS = "in this order: "
+_SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
+# Default-ignorable and blank characters that `str.isprintable` accepts.
+_BLANK = (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x1D159)
+_SELECTORS = (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+_INVISIBLE = frozenset((*_BLANK, *_SELECTORS))
+_RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """How wide the lines may be, and which characters the terminal can show."""
+
+    width: int
+    encoding: str = "utf-8"
+
+    def shows(self, text: str) -> bool:
+        """Whether the terminal's encoding has all characters of a text."""
+        try:
+            return text.encode(self.encoding).decode(self.encoding) == text
+        except UnicodeError:
+            return False
+
+
+def escaped(character: str) -> str:
+    """A character as an escape."""
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _cells(character: str) -> int:
+    if unicodedata.category(character) in {"Mn", "Me"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+
+
+def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -> Iterator[Unit]:
+    """Yield the text character by character as it is shown.
+
+    Args:
+        text: any text.
+        page: characters that its encoding lacks are escaped.
+        quote: the quotation mark around the text, which is escaped in it.
+        ascii_only: escape every character beyond ASCII.
+    """
+    marks, after_letter = 0, False
+    for character in text:
+        if " " <= character <= "~":
+            shown = f"\\{character}" if character == quote else _SHORT.get(character, character)
+            marks, after_letter = 0, character.isalpha()
+            yield shown, len(shown)
+            continue
+        is_mark = unicodedata.category(character)[0] == "M"
+        marks = marks + 1 if is_mark else 0
+        is_visible = (
+            character.isprintable()
+            and ord(character) not in _INVISIBLE
+            and not (is_mark and (not after_letter or marks > MAX_MARKS))
+            and not ascii_only
+            and page.shows(character)
+        )
+        after_letter = character.isalpha() or (is_mark and after_letter)
+        shown = character if is_visible else _SHORT.get(character) or escaped(character)
+        yield shown, _cells(character) if is_visible else len(shown)
+
+
+def quoted(text: str, page: Page, *, ascii_only: bool = False) -> Iterator[Unit]:
+    """Yield the text in double quotes, or in single ones where only double ones occur in it."""
+    quote = "'" if '"' in text and "'" not in text else '"'
+    yield quote, 1
+    yield from units(text, page, quote, ascii_only=ascii_only)
+    yield quote, 1
+
+
+def wrap(shown: Iterable[Unit], width: int, hanging: int = 0) -> list[str]:
+    """Break units into lines; see the module for where and how.
+
+    Args:
+        shown: what stands on the lines.
+        width: columns of the first line, 8 or more.
+        hanging: columns by which the other lines are shorter, because they will be indented.
+    """
+    limit = max(width, 8) - 1  # the last column is for the backslash of a broken word
+    later = max(width - hanging, 8) - 1
+    lines: list[str] = []
+    line: list[Unit] = []
+    # `space`: units of the line up to and including its last single space; `earlier`: the single space before that.
+    used = space = earlier = 0
+    for unit, size in shown:
+        if unit == " " and space == len(line):
+            space = earlier  # that space was the first of several
+        if line and line[-1][0] == "\\n":
+            lines.append(_joined(line))
+            line, used, space, earlier, limit = [], 0, 0, 0, later
+        while line and used + size > limit:
+            kept = space or len(line)
+            lines.append(_joined(line[:kept]) + ("" if space else "\\"))
+            line, limit = line[kept:], later
+            used, space, earlier = sum(columns for _, columns in line), 0, 0
+        line.append((unit, size))
+        used += size
+        if unit == " " and len(line) > 1 and line[-2][0] != " ":
+            space, earlier = len(line), space
+    return [*lines, _joined(line)]
+
+
+def _joined(line: list[Unit]) -> str:
+    return "".join(unit for unit, _ in line)
+
+
+def prose(label: str, text: str, page: Page, indent: int) -> list[str]:
+    """Lay out a labelled text without quotes; its lines after the first stand `indent` columns in."""
+    lines = wrap([*_plain_units(label), *units(text, page)], page.width, indent)
+    if _is_right_to_left(text):
+        lines += wrap([*_plain_units(CODE_POINTS), *units(text, page, ascii_only=True)], page.width - indent)
+    return [lines[0], *(" " * indent + line for line in lines[1:])]
+
+
+def value_lines(name: str, root: Node, page: Page, indent: int) -> list[str]:
+    """Lay out a named value on as many lines as it takes; nothing of it is left out."""
+    out: list[str] = []
+    start = [*(units(name, page) if name.isidentifier() else quoted(name, page)), *_plain_units(" = ")]
+    # What is still to be laid out, last first: its column, what stands before it, the value, and what follows it.
+    stack: list[tuple[int, list[Unit], Node | None, str]] = [(indent, start, root, "")]
+    while stack:
+        column, before, node, after = stack.pop()
+        pad = " " * min(column, page.width // MAX_INDENT_SHARE)
+        room = page.width - len(pad)
+        if node is None:
+            lines = [_joined(before) + after]
+        elif (line := _one_line(node, page, room - len(after) - sum(size for _, size in before))) is not None:
+            lines = [_joined([*before, *line]) + after]
+        elif not node.brackets:
+            lines = wrap([*before, *leaf_units(node, page), *_plain_units(after)], room, STEP)
+            if _is_right_to_left(node.text):
+                lines += wrap([*_plain_units(CODE_POINTS), *leaf_units(node, page, ascii_only=True)], room - STEP)
+        else:
+            lines = wrap([*before, *units(node.label, page), (node.brackets[0], 1)], room, STEP)
+            stack.append((column, _plain_units(node.brackets[1]), None, after))
+            for number in range(len(node.children) - 1, -1, -1):
+                key, child = node.children[number]
+                is_last = number == len(node.children) - 1
+                stack.append((column + STEP, _before(node, key, page), child, "" if is_last else ","))
+        out += [pad + lines[0], *(pad + " " * STEP + line for line in lines[1:])]
+    return out
+
+
+def leaf_units(node: Node, page: Page, *, ascii_only: bool = False) -> Iterator[Unit]:
+    """Yield a leaf as it is shown, with the name of its class around it where it has one."""
+    if node.label:
+        yield from units(f"{node.label}(", page)
+    yield from (quoted if node.quoted else units)(node.text, page, ascii_only=ascii_only)
+    if node.label:
+        yield ")", 1
+
+
+def _before(node: Node, key: Node | None, page: Page) -> list[Unit]:
+    """A key with its separator; nothing in a sequence."""
+    if key is None:
+        return []
+    is_name = not key.quoted or (node.brackets == "()" and key.text.isidentifier())
+    return [*(units if is_name else quoted)(key.text, page), *_plain_units(separator(node))]
+
+
+def _one_line(root: Node, page: Page, room: int) -> list[Unit] | None:
+    """A value on one line; None where it is wider than `room`, or where its order on the screen is not certain."""
+    out: list[Unit] = []
+    left = room
+    stack: list[Node | list[Unit]] = [root]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Node) and item.brackets:
+            stack.append(_plain_units(closing(item)))
+            for number in range(len(item.children) - 1, -1, -1):
+                key, child = item.children[number]
+                stack += [child, _before(item, key, page), _plain_units(", " if number else "")]
+            item = [*units(item.label, page), (item.brackets[0], 1)]
+        elif isinstance(item, Node):
+            if len(item.text) > left or "\n" in item.text or _is_right_to_left(item.text):
+                return None
+            item = list(leaf_units(item, page))
+        out += item
+        left -= sum(size for _, size in item)
+        if left < 0:
+            return None
+    return out
+
+
+def _plain_units(text: str) -> list[Unit]:
+    return [(character, 1) for character in text]
+
+
+def _is_right_to_left(text: str) -> bool:
+    """Whether a terminal may show the characters in another order than they have."""
+    return not text.isascii() and any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in text)
+
+
+def fold(lines: list[str], head: int, tail: int, page: Page) -> list[str]:
+    """Return the first and last lines with the number of those between them; all lines where that saves nothing."""
+    hidden = len(lines) - head - tail
+    marker = wrap(_plain_units(f" [… {hidden:,} lines folded; v shows them]"), page.width)
+    return lines if hidden <= len(marker) else [*lines[:head], *marker, *lines[len(lines) - tail :]]

@@ -1,0 +1,128 @@
+"""A request as the lines of a terminal: all of it, or as much as fits on the screen with the rest folded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from grace_kp.confidence import part_text, penalties_text
+from grace_kp.gating._view import view
+from grace_kp.gating.reviewers._layout import Page, fold, prose, value_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from grace_kp.gating._request import InterventionRequest
+    from grace_kp.gating._view import View
+
+LABEL = 13
+"""Columns of a label with its colon."""
+FOLDS = ((12, 4), (6, 3), (3, 1))
+"""First and last lines that stay of a part of the question; the first pair that makes it fit on the screen is used."""
+_PARTS = {
+    "search_quality": "search quality",
+    "source_agreement": "source agreement",
+    "llm_self_eval": "self-evaluation",
+    "tool_success": "tool success",
+    "query_coverage": "query coverage",
+}
+
+
+class Question:
+    """What a reviewer is asked.
+
+    Args:
+        request: the request.
+        changed: names of arguments that the reviewer has replaced; they are marked.
+    """
+
+    def __init__(self, request: InterventionRequest, changed: Collection[str] = ()) -> None:
+        self.request = request
+        self._changed = changed
+        self._views: dict[str, View] = {name: view(value) for name, value in request.arguments.items()}
+
+    @property
+    def opaque(self) -> list[str]:
+        """Names of the arguments that cannot be shown in full."""
+        return [name for name, seen in self._views.items() if seen.opaque]
+
+    def argument(self, name: str, page: Page) -> list[str]:
+        """Lay out one argument in full."""
+        mark = " * " if name in self._changed else "   "
+        lines = value_lines(name, self._views[name].root, page, len(mark))
+        return [mark + lines[0][len(mark) :], *lines[1:]]
+
+    def in_full(self, page: Page) -> list[str]:
+        """Lay out everything."""
+        return _flat(self._parts(page, with_bars=True))
+
+    def on_screen(self, page: Page, rows: int) -> tuple[list[str], bool]:
+        """Lay out the question for a screen of `rows` lines; the flag says whether everything that matters is shown.
+
+        Where there is not enough room, the parts of the confidence go first. Then long parts are folded.
+        """
+        for with_bars in (True, False):
+            lines = _flat(self._parts(page, with_bars=with_bars))
+            if len(lines) <= rows:
+                return lines, True
+        parts = self._parts(page, with_bars=False)
+        for head, tail in FOLDS:
+            folded = _flat([fold(part, head, tail, page) for part in parts])
+            if len(folded) <= rows:
+                return folded, False
+        return fold(lines, max(rows - 8, 4), 4, page), False
+
+    def _parts(self, page: Page, *, with_bars: bool) -> list[list[str]]:
+        request = self.request
+        rule = ("─" if page.shows("─") else "-") * page.width
+        parts = [[rule], prose(f" {request.level.value.upper()}  may ", f"{request.action} run?", page, 3), [rule]]
+        if request.objective:
+            parts.append(_labelled("for", request.objective, page))
+        if request.problem:
+            parts.append(_labelled("problem", request.problem, page))
+        parts.append([" arguments:" + ("" if request.arguments else "  none")])
+        parts.extend(self.argument(name, page) for name in self._views)
+        if request.hidden:
+            parts.append(_labelled("hidden", hidden_text(request), page))
+        parts.append(self._confidence(page, with_bars=with_bars))
+        if request.reason:
+            parts.append(_labelled("because", request.reason, page))
+        if request.timeout is not None:
+            parts.append(_labelled("time", f"{request.timeout:g} s, then it does not run", page))
+        return [*parts, [rule]]
+
+    def _confidence(self, page: Page, *, with_bars: bool) -> list[str]:
+        score, total = self.request.confidence, self.request.decision.confidence_score
+        lines = [f" confidence: {total:.3f}" + _bar(total, page, LABEL + 6)]
+        if score is None or not with_bars:
+            return lines
+        for part, value in score.evaluated.items():
+            bar = "" if value is None else _bar(value, page, 27)
+            lines.append(f"   {_PARTS.get(part, part):<17} {part_text(value)}{bar}")
+        if score.penalties_applied:
+            lines += prose("   penalties         ", penalties_text(score.penalties_applied), page, 5)
+        return lines
+
+
+def hidden_text(request: InterventionRequest) -> str:
+    """Which arguments are hidden, and how many characters of each."""
+    return ", ".join(f"{name} ({count:,} characters)" for name, count in request.hidden.items())
+
+
+def _labelled(label: str, text: str, page: Page) -> list[str]:
+    """A text beside its label; below it where the page is narrow."""
+    if page.width >= 4 * LABEL:
+        return prose(f" {label + ':':<{LABEL - 1}}", text, page, LABEL)
+    return prose(f" {label}: ", text, page, 3)
+
+
+def _flat(parts: list[list[str]]) -> list[str]:
+    return [line for part in parts for line in part]
+
+
+def _bar(value: float, page: Page, used: int) -> str:
+    """A bar of 20 columns; nothing where the line has no room for it."""
+    if used + 21 > page.width:
+        return ""
+    filled = round(min(max(value, 0.0), 1.0) * 20)
+    full, empty = "█░" if page.shows("█░") else "#."
+    return " " + full * filled + empty * (20 - filled)

@@ -1,0 +1,59 @@
+"""A SQLite store for commands that only read: nothing is created, and nothing is left beside the file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from grace_kp.store._migrations import MIGRATIONS
+from grace_kp.store._sqlite import BUSY_MS, SqliteStore
+
+
+class SqliteReader(SqliteStore):
+    """A SQLite file that exists; it sees what writers have written up to now, and cannot write itself.
+
+    Raises:
+        StoreError: the file cannot be opened, is no SQLite file, or was written by a newer version.
+    """
+
+    def _make_folder(self) -> None:
+        """Create nothing."""
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            _uri(self.path.resolve()), uri=True, timeout=BUSY_MS / 1_000, isolation_level=None, check_same_thread=False
+        )
+        self._connection = connection
+        if _schema_version(connection) != len(MIGRATIONS):
+            self._migrate(connection)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def ids(self, prefix: str) -> list[str]:
+        """The ids that begin with this, in their order."""
+        with self._use() as connection:
+            rows = connection.execute(
+                "SELECT id FROM traces WHERE id >= ? AND substr(id, 1, ?) = ? ORDER BY id",
+                (prefix, len(prefix), prefix),
+            ).fetchall()
+        return [name for (name,) in rows]
+
+
+def _uri(path: Path) -> str:
+    """How the file is opened.
+
+    A read-only connection to a file in WAL mode leaves `-wal` and `-shm` behind, because only a writer may remove them. So the
+    connection may write, and is told not to. Where it could not, and no writer has left a WAL, the file is read as it is.
+    """
+    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    as_it_is = not writable and not Path(f"{path}-wal").exists()
+    return f"{path.as_uri()}?{'immutable=1' if as_it_is else 'mode=rw'}"
+
+
+def _schema_version(connection: sqlite3.Connection) -> int:
+    """The version of the schema; 0 for a file that has none yet."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").fetchone() is None:
+        return 0
+    (version,) = connection.execute("SELECT COALESCE(MAX(version), 0) FROM schema_migrations").fetchone()
+    return int(version)

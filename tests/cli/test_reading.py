@@ -1,0 +1,129 @@
+"""Commands that read create nothing, see what a writer has written up to now, and name the store they looked at."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.store import open_store
+
+READERS = [
+    ["traces", "list"], ["traces", "list", "--json"], ["traces", "show", "last"], ["traces", "export", "out.jsonl"], ["traces", "contribute", "--dry-run", "--url", "http://127.0.0.1:9"],
+]  # fmt: skip
+
+
+def files(folder):
+    return sorted(path.name for path in folder.rglob("*"))
+
+
+@pytest.fixture
+def grace(tmp_path):
+    grace = gk.Grace(store=f"sqlite:///{tmp_path / 'traces.db'}", evaluator=None, embedder=None)
+    with grace.run("first"):
+        pass
+    assert grace.flush()
+    yield grace
+    grace.close()
+
+
+@pytest.mark.parametrize("arguments", READERS, ids=" ".join)
+def test_a_store_that_is_missing_is_named_and_not_created(command, tmp_path, monkeypatch, arguments):
+    """Exit code 1, one line with the file, where its name comes from, and how to choose another."""
+    monkeypatch.chdir(tmp_path)
+    ran = command(*arguments, "--store", "sqlite:///sub/none.db")
+    assert (1, "", 1) == (ran.returncode, ran.stdout, len(ran.stderr.splitlines()))
+    assert "there is no store at sub/none.db (from --store)" in ran.stderr
+    assert "--store or GRACE_KP_STORE" in ran.stderr
+    monkeypatch.setenv("GRACE_KP_STORE", "sqlite:///sub/other.db")
+    ran = command(*arguments)
+    assert "sub/other.db (from environment variable GRACE_KP_STORE)" in ran.stderr
+    assert [] == files(tmp_path)
+
+
+def test_the_default_store_is_not_created_by_reading(command, monkeypatch, tmp_path):
+    """Not even its folder."""
+    for name in ("XDG_DATA_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(tmp_path / "data"))
+    ran = command("traces", "list")
+    assert 1 == ran.returncode
+    assert "(the default)" in ran.stderr
+    assert 0 == command("doctor").returncode
+    assert [] == files(tmp_path)
+
+
+def test_doctor_says_that_a_store_is_not_there_yet(command, tmp_path):
+    """A store that the first run will create is nothing broken; one that cannot be created is."""
+    (tmp_path / "file").write_text("x")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path / 'sub' / 'none.db'}")
+        ran = command("doctor", columns=400)
+        assert 0 == ran.returncode
+        assert "not there yet" in ran.stdout
+        patch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path / 'file' / 'none.db'}")
+        ran = command("doctor", columns=400)
+        assert 1 == ran.returncode
+        assert "is no folder" in ran.stdout
+    assert ["file"] == files(tmp_path)
+
+
+@pytest.mark.parametrize("arguments", [*READERS[:3], ["traces", "export", "-"]], ids=" ".join)
+def test_reading_leaves_nothing_beside_a_store(command, grace, tmp_path, arguments):
+    """No `-wal` and no `-shm` of a store that nobody else uses."""
+    grace.close()
+    assert 0 == command(*arguments, "--store", f"sqlite:///{tmp_path / 'traces.db'}").returncode
+    assert ["traces.db"] == files(tmp_path)
+
+
+def test_reading_sees_what_a_writer_has_just_written(command, grace, tmp_path):
+    """The writer is still there, and what it wrote stands in its WAL only."""
+    with grace.run("second"):
+        pass
+    assert grace.flush()
+    before = files(tmp_path)
+    listed = json.loads(command("traces", "list", "--store", f"sqlite:///{tmp_path / 'traces.db'}", "--json").stdout)
+    assert ["second", "first"] == [trace["task"]["objective"] for trace in listed]
+    assert ["traces.db", "traces.db-shm", "traces.db-wal"] == before == files(tmp_path)
+
+
+def test_a_store_for_reading_cannot_be_written(grace, tmp_path):
+    """Whatever is tried."""
+    grace.close()
+    store = open_store(f"sqlite:///{tmp_path / 'traces.db'}", create=False)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        store.clear()
+    assert 1 == store.count()
+    store.close()
+
+
+def test_a_store_of_an_older_version_is_read(command, tmp_path):
+    """Its schema is brought up to date, as by a run."""
+    from grace_kp.store._migrations import MIGRATIONS
+
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)")
+        for statement in MIGRATIONS[0]:
+            connection.execute(statement)
+        connection.execute("INSERT INTO schema_migrations VALUES (1, '2026-01-01')")
+    connection.close()
+    ran = command("traces", "list", "--store", f"sqlite:///{path}")
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert "no traces in" in ran.stdout
+
+
+def test_no_traces_names_the_store_and_the_way_to_another(command, grace, tmp_path):
+    """An empty store, conditions that nothing meets, and a store in memory."""
+    url = f"sqlite:///{tmp_path / 'traces.db'}"
+    ran = command("traces", "list", "--store", url, "--domain", "none", columns=300)
+    assert f"no traces match; there is 1 in {tmp_path / 'traces.db'} (from --store)" in ran.stdout
+    grace.store.clear()
+    assert grace.flush()
+    ran = command("traces", "list", "--store", url, columns=300)
+    assert (
+        f"no traces in {tmp_path / 'traces.db'} (from --store); --store or GRACE_KP_STORE names another\n" == ran.stdout
+    )
+    assert "[]\n" == command("traces", "list", "--store", url, "--json").stdout
+    assert "empty in every new process" in command("traces", "list", "--store", "memory:", columns=300).stdout

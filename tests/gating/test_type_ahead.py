@@ -1,0 +1,139 @@
+"""Only a line that was typed to the question, alone, is an answer."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.gating.reviewers import _terminal
+from grace_kp.gating.reviewers._terminal import Refused, WindowsLines
+
+# What was typed before the question, or together with something else
+
+
+def test_what_was_typed_before_the_question_is_dropped(asked):
+    """With and without Enter."""
+    for early in ("y\n", "y"):
+        with asked({}, start=False) as person:
+            person.types(early)
+            person.start()
+            person.sees()
+            person.types("\n")
+            assert "Please type one of" in person.sees()
+
+
+@pytest.mark.parametrize(
+    "burst",
+    [
+        "zzz\ny\n",
+        "y\ny\n",
+        "y\nrm",
+        "\ny\n",
+        "y\n\n",
+        "zzz\ny",
+        "\x1b[200~zzz\ny\n\x1b[201~",
+        "\x1b[200~y\n\x1b[201~",
+    ],
+    ids=["no-yes", "yes-yes", "yes-rest", "enter-yes", "yes-enter", "no-rest", "marked", "marked-yes"],
+)
+def test_lines_that_arrive_together_are_no_answer(burst, asked):
+    """A burst is dropped as a whole; what is typed to the next prompt counts."""
+    with asked({}) as person:
+        person.sees()
+        person.types(burst)
+        person.sees("None of them was taken")
+        person.sees()
+        person.types("n\n")
+        assert person.answered().action is gk.InterventionAction.CANCEL
+
+
+def test_a_marked_paste_is_one_burst_however_slow_it_is(monkeypatch, asked):
+    """Between the terminal's marks, time does not matter."""
+    monkeypatch.setattr(_terminal, "QUIET", 0.0)
+    monkeypatch.setattr(_terminal, "PASTE_QUIET", 20.0)
+    with asked({}) as person:
+        person.sees()
+        person.types("\x1b[200~zzz\n")
+        person.sees("zzz")
+        person.types("y\n\x1b[201~")
+        person.sees("None of them was taken")
+        person.sees()
+        person.types("n\n")
+        assert person.answered().action is gk.InterventionAction.CANCEL
+
+
+def test_a_paste_longer_than_the_terminal_holds_leaves_nothing_behind(monkeypatch, asked):
+    """Its tail is no answer to the next prompt."""
+    monkeypatch.setattr(_terminal, "QUIET", 1.0)
+    with asked({}) as person:
+        person.sees()
+        writing = threading.Thread(target=person.types, args=["x" * 3_000 + "\n" + "y\n" * 3_000])
+        writing.start()
+        person.sees("None of them was taken")
+        writing.join()
+        person.sees()
+        person.types("n\n")
+        assert person.answered().action is gk.InterventionAction.CANCEL
+
+
+@pytest.mark.parametrize(("first", "prompt"), [("i\n", "agent > "), ("e\n", "keeps > ")])
+def test_a_burst_is_neither_words_nor_a_value(first, prompt, asked):
+    """The inner prompts refuse it as well; a single pasted line is words."""
+    with asked({"to": "Ana"}) as person:
+        person.sees()
+        person.types(first)
+        person.sees(prompt)
+        person.types("one\ny\ny\n")
+        person.sees("None of them was taken")
+        person.sees(prompt)
+        person.types("\x1b[200~ask Bob\x1b[201~\n")
+        if first == "e\n":
+            person.sees(r"\[n\]o > ")
+            person.types("zzz\ny\n")
+            person.sees("None of them was taken")
+            person.sees(r"\[n\]o > ")
+            person.types("y\n")
+        response = person.answered()
+        assert "ask Bob" == (response.user_input or response.modified["to"])
+
+
+def test_a_line_that_the_terminal_cuts_is_refused(asked):
+    """Linux passes on 4,095 bytes of a line and drops the rest."""
+    with asked({}) as person:
+        person.sees()
+        person.types("i\n")
+        person.sees("agent > ")
+        person.types("x" * 5_000 + "\n")
+        assert "at most 4,095 bytes" in person.sees("agent > ")
+
+
+class Keys:
+    """Stands for the module `msvcrt`."""
+
+    def __init__(self, text):
+        self.waiting = list(text)
+        self.echoed = ""
+
+    def kbhit(self):
+        return bool(self.waiting)
+
+    def getwch(self):
+        return self.waiting.pop(0)
+
+    def putwch(self, character):
+        self.echoed += character
+
+
+def test_keys_of_windows():
+    """Backspace edits, arrow keys count for nothing, and a burst is refused as a whole."""
+    keys = Keys("nx\b\xe0Ho\r")
+    assert "no" == WindowsLines(keys, None).line()
+    keys = Keys("zzz\ry\r")
+    with pytest.raises(Refused):
+        WindowsLines(keys, None).line()
+    assert [] == keys.waiting
+    keys = Keys("y\r")
+    WindowsLines(keys, None).drop()
+    assert [] == keys.waiting
