@@ -15,9 +15,10 @@ from grace_kp.confidence._evaluation import FALLBACK_SCORE, Evaluation
 from grace_kp.confidence._evidence import Evidence, evidence_of_calls, factors_from_trace
 from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._feedback import DynamicThresholds
-from grace_kp.confidence._hits import SearchHits, read_hits
+from grace_kp.confidence._hits import HitReader, SearchHits, read_hits
 from grace_kp.confidence._profiles import PROFILES, Profile
 from grace_kp.confidence._score import ConfidenceScore
+from grace_kp.confidence._score_kinds import SCORE_KINDS, ScoreKind, Scores, Unusable, checked_scores
 from grace_kp.confidence._wording import part_text, penalties_text, penalty_text
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FALLBACK_SCORE",
     "PROFILES",
+    "SCORE_KINDS",
     "ActionDecision",
     "ConfidenceAggregator",
     "ConfidenceCalculator",
@@ -40,17 +42,22 @@ __all__ = [
     "DynamicThresholds",
     "Evaluation",
     "Evidence",
+    "HitReader",
     "JudgementCache",
     "LLMSelfEvaluator",
     "Profile",
     "QueryCoverageCalculator",
+    "ScoreKind",
+    "Scores",
     "SearchHits",
     "SourceAgreementCalculator",
     "SpendingLimit",
     "Spent",
     "StepJudge",
     "Thresholds",
+    "Unusable",
     "agreement_of",
+    "checked_scores",
     "could_change",
     "decide",
     "evidence_of_calls",

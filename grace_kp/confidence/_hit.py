@@ -10,20 +10,27 @@ from collections import deque
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from grace_kp.confidence._number import is_number, module_of
+from grace_kp.confidence._score_kinds import Unusable, similarity_of
+
 MAX_SOURCE = 200
 MAX_TEXT = 1_000
 
+PAIR = "(score of a pair)"
+"""Where the bare figure of a pair stands in a view; no field of a result is called so."""
 SCORES = ("score", "similarity", "relevance_score", "relevance", "confidence", "_score", "similarity_score")
 DISTANCES = ("distance", "_distance")
 PLACES = ("source", "url", "uri", "link", "href", "path", "file_path", "filename", "file_name", "file", "document_id")
 NAMES = ("doc_id", "id", "_id", "title", "name", "key", "node_id")
 TEXTS = ("text", "content", "page_content", "snippet", "passage", "body", "document", "chunk")
 INSIDE = ("metadata", "meta", "document", "doc", "node", "payload", "_source", "properties")
+_SCORES_FIRST = (((PAIR, *SCORES), "named"), (DISTANCES, "distance"))
+_DISTANCES_FIRST = (((PAIR, *DISTANCES), "distance"), (SCORES, "named"))
+_LONGEST_NUMBER = 40
 _KNOWN = frozenset((*SCORES, *DISTANCES, *PLACES, *NAMES, *TEXTS, *INSIDE))
 _TELLING = (*SCORES, *DISTANCES, *PLACES, *TEXTS, "metadata")
 
-# Types of these modules are numbers, or names, that run no foreign code when they are converted.
-_NUMBER_MODULES = frozenset({"decimal", "fractions", "numpy", "torch", "jax", "jaxlib", "tensorflow"})
+# Types of these modules are names that run no foreign code when they are converted.
 _NAME_MODULES = frozenset({"uuid", "pathlib"})
 _PLAIN = (str, bytes, bytearray, int, float, complex)
 _SIZED = (bytes, list, tuple, dict, set, frozenset)
@@ -49,14 +56,16 @@ class Looker:
         if isinstance(value, Mapping):
             return {name: value[name] for name in _KNOWN if name in value}
         names = self._of_class.get(kind)
+        everything = hasattr(kind, "__getattr__")
         if names is None:
-            everything = hasattr(kind, "__getattr__")
             names = _KNOWN if everything else frozenset(name for name in _KNOWN if hasattr(kind, name))
             self._of_class[kind] = names
         own = getattr(value, "__dict__", None)
         if isinstance(own, dict) and own:
             names = names | (_KNOWN & own.keys())
-        return {name: attribute(value, name) for name in names}
+        view = {name: attribute(value, name) for name in names}
+        # A class that answers to every name says with None that there is nothing.
+        return _without_none(view) if everything else view
 
     def looks_like_hit(self, value: Any) -> bool:
         """Whether the value has anything that results have."""
@@ -65,13 +74,15 @@ class Looker:
 
     def views(self, hit: Any) -> list[dict[str, Any]]:
         """Where a hit's score and source may stand: in itself, what came with it in a pair, and one or two levels in."""
-        pair = split(hit)
+        if isinstance(hit, float) or (not isinstance(hit, _PLAIN) and is_number(hit)):
+            return [{PAIR: hit}]
+        pair = pair_of(hit)
         if pair is None:
             # A tuple without a score, such as (id, document).
             parts = hit[:4] if isinstance(hit, tuple) else (hit,)
             return [view for part in parts for view in self._within(part)]
         score, rest = pair
-        return [{"score": score}, *(view for part in rest for view in self._within(part))]
+        return [{PAIR: score}, *(view for part in rest for view in self._within(part))]
 
     def _within(self, value: Any) -> list[dict[str, Any]]:
         view = self.view(value)
@@ -81,12 +92,21 @@ class Looker:
         for name in INSIDE:
             inner = view.get(name)
             if inner is not None and not isinstance(inner, _PLAIN) and not is_listed(inner):
-                inside = self.view(inner)
+                inside = self._inner(inner)
                 views.append(inside)
                 deeper = inside.get("metadata")
                 if deeper is not None:
-                    views.append(self.view(deeper))
+                    views.append(self._inner(deeper))
         return views
+
+    def _inner(self, value: Any) -> dict[str, Any]:
+        # Objects beside a result have fields for everything that could have been asked for; None there means "not asked for".
+        view = self.view(value)
+        return view if isinstance(value, Mapping) else _without_none(view)
+
+
+def _without_none(view: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in view.items() if value is not None}
 
 
 def attribute(value: Any, name: str) -> Any:
@@ -111,30 +131,56 @@ def split(item: Any) -> tuple[Any, list[Any]] | None:
     return item[at], [*item[:at], *item[at + 1 :]]
 
 
-def score_in(views: list[dict[str, Any]]) -> tuple[bool, float | None]:
-    """Whether there is something like a score, and the first that is one."""
-    found = False
-    for view in views:
-        for name in SCORES:
-            value = view.get(name)
-            if value is not None:
-                found = True
-                score = usable_score(value)
-                if score is not None:
-                    return True, score
-        found = found or any(view.get(name) is not None for name in DISTANCES)
-    return found, None
+def pair_of(item: Any) -> tuple[Any, list[Any]] | None:
+    """As `split`, but also a document with None, or a tuple of a document and a number in a text, where the score belongs."""
+    pair = split(item)
+    if pair is not None or not isinstance(item, list | tuple) or len(item) != 2:
+        return pair
+    first, last = item
+    if first is None or is_number(first) or isinstance(first, list):
+        return None
+    if last is None or (isinstance(item, tuple) and is_number_in_text(last)):
+        return last, [first]
+    return None
+
+
+def is_number_in_text(value: Any) -> bool:
+    """Whether the value is a text that holds a number and nothing else."""
+    if not isinstance(value, str) or len(value) > _LONGEST_NUMBER:
+        return False
+    try:
+        float(str.__str__(value))
+    except ValueError:
+        return False
+    return True
+
+
+def score_in(views: list[dict[str, Any]], scores: Any = None) -> tuple[float | None, Unusable | None]:
+    """The first usable score of a hit as a similarity from 0 to 1; else the first figure that cannot be used, and why.
+
+    Args:
+        views: where to look.
+        scores: what the retriever's figures are, as declared; None where nothing is.
+    """
+    if scores == "none":
+        return None, None
+    unusable: Unusable | None = None
+    for names, where in _DISTANCES_FIRST if isinstance(scores, str) and "distance" in scores else _SCORES_FIRST:
+        for view in views:
+            for name in names:
+                if name not in view:
+                    continue
+                found = similarity_of(view[name], scores, where="pair" if name == PAIR else where)
+                if not isinstance(found, Unusable):
+                    return found, None
+                unusable = unusable or found
+    return None, unusable
 
 
 def usable_score(value: Any) -> float | None:
-    """The value as a score from 0 to 1; None when it is none."""
-    if not is_number(value):
-        return None
-    try:
-        score = float(value)
-    except Exception:  # noqa: BLE001 — an array of many, an integer that is too large
-        return None
-    return score if 0.0 <= score <= 1.0 else None
+    """The value as a similarity from 0 to 1; None when it is none."""
+    found = similarity_of(value, "similarity", where="named")
+    return None if isinstance(found, Unusable) else found
 
 
 def source_in(views: list[dict[str, Any]]) -> str:
@@ -171,7 +217,7 @@ def _name(value: Any) -> str:
     if isinstance(value, dict):
         inner = (value.get(name) for name in ("url", "uri", "path", "id", "name", "title"))
         return next((_short(text) for text in inner if isinstance(text, str) and text), "")
-    return _short(str(value)) if _module(value) in _NAME_MODULES else ""
+    return _short(str(value)) if module_of(value) in _NAME_MODULES else ""
 
 
 def _short(text: str) -> str:
@@ -181,13 +227,6 @@ def _short(text: str) -> str:
         return plain.strip()
     sample = f"{len(plain)}:{plain[:2_000]}{plain[-2_000:]}"
     return f"text {zlib.crc32(sample.encode('utf-8', 'surrogatepass')):08x}"
-
-
-def is_number(value: Any) -> bool:
-    """Whether the value is a number, Python's own or of a library that is known; a truth value is none."""
-    if isinstance(value, int | float):
-        return not isinstance(value, bool)
-    return _module(value) in _NUMBER_MODULES and hasattr(type(value), "__float__")
 
 
 def is_listed(value: Any) -> bool:
@@ -204,8 +243,3 @@ def is_empty(value: Any) -> bool:
     if isinstance(value, str):
         return not value or value.isspace()
     return isinstance(value, _SIZED) and not value
-
-
-def _module(value: Any) -> str:
-    module = type(value).__module__
-    return module.partition(".")[0] if isinstance(module, str) else ""

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.confidence import SearchHits, read_hits
+from grace_kp.confidence import SCORE_KINDS, SearchHits, read_hits
 
 
 class Document:
@@ -98,19 +98,19 @@ ELASTIC = {
         pytest.param([{"confidence": 0.0, "path": "u"}], hits(1, [0.0], "u"), id="confidence"),
         pytest.param([{"_score": 0.4, "_id": 7}], hits(1, [0.4], "7"), id="_score"),
         pytest.param([{"text": "t", "metadata": {"score": 0.3, "source": "s"}}], hits(1, [0.3], "s"), id="metadata"),
-        pytest.param([{"score": None, "id": "a"}], hits(1, [], "a"), id="no score"),
+        pytest.param([{"score": None, "id": "a"}], hits(1, [], "a", 1), id="a score of None"),
         pytest.param(
             [{"id": "chunk-1", "metadata": {"source": "a.pdf"}}], hits(1, [], ["a.pdf"]), id="source before id"
         ),
         pytest.param([{"source": "a"}, {"source": "a"}], hits(2, [], "a"), id="distinct sources"),
         pytest.param([{"source": {"id": None, "name": "Times"}}], hits(1, [], ["Times"]), id="source object"),
-        pytest.param([(Document("x", source="a"), 0.7)], hits(1, [0.7], "a"), id="document and score"),
-        pytest.param([["some text", 0.7]], hits(1, [0.7], ["some text"]), id="pairs from JSON"),
-        pytest.param([(0.7, "some text")], hits(1, [0.7], ["some text"]), id="score first"),
-        pytest.param([(17, 0.7, {"title": "t"})], hits(1, [0.7], "t"), id="id, score, payload"),
+        pytest.param([(Document("x", source="a"), 0.7)], hits(1, [], "a", 1), id="document and score"),
+        pytest.param([["some text", 0.7]], hits(1, [], ["some text"], 1), id="pairs from JSON"),
+        pytest.param([(0.7, "some text")], hits(1, [], ["some text"], 1), id="score first"),
+        pytest.param([(17, 0.7, {"title": "t"})], hits(1, [], "t", 1), id="id, score, payload"),
         pytest.param([(1, "doc"), (0, "doc2")], hits(2, [], ["doc", "doc2"]), id="an id is no score"),
-        pytest.param([(Document("x", source="a"), 1)], hits(1, [1.0], "a"), id="integer score"),
-        pytest.param((Document("x", source="a"), 0.7), hits(1, [0.7], "a"), id="one pair"),
+        pytest.param([(Document("x", source="a"), 1)], hits(1, [], "a", 1), id="integer score"),
+        pytest.param((Document("x", source="a"), 0.7), hits(1, [], "a", 1), id="one pair"),
         pytest.param([Document("x", source="a"), Document("y")], hits(2, [], ["a", "y"]), id="documents"),
         pytest.param([NodeWithScore(Document("x", source="a"), 0.6)], hits(1, [0.6], "a"), id="nodes"),
         pytest.param([Match("m", 0.6)], hits(1, [0.6], "m"), id="slotted objects"),
@@ -118,7 +118,7 @@ ELASTIC = {
         pytest.param({"results": [{"score": 0.5, "id": "a"}]}, hits(1, [0.5], "a"), id="results"),
         pytest.param({"documents": ["a", "b"], "scores": [0.1, 0.2]}, hits(2, [0.1, 0.2], "ab"), id="parallel scores"),
         pytest.param({"ids": ["i", "j"], "scores": [0.1, 2.0]}, hits(2, [0.1], "ij", 1), id="ids and scores"),
-        pytest.param((["a", "b"], [0.1, 0.2]), hits(2, [0.1, 0.2], "ab"), id="documents, scores"),
+        pytest.param((["a", "b"], [0.1, 0.2]), hits(2, [], "ab", 2), id="documents, scores"),
         pytest.param(("text for the model", [Document("x", source="a")]), hits(1, [], "a"), id="content and artifact"),
         pytest.param(CHROMA, hits(2, [], ["a.md", "b.md"], 2), id="batches with distances"),
         pytest.param({"ids": [[]], "documents": [[]], "distances": [[]]}, hits(), id="empty batch"),
@@ -146,11 +146,153 @@ ELASTIC = {
             [{"score": np.float32(0.5)}, {"score": decimal.Decimal("0.5")}], hits(2, [0.5, 0.5]), id="numbers"
         ),
         pytest.param(np.zeros((3, 2)), hits(3), id="array"),
+        pytest.param([(Document("x", source="a"), None)], hits(1, [], "a", 1), id="a pair with None"),
+        pytest.param([["some text", None]], hits(1, [], ["some text"], 1), id="a pair with null from JSON"),
+        pytest.param([(Document("x", source="a"), "0.1")], hits(1, [], "a", 1), id="a pair with a text"),
+        pytest.param(("no results", None), hits(1, [], ["no results"]), id="content without artifact"),
+        pytest.param([("content", "title")], hits(1, [], ["content"]), id="two texts are no pair"),
+        pytest.param([0.9, 0.8], hits(2, [], [], 2), id="bare figures"),
+        pytest.param([17, 18], hits(2), id="bare ids"),
+        pytest.param((["a", "b"], [0.1, None]), hits(2, [], "ab", 2), id="documents, scores with None"),
+        pytest.param((["a", "b"], np.array([0.1, 0.2])), hits(2, [], "ab", 2), id="documents, array of scores"),
+        pytest.param({"documents": ["a"], "scores": np.array([0.5])}, hits(1, [0.5], "a"), id="parallel array"),
+        pytest.param({"documents": ["a", "b"], "scores": [0.5]}, hits(2, [], "ab", 2), id="too few scores"),
+        pytest.param({"ids": ["i", "j"], "scores": [None, 0.5]}, hits(2, [0.5], "ij", 1), id="parallel None"),
+        pytest.param([{"id": "a"}], hits(1, [], "a"), id="no score"),
+        pytest.param([NodeWithScore(Document("x", source="a"), None)], hits(1, [], "a", 1), id="a node without score"),
+        pytest.param(
+            [{"id": "a", "metadata": types.SimpleNamespace(distance=None, score=None, certainty=0.9)}],
+            hits(1, [], "a"),
+            id="fields that were not asked for",
+        ),
+        pytest.param([{"score": np.float32(1.0000001)}], hits(1, [1.0]), id="a rounding error"),
     ],
 )
 def test_shapes(result, expected):
-    """Each common shape of a result is read for count, scores, sources and scores that are none."""
+    """Each common shape of a result is read for count, scores, sources and scores that cannot be used."""
     assert expected == read(result)
+
+
+PAIRS = [(Document("x", source="a"), 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ("similarity", 0.25),
+        ("cosine_similarity", 0.25),
+        ("distance", 0.75),
+        ("cosine_distance", 0.75),
+        ("l2_distance", 1 - 0.25**2 / 2),
+        ("squared_l2_distance", 0.875),
+        (lambda figure: figure * 2, 0.5),
+    ],
+)
+@pytest.mark.parametrize(
+    "result",
+    [
+        PAIRS,
+        [PAIRS[0][::-1]],
+        PAIRS[0],
+        (["a"], [0.25]),
+        [{"source": "a", "score": 0.25}],
+        [{"source": "a", "distance": 0.25}],
+        [{"text": "a", "metadata": {"_distance": 0.25}}],
+        {"ids": [["a"]], "distances": [[0.25]]},
+        {"ids": ["a"], "scores": [0.25]},
+        [(Document("x", source="a"), np.float32(0.25))],
+        [0.25],
+    ],
+)
+def test_declared_scores(result, scores, expected):
+    """What the user declared holds for the figure of every shape, and the kind is recorded."""
+    found = read_hits(result, scores)
+    assert ((pytest.approx(expected),), 0) == (found.scores, found.unusable_scores)
+    assert ("custom" if callable(scores) else scores) == found.kind
+
+
+@pytest.mark.parametrize(
+    ("scores", "figure", "why"),
+    [
+        ("similarity", 5, "a similarity is from 0 to 1"),
+        ("similarity", -0.01, "a similarity is from 0 to 1"),
+        ("cosine_similarity", -1.5, "a cosine similarity is from -1 to 1"),
+        ("distance", -0.5, "a distance is 0 or more"),
+        ("cosine_distance", 2.5, "a cosine distance is from 0 to 2"),
+        ("l2_distance", 2.5, "a l2 distance is from 0 to 2"),
+        ("squared_l2_distance", 40.0, "a squared l2 distance is from 0 to 4"),
+        ("distance", math.nan, "it is not finite"),
+        ("distance", None, "the score is None"),
+        (lambda figure: 7, 1.0, "the function passed as scores gave no number from 0 to 1"),
+        (lambda figure: None, 1.0, "the function passed as scores gave no number from 0 to 1"),
+        (lambda figure: 1 / 0, 1.0, "the function passed as scores raised ZeroDivisionError"),
+        (None, 0.02, "it may be a similarity or a distance; declare what it is with @grace.retriever(scores=...)"),
+    ],
+)
+def test_unusable_scores_are_named(scores, figure, why):
+    """A figure that cannot be used is shown with the reason."""
+    found = read_hits([("text", figure)], scores)
+    assert ((), 1, [why]) == (found.scores, found.unusable_scores, [item.why for item in found.unusable])
+    assert [str(float(figure)) if figure is not None else "None"] == [item.value for item in found.unusable]
+
+
+def test_an_undeclared_distance_is_of_unknown_metric():
+    """A field by the name of a distance does not say which distance it is."""
+    (item,) = read_hits([{"distance": 0.1, "id": "a"}]).unusable
+    assert "a distance of unknown metric" in item.why
+
+
+def test_a_declared_distance_is_looked_for_first():
+    """Where a result has both, the distance is read as the distance."""
+    found = read_hits([{"score": 0.9, "distance": 0.2}], "distance")
+    assert (0.8,) == found.scores
+
+
+def test_figures_declared_to_be_none_are_left_alone():
+    """Numbers that are not scores, such as ranks or BM25, are neither evidence nor unusable."""
+    found = read_hits([("a", 12.5), ("b", 0.3)], "none")
+    assert (2, (), 0, "none") == (found.count, found.scores, found.unusable_scores, found.kind)
+
+
+def test_few_unusable_scores_are_shown_and_all_counted():
+    """A long list of bad scores stays short in the trace."""
+    found = read_hits([{"score": "x" * 500}] * 100)
+    assert (100, 5) == (found.unusable_scores, len(found.unusable))
+    assert all(len(item.value) < 50 for item in found.unusable)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: (n for n in "ab"), lambda: 42, lambda: np.zeros(3), Hostile, lambda: {"found": [{"score": 0.2}]}],
+    ids=["generator", "number", "array", "hostile", "unknown mapping"],
+)
+def test_results_that_cannot_be_read_say_so(make):
+    """That something was there and was not read is known."""
+    found = read_hits(make())
+    assert found.unreadable
+    assert found.note
+
+
+@pytest.mark.parametrize("readable", [None, [], "text", [{"id": 1}], {"answer": "42"}, [{"score": None}]])
+def test_results_that_can_be_read_are_not_unreadable(readable):
+    """Nothing, texts and results without scores were read."""
+    assert not read_hits(readable).unreadable
+
+
+@given(st.floats(0, 2), st.sampled_from(["cosine_distance", "l2_distance", "squared_l2_distance"]))
+def test_a_distance_of_unknown_metric_is_never_overstated(figure, metric):
+    """`distance` gives at most the similarity that any of the metrics gives for the same figure."""
+    (plain,) = read_hits([("a", figure)], "distance").scores
+    (exact,) = read_hits([("a", figure)], metric).scores
+    assert plain <= exact + 1e-12
+
+
+@given(st.floats(0, 2), st.floats(0, 2), st.sampled_from(["distance", "cosine_distance", "l2_distance"]))
+def test_a_larger_distance_is_no_better(one, other, metric):
+    """Similarity falls with distance."""
+    (near,) = read_hits([("a", min(one, other))], metric).scores
+    (far,) = read_hits([("a", max(one, other))], metric).scores
+    assert far <= near
 
 
 @pytest.mark.parametrize("bad", [-0.1, 1.0001, math.nan, math.inf, "0.9", True, 10**400, [0.5], object(), 1j])
@@ -238,6 +380,8 @@ def test_long_texts_do_not_become_names():
     assert all(len(source) < 30 and "secret" not in source for source in found.sources)
 
 
+KINDS = (None, *SCORE_KINDS, lambda figure: figure)
+
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=3),
     lambda inner: (
@@ -255,12 +399,12 @@ anything = st.recursive(
 )
 
 
-@given(anything)
-def test_total(result):
+@given(anything, st.sampled_from(KINDS))
+def test_total(result, scores):
     """Every value has an answer, with scores from 0 to 1, no more scores than results, and it stays the same."""
-    found = read_hits(result)
+    found = read_hits(result, scores)
     assert all(0.0 <= score <= 1.0 for score in found.scores)
     assert len(found.scores) + found.unusable_scores <= found.count
     assert len(set(found.sources)) == len(found.sources) <= found.count
     assert all(isinstance(source, str) and source for source in found.sources)
-    assert found == read_hits(result)
+    assert found == read_hits(result, scores)

@@ -1,0 +1,144 @@
+"""How the figures beside search results are read: which of them are scores, and how a distance becomes a similarity.
+
+The evidence needs similarities from 0 to 1. Only a figure whose kind is known becomes one; every other figure is unusable, because
+a guess must not be recorded as a measurement. Finding the figures in a result is the work of `_hit`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from grace_kp.confidence._number import is_number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ScoreKind = Literal[
+    "similarity",
+    "cosine_similarity",
+    "distance",
+    "cosine_distance",
+    "l2_distance",
+    "squared_l2_distance",
+    "none",
+]
+Scores: TypeAlias = ScoreKind | Callable[[float], float]
+"""What the figures of a retriever are: a kind, or a function from a figure to a similarity from 0 to 1."""
+SCORE_KINDS: tuple[str, ...] = get_args(ScoreKind)
+CUSTOM = "custom"
+"""The kind recorded for a function of the user's."""
+
+_SLIP = 1e-5
+"""How far a figure may be out of its range and still be a rounding error of 32-bit arithmetic."""
+_LONGEST = 40
+_DECLARE = "declare what it is with @grace.retriever(scores=...)"
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A figure that stood where a score stands and cannot be used."""
+
+    value: str
+    """The figure, rendered and cut."""
+    why: str
+    """Why it cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """The range of a kind, and the similarity of a figure in it."""
+
+    highest: float
+    similarity: Callable[[float], float]
+    lowest: float = 0.0
+
+    @property
+    def range(self) -> str:
+        """The range in words."""
+        return f"{self.lowest:g} or more" if self.highest == math.inf else f"from {self.lowest:g} to {self.highest:g}"
+
+
+# On vectors of length 1 a cosine similarity is 1 - d for the cosine distance, 1 - d²/2 for the Euclidean distance and 1 - d/2 for its
+# square. 1 - d is at most each of these, so a distance of unknown metric is never taken for a better hit than it is.
+_SCALES: Mapping[str, _Scale] = {
+    "similarity": _Scale(1.0, lambda figure: figure),
+    "cosine_similarity": _Scale(1.0, lambda figure: figure, lowest=-1.0),
+    "distance": _Scale(math.inf, lambda figure: 1.0 - figure),
+    "cosine_distance": _Scale(2.0, lambda figure: 1.0 - figure),
+    "l2_distance": _Scale(2.0, lambda figure: 1.0 - figure * figure / 2),
+    "squared_l2_distance": _Scale(4.0, lambda figure: 1.0 - figure / 2),
+}
+
+
+def checked_scores(scores: Any) -> Any:
+    """Return `scores` as it is if it says what the figures of a retriever are; None stands for figures that are not declared.
+
+    Raises:
+        ValueError: it is neither one of `SCORE_KINDS` nor callable.
+    """
+    if scores is None or callable(scores) or (isinstance(scores, str) and scores in SCORE_KINDS):
+        return scores
+    shown = repr(scores)[:_LONGEST] if isinstance(scores, str) else type(scores).__name__
+    raise ValueError(
+        f"scores must be one of {', '.join(SCORE_KINDS)}, or a function from a figure to 0..1 (got {shown})"
+    )
+
+
+def kind_of(scores: Any) -> str:
+    """Return the name of what was declared, as it is recorded; empty where nothing was."""
+    return "" if scores is None else scores if isinstance(scores, str) else CUSTOM
+
+
+def similarity_of(value: Any, scores: Any, *, where: str) -> float | Unusable:
+    """Return the similarity, 0 to 1, that a figure stands for, or why it stands for none.
+
+    Args:
+        value: the figure.
+        scores: what was declared; None where nothing was.
+        where: what the figure's place says of it: `named` (a field such as `score`), `distance` (a field such as `distance`), or `pair`
+            (a bare figure beside a document).
+    """
+    if value is None:
+        return Unusable("None", "the score is None")
+    if not is_number(value):
+        return Unusable(_shown(value), "it is not a number")
+    try:
+        figure = float(value)
+    except Exception:  # noqa: BLE001 — an array of several, or an integer that is too large
+        return Unusable(type(value).__name__, "it is not one number")
+    if not math.isfinite(figure):
+        return Unusable(repr(figure), "it is not finite")
+    if scores is None:
+        if where == "pair":
+            return Unusable(repr(figure), f"it may be a similarity or a distance; {_DECLARE}")
+        if where == "distance":
+            return Unusable(repr(figure), f"it is a distance of unknown metric; {_DECLARE}")
+        scores = "similarity"
+    if not isinstance(scores, str):
+        return _by_function(figure, scores)
+    scale = _SCALES[scores]
+    if not scale.lowest - _SLIP <= figure <= scale.highest + _SLIP:
+        return Unusable(repr(figure), f"a {scores.replace('_', ' ')} is {scale.range}")
+    return min(1.0, max(0.0, scale.similarity(max(scale.lowest, figure))))
+
+
+def _by_function(figure: float, scores: Callable[[float], float]) -> float | Unusable:
+    try:
+        made = scores(figure)
+        similarity = float(made) if is_number(made) else math.nan
+    except Exception as error:  # noqa: BLE001 — a function of the user's may raise anything
+        return Unusable(repr(figure), f"the function passed as scores raised {type(error).__name__}")
+    if -_SLIP <= similarity <= 1 + _SLIP:
+        return min(1.0, max(0.0, similarity))
+    return Unusable(repr(figure), "the function passed as scores gave no number from 0 to 1")
+
+
+def _shown(value: Any) -> str:
+    # Not repr for anything else: it would run foreign code.
+    if isinstance(value, str):
+        text = str.__str__(value)
+        return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+    return str(value) if isinstance(value, bool) else type(value).__name__
