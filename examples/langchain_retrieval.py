@@ -33,7 +33,8 @@ context = search | (lambda found: "\n".join(document.page_content for document, 
 chain = {"context": context, "question": RunnablePassthrough()} | prompt | model | StrOutputParser()
 
 grace = gk.Grace(store="memory:", domain="customer_service", evaluator=None, embedder=None)
-handler = GraceCallbackHandler(grace)
+# A pair's figure may be a similarity or a distance, so the handler has to know which.
+handler = GraceCallbackHandler(grace, scores={"search_pages": "similarity"})
 
 print(chain.invoke("How many days do refunds take?", {"callbacks": [handler]}))
 

@@ -18,7 +18,7 @@ from grace_kp.confidence._feedback import DynamicThresholds
 from grace_kp.confidence._hits import HitReader, SearchHits, read_hits
 from grace_kp.confidence._profiles import PROFILES, Profile
 from grace_kp.confidence._score import ConfidenceScore
-from grace_kp.confidence._score_kinds import SCORE_KINDS, ScoreKind, Scores, Unusable, checked_scores
+from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, ScoreKind, Scores, Unusable, checked_scores
 from grace_kp.confidence._wording import part_text, penalties_text, penalty_text
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ __all__ = [
     "FALLBACK_SCORE",
     "PROFILES",
     "SCORE_KINDS",
+    "UNKNOWN",
     "ActionDecision",
     "ConfidenceAggregator",
     "ConfidenceCalculator",

@@ -29,7 +29,19 @@ class Evidence:
     A retriever is a tool: its call is told to `tool_finished`, and what it found to `search_finished` besides.
     """
 
-    __slots__ = ("_best", "_executed", "_found", "_mean", "_scored", "_searches", "_sources", "_spread", "_succeeded")
+    __slots__ = (
+        "_best",
+        "_executed",
+        "_found",
+        "_mean",
+        "_scored",
+        "_searches",
+        "_sources",
+        "_spread",
+        "_succeeded",
+        "_unread",
+        "_unusable",
+    )
 
     def __init__(self) -> None:
         self._executed = 0
@@ -41,6 +53,8 @@ class Evidence:
         self._mean = 0.0
         self._spread = 0.0
         self._sources: set[str] = set()
+        self._unusable = 0
+        self._unread = 0
 
     def tool_finished(self, ok: bool) -> None:
         """A tool, retriever or other, came to its end: with a result, or not."""
@@ -57,7 +71,19 @@ class Evidence:
             away = score - self._mean
             self._mean += away / self._scored
             self._spread += away * (score - self._mean)
+        self._unusable += hits.unusable_scores
+        self._unread += hits.unreadable
         self._add_sources(hits.sources)
+
+    @property
+    def unusable_scores(self) -> int:
+        """Results so far with a score that cannot be used."""
+        return self._unusable
+
+    @property
+    def unread_searches(self) -> int:
+        """Searches so far whose results could not be read, or not all of them."""
+        return self._unread
 
     def merge(self, other: Evidence) -> None:
         """Take over all that another one has gathered, such as that of a nested run."""
@@ -72,6 +98,8 @@ class Evidence:
             self._mean += away * other._scored / scored
             self._best = max(self._best, other._best)
         self._scored = scored
+        self._unusable += other._unusable
+        self._unread += other._unread
         self._add_sources(other._sources)
 
     def factors(self) -> ConfidenceFactors:
@@ -84,7 +112,12 @@ class Evidence:
         if self._searches:
             known["search_result_count"] = self._found
             # Results without any score are neither good nor bad; no results are bad.
-            known["search_made"] = bool(self._scored) or not self._found
+            known["search_made"] = bool(self._scored or self._unusable or self._unread) or not self._found
+        if self._unusable:
+            every = self._scored + self._unusable
+            known["search_avg_with_unusable"] = min(self._best, max(0.0, self._mean * self._scored / every))
+            spread = self._spread + self._mean * self._mean * self._scored * self._unusable / every
+            known["search_variance_with_unusable"] = max(0.0, spread / every)
         if self._scored:
             known["search_max_score"] = self._best
             known["search_avg_score"] = min(self._best, max(0.0, self._mean))
@@ -147,12 +180,23 @@ def _read_calls(calls: list[Any], evidence: Evidence) -> None:
 
 def _recorded_hits(search: Mapping[str, Any]) -> SearchHits:
     """Hits as they stand in a trace; anybody may have written it, so every figure is looked at again."""
-    scores = [score for value in _listed(search, "scores") if (score := usable_score(value)) is not None]
-    count = search.get("count")
-    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        count = len(scores)
+    values = _listed(search, "scores")
+    scores = [score for value in values if (score := usable_score(value)) is not None]
+    unusable = len(values) - len(scores) + _count(search, "unusable_scores")
+    count = max(_count(search, "count"), len(scores) + unusable)
     sources = tuple(source for source in _listed(search, "sources") if isinstance(source, str) and source)
-    return SearchHits(count=count, scores=tuple(scores), sources=sources)
+    return SearchHits(
+        count=count,
+        scores=tuple(scores),
+        sources=sources,
+        unusable_scores=unusable,
+        unreadable=bool(search.get("unreadable")),
+    )
+
+
+def _count(search: Mapping[str, Any], name: str) -> int:
+    value = search.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def _listed(search: Mapping[str, Any], name: str) -> list[Any]:

@@ -32,9 +32,9 @@ def _default(value: Any) -> Any:
 class ConfidenceFactors:
     """The factors of a GRACE confidence. Rates, scores and agreements are 0 to 1, counts are integers >= 0.
 
-    The last four fields say what was really made. Left out, each is true exactly if a figure of its kind was given;
-    give False for a figure that is a mere fallback, such as the 0.5 of an evaluation that failed. The profile `strict`
-    leaves out what was not made. `dataclasses.replace` keeps them as they are.
+    The four flags (`search_made` and the three ending in `_evaluated`) say which figures were really measured. Left out, each is true
+    exactly if a figure of its kind was passed. Pass False for a fallback, such as the 0.5 of an evaluation that failed. The profile
+    `strict` leaves out what was not measured. `dataclasses.replace` keeps the flags as they are.
 
     Raises:
         ValueError: a figure is not finite, out of its range or of another type; the message names the field.
@@ -72,6 +72,10 @@ class ConfidenceFactors:
     """Whether `source_agreement` was measured."""
     coverage_evaluated: bool | None = None
     """Whether `query_coverage` was measured."""
+    search_avg_with_unusable: float | None = None
+    """Mean score with 0 for every score that cannot be used, which `strict` takes; None where every score can be used."""
+    search_variance_with_unusable: float | None = None
+    """Variance of the same scores."""
 
     def __init__(
         self,
@@ -91,6 +95,8 @@ class ConfidenceFactors:
         self_evaluated: bool | None = None,
         agreement_evaluated: bool | None = None,
         coverage_evaluated: bool | None = None,
+        search_avg_with_unusable: float | None = None,
+        search_variance_with_unusable: float | None = None,
     ) -> None:
         put = object.__setattr__
         is_search = _flag("is_search_step", is_search_step)
@@ -120,6 +126,10 @@ class ConfidenceFactors:
         put(self, "self_evaluated", _made("self_evaluated", self_evaluated, _given(llm_self_confidence)))
         put(self, "agreement_evaluated", _made("agreement_evaluated", agreement_evaluated, _given(source_agreement)))
         put(self, "coverage_evaluated", _made("coverage_evaluated", coverage_evaluated, _given(query_coverage)))
+        average, variance = search_avg_with_unusable, search_variance_with_unusable
+        put(self, "search_avg_with_unusable", None if average is None else _unit("search_avg_with_unusable", average))
+        name = "search_variance_with_unusable"
+        put(self, name, None if variance is None else _variance(name, variance))
 
 
 def _given(value: object) -> bool:

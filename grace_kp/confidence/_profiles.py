@@ -115,12 +115,7 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
     """
     executed = factors.tool_execution_count
     tools = factors.tool_success_count / executed if executed else factors.tool_success_rate
-    quality = 0.0
-    if factors.search_result_count:
-        # A mean above the best score is no better than the best score; nor is the mix of the two.
-        best = factors.search_max_score
-        average = min(best, factors.search_avg_score)
-        quality = min(best, _search_quality(1, best, average, factors.search_score_variance))
+    quality = _strict_quality(factors)
     # Where agreement was measured and a source falls away, what is left agrees with nothing.
     agreement = factors.source_agreement if factors.source_count > 1 else 0.0
     own, coverage = factors.llm_self_confidence, factors.query_coverage
@@ -173,6 +168,18 @@ def _search_quality(count: int, best: float, average: float, variance: float) ->
     if best >= GOOD_SEARCH:
         return best
     return max(0.0, 0.7 * best + 0.3 * average - min(0.15, 0.3 * variance))
+
+
+def _strict_quality(factors: ConfidenceFactors) -> float:
+    """The search quality without optimism; a result with an unusable score counts as one with a score of 0."""
+    if not factors.search_result_count:
+        return 0.0
+    # A mean above the best score is no better than the best score; nor is the mix of the two.
+    best = factors.search_max_score
+    average, variance = factors.search_avg_with_unusable, factors.search_variance_with_unusable
+    average = factors.search_avg_score if average is None else average
+    variance = factors.search_score_variance if variance is None else variance
+    return min(best, _search_quality(1, best, min(best, average), variance))
 
 
 def _mean_of(basis: str, shown: tuple[float, ...], *, with_default: bool = False) -> str:

@@ -28,13 +28,15 @@ ScoreKind = Literal[
 Scores: TypeAlias = ScoreKind | Callable[[float], float]
 """What the figures of a retriever are: a kind, or a function from a figure to a similarity from 0 to 1."""
 SCORE_KINDS: tuple[str, ...] = get_args(ScoreKind)
+UNKNOWN = "unknown"
+"""Stands for figures that nobody declared and whose names do not help either: every one of them is unusable."""
 CUSTOM = "custom"
 """The kind recorded for a function of the user's."""
 
 _SLIP = 1e-5
 """How far a figure may be out of its range and still be a rounding error of 32-bit arithmetic."""
 _LONGEST = 40
-_DECLARE = "declare what it is with @grace.retriever(scores=...)"
+_DECLARE = "declare it with scores=... on the retriever or handler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def checked_scores(scores: Any) -> Any:
 
 def kind_of(scores: Any) -> str:
     """Return the name of what was declared, as it is recorded; empty where nothing was."""
-    return "" if scores is None else scores if isinstance(scores, str) else CUSTOM
+    return "" if scores is None or scores == UNKNOWN else scores if isinstance(scores, str) else CUSTOM
 
 
 def similarity_of(value: Any, scores: Any, *, where: str) -> float | Unusable:
@@ -111,8 +113,8 @@ def similarity_of(value: Any, scores: Any, *, where: str) -> float | Unusable:
         return Unusable(type(value).__name__, "it is not one number")
     if not math.isfinite(figure):
         return Unusable(repr(figure), "it is not finite")
-    if scores is None:
-        if where == "pair":
+    if scores is None or scores == UNKNOWN:
+        if where == "pair" or (scores == UNKNOWN and where == "named"):
             return Unusable(repr(figure), f"it may be a similarity or a distance; {_DECLARE}")
         if where == "distance":
             return Unusable(repr(figure), f"it is a distance of unknown metric; {_DECLARE}")

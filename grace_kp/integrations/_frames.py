@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.confidence import UNKNOWN, checked_scores
 from grace_kp.integrations._messages import documents_in, question_of
-from grace_kp.record import CURRENT, Call, Run, Spec, located
+from grace_kp.record import CURRENT, RETRIEVER, Call, Run, Spec, located
 from grace_kp.trace._render import cut, render, to_text
 
 if TYPE_CHECKING:
+    from grace_kp.confidence import Scores
     from grace_kp.integrations._tracking import Tracker
     from grace_kp.record import Recorder
 
 MAX_OBJECTIVE = 2_000
+EVERY = "*"
+"""The name that stands for every search that is not declared by a name of its own."""
+RELEVANCE = frozenset({"similarity_search_with_relevance_scores", "asimilarity_search_with_relevance_scores"})
+"""Methods of LangChain's vector stores whose scores are similarities from 0 to 1 by their contract."""
+DISTANCE_STORES = frozenset({"Annoy", "Chroma", "FAISS", "LanceDB", "PGVector"})
+"""Vector stores whose own scores are distances: a `score` in the metadata of their documents may be one or the other."""
 MAX_SPECS = 10_000
 _NONE: list[str] = []
 STREAMED = {"input": ""}
@@ -136,22 +145,60 @@ def when_task_ends(tracker: Tracker, key: int) -> None:
 
 
 class Specs:
-    """What is known of tools and chains, by kind, name and domain."""
+    """What is known of tools and chains, by kind, name and domain; and what the scores of their search results are."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._known: dict[tuple[str, str, str | None], Spec] = {}
+        self._known: dict[tuple[str, str, str | None, str | None], Spec] = {}
+        self._declared: dict[str, Scores] = {}
+        self._searched = threading.local()
+        """The vector store of the retriever that begins in this thread."""
 
     def __call__(self, kind: str, name: str, domain: str | None) -> Spec:
         """The one of this kind and name."""
-        key = (kind, name, domain)
+        store = self._searched.__dict__.get(name) if kind == RETRIEVER else None
+        key = (kind, name, domain, store)
         spec = self._known.get(key)
         if spec is None:
             if len(self._known) >= MAX_SPECS:
                 self._known.clear()
-            recorder = self._recorder
-            spec = self._known[key] = Spec(None, recorder=lambda: recorder, kind=kind, name=name, domain=domain)
+            recorder, scores = self._recorder, self._scores_of(name, store)
+            spec = self._known[key] = Spec(
+                None, recorder=lambda: recorder, kind=kind, name=name, domain=domain, scores=scores
+            )
         return spec
+
+    def declare(self, scores: Scores | Mapping[str, Scores] | None) -> None:
+        """Take over what the user says of scores: for all searches, or by the name of a retriever, tool, chain or vector store.
+
+        Raises:
+            ValueError: a kind of scores is unknown.
+        """
+        if scores is None:
+            return
+        declared = dict(scores) if isinstance(scores, Mapping) else {EVERY: scores}
+        for name, kind in declared.items():
+            if kind is None:
+                raise ValueError(f"scores of {name!r} must not be None")
+            checked_scores(kind)
+        self._declared.update(declared)
+        self._known.clear()
+
+    def stored_in(self, name: str, metadata: Mapping[str, Any] | None) -> None:
+        """Note which class of vector store a retriever searches, where LangChain says so."""
+        store = metadata.get("ls_vector_store_provider") if metadata else None
+        here = self._searched.__dict__
+        here.clear()
+        if isinstance(store, str):
+            here[name] = store
+
+    def _scores_of(self, name: str, store: str | None) -> Any:
+        for known in (name, store, EVERY):
+            if known is not None and known in self._declared:
+                return self._declared[known]
+        if name in RELEVANCE:
+            return "similarity"
+        return UNKNOWN if store in DISTANCE_STORES else None
 
 
 def streamed(inputs: Any) -> bool:

@@ -336,7 +336,7 @@ class Tracker:
         if not frame.searched and documents_in(along) is not None:
             from grace_kp.confidence import read_hits
 
-            call.hits = read_hits(along)
+            call.hits = read_hits(along, call.spec.scores)
             frame.found()
         call.close(result)
 

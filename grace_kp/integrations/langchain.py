@@ -34,9 +34,10 @@ from grace_kp.integrations._tracking import Tracker
 from grace_kp.record import RETRIEVER, TOOL, note, shielded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from uuid import UUID
 
+    from grace_kp.confidence import Scores
     from grace_kp.integrations._middleware import GraceMiddleware as GraceMiddleware
     from grace_kp.integrations._node import gated_node as gated_node
     from grace_kp.runtime import Grace
@@ -67,12 +68,20 @@ class GraceCallbackHandler(_Handler):
     raise_error = False
     run_inline = RunInline()  # a hop into another thread would cost more, and nothing here waits
 
-    def __init__(self, grace: Grace, domain: str | None = None) -> None:
+    def __init__(
+        self, grace: Grace, domain: str | None = None, scores: Scores | Mapping[str, Scores] | None = None
+    ) -> None:
         """Record with `grace`.
 
         Args:
             grace: the runtime that scores and stores the runs.
             domain: their task domain; the runtime's when None.
+            scores: what the scores of search results are (see `Grace.retriever`): one kind for all, or kinds by the name of a
+                retriever, tool, function or class of vector store, for example `{"FAISS": "squared_l2_distance"}`. `"*"` stands for
+                all others. It holds for every handler of this runtime.
+
+        Raises:
+            ValueError: a kind of scores is unknown.
         """
         super().__init__()
         if not hasattr(grace, "recorder"):
@@ -80,6 +89,7 @@ class GraceCallbackHandler(_Handler):
         self.grace = grace
         self.domain = domain
         self.tracker = Tracker.of(grace.recorder)
+        self.tracker.spec.declare(scores)
         teach()
 
     def __repr__(self) -> str:
@@ -155,6 +165,7 @@ class GraceCallbackHandler(_Handler):
     ) -> None:
         """A retriever begins."""
         name = kwargs.get("name") or _name_in(serialized) or "retriever"
+        self.tracker.spec.stored_in(name, kwargs.get("metadata"))
         self.tracker.tool_started(RETRIEVER, name, {"query": query}, run_id, parent_run_id, self.domain)
 
     @shielded
@@ -226,9 +237,11 @@ def _name_in(serialized: dict[str, Any] | None) -> str | None:
 
 
 @contextmanager
-def everywhere(grace: Grace, domain: str | None = None) -> Iterator[GraceCallbackHandler]:
+def everywhere(
+    grace: Grace, domain: str | None = None, scores: Scores | Mapping[str, Scores] | None = None
+) -> Iterator[GraceCallbackHandler]:
     """`with grace.langchain():` — the handler for everything that is called inside; see `Grace.langchain`."""
-    handler = GraceCallbackHandler(grace, domain)
+    handler = GraceCallbackHandler(grace, domain, scores)
     token = _EVERYWHERE.set(handler)
     try:
         yield handler

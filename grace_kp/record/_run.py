@@ -80,8 +80,8 @@ class Call:
                 self.result = result
             else:
                 self.result = render(result, run.max_text)
-            if self.spec.searches:
-                self.hits = _read_hits(result)
+            if self.spec.searches and self.hits is None:
+                self.hits = _read_hits(result, self.spec.scores)
             run.events.append(self)
         if self.owns:
             run.close(result)
@@ -368,7 +368,7 @@ class Run:
         owner.ended(self)
 
 
-def _read_hits(result: Any) -> SearchHits:
+def _read_hits(result: Any, scores: Any) -> SearchHits:
     from grace_kp.confidence import read_hits
 
-    return read_hits(result)
+    return read_hits(result, scores)

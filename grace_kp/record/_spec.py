@@ -36,6 +36,7 @@ class Spec:
         "objective",
         "positional",
         "recorder",
+        "scores",
         "searches",
         "var_keyword",
         "var_positional",
@@ -51,8 +52,11 @@ class Spec:
         domain: str | None = None,
         objective: str | Callable[..., Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
+        scores: Any = None,
     ) -> None:
         self.name = name or name_of(function)
+        self.scores = scores
+        """What the figures beside search results are, as declared; None where nothing was."""
         self.kind = kind
         self.searches = kind == RETRIEVER
         self.recorder = recorder

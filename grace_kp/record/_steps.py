@@ -249,8 +249,18 @@ class StepBuilder:
             search["sources"] = [self._clean(source[:500]) for source in sources]
         else:
             search["sources"] = [f"{NOT_CAPTURED} {number}" for number, _ in enumerate(sources, 1)]
+        if hits.kind:
+            search["kind"] = hits.kind
         if hits.unusable_scores:
             search["unusable_scores"] = hits.unusable_scores
+            shown = call.run.owner.capture_output
+            search["unusable"] = [
+                {"value": self._clean(item.value) if shown else NOT_CAPTURED, "why": item.why} for item in hits.unusable
+            ]
+        if hits.note:
+            search["note"] = self._clean(hits.note)
+        if hits.unreadable:
+            search["unreadable"] = True
         return search
 
     def _failed(self, call: Call, entry: dict[str, Any]) -> None:

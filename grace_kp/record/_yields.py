@@ -8,13 +8,14 @@ from grace_kp.record._shield import shielded
 from grace_kp.trace._render import MAX_ITEMS, render
 
 if TYPE_CHECKING:
+    from grace_kp.confidence import HitReader
     from grace_kp.record._run import Call, Run
 
 
 class Stream:
     """A frame that lives as long as a generator: items that went by, up to a number and a length, and how it ended."""
 
-    __slots__ = ("closing", "count", "frame", "items", "left", "text")
+    __slots__ = ("closing", "count", "found", "frame", "items", "left", "text")
 
     def __init__(self, frame: Call | Run | None) -> None:
         self.frame = frame
@@ -24,11 +25,15 @@ class Stream:
         self.text = True
         run: Any = getattr(frame, "run", frame)
         self.left: int = 0 if run is None or not run.owner.capture_output else run.max_text
+        self.found = _reader(frame)
+        """Reads the results that a streaming retriever yields, before they are rendered or left out."""
 
     @shielded
     def add(self, item: Any) -> None:
         """One item went by."""
         self.count += 1
+        if self.found is not None:
+            self.found.item(item)
         if type(item) is not str:
             self.text = False
             if len(self.items) >= MAX_ITEMS:
@@ -49,6 +54,8 @@ class Stream:
         if self.frame is None:
             return
         if self.closing is None:
+            if self.found is not None and not self.text and self.count:
+                self.frame.hits = self.found.hits()  # type: ignore[union-attr]  # only a call has a reader
             self.frame.close(self._result(returned))
         else:
             self.fail(self.closing)
@@ -74,3 +81,13 @@ class Stream:
         if returned is None:
             return out
         return {"yielded": out, "returned": returned} if self.count else returned
+
+
+@shielded
+def _reader(frame: Call | Run | None) -> HitReader | None:
+    spec = getattr(frame, "spec", None)
+    if spec is None or not spec.searches or not hasattr(frame, "hits"):
+        return None
+    from grace_kp.confidence import HitReader
+
+    return HitReader(spec.scores)

@@ -14,6 +14,7 @@ from grace_kp.record import AGENT, RETRIEVER, SCOPE, TOOL, RunBlock, current_run
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
 
+    from grace_kp.confidence import Scores
     from grace_kp.gating import Policy, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder
@@ -124,8 +125,10 @@ class Front(ABC):
     @overload
     def tool(self, function: F, /) -> F: ...
     @overload
-    def tool(self, *, name: str | None = None, kind: Literal["tool", "search"] = "tool") -> Callable[[F], F]: ...
-    def tool(self, function: Any = None, *, name: str | None = None, kind: str = "tool") -> Any:
+    def tool(
+        self, *, name: str | None = None, kind: Literal["tool", "search"] = "tool", scores: Scores | None = None
+    ) -> Callable[[F], F]: ...
+    def tool(self, function: Any = None, *, name: str | None = None, kind: str = "tool", scores: Any = None) -> Any:
         """Record every call of a function as a step of the run it is called in: the call, and what came of it.
 
         What is recorded as its input is what was passed, even if the function changes it afterwards. Outside of any run the
@@ -134,33 +137,57 @@ class Front(ABC):
         Args:
             name: the tool's name; the function's own when None.
             kind: `search` for a tool whose result is search results, as with `retriever`.
+            scores: what the figures beside search results are; see `retriever`. Only with `kind="search"`.
 
         Raises:
             TypeError: what is decorated is not a function or method.
-            ValueError: an unknown kind.
+            ValueError: an unknown kind, or `scores` that are unknown or stand without `kind="search"`.
         """
         if kind not in {"tool", "search"}:
             raise ValueError(f"kind must be 'tool' or 'search', not {kind!r}")
+        if scores is not None:
+            from grace_kp.confidence import checked_scores
+
+            if kind != "search":
+                raise ValueError("scores belong to search results; pass kind='search', or use @grace.retriever")
+            checked_scores(scores)
         what = RETRIEVER if kind == "search" else TOOL
 
         def record(target: Any) -> Any:
-            return decorate(target, recorder=self._recorder, kind=what, name=name)
+            return decorate(target, recorder=self._recorder, kind=what, name=name, scores=scores)
 
         return record if function is None else record(function)
 
     @overload
     def retriever(self, function: F, /) -> F: ...
     @overload
-    def retriever(self, *, name: str | None = None) -> Callable[[F], F]: ...
-    def retriever(self, function: Any = None, *, name: str | None = None) -> Any:
-        """A tool whose result carries search results: their number, scores (0 to 1) and sources become evidence.
+    def retriever(self, *, name: str | None = None, scores: Scores | None = None) -> Callable[[F], F]: ...
+    def retriever(self, function: Any = None, *, name: str | None = None, scores: Any = None) -> Any:
+        """Record a tool whose result carries search results: their number, scores and sources become evidence.
 
         Results may be a list of dicts with `score` and `source`, of `(document, score)` pairs, or of objects with a
-        `score` or a `metadata` dict.
+        `score` or a `metadata` dict. A field such as `score` or `similarity` is a similarity by its name. The bare figure of
+        a pair may also be a distance, so it is unusable until `scores` declares it. An unusable score is named in the trace;
+        it counts as 0 in the profile `strict`, and gates then ask at least for CONFIRM.
+
+        Args:
+            name: the retriever's name; the function's own when None.
+            scores: what the figures are:
+
+                - `similarity` (0 to 1, higher is better) or `cosine_similarity` (-1 to 1; below 0 counts as 0)
+                - `cosine_distance` (0 to 2), `l2_distance` (Euclidean, 0 to 2) or `squared_l2_distance` (0 to 4; what FAISS and
+                  Chroma return by default), each between vectors of length 1; they become the cosine similarity
+                - `distance`: another distance between such vectors, or one whose metric is not known; `1 - distance`, at
+                  least 0, which no metric's cosine similarity falls below
+                - `none`: figures that are not scores, such as ranks; they are left alone
+                - a function from a figure to a similarity from 0 to 1, for any other scale, such as BM25
+
+        Raises:
+            TypeError: what is decorated is not a function or method.
+            ValueError: `scores` is none of these.
         """
-        return (
-            self.tool(name=name, kind="search") if function is None else self.tool(name=name, kind="search")(function)
-        )
+        record = self.tool(name=name, kind="search", scores=scores)
+        return record if function is None else record(function)
 
     @overload
     def gate(self, action: Callable[P, Coroutine[Any, Any, R]], /) -> Callable[P, Coroutine[Any, Any, R | None]]: ...

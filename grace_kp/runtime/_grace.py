@@ -296,7 +296,7 @@ class Grace(Front):
         self._pipeline.hooks.append(callback)
         return callback
 
-    def langchain(self, *, domain: str | None = None) -> AbstractContextManager[Any]:
+    def langchain(self, *, domain: str | None = None, scores: Any = None) -> AbstractContextManager[Any]:
         """`with grace.langchain():` records every LangChain and LangGraph call that is made inside, without naming it anywhere.
 
         It holds for this context: for the tasks and, through LangChain, the threads that are started from it. What it gives is the
@@ -304,13 +304,14 @@ class Grace(Front):
 
         Args:
             domain: the task domain of the runs; the runtime's when None.
+            scores: what the scores of search results are; see `GraceCallbackHandler`.
 
         Raises:
             MissingExtra: langchain-core is not installed.
         """
         # Named here and not imported: integrations stand above the runtime.
         room = importlib.import_module("grace_kp.integrations.langchain")
-        context: AbstractContextManager[Any] = room.everywhere(self, domain)
+        context: AbstractContextManager[Any] = room.everywhere(self, domain, scores)
         return context
 
     @contextmanager

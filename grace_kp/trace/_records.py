@@ -41,6 +41,8 @@ class ConfidenceRecord:
     """Names of the factors that nothing was known about."""
     own: float | None = None
     """The confidence that the run itself set, 0 to 1."""
+    run_failed: bool = False
+    """Whether the run ended without success; `reason` then begins with how it ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,8 @@ class DecisionRecord:
     reason: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """What the action was called with, without secrets."""
+    evidence_gaps: tuple[str, ...] = ()
+    """Why evidence is missing or cannot be used; with any of these the gate asks at least for CONFIRM."""
     digest: str | None = None
     """SHA-256 of the arguments that were decided on."""
     executed_digest: str | None = None
@@ -118,7 +122,14 @@ class SearchRecord:
 
     count: int
     scores: tuple[float, ...] = ()
+    """The usable scores as similarities, 0 to 1."""
     sources: tuple[str, ...] = ()
+    kind: str | None = None
+    """What the scores were declared to be; None where nothing was declared."""
+    unusable_scores: int = 0
+    """Results with a score that cannot be used."""
+    note: str | None = None
+    """What could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,7 @@ def confidence_of(part: Any) -> ConfidenceRecord | None:
         penalties=texts_of(part.get("penalties")),
         not_evaluated=not_evaluated,
         own=_unit(part.get("own")),
+        run_failed=part.get("run_failed") is True,
     )
 
 
@@ -97,6 +98,7 @@ def decision_of(part: Any) -> DecisionRecord | None:
         score=_unit(part.get("score")),
         reason=text_of(part.get("reason")) or "",
         arguments=_object(part.get("arguments")) or {},
+        evidence_gaps=texts_of(part.get("evidence_gaps")),
         digest=text_of(part.get("digest")),
         executed_digest=text_of(part.get("executed_digest")),
         floor=text_of(part.get("floor")),
@@ -151,7 +153,14 @@ def _search(part: Any) -> SearchRecord | None:
     found = part.get("scores")
     scores = [_number(score) for score in found] if isinstance(found, list) else []
     usable = tuple(score for score in scores if score is not None)
-    return SearchRecord(count=count, scores=usable, sources=texts_of(part.get("sources")))
+    return SearchRecord(
+        count=count,
+        scores=usable,
+        sources=texts_of(part.get("sources")),
+        kind=text_of(part.get("kind")),
+        unusable_scores=_whole(part.get("unusable_scores")) or 0,
+        note=text_of(part.get("note")),
+    )
 
 
 def score_of(part: Any) -> ScoreRecord | None:

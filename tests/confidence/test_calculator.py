@@ -38,6 +38,8 @@ def factors(draw):
         query_coverage=draw(units),
         is_search_step=draw(st.booleans()),
         **{flag: draw(st.booleans() | st.none()) for flag in FLAGS},
+        search_avg_with_unusable=draw(units | st.none()),
+        search_variance_with_unusable=draw(st.floats(0, 2) | st.none()),
     )
 
 
@@ -152,6 +154,8 @@ def worse_versions(before):
         yield name, getattr(before, name)
     for name in ("tool_success_rate", "query_coverage"):
         yield name, getattr(before, name)
+    if before.search_avg_with_unusable is not None:
+        yield "search_avg_with_unusable", before.search_avg_with_unusable
 
 
 @settings(max_examples=400)

@@ -1,12 +1,21 @@
 """From a run to its confidence factors."""
 
+import math
 import statistics
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, Evidence, SearchHits, factors_from_trace
+from grace_kp.confidence import (
+    ConfidenceCalculator,
+    ConfidenceFactors,
+    Evidence,
+    SearchHits,
+    evidence_of_calls,
+    factors_from_trace,
+    read_hits,
+)
 from grace_kp.trace import ReasoningTrace
 
 
@@ -188,3 +197,73 @@ def test_every_sequence_of_steps_has_factors(kinds):
     failed = factors.tool_execution_count - factors.tool_success_count
     assert kinds.count("tool_call") == factors.tool_execution_count
     assert 0 <= failed <= kinds.count("error_recovery")
+
+
+hit_scores = st.lists(st.floats(0, 1), min_size=1, max_size=8)
+BAD = [math.nan, -1, 5, "0.1", None, math.inf]
+
+
+def confidence_of(found, profile, *oks):
+    evidence = Evidence()
+    for ok in oks:
+        evidence.tool_finished(ok)
+    evidence.search_finished(read_hits(found))
+    return ConfidenceCalculator(profile).calculate(evidence.factors()).score
+
+
+@given(hit_scores, st.data(), st.lists(st.booleans(), max_size=3))
+def test_in_strict_an_unusable_score_never_helps(scores, data, oks):
+    """Whichever scores of a search become unusable, the strict confidence does not rise."""
+    results = [{"score": score, "source": str(number)} for number, score in enumerate(scores)]
+    before = confidence_of(results, "strict", *oks)
+    for number in data.draw(st.sets(st.integers(0, len(scores) - 1))):
+        results[number] = results[number] | {"score": data.draw(st.sampled_from(BAD))}
+        after = confidence_of(results, "strict", *oks)
+        assert after <= before + 0.001  # scores are rounded to three decimals
+        before = min(before, after)
+
+
+@given(hit_scores, st.integers(1, 5))
+def test_in_strict_an_unusable_score_counts_as_0(scores, more):
+    """Results with unusable scores are worth as much as results with a score of 0."""
+    usable = [{"score": score} for score in scores]
+    zeros = confidence_of(usable + [{"score": 0.0}] * more, "strict", True)
+    assert zeros == pytest.approx(confidence_of(usable + [{"score": None}] * more, "strict", True), abs=0.001)
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_search_with_nothing_but_unusable_scores(bad):
+    """In `strict` it is a search that was made and came to nothing; in `grace` it stays out of the formula."""
+    results = [{"score": bad, "source": "a"}]
+    assert confidence_of([{"score": 0.0, "source": "a"}], "strict", True) == confidence_of(results, "strict", True)
+    assert 1.0 == confidence_of(results, "grace", True)
+
+
+@given(searches, st.lists(st.sampled_from([[{"score": None}], [{"score": 0.5}], 42]), max_size=4))
+def test_what_a_trace_records_gives_the_same_factors(found, more):
+    """Unusable scores and unread searches survive in a trace, so a resumed run knows of them."""
+    every = [*found, *map(read_hits, more)]
+    direct = gathered(*[True] * len(every), searches=every)
+    calls = [
+        {
+            "status": "ok",
+            "search": {
+                "count": hits.count,
+                "scores": list(hits.scores),
+                "sources": list(hits.sources),
+                "unusable_scores": hits.unusable_scores,
+                "unreadable": hits.unreadable,
+            },
+        }
+        for hits in every
+    ]
+    evidence = evidence_of_calls(calls)
+    assert sum(hits.unusable_scores for hits in every) == evidence.unusable_scores
+    assert sum(hits.unreadable for hits in every) == evidence.unread_searches
+    assert direct == evidence.factors()
+
+
+def test_unusable_scores_of_somebody_elses_trace_count():
+    """Figures in a trace that are no scores are as unusable as in a result."""
+    evidence = evidence_of_calls([{"status": "ok", "search": {"count": 2, "scores": [0.5, 7, None]}}])
+    assert (2, 3) == (evidence.unusable_scores, evidence.factors().search_result_count)

@@ -42,6 +42,8 @@ def test_defaults():
         "self_evaluated": False,
         "agreement_evaluated": False,
         "coverage_evaluated": False,
+        "search_avg_with_unusable": None,
+        "search_variance_with_unusable": None,
     } == dataclasses.asdict(ConfidenceFactors())
 
 
@@ -128,6 +130,19 @@ def test_bad_variances_are_refused(bad):
     """A variance is a finite number from 0 on."""
     with pytest.raises(ValueError, match=r"^search_score_variance must be a finite number"):
         ConfidenceFactors(search_score_variance=bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        *(("search_avg_with_unusable", bad) for bad in (-0.1, 1.1, math.nan, "0.5", True)),
+        *(("search_variance_with_unusable", bad) for bad in (-0.1, math.inf, "0.5", True)),
+    ],
+)
+def test_bad_figures_with_unusable_scores_are_refused(name, bad):
+    """The figures that `strict` takes have the ranges of a mean and a variance."""
+    with pytest.raises(ValueError, match=f"^{name} must be"):
+        ConfidenceFactors(**{name: bad})
 
 
 @pytest.mark.parametrize("name", ["is_search_step", *FLAGS])

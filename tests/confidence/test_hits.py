@@ -226,7 +226,7 @@ def test_declared_scores(result, scores, expected):
         (lambda figure: 7, 1.0, "the function passed as scores gave no number from 0 to 1"),
         (lambda figure: None, 1.0, "the function passed as scores gave no number from 0 to 1"),
         (lambda figure: 1 / 0, 1.0, "the function passed as scores raised ZeroDivisionError"),
-        (None, 0.02, "it may be a similarity or a distance; declare what it is with @grace.retriever(scores=...)"),
+        (None, 0.02, "it may be a similarity or a distance; declare it with scores=... on the retriever or handler"),
     ],
 )
 def test_unusable_scores_are_named(scores, figure, why):
