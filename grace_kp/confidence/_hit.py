@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from grace_kp.confidence._number import is_number, module_of
-from grace_kp.confidence._score_kinds import Unusable, similarity_of
+from grace_kp.confidence._score_kinds import Unusable, checked_similarity, figure_of, similarity_of
 
 MAX_SOURCE = 200
 MAX_TEXT = 1_000
@@ -170,16 +170,28 @@ def score_in(views: list[dict[str, Any]], scores: Any = None) -> tuple[float | N
             for name in names:
                 if name not in view:
                     continue
-                found = similarity_of(view[name], scores, where="pair" if name == PAIR else where)
+                found = _similarity(view[name], scores, "pair" if name == PAIR else where)
                 if not isinstance(found, Unusable):
                     return found, None
                 unusable = unusable or found
     return None, unusable
 
 
+def _similarity(value: Any, scores: Any, where: str) -> float | Unusable:
+    figure = figure_of(value)
+    if isinstance(figure, Unusable):
+        return figure
+    if scores is None or isinstance(scores, str):
+        return similarity_of(figure, scores, where=where)
+    try:
+        return checked_similarity(scores(figure), figure)
+    except Exception as error:  # noqa: BLE001 — a function of the user's may raise anything
+        return Unusable(repr(figure), f"the function passed as scores raised {type(error).__name__}")
+
+
 def usable_score(value: Any) -> float | None:
     """The value as a similarity from 0 to 1; None when it is none."""
-    found = similarity_of(value, "similarity", where="named")
+    found = _similarity(value, "similarity", "named")
     return None if isinstance(found, Unusable) else found
 
 

@@ -20,7 +20,7 @@ def listed_array(value: Any) -> Any:
     if module_of(value) in _MODULES and hasattr(type(value), "tolist") and hasattr(type(value), "__len__"):
         try:
             return value.tolist() if len(value) <= _MAX_ITEMS else value
-        except Exception:  # noqa: BLE001 — an array without dimensions, or one on a device that is gone
+        except (TypeError, ValueError, RuntimeError):  # an array without dimensions, or one on a device that is gone
             return value
     return value
 

@@ -94,48 +94,50 @@ def kind_of(scores: Any) -> str:
     return "" if scores is None or scores == UNKNOWN else scores if isinstance(scores, str) else CUSTOM
 
 
-def similarity_of(value: Any, scores: Any, *, where: str) -> float | Unusable:
-    """Return the similarity, 0 to 1, that a figure stands for, or why it stands for none.
-
-    Args:
-        value: the figure.
-        scores: what was declared; None where nothing was.
-        where: what the figure's place says of it: `named` (a field such as `score`), `distance` (a field such as `distance`), or `pair`
-            (a bare figure beside a document).
-    """
+def figure_of(value: Any) -> float | Unusable:
+    """Return a value as a finite number, or why it is none."""
     if value is None:
         return Unusable("None", "the score is None")
     if not is_number(value):
         return Unusable(_shown(value), "it is not a number")
     try:
         figure = float(value)
-    except Exception:  # noqa: BLE001 — an array of several, or an integer that is too large
-        return Unusable(type(value).__name__, "it is not one number")
-    if not math.isfinite(figure):
-        return Unusable(repr(figure), "it is not finite")
-    if scores is None or scores == UNKNOWN:
-        if where == "pair" or (scores == UNKNOWN and where == "named"):
+    except (TypeError, ValueError, ArithmeticError, RuntimeError):  # an integer that is too large, a signalling NaN
+        return Unusable(type(value).__name__, "it cannot be converted to a float")
+    return figure if math.isfinite(figure) else Unusable(repr(figure), "it is not finite")
+
+
+def similarity_of(figure: float, kind: str | None, *, where: str) -> float | Unusable:
+    """Return the similarity, 0 to 1, that a figure stands for, or why it stands for none.
+
+    Args:
+        figure: a finite number.
+        kind: one of `SCORE_KINDS` but `none`, or `UNKNOWN`; None where nothing was declared.
+        where: what the figure's place says of it: `named` (a field such as `score`), `distance` (a field such as `distance`), or `pair`
+            (a bare figure beside a document).
+    """
+    if kind is None or kind == UNKNOWN:
+        if where == "pair" or (kind == UNKNOWN and where == "named"):
             return Unusable(repr(figure), f"it may be a similarity or a distance; {_DECLARE}")
         if where == "distance":
             return Unusable(repr(figure), f"it is a distance of unknown metric; {_DECLARE}")
-        scores = "similarity"
-    if not isinstance(scores, str):
-        return _by_function(figure, scores)
-    scale = _SCALES[scores]
+        kind = "similarity"
+    scale = _SCALES[kind]
     if not scale.lowest - _SLIP <= figure <= scale.highest + _SLIP:
-        return Unusable(repr(figure), f"a {scores.replace('_', ' ')} is {scale.range}")
-    return min(1.0, max(0.0, scale.similarity(max(scale.lowest, figure))))
+        return Unusable(repr(figure), f"a {kind.replace('_', ' ')} is {scale.range}")
+    return _clamped(scale.similarity(max(scale.lowest, figure)))
 
 
-def _by_function(figure: float, scores: Callable[[float], float]) -> float | Unusable:
-    try:
-        made = scores(figure)
-        similarity = float(made) if is_number(made) else math.nan
-    except Exception as error:  # noqa: BLE001 — a function of the user's may raise anything
-        return Unusable(repr(figure), f"the function passed as scores raised {type(error).__name__}")
-    if -_SLIP <= similarity <= 1 + _SLIP:
-        return min(1.0, max(0.0, similarity))
-    return Unusable(repr(figure), "the function passed as scores gave no number from 0 to 1")
+def checked_similarity(made: Any, figure: float) -> float | Unusable:
+    """Return what a function of the user's gave for a figure, if it is a similarity from 0 to 1; else why it is none."""
+    similarity = figure_of(made)
+    if isinstance(similarity, Unusable) or not -_SLIP <= similarity <= 1 + _SLIP:
+        return Unusable(repr(figure), "the function passed as scores gave no number from 0 to 1")
+    return _clamped(similarity)
+
+
+def _clamped(similarity: float) -> float:
+    return min(1.0, max(0.0, similarity))
 
 
 def _shown(value: Any) -> str:
