@@ -264,7 +264,7 @@ def _show_variants(variants: Sequence[Variant]) -> None:
     rows.print(out)
     put_text(out, "")
     # Variants side by side, and below each other where there are too many for the width.
-    rates = Table(Column("category", least=10), *(Column(clean(one.name, 20), "figure") for one in variants))
+    rates = Table(Column("category", least=10), *(Column(clean(one.name, 32), "figure") for one in variants))
     for category in variants[0].test_set.categories:
         rates.add(category, *(_rate(one, category) for one in variants))
     rates.print(out)
@@ -309,5 +309,5 @@ def _show_verdict(best: Variant, variant: Variant, found: Recommendation) -> Non
         low, high = it.mean_difference.low, it.mean_difference.high
         put_text(out, f"95 % interval of the difference: {low:+.2f} to {high:+.2f}")
     p = "< 0.001" if it.p_value < 0.001 else f"= {it.p_value:.3f}"
-    more = runs_text(it.further_runs)
-    put_text(out, f"p {p} over {it.pairs} pairs; further runs of each that would settle it: {more}")
+    count = f"{it.pairs:,} pair{'' if it.pairs == 1 else 's'}"
+    put_text(out, f"p {p} over {count}; further runs of each that would settle it: {runs_text(it.further_runs)}")

@@ -26,12 +26,22 @@ MAX_BARS = 6
 _INK = "#010203"  # stands for the page's own colour of text, which differs by day and night
 _COLOURS = ("#7f8ea3", "#2f81f7", "#bf8700", "#1a7f37", "#8250df", "#bc4c00")
 _STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;color:#1b1f24;background:#fff}
-table{border-collapse:collapse;width:100%}th,td{padding:.35rem .6rem;border-bottom:1px solid #d8dee4;text-align:left;vertical-align:top}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.verdict{font-size:1.15rem;padding:.7rem 1rem;border-left:4px solid #2f81f7;background:#f6f8fa}
-figure{margin:1.5rem 0;color:inherit}svg{width:100%;height:auto}figcaption{font-size:13px;color:#57606a}
-@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}th,td{border-color:#30363d}.verdict{background:#161b22}figcaption{color:#8b949e}}
+:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--line:#d8dee4;--box:#f6f8fa;--soft:#57606a}
+@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--line:#30363d;--box:#161b22;--soft:#8b949e}}
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;color:var(--ink);background:var(--paper);overflow-wrap:anywhere}
+h1{font-size:1.6rem;line-height:1.25}table{border-collapse:collapse;width:100%;margin:1rem 0}
+th,td{padding:.35rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}tbody th{font-weight:400}
+td,thead th{overflow-wrap:break-word}.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;overflow-wrap:normal}
+.verdict{font-size:1.15rem;padding:.7rem 1rem;border-left:4px solid #2f81f7;background:var(--box)}
+figure{margin:1.5rem 0;max-width:44rem;color:inherit}svg{width:100%;height:auto}figcaption{font-size:13px;color:var(--soft)}
+@media(max-width:45rem){
+.wide thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}.wide,.wide tbody,.wide tr,.wide th,.wide td{display:block}
+.wide tr{border-bottom:1px solid var(--line);padding:.4rem 0}.wide th,.wide td{border:0;padding:.1rem 0}.wide tbody th{font-weight:600}
+.wide [data-label]{display:flex;justify-content:space-between;gap:1rem;text-align:right}
+.wide [data-label]:empty{display:none}.wide [data-label]::before{content:attr(data-label);color:var(--soft);text-align:left;font-weight:400;flex:1;white-space:normal}}
 """
+WIDE = 4
+"""Columns from which on the rows of a table stand below each other on a narrow page."""
 
 
 def history_page(history: History) -> str:
@@ -79,7 +89,7 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
     parts = [
         f'<p class="verdict">Go on with <b>{_safe(chosen.name)}</b>: {_safe(found.reason)}.</p>',
         _table(
-            ("", "mean", "SD", "stability", "gap", "balance"),
+            ("variant", "mean", "SD", "stability", "gap", "balance"),
             [(one.name, *_figures(one)) for one in (best, variant)],
         ),
         "".join(f"<p>{_safe(line)}.</p>" for line in found.warnings),
@@ -100,7 +110,7 @@ def _safe(text: str) -> str:
 
 def _page(title: str, body: str) -> str:
     return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{_safe(title)}</title><style>{_STYLE}</style><h1>{_safe(title)}</h1>{body}</html>\n"
     )
 
@@ -115,15 +125,21 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         if any(_NUMBER.fullmatch(str(row[place])) for row in rows) and header[place] not in {"variant", "decision"}
     }
 
-    def line(values: Sequence[object], tag: str) -> str:
-        cells = (
-            f"<{tag}{' class=n' if place in numbers else ''}>{_safe(str(value))}</{tag}>"
-            for place, value in enumerate(values)
-        )
-        return f"<tr>{''.join(cells)}</tr>"
+    def cell(place: int, value: object, *, head: bool) -> str:
+        figure = ' class="n"' if place in numbers else ""
+        if head:
+            return f'<th scope="col"{figure}>{_safe(str(value))}</th>'
+        label = f' data-label="{_safe(header[place])}"' if len(header) > WIDE and place != name else ""
+        tag, scope = ("th", ' scope="row"') if place == name else ("td", "")
+        return f"<{tag}{scope}{figure}{label}>{_safe(str(value))}</{tag}>"
 
-    body = "".join(line(row, "td") for row in rows)
-    return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
+    def line(values: Sequence[object], *, head: bool = False) -> str:
+        return f"<tr>{''.join(cell(place, value, head=head) for place, value in enumerate(values))}</tr>"
+
+    name = header.index("variant") if "variant" in header else 0
+    body = "".join(map(line, rows))
+    wide = ' class="wide"' if len(header) > WIDE else ""
+    return f"<table{wide}><thead>{line(header, head=True)}</thead><tbody>{body}</tbody></table>"
 
 
 def _figures(variant: Variant) -> tuple[str, ...]:
@@ -158,7 +174,7 @@ def _decision(found: Recommendation) -> str:
             for category, one in it.category_differences.items()
         ]
     rows += [(f"regression in {category}", f"−{drop:.2f}") for category, drop in found.regressions.items()]
-    return _table(("", "figure"), rows)
+    return _table(("evidence", "figure"), rows)
 
 
 def _span(one: Interval | None) -> str:
@@ -192,13 +208,13 @@ def _plot(caption: str, draw: Callable[[Any], None], height: float) -> str:
     from matplotlib.figure import Figure
 
     look = {
-        "svg.fonttype": "none", "svg.hashsalt": "grace_kp", "font.family": "sans-serif", "font.size": 10,
+        "svg.fonttype": "none", "svg.hashsalt": "grace_kp", "font.family": "sans-serif", "font.size": 10.5,
         "text.color": _INK, "axes.labelcolor": _INK, "axes.edgecolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
         "text.parse_math": False, "axes.spines.top": False, "axes.spines.right": False,
     }  # fmt: skip
     with mpl.rc_context(look), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # letters that its own font lacks are the reader's font's to draw
-        figure = Figure(figsize=(8, height), layout="constrained")
+        figure = Figure(figsize=(6, height), layout="constrained")
         figure.patch.set_alpha(0)
         axes = figure.subplots()
         axes.patch.set_alpha(0)
@@ -220,7 +236,7 @@ def _scores(axes: Any, rounds: Sequence[Round], best: Variant) -> None:
         axes,
         shown,
         best,
-        [f"{number}" if len(shown) > 8 else f"{number}: {_short(one.name)}" for number, one in enumerate(shown, first)],
+        [f"{number}" if len(shown) > 4 else f"{number}: {_short(one.name)}" for number, one in enumerate(shown, first)],
     )
     axes.set_xlabel("round")
 
@@ -255,7 +271,7 @@ def _rates(axes: Any, variants: Sequence[Variant], categories: Sequence[str]) ->
     axes.set_xlim(0, 1.02)
     axes.set_xlabel("detection rate")
     axes.grid(axis="x", alpha=0.2)
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
 
 
 def _short(text: str) -> str:

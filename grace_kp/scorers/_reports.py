@@ -1,4 +1,4 @@
-"""What a suite said of many cases, for people as a page and for build servers as JUnit XML."""
+"""Reports of a suite over many cases: a page for people, and JUnit XML for build servers."""
 
 from __future__ import annotations
 
@@ -13,42 +13,126 @@ Row = tuple[str, dict[str, Any]]
 """The id of a case, and its report as plain data."""
 
 _STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#1b1f24;background:#fff}
-table{border-collapse:collapse;width:100%}th,td{padding:.35rem .6rem;border-bottom:1px solid #d8dee4;text-align:left;vertical-align:top}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.ok{color:#1a7f37}.bad{color:#b42318;font-weight:600}
-tr:has(+.why) td{border-bottom:0}
-pre{white-space:pre-wrap;margin:.3rem 0;font-size:13px;background:#f6f8fa;padding:.6rem;border-radius:.3rem}summary{cursor:pointer}
-@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}th,td{border-color:#30363d}pre{background:#161b22}
-.ok{color:#3fb950}.bad{color:#ff7b72}}
+:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--line:#d8dee4;--box:#f6f8fa;--soft:#57606a;--ok:#1a7f37;--bad:#b42318}
+@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--line:#30363d;--box:#161b22;--soft:#8b949e;--ok:#3fb950;--bad:#ff7b72}}
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;padding:0 1rem;color:var(--ink);background:var(--paper);overflow-wrap:anywhere}
+h1{font-size:1.6rem;line-height:1.25}table{border-collapse:collapse;width:100%;margin:1rem 0 2rem}
+caption{text-align:left;font-weight:600;font-size:1.1rem;padding-bottom:.3rem}
+th,td{padding:.35rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}tbody th{font-weight:400;min-width:5rem}
+thead th{vertical-align:bottom;overflow-wrap:normal}thead th:has(small){overflow-wrap:anywhere;min-width:6.5rem}td[data-label]{white-space:nowrap}small{display:block;font-weight:400;color:var(--soft);white-space:nowrap}
+.n{text-align:right;font-variant-numeric:tabular-nums}.ok{color:var(--ok)}.bad{color:var(--bad);font-weight:600}
+tr:has(+.why)>*{border-bottom:0}pre{white-space:pre-wrap;margin:.3rem 0;font-size:13px;background:var(--box);padding:.6rem;border-radius:.3rem}
+summary{cursor:pointer}fieldset{border:1px solid var(--line);border-radius:.3rem;padding:.2rem .8rem .5rem;margin:0}
+label{display:inline-block;margin:.2rem 1.2rem .2rem 0;padding:.2rem 0;cursor:pointer}
 """
+_CARDS = """
+thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}table,caption,tbody,tr,th,td{display:block}
+tbody{border-bottom:1px solid var(--line);padding:.4rem 0}th,td,tbody th{border:0;padding:.1rem 0}tbody th{font-weight:600}
+td[data-label]{display:flex;justify-content:space-between;gap:1rem;text-align:right}td[data-label]::before{content:attr(data-label);color:var(--soft);
+text-align:left;white-space:normal;font-weight:400;flex:1}
+"""
+"""Rows below each other, for a page that is too narrow for the columns."""
 
 
 def to_html(rows: Sequence[Row], title: str) -> str:
-    """A page of its own, without anything from elsewhere: a summary, and a row for each case with its diagnosis."""
+    """A page of its own, without anything from elsewhere and without scripts.
+
+    It holds a summary, each scorer with its threshold, and each case with its diagnosis. Cases can be filtered by result and by the
+    scorer that they fail.
+    """
     passed = sum(report["passed"] for _, report in rows)
-    kinds = [one["type"] for one in rows[0][1]["results"]] if rows else []
-    head = "".join(f'<th class="n">{html.escape(kind)}</th>' for kind in kinds)
-    body = "".join(_html_row(name, report) for name, report in rows)
     mean = sum(report["overall"] for _, report in rows) / len(rows) if rows else 0.0
+    scorers = rows[0][1]["results"] if rows else []
+    needed = 16 + 6.5 * len(scorers)
+    style = f"{_STYLE}body{{max-width:{max(70, needed):g}rem}}@media(max-width:{needed:g}rem){{{_CARDS}}}"
+    choices = _choices(rows, scorers) if passed < len(rows) > 1 else []
+    hiding = "".join(f"body:has(#{name}:checked) .case:not(.{name}){{display:none}}" for name, *_ in choices[1:])
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style><h1>{html.escape(title)}</h1>"
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{_safe(title)}</title><style>{style}{hiding}</style><h1>{_safe(title)}</h1>"
         f"<p>{passed:,} of {len(rows):,} cases pass; overall {mean:.3f} on average.</p>"
-        f'<table><thead><tr><th>case</th><th></th><th class="n">overall</th>{head}</tr></thead><tbody>{body}</tbody></table></html>\n'
+        f"{_scorers_table(rows, scorers)}{_filters(choices)}{_cases_table(rows, scorers)}</html>\n"
     )
 
 
-def _html_row(name: str, report: dict[str, Any]) -> str:
-    word = '<td class="ok">passes</td>' if report["passed"] else '<td class="bad">fails</td>'
-    cells = "".join(
-        f'<td class="n {"ok" if one["passed"] else "bad"}">{one["score"]:.2f}</td>' for one in report["results"]
+def _choices(rows: Sequence[Row], scorers: Sequence[dict[str, Any]]) -> list[tuple[str, str, int]]:
+    """What cases can be filtered by: a name, which those cases have as their class, its words, and the number of cases."""
+    failing = sum(not report["passed"] for _, report in rows)
+    choices = [("all", "all", len(rows)), ("fails", "failed", failing), ("passes", "passed", len(rows) - failing)]
+    for place, scorer in enumerate(scorers):
+        count = sum(not report["results"][place]["passed"] for _, report in rows)
+        choices.append((f"fails-{place}", f"failed in {scorer['type']}", count))
+    return choices[:1] + [choice for choice in choices[1:] if choice[2]]
+
+
+def _filters(choices: Sequence[tuple[str, str, int]]) -> str:
+    if not choices:
+        return ""
+    inputs = "".join(
+        f'<label><input type="radio" name="show" id="{name}"{" checked" if name == "all" else ""}> {_safe(words)} ({count:,})</label>'
+        for name, words, count in choices
     )
-    lines = html.escape("\n".join(report["diagnosis"]))
-    row = f'<tr><td>{html.escape(name)}</td>{word}<td class="n">{report["overall"]:.3f}</td>{cells}</tr>'
-    if not lines:
-        return row
-    width = 3 + len(report["results"])
-    return f'{row}<tr class="why"><td colspan="{width}"><details><summary>why</summary><pre>{lines}</pre></details></td></tr>'
+    return f"<fieldset><legend>Show cases</legend>{inputs}</fieldset>"
+
+
+def _scorers_table(rows: Sequence[Row], scorers: Sequence[dict[str, Any]]) -> str:
+    lines = []
+    for place, scorer in enumerate(scorers):
+        results = [report["results"][place] for _, report in rows]
+        scores = [result["score"] for result in results]
+        passing = sum(result["passed"] for result in results)
+        cells = (
+            ("threshold", f"{scorer['threshold']:.2f}"), ("weight", f"{scorer['weight']:g}"), ("mean", f"{sum(scores) / len(scores):.3f}"),
+            ("least", f"{min(scores):.3f}"), ("passes", f"{passing:,} of {len(results):,}"),
+        )  # fmt: skip
+        figures = "".join(f'<td class="n" data-label="{name}">{text}</td>' for name, text in cells)
+        lines.append(f'<tbody><tr><th scope="row">{_safe(scorer["type"])}</th>{figures}</tr></tbody>')
+    names = ("threshold", "weight", "mean", "least", "passes")
+    head = "".join(f'<th scope="col" class="n">{name}</th>' for name in names)
+    return (
+        f'<table><caption>Scorers</caption><thead><tr><th scope="col">scorer</th>{head}</tr></thead>{"".join(lines)}</table>'
+        if lines
+        else ""
+    )
+
+
+def _cases_table(rows: Sequence[Row], scorers: Sequence[dict[str, Any]]) -> str:
+    head = "".join(
+        f'<th scope="col" class="n">{_safe(scorer["type"])}<small>at least {scorer["threshold"]:.2f}</small></th>'
+        for scorer in scorers
+    )
+    body = "".join(_case_rows(name, report) for name, report in rows)
+    return (
+        f'<table><caption>Cases</caption><thead><tr><th scope="col">case</th><th scope="col">result</th>'
+        f'<th scope="col" class="n">overall</th>{head}</tr></thead>{body}</table>'
+    )
+
+
+def _case_rows(name: str, report: dict[str, Any]) -> str:
+    results = report["results"]
+    failed = "".join(f" fails-{place}" for place, result in enumerate(results) if not result["passed"])
+    word = '<td class="ok" data-label="result">passes</td>' if report["passed"] else '<td class="bad" data-label="result">fails</td>'  # fmt: skip
+    row = (
+        f'<tbody class="case {"passes" if report["passed"] else "fails"}{failed}"><tr><th scope="row">{_safe(name)}</th>{word}'
+        f'<td class="n" data-label="overall">{report["overall"]:.3f}</td>{"".join(map(_score_cell, results))}</tr>'
+    )
+    lines = _safe("\n".join(report["diagnosis"]))
+    if lines:
+        row += f'<tr class="why"><td colspan="{3 + len(results)}"><details><summary>why</summary><pre>{lines}</pre></details></td></tr>'
+    return f"{row}</tbody>"
+
+
+def _score_cell(result: dict[str, Any]) -> str:
+    """A score, with a mark beside the colour where it is below its threshold."""
+    text = "not scored" if result.get("error") else f"{result['score']:.2f}"
+    mark = "" if result["passed"] else "✗ "
+    label = _safe(f"{result['type']}, at least {result['threshold']:.2f}")
+    return f'<td class="n {"ok" if result["passed"] else "bad"}" data-label="{label}">{mark}{text}</td>'
+
+
+def _safe(text: str) -> str:
+    """A text for the page, without what has a meaning in HTML and without control characters."""
+    return html.escape(_plain(text))
 
 
 def to_junit(rows: Sequence[Row], title: str) -> str:
@@ -65,7 +149,7 @@ def to_junit(rows: Sequence[Row], title: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without the control characters that XML cannot hold."""
+    """The text without control characters, some of which XML cannot hold."""
     return "".join(
         sign if sign in "\n\t" or (sign.isprintable() and not "\ud800" <= sign <= "\udfff") else " " for sign in text
     )
