@@ -28,7 +28,7 @@ def delete(
     """
     from grace_kp.store._deletion import Selection
 
-    target = opened(store)
+    target = opened(store, must_exist=True)
     conditions: dict[str, Any] = {"session": session, "user": user, "older_than": older_than}
     conditions = {name: value for name, value in conditions.items() if value is not None}
     if id is not None:

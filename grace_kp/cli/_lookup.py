@@ -26,11 +26,15 @@ CANDIDATES = 5
 """Ids that a message about several lists."""
 
 
-def opened(url: str | None) -> Store:
-    """The store named, or the one that the settings name."""
+def opened(url: str | None, *, must_exist: bool = False) -> Store:
+    """The store named, or the one that the settings name.
+
+    Raises:
+        GraceError: there is no such store yet, and there must be one.
+    """
     from grace_kp.store import open_store
 
-    return open_store(_chosen(url)[0])
+    return open_store(_existing(url) if must_exist else _chosen(url)[0])
 
 
 @contextmanager
@@ -40,17 +44,23 @@ def reading(url: str | None) -> Iterator[Store]:
     Raises:
         GraceError: there is no such store yet.
     """
-    from grace_kp.store import file_of, open_store
+    from grace_kp.store import open_store
+
+    store = open_store(_existing(url), create=False)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _existing(url: str | None) -> str | None:
+    from grace_kp.store import file_of
 
     wanted, source = _chosen(url)
     file = file_of(wanted)
     if file is not None and not file.exists():
         raise GraceError(f"there is no store at {file} ({source}); recording a run creates it, {CHOOSE}")
-    store = open_store(wanted, create=False)
-    try:
-        yield store
-    finally:
-        store.close()
+    return wanted
 
 
 def _chosen(url: str | None) -> tuple[str | None, str]:
