@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +18,7 @@ from grace_kp.levels import InterventionLevel
 
 PREFIX = "GRACE_KP_"
 _FLOORS = (*(level.value for level in InterventionLevel), "deny")
+_MODE = re.compile(r"0?[67][0-7]{2}")
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 
 
@@ -58,6 +60,10 @@ class Settings:
     """Steps kept of one run; what comes later is counted."""
     max_pending_mb: int = 256
     """Megabytes of finished traces that wait for a store that cannot write; beyond it the newest are dropped and counted."""
+    max_document_mb: float = 32.0
+    """Megabytes, unpacked, of one line or document of a file that is read; a longer one is reported and not read."""
+    file_mode: str = "600"
+    """Permissions of new files, and the most that an existing database may have: octal, `600` for the owner alone."""
     retention_days: float = 0.0
     """Runs that began longer ago are deleted when new ones are written, at most once a day; 0 keeps all runs."""
     journal_ms: int = 50
@@ -132,6 +138,11 @@ class Settings:
         _check_order(settings)
         return settings
 
+    @property
+    def permissions(self) -> int:
+        """`file_mode` as a number."""
+        return int(self.file_mode, 8)
+
 
 _FIELDS = {item.name: item.type for item in fields(Settings) if item.name != "source"}
 _CHOICES = {
@@ -146,6 +157,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "max_text": (64, 1 << 24),
     "max_steps": (1, 1 << 30),
     "max_pending_mb": (1, 1 << 20),
+    "max_document_mb": (0.001, 1 << 20),
     "retention_days": (0, 36_500),
     "journal_ms": (5, 60_000),
     "gate_timeout": (0, 10**9),
@@ -243,6 +255,10 @@ def _convert(name: str, raw: Any, place: str) -> Any:
         raise SettingsError(f"{name} ({place}) must be a non-empty text, not {brief(raw)}")
     if name in _CHOICES and raw not in _CHOICES[name]:
         raise SettingsError(f"{name} ({place}) must be one of {', '.join(_CHOICES[name])}, not {brief(raw)}")
+    if name == "file_mode" and not _MODE.fullmatch(raw):
+        raise SettingsError(
+            f"file_mode ({place}) must be three octal digits that let the owner read and write, such as 600 or 660, not {brief(raw)}"
+        )
     return str(raw)
 
 

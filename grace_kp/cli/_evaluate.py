@@ -22,6 +22,7 @@ from grace_kp.cli._output import clean, console, progress, put_json, say_error
 from grace_kp.cli._page import put_text
 from grace_kp.cli._table import Column, Table
 from grace_kp.errors import GraceError, MissingExtra
+from grace_kp.trace._files import write_whole
 from grace_kp.trace._render import describe_error, render, storable
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def evaluate(
     title = storable(f"{Path(suite).name} over {cases.name}")
     for path, text in ((html, to_html), (junit, to_junit)):
         if path is not None:
-            path.write_text(text(rows, title), encoding="utf-8")
+            write_whole(path, text(rows, title))
     if as_json:
         put_json([{"id": name, **report} for name, report in rows])
     else:

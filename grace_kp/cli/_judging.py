@@ -11,6 +11,7 @@ import typer
 
 from grace_kp.cli._output import progress
 from grace_kp.errors import GraceError
+from grace_kp.trace._files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,7 @@ def judged(path: Path, tests: TestSet, by: Sequence[By] | None, out: Path | None
             told = str(error).replace("run 1", f"run {len(done) + 1}", 1)
             raise NotRated(f"{path}: {told}") from None
         if out is not None:
-            out.write_text(variant_text(name, [*done, *outputs[len(done) :]], tests), encoding="utf-8")
+            write_whole(out, variant_text(name, [*done, *outputs[len(done) :]], tests))
     return rate(name, done, tests)
 
 

@@ -13,6 +13,7 @@ from grace_kp.cli._output import clean, console, put_json
 from grace_kp.cli._page import put_field, put_text
 from grace_kp.cli._table import Column, Table
 from grace_kp.errors import GraceError
+from grace_kp.trace._files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +136,7 @@ def compare(
     if record:
         old, found, rounds = _recorded(best, made, rated.variant, notes)
     if html is not None and old is not None and found is not None:
-        html.write_text(comparison_page(old, rated.variant, found), encoding="utf-8")
+        write_whole(html, comparison_page(old, rated.variant, found))
     if as_json:
         recommendation = None if found is None else asdict(found)
         put_json({**_told(rated), "best": None if old is None else old.name, "recommendation": recommendation})
@@ -196,7 +197,7 @@ def history(
     if read.is_none:
         raise GraceError(f"{file} is no history: there is no test set in it")
     if html is not None:
-        html.write_text(history_page(read), encoding="utf-8")
+        write_whole(html, history_page(read))
     best = read.best
     if as_json:
         rounds = [

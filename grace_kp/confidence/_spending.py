@@ -165,10 +165,12 @@ class JudgementCache:
     def _opened(self) -> sqlite3.Connection:
         import sqlite3
 
+        from grace_kp.trace._files import default_mode, keep_private
+
         if self._file is None:
             assert self._path is not None  # noqa: S101
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._path.touch(mode=0o600)
+            keep_private(self._path, default_mode())
             file = sqlite3.connect(self._path, timeout=1.0, isolation_level=None, check_same_thread=False)
             file.execute("PRAGMA journal_mode = WAL")
             file.execute(

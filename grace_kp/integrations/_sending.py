@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import zlib
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 MAX_ANSWER = 64 << 10
+TOO_LONG = f"the registry's answer is longer than {MAX_ANSWER:,} bytes"
 FIRST_WAIT, LONGEST_WAIT = 0.2, 5.0
 FOREVER = 1e9
 
@@ -64,19 +66,42 @@ def _posted(client: httpx.Client, url: str, headers: Mapping[str, str], body: by
     ) as answer:
         status = answer.status_code
         try:
-            for chunk in answer.iter_bytes():
+            # As it came: httpx unpacks a chunk as a whole, and a small one may hold gigabytes.
+            for chunk in answer.iter_raw():
                 read += chunk
                 if time.monotonic() > ends:
                     raise Broken(f"the registry did not answer within {seconds:g} s")
                 if len(read) > MAX_ANSWER:
-                    raise Broken(f"the registry's answer is longer than {MAX_ANSWER:,} bytes")
+                    raise Broken(TOO_LONG)
+            read = _unpacked(read, answer.headers.get("content-encoding", "identity"))
         except (Broken, httpx.HTTPError):
             if 200 <= status < 300:
                 raise
+            if answer.headers.get("content-encoding", "identity") != "identity":
+                read = bytearray()
         said = read[:MAX_ANSWER].decode("utf-8", errors="replace")
         if status in AGAIN:
             raise Passing(status, said, retry_after(answer.headers.get("retry-after")))
         return status, said
+
+
+def _unpacked(data: bytearray, encoding: str) -> bytearray:
+    """An answer that was compressed although none was asked for that is.
+
+    Raises:
+        Broken: it is too long, or cannot be unpacked.
+    """
+    if encoding.strip().lower() in {"", "identity"} or not data:
+        return data
+    if encoding.strip().lower() not in {"gzip", "x-gzip", "deflate"}:
+        raise Broken(f"the registry's answer is compressed with {encoding[:40]!r}; only gzip and deflate can be read")
+    try:
+        text = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(bytes(data), MAX_ANSWER + 1)
+    except zlib.error as error:
+        raise Broken(f"the registry's answer cannot be unpacked: {error}") from None
+    if len(text) > MAX_ANSWER:
+        raise Broken(TOO_LONG)
+    return bytearray(text)
 
 
 def retry_after(header: str | None) -> float | None:

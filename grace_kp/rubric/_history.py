@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -19,6 +17,7 @@ from grace_kp.errors import GraceError, InvalidHistory
 from grace_kp.rubric._compare import BEST, VARIANT, Recommendation, compare, converged
 from grace_kp.rubric._page import TABLES, read_round, read_test_set, round_text, test_set_text
 from grace_kp.rubric._tables import Part, cell, lines_of
+from grace_kp.trace._files import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,14 +170,8 @@ class History:
                 now = None
             if now != self._stored:
                 raise HistoryChanged(f"{self.path} has changed since it was read; nothing was written. Load it again")
-            beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-            try:
-                beside.write_bytes(data)
-                if now is not None:
-                    shutil.copymode(path, beside)
-                beside.replace(path)
-            finally:
-                beside.unlink(missing_ok=True)
+            with whole_file(path) as file:
+                file.write(data)
         self._stored = data
 
     def _read(self, text: str) -> None:

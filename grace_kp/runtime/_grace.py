@@ -207,7 +207,7 @@ class Grace(Front):
         given, url, recorder = self._store_given, self.settings.store, self.recorder
 
         def opened() -> Store:
-            return open_store(given if given is not None else url)
+            return open_store(given if given is not None else url, file_mode=self.settings.permissions)
 
         by_models: dict[str, Any] = {}
         judged, scored = self._evaluator is not None or self._embedder is not None, self._scorers is not None

@@ -14,11 +14,16 @@ if TYPE_CHECKING:
 KNOWN = "memory: or sqlite:///path.db"
 
 
-def open_store(url: str | Store | None = None, *, create: bool = True) -> Store:
+def open_store(url: str | Store | None = None, *, create: bool = True, file_mode: int | None = None) -> Store:
     """The store that a URL names; a store as it is; the SQLite file in the user's data folder when None.
 
     `memory:` takes `max_traces` and `max_mb` (`memory:?max_traces=500`); `sqlite:///relative.db`, `sqlite:////absolute.db` and
     `sqlite:///~/in-home.db` name a file. With `create=False` the file must exist and can only be read; nothing is created.
+
+    Args:
+        url: the URL, or a store.
+        create: whether the file may be created and written.
+        file_mode: permissions of a new file, and the most that an existing one keeps; the setting `file_mode` when None.
 
     Raises:
         StoreError: the URL is unknown, or the store cannot be opened.
@@ -26,14 +31,13 @@ def open_store(url: str | Store | None = None, *, create: bool = True) -> Store:
     if url is not None and not isinstance(url, str):
         return _given(url)
     file = file_of(url)
-    if file is not None and not create:
-        from grace_kp.store._reader import SqliteReader
-
-        return SqliteReader(file)
     if file is not None:
+        from grace_kp.store._reader import SqliteReader
         from grace_kp.store._sqlite import SqliteStore
+        from grace_kp.trace._files import default_mode
 
-        return SqliteStore(file)
+        kind = SqliteStore if create else SqliteReader
+        return kind(file, file_mode=default_mode() if file_mode is None else file_mode)
     name = str(url)
     if name == "memory:" or name.startswith("memory:?"):
         return _memory(name)

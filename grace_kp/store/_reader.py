@@ -8,6 +8,7 @@ from pathlib import Path
 
 from grace_kp.store._migrations import MIGRATIONS
 from grace_kp.store._sqlite import BUSY_MS, SqliteStore
+from grace_kp.trace._files import keep_private
 
 
 class SqliteReader(SqliteStore):
@@ -18,7 +19,9 @@ class SqliteReader(SqliteStore):
     """
 
     def _make_folder(self) -> None:
-        """Create nothing."""
+        """Create nothing; close a file to others that may not open it."""
+        if self.path.exists():
+            keep_private(self.path, self._file_mode)
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(

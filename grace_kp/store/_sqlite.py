@@ -19,6 +19,7 @@ from grace_kp.store._migrations import MIGRATIONS
 from grace_kp.store._owners import STALE_SECONDS, host, is_dead, started
 from grace_kp.store._purge import delete_rows, mark_unclean, overwrite
 from grace_kp.store._store import JournalEntry, Query, Record, scorer_name
+from grace_kp.trace._files import keep_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +42,8 @@ class SqliteStore:
     lasting = True
     """What is kept of actions outlives the process."""
 
-    def __init__(self, path: str | Path, *, busy_ms: int = BUSY_MS) -> None:
+    def __init__(self, path: str | Path, *, busy_ms: int = BUSY_MS, file_mode: int = 0o600) -> None:
+        self._file_mode = file_mode
         self.path = Path(path).expanduser()
         self._busy_ms = busy_ms
         self.lock = threading.RLock()
@@ -62,9 +64,7 @@ class SqliteStore:
         folder = self.path.parent
         if not folder.exists():
             folder.mkdir(parents=True, mode=0o700)
-        if not self.path.exists():
-            # Traces are nobody else's business.
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        keep_private(self.path, self._file_mode)
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import errno
 import gzip
-import io
 import os
 import stat
 import sys
 import zlib
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from grace_kp.errors import InvalidRecord, InvalidTrace
+from grace_kp.settings import Settings
+from grace_kp.trace._files import whole_file
 from grace_kp.trace._json_text import TOO_DEEP, Broken, Found, read_line, read_text
+from grace_kp.trace._lines import TooLong, lines_of
 from grace_kp.trace._model import ReasoningTrace
 from grace_kp.trace.formats import is_message, is_native, read_run, runs_in
 
@@ -28,13 +29,12 @@ if TYPE_CHECKING:
     Source = str | os.PathLike[str] | IO[bytes] | IO[str]
 
 STANDARD = "-"
-_GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_traces(
-    source: Source, *, name: str | None = None, domain: str | None = None
+    source: Source, *, name: str | None = None, domain: str | None = None, max_document_mb: float | None = None
 ) -> Iterator[ReasoningTrace | InvalidRecord]:
     """Every trace of a file in its order; in place of what cannot be read, an `InvalidRecord` that says where and why.
 
@@ -48,6 +48,8 @@ def read_traces(
         source: a path, `-` for standard input, or an open file, binary or text, which stays open.
         name: what to call the file in messages; the path when None.
         domain: task domain of foreign runs that name none.
+        max_document_mb: megabytes, unpacked, of a line or of a document over several lines; a longer one is reported and not read. The
+            setting `max_document_mb` when None.
 
     Raises:
         InvalidRecord: the file cannot be opened.
@@ -58,15 +60,18 @@ def read_traces(
         _look_at(Path(source), label)
     elif source != STANDARD and not hasattr(source, "read"):
         raise TypeError(f"a source is a path, '-' or an open file (got {type(source).__name__})")
-    return _Reading(label, domain or "default").all_of(source)
+    if max_document_mb is None:
+        max_document_mb = Settings.load().max_document_mb
+    return _Reading(label, domain or "default", int(max_document_mb * (1 << 20))).all_of(source)
 
 
-def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace]) -> int:
+def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace], *, mode: int | None = None) -> int:
     """Write traces as JSON lines; the file is there as a whole or, when anything fails, as it was before.
 
     Args:
         path: where to; gzip when it ends in `.gz`, standard output when it is `-`.
         traces: may be an iterator; it is read as it is written.
+        mode: permissions of a new file; the setting `file_mode`, 0600 by default, when None. A file that is replaced keeps its own.
 
     Returns:
         How many were written.
@@ -81,9 +86,8 @@ def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace])
             sys.stdout.flush()
             return _write(stream, traces)
         return _write(_Encoding(sys.stdout), traces)
-    target = Path(os.path.realpath(path))  # through links, so that the link stays and its target is replaced
-    with _atomically(target, Path(path)) as file:
-        if not target.name.endswith(".gz"):
+    with whole_file(path, mode) as file:
+        if not os.path.realpath(path).endswith(".gz"):
             return _write(file, traces)
         with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
             return _write(packed, traces)
@@ -92,9 +96,10 @@ def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace])
 class _Reading:
     """One file under way: what it is called, and what its runs get that they do not say themselves."""
 
-    def __init__(self, label: str, domain: str) -> None:
+    def __init__(self, label: str, domain: str, limit: int) -> None:
         self._label = label
         self._domain = domain
+        self._limit = limit
         self._created_at: str | None = None
         self._line = 0
 
@@ -133,8 +138,11 @@ class _Reading:
     def _lines(self, file: Any) -> Iterator[str | InvalidRecord]:
         """The lines that say something; when the rest of the file cannot be read, that is the last item."""
         try:
-            for line in _binary(file):
+            for line in lines_of(file, self._limit):
                 self._line += 1
+                if isinstance(line, TooLong):
+                    yield self._too_long("the line is", "; the rest of the file is not read" if line.ends else "")
+                    continue
                 if self._line == 1:
                     if line.startswith(_WIDE_BOMS):
                         yield self._invalid("is UTF-16; only UTF-8 can be read", 1)
@@ -160,10 +168,15 @@ class _Reading:
         begin = expected = self._line
         kept = [first]
         failed: InvalidRecord | None = None
+        size = len(first)
         for line in lines:
             if not isinstance(line, str):
                 failed = line
                 break
+            size += len(line)
+            if size > self._limit:
+                yield self._too_long("a document over several lines is", "; the rest of the file is not read", begin)
+                return
             expected += 1
             kept.append("\n" * (self._line - expected) + line)  # blank lines were left out on the way; they count
             expected = self._line
@@ -197,26 +210,15 @@ class _Reading:
         except RecursionError:
             return self._invalid(TOO_DEEP, line, path)
 
+    def _too_long(self, what: str, consequence: str, line: int | None = None) -> InvalidRecord:
+        problem = (
+            f"{what} longer than {self._limit / (1 << 20):.3g} MB{consequence}; "
+            "the setting max_document_mb (GRACE_KP_MAX_DOCUMENT_MB) allows more"
+        )
+        return self._invalid(problem, self._line if line is None else line)
+
     def _invalid(self, problem: str, line: int, path: str = "") -> InvalidRecord:
         return InvalidRecord(problem, file=self._label, line=line, path=path)
-
-
-class _Rest(io.RawIOBase):
-    """A stream with the bytes in front of it that have been looked at already."""
-
-    def __init__(self, head: bytes, stream: Any) -> None:
-        self._head = head
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._head[: len(buffer)]
-        self._head = self._head[len(data) :]
-        data = data or self._stream.read(len(buffer)) or b""
-        buffer[: len(data)] = data
-        return len(data)
 
 
 class _Encoding:
@@ -230,30 +232,6 @@ class _Encoding:
 
     def flush(self) -> None:
         self._stream.flush()
-
-
-def _binary(file: Any) -> Iterator[bytes]:
-    """The lines of a stream as bytes, unpacked where they are packed."""
-    raw: Any = getattr(file, "buffer", None)  # a text file is read as the bytes below it, which may be packed
-    wide = str(getattr(file, "encoding", "")).lower().startswith(("utf-16", "utf_16", "utf16", "utf-32", "utf_32"))
-    if wide or not hasattr(raw, "read"):
-        raw = file
-    head = raw.read(2)
-    if isinstance(head, str):
-        yield from _encoded(head, raw)
-        return
-    if head and len(head) < 2:
-        head += raw.read(1) or b""
-    stream: Any = io.BufferedReader(_Rest(head or b"", raw), 1 << 16)
-    yield from gzip.GzipFile(fileobj=stream, mode="rb") if head == _GZIP else stream
-
-
-def _encoded(head: str, text: Any) -> Iterator[bytes]:
-    *whole, rest = head.split("\n")
-    for line in (*whole, rest + text.readline()):
-        yield line.encode("utf-8", "surrogatepass")
-    for line in text:
-        yield line.encode("utf-8", "surrogatepass")
 
 
 def _label(source: Any) -> str:
@@ -297,33 +275,6 @@ def _modified(file: Any) -> str | None:
 
 def _below(path: str, inner: str) -> str:
     return f"{path}.{inner}" if path and inner and not inner.startswith("[") else path + inner
-
-
-@contextmanager
-def _atomically(target: Path, asked: Path) -> Iterator[Any]:
-    """A file that takes the target's place when all went well; every error names the path that was asked for."""
-    temporary = target.with_name(f".{target.name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
-    try:
-        if target.exists() and not target.is_file() and not target.is_dir():
-            with target.open("wb") as device:
-                yield device
-            return
-        try:
-            with temporary.open("xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            if target.exists():
-                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-            temporary.replace(target)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
-    except OSError as error:
-        if error.errno is None or error.filename not in {None, str(target), str(temporary)}:
-            raise  # what gives the traces failed, not the file
-        raise OSError(error.errno, error.strerror or str(error), str(asked)) from None
 
 
 def _write(file: Any, traces: Iterable[ReasoningTrace]) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import gc
+import gzip
 import hashlib
 import importlib.util
 import json
@@ -15,7 +17,9 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 import weakref
+import zlib
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,6 +36,13 @@ from grace_kp.integrations._sending import retry_after
 from grace_kp.integrations.knowledgepulse import KEY, KnowledgePulse
 
 URL = "https://registry.example"
+
+
+@functools.cache
+def bomb():
+    """200 kB of gzip that hold 200 MB."""
+    packing = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
+    return b"".join(packing.compress(b"x" * (1 << 20)) for _ in range(200)) + packing.flush()
 
 
 def trace(score=0.9, visibility="network", **more):
@@ -447,6 +458,12 @@ class Registry:
                     self.wfile.write(
                         b"HTTP/1.1 201 Created\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nplain"
                     )
+                elif answer in {"gzip", "bomb", "bomb 404", "br"}:
+                    body = gzip.compress(b"thanks") if answer == "gzip" else bomb()
+                    status = b"404 Not Found" if answer == "bomb 404" else b"201 Created"
+                    encoding = b"br" if answer == "br" else b"gzip"
+                    head = b"HTTP/1.1 %b\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n"
+                    self.wfile.write(head % (status, encoding, len(body)) + body)
                 elif answer == "half 401":
                     self.wfile.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 100\r\n\r\nbad key")
                 elif answer == "long 404":
@@ -495,6 +512,8 @@ def server(request):
         ("half",),
         ("bad gzip",),
         ("endless",),
+        ("bomb",),
+        ("br",),
         (500,),
         (429,),
         ((429, "0"),),
@@ -516,6 +535,7 @@ def test_a_server_with_faults_gets_the_trace_in_the_end(server):
         ((401,), 401, "HTTP 401"),
         (("half 401",), 401, "HTTP 401: bad key"),
         (("long 404",), 404, "HTTP 404: xxx"),
+        (("bomb 404",), 404, "HTTP 404"),
         (("moved",), 307, "redirects are not followed"),
     ],
     indirect=["server"],
@@ -526,6 +546,24 @@ def test_an_answer_that_settles_it_is_not_asked_for_again(server, status, said):
     done = KnowledgePulse(server.url, "top-secret-key", timeout=30.0).contribute(trace())
     assert ("failed", status, 1, 1) == (done.status, done.http_status, done.attempts, len(server.bodies))
     assert said in done.reason
+
+
+@pytest.mark.parametrize("server", [("gzip",)], indirect=True)
+def test_an_answer_that_is_compressed_unasked_is_read(server):
+    assert "sent" == KnowledgePulse(server.url, "k").contribute(trace()).status
+
+
+@pytest.mark.parametrize("server", [("bomb",) * 50], indirect=True)
+def test_a_compressed_answer_is_unpacked_up_to_the_bound(server):
+    """200 kB that hold 200 MB cost a few hundred kB; the reason names the bound."""
+    sender = KnowledgePulse(server.url, "k", deadline=1.0)
+    sender.contribute(trace())
+    tracemalloc.start()
+    done = sender.contribute(trace())
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert ("failed", True) == (done.status, "longer than 65,536 bytes" in done.reason)
+    assert most < 20 << 20
 
 
 @pytest.mark.parametrize("server", [(409,)], indirect=True)

@@ -1,0 +1,148 @@
+"""Files that hold traces, or what was made of them: private to their owner, and written as a whole or not at all.
+
+A new file gets the setting `file_mode` (0600 by default), whatever the umask. A file that is there keeps its mode, except for databases
+(`keep_private`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from contextlib import contextmanager, suppress
+from errno import EACCES
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BESIDE = ("", "-wal", "-shm", "-journal")
+_log = logging.getLogger("grace_kp.store")
+
+
+def default_mode() -> int:
+    """The setting `file_mode` as a number.
+
+    Raises:
+        SettingsError: the settings cannot be used.
+    """
+    from grace_kp.settings import Settings
+
+    return Settings.load().permissions
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str], mode: int | None = None) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` when the block ends well, and otherwise leaves everything as it was.
+
+    A link stays a link; its target is replaced. A link that somebody else has put into a shared folder is refused.
+
+    Args:
+        path: where to; errors name it.
+        mode: permissions of a new file; the setting `file_mode` when None.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    asked = Path(path)
+    wanted = default_mode() if mode is None else mode
+    target: Path | None = None
+    temporary: Path | None = None
+    try:
+        refuse_planted_link(asked)
+        target = Path(os.path.realpath(asked))
+        if target.exists() and not target.is_file() and not target.is_dir():
+            with target.open("wb") as device:
+                yield device
+            return
+        temporary = target.with_name(f".{target.name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+        try:
+            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else wanted)
+            temporary.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+    except OSError as error:
+        if error.errno is None or error.filename not in {None, str(asked), str(target), str(temporary)}:
+            raise  # what is written failed, not the file
+        raise OSError(error.errno, error.strerror or str(error), str(asked)) from None
+
+
+def write_whole(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text as UTF-8, as `whole_file` does.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with whole_file(path) as file:
+        file.write(text.encode())
+
+
+def refuse_planted_link(path: Path) -> None:
+    """Look at a path before something is written there.
+
+    Raises:
+        PermissionError: it is a link in a folder that everybody may write to, and belongs to neither this user nor the folder's owner.
+    """
+    try:
+        link = path.lstat()
+        folder = path.parent.stat()
+    except OSError:
+        return  # there is no link to be careful about
+    shared = folder.st_mode & stat.S_IWOTH and folder.st_mode & stat.S_ISVTX
+    if stat.S_ISLNK(link.st_mode) and shared and link.st_uid not in {_user(), folder.st_uid}:
+        raise PermissionError(EACCES, "is a link that another user has put into a shared folder", str(path))
+
+
+def keep_private(path: Path, mode: int) -> None:
+    """Make a database that is not there with this mode; take further permissions from one that is, and from the files beside it.
+
+    Where the file belongs to somebody else, that is left to them, and logged.
+
+    Raises:
+        OSError: the file cannot be made.
+    """
+    refuse_planted_link(path)
+    if not path.exists():
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, mode & 0o600)
+        try:
+            os.fchmod(handle, mode) if hasattr(os, "fchmod") else None
+        finally:
+            os.close(handle)
+        return
+    for beside in _BESIDE:
+        _tighten(path.with_name(path.name + beside), mode)
+
+
+def _tighten(path: Path, mode: int) -> None:
+    try:
+        found = path.stat()
+    except OSError:
+        return
+    now = stat.S_IMODE(found.st_mode)
+    if os.name != "posix" or not stat.S_ISREG(found.st_mode) or not now & ~mode:
+        return
+    if found.st_uid != _user():
+        _log.warning("%s is open to other users (mode %04o) and belongs to another user", path, now)
+        return
+    try:
+        path.chmod(now & mode)
+    except OSError as error:
+        _log.warning("%s is open to other users (mode %04o) and cannot be closed to them: %s", path, now, error)
+    else:
+        _log.warning(
+            "%s was open to other users (mode %04o) and is %04o now; the setting file_mode allows more",
+            path,
+            now,
+            now & mode,
+        )
+
+
+def _user() -> int:
+    return os.geteuid() if hasattr(os, "geteuid") else -1

@@ -1,0 +1,91 @@
+"""The lines of a file as bytes: plain or gzip, from a path, a pipe or an open file, and never more of them in memory than allowed.
+
+A few megabytes of gzip may hold gigabytes; a line that is longer than the bound is skipped and reported, not read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_GZIP = b"\x1f\x8b"
+_CHUNK = 1 << 20
+SKIPPED = 16
+"""A line that is this many times longer than the bound is not even skipped: the rest of the file is left unread."""
+
+
+class TooLong(NamedTuple):
+    """A line that is longer than the bound; `ends` where its end was not found either."""
+
+    ends: bool = False
+
+
+def lines_of(file: Any, limit: int) -> Iterator[bytes | TooLong]:
+    """The lines of a stream as bytes, unpacked where they are packed; `TooLong` in place of one with more than `limit` bytes."""
+    raw: Any = getattr(file, "buffer", None)  # a text file is read as the bytes below it, which may be packed
+    wide = str(getattr(file, "encoding", "")).lower().startswith(("utf-16", "utf_16", "utf16", "utf-32", "utf_32"))
+    if wide or not hasattr(raw, "read"):
+        raw = file
+    head = raw.read(2)
+    if isinstance(head, str):
+        yield from _bounded(_Encoded(head, raw), limit)
+        return
+    if head and len(head) < 2:
+        head += raw.read(1) or b""
+    stream: Any = io.BufferedReader(_Rest(head or b"", raw), 1 << 16)
+    yield from _bounded(gzip.GzipFile(fileobj=stream, mode="rb") if head == _GZIP else stream, limit)
+
+
+def _bounded(stream: Any, limit: int) -> Iterator[bytes | TooLong]:
+    while line := stream.readline(limit + 1):
+        if len(line) <= limit or line.endswith(b"\n"):
+            yield line
+            continue
+        left = SKIPPED * limit
+        while left > 0 and (piece := stream.readline(_CHUNK)):
+            left -= len(piece)
+            if piece.endswith(b"\n"):
+                break
+        yield TooLong(ends=left <= 0)
+        if left <= 0:
+            return
+
+
+class _Rest(io.RawIOBase):
+    """A stream with the bytes in front of it that have been looked at already."""
+
+    def __init__(self, head: bytes, stream: Any) -> None:
+        self._head = head
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._head[: len(buffer)]
+        self._head = self._head[len(data) :]
+        data = data or self._stream.read(len(buffer)) or b""
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Encoded:
+    """A text stream as lines of UTF-8, with the text in front of it that has been looked at already."""
+
+    def __init__(self, head: str, text: Any) -> None:
+        self._head = head
+        self._text = text
+
+    def readline(self, size: int) -> bytes:
+        """The next line, or its first `size` characters."""
+        line, newline, rest = self._head.partition("\n")
+        if newline:
+            self._head = rest
+            return (line + newline).encode("utf-8", "surrogatepass")
+        self._head = ""
+        more: str = self._text.readline(size)
+        return (line + more).encode("utf-8", "surrogatepass")
