@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 traces = typer.Typer(no_args_is_help=True, help="List, show, import and export stored traces.")
 
+MAX_BATCH_BYTES = 16 << 20
+
 Domain = Annotated[str | None, typer.Option(help="Only this task domain.")]
 MinScore = Annotated[float | None, typer.Option(min=0, max=1, help="Only scores from here on.")]
 MaxScore = Annotated[float | None, typer.Option(min=0, max=1, help="Only scores up to here.")]
@@ -182,14 +184,15 @@ def import_traces(
     target, how = opened(store), assessor("grace")
     batch: list[Any] = []
     unreadable = Unreadable()
-    done = 0
+    done = size = 0
     for trace in readable(files, "importing", unreadable, domain=domain):
         document = redact_value(assessed(trace, how), identifiers=trace.metadata.privacy_level != "private")
         batch.append(record_of(document))
         done += 1
-        if len(batch) >= 200:
+        size += len(batch[-1].data)
+        if len(batch) >= 200 or size > MAX_BATCH_BYTES:
             target.put(batch)
-            batch = []
+            batch, size = [], 0
     if batch:
         target.put(batch)
     if as_json:
