@@ -130,7 +130,7 @@ def test_nothing_is_left_of_what_failed(tmp_path):
     target = tmp_path / "page.html"
     target.write_text("before")
     with pytest.raises(gk.InvalidTrace):
-        gk.write_traces(target, [trace(), gk.InvalidRecord("broken")])
+        gk.write_traces(target, [trace(), gk.InvalidRecord("broken", file="a")])
     assert ("before", [target]) == (target.read_text(), list(tmp_path.iterdir()))
     with pytest.raises(OSError, match="no-folder"):
         write_whole(tmp_path / "no-folder" / "x", "x")
@@ -190,7 +190,7 @@ def test_a_document_over_several_lines_has_the_same_bound(tmp_path, monkeypatch)
 BOMBS = {
     "one line": lambda: [b"[" + b" " * (1 << 20)] * 250,
     "an object that never ends": lambda: [b'{"a":\n'] + [b'"' + b"x" * (1 << 20) + b'",\n'] * 250,
-    "many lists": lambda: [b"[[],[],[],[]],\n"] + [b"[]," * (1 << 18)] * 100,
+    "many lists": lambda: [b"[[],[],[],[],\n"] + [b"[]," * (1 << 18)] * 100,
 }
 
 
