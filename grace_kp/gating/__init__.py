@@ -2,12 +2,14 @@
 
 from grace_kp.gating._action import gate
 from grace_kp.gating._confirmation import ConfirmationFlow
+from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drive import drive, drive_async, notify, notify_async
 from grace_kp.gating._flow import Case, Consent, GateScope, Kept, consent
 from grace_kp.gating._handler import InterventionHandler
+from grace_kp.gating._identity import Coverage, Identifier
 from grace_kp.gating._ledger import Entry, InMemory, Ran
 from grace_kp.gating._policy import Policy, PolicySet
-from grace_kp.gating._request import InterventionRequest, InterventionResponse, digest_of
+from grace_kp.gating._request import InterventionRequest, InterventionResponse
 from grace_kp.gating._reviewer import Reviewer
 from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer
 
@@ -17,13 +19,16 @@ __all__ = [
     "ConfirmationFlow",
     "Consent",
     "ConsoleReviewer",
+    "Coverage",
     "Entry",
     "GateScope",
+    "Identifier",
     "InMemory",
     "InterventionHandler",
     "InterventionRequest",
     "InterventionResponse",
     "Kept",
+    "NotCheckable",
     "Policy",
     "PolicySet",
     "Ran",

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import ActionCancelled, GateError
 from grace_kp.gating._drive import drive, drive_async
 from grace_kp.gating._flow import Case, Consent, check_unchanged, consent
+from grace_kp.gating._identity import Coverage
 from grace_kp.gating._ledger import DONE, Ran, outcome_unknown
 from grace_kp.record import hands_off, pauses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from grace_kp.gating._flow import GateScope
+    from grace_kp.gating._identity import Identifier
+    from grace_kp.gating._ledger import Entry
     from grace_kp.gating._policy import Policy
 
 
@@ -25,6 +28,7 @@ def gate(
     name: str | None = None,
     policy_for: Callable[[str], Policy],
     scope: Callable[[], GateScope],
+    identity: Identifier | Mapping[str, Identifier] | None = None,
 ) -> Callable[..., Any]:
     """`action` behind a gate; sync or async as it is.
 
@@ -33,19 +37,27 @@ def gate(
         name: what policies call it; the function's own name when None.
         policy_for: gives the policy of an action by its name, each time it is called.
         scope: gives what the gate needs to know of the run around the call.
+        identity: what identifies the method's own object, or arguments by name, where their contents are not to be checked.
 
     Raises:
-        GateError: a generator function or a class, with the reason why it cannot be gated.
+        GateError: a generator function or a class, with the reason why it cannot be gated; or `identity` names no parameter.
     """
     _check(action)
     called = name or getattr(action, "__name__", None) or type(action).__name__
     signature = inspect.signature(action)
     hidden = _own_object(action, signature)
+    coverage = Coverage(action, signature, hidden, identity)
+
+    @functools.cache
+    def types() -> Mapping[str, Any]:
+        from grace_kp.gating._modification import declared_types
+
+        return declared_types(action, signature)
 
     def case_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Case:
         bound = signature.bind(*args, **kwargs)  # a call that does not fit fails here, before anybody is asked
         entry: dict[str, Any] = {"action": called, "outcome": "undecided"}
-        case = Case(called, signature, bound, hidden, policy_for(called), scope(), entry)
+        case = Case(called, signature, bound, hidden, policy_for(called), scope(), entry, coverage, types)
         entry["arguments"] = _rendered(case.shown())
         if case.scope.again is not None:
             case.scope.again.begin()
@@ -215,9 +227,22 @@ def _not_run(case: Case, error: BaseException) -> None:
 
 
 def _about_to_run(case: Case, given: Consent) -> None:
-    check_unchanged(case, given)
+    try:
+        check_unchanged(case, given)
+    except BaseException:
+        if case.kept is not None:
+            _release(case.kept, case)
+        raise
     # Until it has ended nobody knows; a process that dies here leaves this word.
     case.entry["outcome"] = "running"
+
+
+def _release(kept: Entry, case: Case) -> None:
+    """Take back that the action is about to run. Where that fails, what came of it stays unknown."""
+    try:
+        kept.release()
+    except Exception as problem:  # noqa: BLE001 — the action does not run either way
+        case.entry["ledger_error"] = f"{type(problem).__name__}: {problem}"[:500]
 
 
 def _ran(case: Case, given: Consent, error: BaseException | None) -> None:

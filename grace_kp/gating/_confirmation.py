@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating._request import InterventionResponse, digest_of, frozen
+from grace_kp.gating._digest import digest_of
+from grace_kp.gating._request import InterventionResponse, frozen
 from grace_kp.levels import InterventionAction
 
 if TYPE_CHECKING:
@@ -36,15 +37,19 @@ class ConfirmationFlow:
         shown = request
         for _ in range(self._max_rounds + 1):
             response = understood(self._ask(shown))
+            if response.timeout_reached:
+                return response
             if response.action is InterventionAction.PROCEED and changes:
                 return replace(response, action=InterventionAction.MODIFY, modified=changes)
             if response.action is not InterventionAction.MODIFY:
                 return response
-            changes = {**changes, **(response.modified or {})}
+            if not response.modified:
+                # Nothing says what to run instead, and the original is not what was agreed to.
+                return replace(response, action=InterventionAction.CANCEL, user_input="modified without arguments")
+            changes = {**changes, **response.modified}
             arguments = {**request.arguments, **changes}
-            shown = replace(
-                request, arguments=frozen(arguments), digest=digest_of(arguments), attempt=shown.attempt + 1
-            )
+            digest = digest_of({"request": request.digest, "changes": changes})
+            shown = replace(request, arguments=frozen(arguments), digest=digest, attempt=shown.attempt + 1)
         return InterventionResponse(
             InterventionAction.CANCEL, user_input=f"changed more than {self._max_rounds} times", reviewer=self.name
         )

@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionRedirected, ActionTimedOut
-from grace_kp.gating._request import InterventionRequest, InterventionResponse, digest_of, frozen, new_request_id
+from grace_kp.gating._digest import NotCheckable
+from grace_kp.gating._modification import modified
+from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
 from grace_kp.levels import InterventionAction, InterventionLevel
 
 if TYPE_CHECKING:
     from grace_kp.confidence import ActionDecision, ConfidenceScore, Thresholds
+    from grace_kp.gating._identity import Coverage
     from grace_kp.gating._ledger import Again, Entry
     from grace_kp.gating._policy import Policy
 
@@ -117,10 +120,22 @@ class Case:
     policy: Policy
     scope: GateScope
     entry: dict[str, Any]
+    coverage: Coverage
+    """What a digest of the arguments covers."""
+    types: Callable[[], Mapping[str, Any]] = dict
+    """The declared type of each parameter that has one, worked out when a reviewer changes arguments."""
     check: Callable[[Mapping[str, Any]], str] | None = None
     """What is wrong with the arguments beyond the signature; empty where nothing is."""
     kept: Entry | None = None
     """The ledger's entry, where the program around may be run again."""
+
+    def digest(self, bound: inspect.BoundArguments | None = None, *, lasting: bool = False) -> str:
+        """The digest of the call's arguments, or of those in their place.
+
+        Raises:
+            NotCheckable: a change of an argument would go unnoticed.
+        """
+        return self.coverage.digest((bound or self.bound).arguments, lasting=lasting)
 
     def shown(self) -> dict[str, Any]:
         """The arguments that a reviewer sees and may change, defaults included."""
@@ -140,6 +155,7 @@ class Consent:
 
     bound: inspect.BoundArguments | None
     digest: str
+    """Empty where the arguments cannot be checked, which is only so where nobody was asked."""
     modified: bool = False
 
 
@@ -163,6 +179,12 @@ def consent(case: Case) -> Engine:
         request = yield from _decided(case, attempt)
         if case.policy.denies:
             raise _end(case, "denied", ActionDenied, f"{case.action} is forbidden by its policy", request)
+        if request.level.asks and not request.digest:
+            message = (
+                f"{case.action} was not run: {case.entry['unchecked']}, so that a change after the decision would go unnoticed; "
+                "name what identifies the argument with @grace.gate(identity={...}), or pass plain data"
+            )
+            raise _end(case, "cancelled", ActionCancelled, message, request)
         if not request.level.asks:
             if request.level is InterventionLevel.NOTIFY:
                 told = yield Notify(request)
@@ -208,7 +230,7 @@ def _decided(case: Case, attempt: int) -> Generator[Todo, Any, InterventionReque
         id=new_request_id(),
         action=case.action,
         arguments=frozen(case.shown()),
-        digest=digest_of(case.bound.arguments),
+        digest=_digest(case),
         level=level,
         decision=frozen_decision,
         confidence=score,
@@ -232,6 +254,15 @@ def _decided(case: Case, attempt: int) -> Generator[Todo, Any, InterventionReque
     if request.floor is not None:
         case.entry["floor"] = request.floor
     return request
+
+
+def _digest(case: Case) -> str:
+    """The digest of the arguments; empty where they cannot be checked, and then the entry says why."""
+    try:
+        return case.digest()
+    except NotCheckable as error:
+        case.entry["unchecked"] = str(error)[:500]
+        return ""
 
 
 def _with_level(decision: ActionDecision, level: InterventionLevel, reason: str) -> ActionDecision:
@@ -258,31 +289,37 @@ def _answered(case: Case, request: InterventionRequest) -> Generator[Todo, Any, 
             return None
         if response.action is not InterventionAction.MODIFY:
             return _consented(case, request, response)
-        bound, problem = _modified(case, response.modified or {})
-        if bound is not None:
-            return Consent(bound, digest_of(bound.arguments), modified=True)
-        case.entry["problem"] = problem
+        if not response.modified:
+            message = f"{response.reviewer} modified {case.action} without giving arguments; it was not run"
+            raise _end(case, "cancelled", ActionCancelled, message, request, response)
+        changed = _changed(case, request, response.modified)
+        if isinstance(changed, Consent):
+            return changed
+        problem = case.entry["problem"] = changed
         request = replace(request, id=new_request_id(), problem=problem, attempt=request.attempt + 1)
     message = f"{case.action} was not run: the reviewer's arguments could not be used: {case.entry.get('problem')}"
     raise _end(case, "cancelled", ActionCancelled, message, request)
 
 
 def _response(case: Case, request: InterventionRequest, answer: Any, reviewer: Any) -> InterventionResponse:
-    """What came back, as a response; where nothing usable did, the action ends here, unless its policy lets it go on."""
+    """What the reviewer answered. Where there is no answer the action ends here, unless time ran out and its policy lets it go on."""
     from grace_kp.gating._reviewer import name_of
 
     if isinstance(answer, InterventionResponse) and not answer.timeout_reached:
         response = answer if answer.reviewer is not None else replace(answer, reviewer=name_of(reviewer))
         case.entry["response"] = _told(response)
         return response
-    auto = bool(case.policy.auto_proceed_on_timeout)
-    action = InterventionAction.PROCEED if auto else InterventionAction.CANCEL
-    response = InterventionResponse(action, timeout_reached=True)
+    timed_out = isinstance(answer, NoAnswer | InterventionResponse)
+    proceeds = timed_out and case.policy.auto_proceed_on_timeout is True
+    response = InterventionResponse(
+        InterventionAction.PROCEED if proceeds else InterventionAction.CANCEL, timeout_reached=timed_out
+    )
     case.entry["response"] = _told(response)
-    if auto:
+    if proceeds:
         return response
-    if isinstance(answer, NoAnswer | InterventionResponse):
-        message = f"nobody answered within {request.timeout:g} s whether to run {case.action}; it was not run"
+    if timed_out:
+        within = "" if request.timeout is None else f" within {request.timeout:g} s"
+        message = f"nobody answered{within} whether to run {case.action}; it was not run"
         raise _end(case, "timed_out", ActionTimedOut, message, request, response)
     if answer is None:
         message = f"{case.action} needs a person ({request.level}) and there is nobody to ask; it was not run"
@@ -315,27 +352,16 @@ def _consented(case: Case, request: InterventionRequest, response: InterventionR
     raise _end(case, "cancelled", ActionCancelled, f"{who} refused {case.action}{why}", request, response)
 
 
-def _modified(case: Case, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
-    """The call with the reviewer's arguments, checked against the signature; or what is wrong with them."""
-    parameters = case.signature.parameters
-    rest = next((p.name for p in parameters.values() if p.kind is inspect.Parameter.VAR_KEYWORD), None)
-    arguments = dict(case.bound.arguments)
-    for name, value in changes.items():
-        if name in parameters and name != case.hidden:
-            arguments[name] = value
-        elif rest is not None and name != case.hidden:
-            arguments[rest] = {**arguments.get(rest, {}), name: value}
-        else:
-            known = ", ".join(key for key in parameters if key != case.hidden) or "none"
-            return None, f"{case.action} has no parameter {name!r}; it has {known}"
-    ordered = {name: arguments[name] for name in parameters if name in arguments}
-    made = inspect.BoundArguments(case.signature, ordered)
+def _changed(case: Case, request: InterventionRequest, changes: Mapping[str, Any]) -> Consent | str:
+    """The consent to the call with the reviewer's arguments; or what is wrong with them."""
+    bound, problem = modified(case, changes)
+    if bound is None:
+        return problem
     try:
-        bound = case.signature.bind(*made.args, **made.kwargs)
-    except TypeError as error:
-        return None, f"the arguments do not fit {case.action}: {error}"
-    problem = "" if case.check is None else case.check(arguments)
-    return (None, f"the arguments do not fit {case.action}: {problem}") if problem else (bound, "")
+        digest = case.digest(bound)
+    except NotCheckable as error:
+        return str(error)
+    return Consent(bound, digest, modified=digest != request.digest)
 
 
 def check_unchanged(case: Case, given: Consent) -> None:
@@ -344,7 +370,13 @@ def check_unchanged(case: Case, given: Consent) -> None:
     Raises:
         ActionCancelled: the arguments were changed in between.
     """
-    if given.bound is not None and digest_of(given.bound.arguments) != given.digest:
+    if given.bound is None or not given.digest:
+        return
+    try:
+        changed = case.digest(given.bound) != given.digest
+    except NotCheckable:
+        changed = True
+    if changed:
         message = f"the arguments of {case.action} were changed while the decision was made; it was not run"
         raise _end(case, "cancelled", ActionCancelled, message, None)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.gating._digest import digest_of
 from grace_kp.gating._drive import ask, ask_async
-from grace_kp.gating._request import InterventionRequest, InterventionResponse, digest_of, frozen, new_request_id
+from grace_kp.gating._policy import check_auto_proceed, check_timeout
+from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
 from grace_kp.levels import InterventionAction, InterventionLevel
 
 if TYPE_CHECKING:
@@ -36,10 +38,13 @@ class InterventionHandler:
             on_confirm: asked to confirm.
             on_escalate: asked for help.
             timeout: seconds to wait for an answer; None is for ever.
-            auto_proceed_on_timeout: proceed where nobody answers.
+            auto_proceed_on_timeout: proceed where there is no answer, for whatever reason. Gates are stricter; see `Policy`.
+
+        Raises:
+            ValueError: `timeout` is no number of 0 or more, or `auto_proceed_on_timeout` is neither True nor False.
         """
-        if timeout is not None and not timeout >= 0:
-            raise ValueError(f"timeout must be 0 or more seconds, not {timeout!r}")
+        check_timeout(timeout)
+        check_auto_proceed(auto_proceed_on_timeout)
         self._on_notify = on_notify
         self._asked = {InterventionLevel.CONFIRM: on_confirm, InterventionLevel.ESCALATE: on_escalate}
         self.timeout = timeout

@@ -185,20 +185,21 @@ def _can_be_kept(result: Any) -> bool:
         text = json.dumps(result, allow_nan=False)
         return (
             len(text) <= MAX_RESULT
-            and _same(json.loads(text), result)
+            and is_same(json.loads(text), result)
             and redact_value(result, identifiers=False) == result
         )
     except (TypeError, ValueError, RecursionError):
         return False
 
 
-def _same(one: Any, other: Any) -> bool:
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal in their types, too."""
     if type(one) is not type(other):
         return False
     if type(one) is dict:
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
     if type(one) is list:
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(is_same, one, other))
     return bool(one == other)
 
 

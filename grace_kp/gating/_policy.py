@@ -16,12 +16,34 @@ DENY = "deny"
 _FLOORS = (*(level.value for level in InterventionLevel), DENY)
 
 
+def check_timeout(timeout: object) -> None:
+    """Refuse a timeout that is neither None nor a number of 0 or more.
+
+    Raises:
+        ValueError: naming the value.
+    """
+    if timeout is None:
+        return
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
+        raise ValueError(f"timeout must be 0 or more seconds, or None, not {timeout!r:.60}")
+
+
+def check_auto_proceed(setting: object) -> None:
+    """Refuse a setting that only looks like a boolean: the text "no" is true in Python.
+
+    Raises:
+        ValueError: naming the value.
+    """
+    if not isinstance(setting, bool):
+        raise ValueError(f"auto_proceed_on_timeout must be True or False, not {setting!r:.60}")
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What holds for an action.
 
     Raises:
-        ValueError: an unknown floor, or a timeout below 0.
+        ValueError: an unknown floor, a timeout that is no number of 0 or more, or `auto_proceed_on_timeout` that is neither True nor False.
     """
 
     floor: InterventionLevel | str | None = None
@@ -31,7 +53,7 @@ class Policy:
     reviewer: Any = None
     """Who is asked; the gate's own when None."""
     auto_proceed_on_timeout: bool | None = None
-    """Run the action when nobody answers; off unless said otherwise."""
+    """Run the action when time runs out without an answer. A refusal, a reviewer that fails and a missing reviewer never run it. Off when None."""
     thresholds: Any = None
     """Where the levels begin for this action; the gate's own when None."""
 
@@ -40,8 +62,9 @@ class Policy:
             if str(self.floor) not in _FLOORS:
                 raise ValueError(f"floor must be one of {', '.join(_FLOORS)}, not {self.floor!r}")
             object.__setattr__(self, "floor", str(self.floor))
-        if self.timeout is not None and not self.timeout >= 0:
-            raise ValueError(f"timeout must be 0 or more seconds, not {self.timeout!r}")
+        check_timeout(self.timeout)
+        if self.auto_proceed_on_timeout is not None:
+            check_auto_proceed(self.auto_proceed_on_timeout)
 
     @classmethod
     def of(cls, value: Any) -> Self:

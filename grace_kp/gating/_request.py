@@ -1,8 +1,7 @@
-"""What a reviewer is asked and what it answers, as frozen values; and the digest that ties a decision to its arguments."""
+"""What a reviewer is asked and what it answers, as frozen values."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 from collections.abc import Mapping
@@ -100,78 +99,3 @@ def new_request_id() -> str:
 def frozen(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """A view of the arguments that cannot be changed by name; the values are the caller's."""
     return MappingProxyType(dict(arguments))
-
-
-def digest_of(arguments: Mapping[str, Any], *, lasting: bool = False) -> str:
-    """SHA-256 over the arguments' full structure.
-
-    Containers count by content (sets and dicts in a canonical order), objects by class and attributes, anything opaque by
-    identity. Two calls give the same digest as long as nothing inside was changed in between.
-
-    Args:
-        arguments: what is passed, by name.
-        lasting: let opaque objects count by their class alone, so that the same call in another process gives the same digest.
-    """
-    digest = hashlib.sha256()
-    _feed(digest, dict(arguments), lasting)
-    return digest.hexdigest()
-
-
-def _feed(digest: Any, root: Any, lasting: bool) -> None:
-    """Depth first with a stack of its own; an object that was met before is named by when it was met."""
-    met: dict[int, int] = {}
-    keep: list[Any] = []  # so that no id is used again while we look
-    stack: list[Any] = [root]
-    put = digest.update
-    while stack:
-        value = stack.pop()
-        kind = type(value)
-        if kind is str:
-            put(b"s%d:" % len(value) + value.encode("utf-8", "surrogatepass"))
-        elif value is None or kind is bool or kind is int or kind is float or kind is complex:
-            put(
-                b"n" + repr(value).encode() + b";"
-                if kind is not int
-                else b"i%x;" % value
-                if value >= 0
-                else b"j%x;" % -value
-            )
-        elif kind is bytes or kind is bytearray:
-            put(b"b%d:" % len(value) + bytes(value))
-        elif id(value) in met:
-            put(b"@%d;" % met[id(value)])
-        else:
-            met[id(value)] = len(met)
-            keep.append(value)
-            _open(put, stack, value, kind, lasting)
-
-
-def _open(put: Any, stack: list[Any], value: Any, kind: type, lasting: bool) -> None:
-    from grace_kp.trace._render import attributes
-
-    put(f"<{kind.__module__}.{kind.__qualname__}".encode())
-    if issubclass(kind, dict):
-        items = list(dict.items(value))
-        put(b"d%d;" % len(items))
-        if all(type(key) is str for key, _ in items):
-            items.sort(key=lambda item: item[0])
-        stack.extend(part for item in reversed(items) for part in reversed(item))
-    elif issubclass(kind, list | tuple):
-        parts = list(list.__iter__(value) if issubclass(kind, list) else tuple.__iter__(value))
-        put(b"l%d;" % len(parts))
-        stack.extend(reversed(parts))
-    elif issubclass(kind, set | frozenset):
-        parts = sorted(digest_of({"": part}, lasting=lasting) for part in value)
-        put(b"e%d;" % len(parts) + "".join(parts).encode())
-    else:
-        fields = attributes(value, kind)
-        data = getattr(value, "tobytes", None) if kind.__module__.partition(".")[0] == "numpy" else None
-        if data is not None:
-            put(b"a" + repr(getattr(value, "shape", "")).encode() + data())
-        elif fields:
-            put(b"o%d;" % len(fields))
-            stack.extend(part for item in sorted(fields.items(), reverse=True) for part in reversed(item))
-        elif lasting:
-            put(b"x;")
-        else:
-            put(b"x%x;" % id(value))

@@ -10,7 +10,7 @@ from langchain_core.messages import ToolMessage
 
 from grace_kp.confidence import Evidence, decide
 from grace_kp.errors import ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
-from grace_kp.gating import Case, Consent, InterventionResponse, digest_of
+from grace_kp.gating import Case, Consent, Coverage, InterventionResponse, digest_of
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import current_run, evidence_of, material_of, note
 from grace_kp.runtime._gates import Scope, frozen_decision
@@ -126,7 +126,8 @@ class ToolCase:
         def check(changed: Mapping[str, Any]) -> str:
             return schema_problem(self.tool, self.told, changed)
 
-        return Case(self.name, signature, bound, None, self.policy, scope, self.entry, check=check)
+        coverage = Coverage(None, signature, None)
+        return Case(self.name, signature, bound, None, self.policy, scope, self.entry, coverage, check=check)
 
     def consented(self, given: Consent) -> Any:
         """What the reviewer let run, as a response."""

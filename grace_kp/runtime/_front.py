@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, 
 from grace_kp.record import AGENT, RETRIEVER, SCOPE, TOOL, RunBlock, current_run, decorate, note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
     from grace_kp.confidence import Scores
-    from grace_kp.gating import Policy, Reviewer
+    from grace_kp.gating import Identifier, Policy, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder
     from grace_kp.runtime._gates import Gates
@@ -203,6 +203,7 @@ class Front(ABC):
         reviewer: Reviewer | None = None,
         timeout: float | None = None,
         judge: Literal["always", "when_needed", "never"] = "never",
+        identity: Identifier | Mapping[str, Identifier] | None = None,
     ) -> GateDecorator: ...
     def gate(
         self,
@@ -214,6 +215,7 @@ class Front(ABC):
         reviewer: Any = None,
         timeout: float | None = None,
         judge: Literal["always", "when_needed", "never"] = "never",
+        identity: Identifier | Mapping[str, Identifier] | None = None,
     ) -> Any:
         """Let an action go ahead silently, with a notice, after a person confirms, or only with a person's help.
 
@@ -229,10 +231,13 @@ class Front(ABC):
             timeout: seconds to wait for an answer; the runtime's when None.
             judge: whether a model judges the run so far before the gate decides: `always`, `when_needed` (only if its answer could
                 change the level), `never`. The action waits for it; a judgement that fails counts as 0.5.
+            identity: what identifies the object whose method this is, or arguments by name, in place of their contents: the name of an
+                attribute, or a callable. Arguments must not change between the decision and the call; a person is not asked
+                about an argument whose changes would go unnoticed, unless it is identified here.
 
         Raises:
-            ValueError: `judge` is none of these.
-            GateError: the action is a generator function or a class; the message says why that cannot be gated.
+            ValueError: `judge` is none of these, or another argument cannot be used.
+            GateError: the action is a generator function or a class, or `identity` names no parameter of it; the message says why.
         """
 
         if judge not in {"always", "when_needed", "never"}:
@@ -251,6 +256,7 @@ class Front(ABC):
                     reviewer=reviewer,
                     timeout=timeout,
                     judge=judge,
+                    identity=identity,
                 )
 
             # An action that is gated outside of any run is a run of its own, so that the decision is kept.

@@ -16,7 +16,7 @@ from grace_kp.confidence import (
     decide,
 )
 from grace_kp.errors import ActionCancelled
-from grace_kp.gating import ConsoleReviewer, InMemory, Kept, Policy, PolicySet, digest_of, gate
+from grace_kp.gating import ConsoleReviewer, InMemory, Kept, NotCheckable, Policy, PolicySet, gate
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import Run, current_run, evidence_of, material_of, note
 
@@ -109,7 +109,10 @@ class Scope:
         """
         if self.again is None:
             return self._assessed(case)
-        digest = digest_of(case.bound.arguments, lasting=True)
+        try:
+            digest = case.digest(lasting=True)
+        except NotCheckable:
+            digest = ""  # the gate refuses the call where a person would have to be asked about it
         case.kept = self.again.entry(self._gates.keeps, case.action)
         case.entry["id"] = case.kept.id
         told = case.kept.decision()
@@ -196,14 +199,17 @@ def gated(
     reviewer: Any,
     timeout: float | None,
     judge: str,
+    identity: Any = None,
 ) -> Any:
     """`action` behind a gate of whatever runtime `gates` gives when it is called."""
+    Policy(timeout=timeout)  # what cannot be used is an error now, not when the action is called
     own = Policy.of(policy).at_least(floor) if policy is not None else Policy.of(floor)
     return gate(
         action,
         name=name,
         policy_for=lambda called: gates().policies.for_action(called, own),
         scope=lambda: Scope(gates(), reviewer=reviewer, timeout=timeout, judge=judge),
+        identity=identity,
     )
 
 

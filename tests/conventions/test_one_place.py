@@ -20,6 +20,7 @@ CATCH_ALL = {
     "grace_kp/confidence/_spending.py": "a cache that cannot be used is one without entries",
     "grace_kp/errors.py": "a foreign repr inside a message",
     "grace_kp/gating/_action.py": "an action that has run gives its result, whether or not that could be kept",
+    "grace_kp/gating/_identity.py": "a callable of the user's that identifies an argument: what it raises refuses the call",
     "grace_kp/gating/_drive.py": "the one place where a gate fails closed",
     "grace_kp/integrations/langchain.py": "the two callbacks that come most often carry the guard themselves",
     "grace_kp/integrations/_middleware.py": "whatever asking comes to, a call without a yes does not run",

@@ -1,0 +1,115 @@
+"""What the digest of a gated call covers: its arguments, or what the user says identifies one of them."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from grace_kp.errors import GateError
+from grace_kp.gating._contents import Identified, OwnObject
+from grace_kp.gating._digest import NotCheckable, digest_of
+
+if TYPE_CHECKING:
+    import inspect
+
+Identifier: TypeAlias = str | Callable[[Any], object]
+"""The name of an attribute (dots lead further in), or a callable from the value to what identifies it."""
+
+_OWN = "self"
+_UNCHANGEABLE = (str, int, float, complex, bytes, bool, type(None))
+
+
+class Coverage:
+    """What the digests of one gated action cover.
+
+    The object whose method is called is no argument: it counts by class and identity, or by what `identity` names. Default values that
+    could be changed count like arguments.
+
+    Raises:
+        GateError: `identity` names no parameter of the action, or is neither a name nor a callable.
+    """
+
+    def __init__(
+        self,
+        action: Any,
+        signature: inspect.Signature,
+        own: str | None,
+        identity: Identifier | Mapping[str, Identifier] | None = None,
+    ) -> None:
+        self._own = own
+        self._owner = None if own is not None else _owner(action)
+        self._defaults = {
+            name: parameter.default
+            for name, parameter in signature.parameters.items()
+            if parameter.default is not parameter.empty and type(parameter.default) not in _UNCHANGEABLE
+        }
+        self._identifiers = _identifiers(action, signature, own, self._owner, identity)
+
+    def digest(self, arguments: Mapping[str, Any], *, lasting: bool = False) -> str:
+        """SHA-256 of what a call with these arguments, by parameter name, would run with.
+
+        Raises:
+            NotCheckable: an argument has contents that cannot be seen, or what identifies it cannot be read.
+        """
+        covered = {**self._defaults, **arguments}
+        if self._owner is not None and _OWN in self._identifiers:
+            covered[_OWN] = self._owner
+        elif self._own is not None and self._own in covered and self._own not in self._identifiers:
+            covered[self._own] = OwnObject(covered[self._own])
+        for name, identify in self._identifiers.items():
+            if name in covered:
+                covered[name] = _identified(name, covered[name], identify)
+        return digest_of(covered, lasting=lasting)
+
+
+def _identified(name: str, value: Any, identify: Callable[[Any], object]) -> Identified:
+    try:
+        return Identified(type(value), identify(value))
+    except Exception as error:
+        problem = f"cannot be identified: identity= failed with {type(error).__name__}: {error}"
+        raise NotCheckable(problem, argument=name) from error
+
+
+def _owner(action: Any) -> Any:
+    """The object behind a bound method or a callable object."""
+    if isinstance(action, types.MethodType):
+        return action.__self__
+    return None if isinstance(action, types.FunctionType | types.BuiltinFunctionType | functools.partial) else action
+
+
+def _identifiers(
+    action: Any,
+    signature: inspect.Signature,
+    own: str | None,
+    owner: Any,
+    identity: Identifier | Mapping[str, Identifier] | None,
+) -> dict[str, Callable[[Any], object]]:
+    called = getattr(action, "__qualname__", type(action).__name__)
+    if identity is None:
+        return {}
+    if not isinstance(identity, Mapping):
+        if own is None and owner is None:
+            raise GateError(
+                f"identity={identity!r:.60} names what identifies a method's own object, and {called} has none; "
+                "use a mapping from parameter name to attribute or callable"
+            )
+        identity = {own or _OWN: identity}
+    known = [*signature.parameters, *([_OWN] if owner is not None else [])]
+    found: dict[str, Callable[[Any], object]] = {}
+    for name, identifier in identity.items():
+        if name not in known:
+            raise GateError(
+                f"identity names {name!r:.60}, and {called} has no such parameter; it has {', '.join(known) or 'none'}"
+            )
+        if isinstance(identifier, str) and all(part.isidentifier() for part in identifier.split(".")):
+            found[name] = operator.attrgetter(identifier)
+        elif callable(identifier):
+            found[name] = identifier
+        else:
+            raise GateError(
+                f"identity of {name!r} must be the name of an attribute or a callable, not {identifier!r:.60}"
+            )
+    return found

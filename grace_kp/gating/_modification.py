@@ -1,0 +1,185 @@
+"""A reviewer's arguments in place of the call's own: they must fit the signature and its declared types, and nothing is guessed.
+
+A value that has its declared type runs as it was submitted. A JSON value that the type has a JSON form for (a date as text, a model as an
+object) is read as that type. Everything else is a problem to be named to the reviewer: the text "20" is no int.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import typing
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grace_kp.gating._flow import Case
+
+_POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+
+
+def modified(case: Case, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
+    """The call with the reviewer's arguments; or None, and what is wrong with them."""
+    parameters = case.signature.parameters
+    rest = next((parameter.name for parameter in parameters.values() if parameter.kind is _KEYWORDS), None)
+    arguments = dict(case.bound.arguments)
+    declared = case.types()
+    for name, value in changes.items():
+        if name == case.hidden or (name not in parameters and rest is None):
+            known = ", ".join(key for key in parameters if key != case.hidden) or "none"
+            return None, f"{case.action} has no parameter {name!r}; it has {known}"
+        if name in parameters:
+            fitting, problem = _fitting(value, parameters[name], declared.get(name))
+        else:
+            fitting, problem = _fitting_item(value, name, declared.get(str(rest)))
+        if problem and not (name in arguments and _is_same(value, arguments[name])):
+            return None, f"the arguments do not fit {case.action}: {problem}"
+        if problem:
+            fitting = arguments[name]
+        if name in parameters:
+            arguments[name] = fitting
+        else:
+            arguments[str(rest)] = {**arguments.get(str(rest), {}), name: fitting}
+    ordered = {name: arguments[name] for name in parameters if name in arguments}
+    changed = inspect.BoundArguments(case.signature, ordered)
+    try:
+        bound = case.signature.bind(*changed.args, **changed.kwargs)
+    except TypeError as error:
+        return None, f"the arguments do not fit {case.action}: {error}"
+    problem = "" if case.check is None else case.check(arguments)
+    return (None, f"the arguments do not fit {case.action}: {problem}") if problem else (bound, "")
+
+
+def declared_types(action: Any, signature: inspect.Signature) -> dict[str, Any]:
+    """The type of each parameter that declares one which can be resolved."""
+    plain = inspect.unwrap(_function(action))
+    space = getattr(plain, "__globals__", {})
+    closure = getattr(plain, "__closure__", None) or ()
+    names = getattr(getattr(plain, "__code__", None), "co_freevars", ())
+    inner = {name: cell.cell_contents for name, cell in zip(names, closure, strict=True) if _is_filled(cell)}
+    found: dict[str, Any] = {}
+    for name, parameter in signature.parameters.items():
+        if parameter.annotation is parameter.empty:
+            continue
+        holder: Any = SimpleNamespace(__annotations__={name: parameter.annotation})
+        try:
+            found.update(typing.get_type_hints(holder, space, {**space, **inner}, include_extras=True))
+        except (NameError, AttributeError, TypeError, SyntaxError):
+            continue  # a name that is only known to a type checker
+    return found
+
+
+def problem_with(value: Any, declared: Any) -> str:
+    """What is wrong with a value for a type; empty where nothing is, or where the type cannot be checked."""
+    return _read(value, declared)[1]
+
+
+def _function(action: Any) -> Any:
+    while hasattr(action, "func"):
+        action = action.func
+    if inspect.isroutine(action) or isinstance(action, type):
+        return action
+    return type(action).__call__
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def _fitting(value: Any, parameter: inspect.Parameter, declared: Any) -> tuple[Any, str]:
+    """A parameter's value as its type; or what is wrong with it."""
+    name = parameter.name
+    if parameter.kind is _POSITIONAL:
+        if not isinstance(value, list | tuple):
+            return None, f"{name}: must be a list, not {type(value).__name__}"
+        items = [_fitting_item(item, f"{name}[{number}]", declared) for number, item in enumerate(value)]
+        return tuple(item for item, _ in items), next((problem for _, problem in items if problem), "")
+    if parameter.kind is _KEYWORDS:
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            return None, f"{name}: must be an object, not {type(value).__name__}"
+        pairs = {key: _fitting_item(item, key, declared) for key, item in value.items()}
+        problem = next((problem for _, problem in pairs.values() if problem), "")
+        return {key: item for key, (item, _) in pairs.items()}, problem
+    if value is None and parameter.default is None:
+        return None, ""  # `x: int = None`
+    return _fitting_item(value, name, declared)
+
+
+def _fitting_item(value: Any, name: str, declared: Any) -> tuple[Any, str]:
+    if typing.get_origin(declared) is typing.Unpack:
+        fields = typing.get_type_hints(typing.get_args(declared)[0], include_extras=True)
+        declared = fields.get(name)
+    if declared is None:
+        return value, ""
+    fitting, problem = _read(value, declared)
+    return fitting, f"{name}{problem if problem.startswith('.') else f': {problem}'}" if problem else ""
+
+
+def _read(value: Any, declared: Any) -> tuple[Any, str]:
+    adapter = _adapter(declared)
+    if adapter is None:
+        return value, ""
+    from pydantic import ValidationError
+
+    try:
+        adapter.validate_python(value, strict=True)
+    except ValidationError as error:
+        problem = _first_problem(error)
+    else:
+        return value, ""
+    text = _as_json(value)
+    if text is None:
+        return value, problem
+    try:
+        return adapter.validate_json(text, strict=True), ""
+    except ValidationError as error:
+        return value, _first_problem(error)
+
+
+def _adapter(declared: Any) -> Any:
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter
+    from pydantic.errors import PydanticUndefinedAnnotation
+
+    try:
+        try:
+            return TypeAdapter(declared, config=ConfigDict(arbitrary_types_allowed=True))
+        except PydanticUserError as error:
+            if error.code != "type-adapter-config-unused":
+                raise
+            return TypeAdapter(declared)  # a model, dataclass or TypedDict has a configuration of its own
+    except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, AttributeError):
+        return None
+
+
+def _first_problem(error: Any) -> str:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    inside = "".join(f".{part}" for part in first["loc"])
+    return f"{inside}: {first['msg']}" if inside else str(first["msg"])
+
+
+def _as_json(value: Any) -> str | None:
+    """The value as JSON, if it is one that comes back the same."""
+    from grace_kp.gating._ledger import is_same
+
+    try:
+        text = json.dumps(value, allow_nan=False)
+        return text if is_same(json.loads(text), value) else None
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """Whether a reviewer returned an argument as it was."""
+    from grace_kp.gating._digest import NotCheckable, digest_of
+
+    if value is other:
+        return True
+    try:
+        return digest_of({"": value}) == digest_of({"": other})
+    except NotCheckable:
+        return False
