@@ -8,6 +8,8 @@ from grace_kp.gating._flow import Case, Consent, GateScope, Kept, consent
 from grace_kp.gating._handler import InterventionHandler
 from grace_kp.gating._identity import Coverage, Identifier
 from grace_kp.gating._ledger import Entry, InMemory, Ran
+from grace_kp.gating._modification import problem_with
+from grace_kp.gating._notice import record_notice
 from grace_kp.gating._policy import Policy, PolicySet
 from grace_kp.gating._request import InterventionRequest, InterventionResponse
 from grace_kp.gating._reviewer import Reviewer
@@ -40,4 +42,6 @@ __all__ = [
     "gate",
     "notify",
     "notify_async",
+    "problem_with",
+    "record_notice",
 ]

@@ -48,7 +48,6 @@ def gate(
     hidden = _own_object(action, signature)
     coverage = Coverage(action, signature, hidden, identity)
 
-    @functools.cache
     def types() -> Mapping[str, Any]:
         from grace_kp.gating._modification import declared_types
 
@@ -233,6 +232,9 @@ def _about_to_run(case: Case, given: Consent) -> None:
         if case.kept is not None:
             _release(case.kept, case)
         raise
+    if given.modified and given.bound is not None:
+        shown = {name: value for name, value in given.bound.arguments.items() if name != case.hidden}
+        case.entry["executed_arguments"] = _rendered(shown)
     # Until it has ended nobody knows; a process that dies here leaves this word.
     case.entry["outcome"] = "running"
 

@@ -264,11 +264,12 @@ _BUILT_IN: dict[type, Reader | None] = {
     types.CodeType: _by_identity,
     types.GenericAlias: _by_parts("__origin__", "__args__"),
     types.UnionType: _by_parts("__args__"),
+    **{
+        kind: _exception
+        for kind in vars(builtins).values()
+        if isinstance(kind, type) and issubclass(kind, BaseException)
+    },
 }
-
-_BUILT_IN.update(
-    (kind, _exception) for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, BaseException)
-)
 
 _IMPORTED: dict[tuple[str, str], Reader | None] = {
     ("collections", "deque"): _deque,

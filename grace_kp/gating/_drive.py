@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._flow import Ask, Assess, Case, Consent, Engine, Failed, NoAnswer, Notify, Todo
+from grace_kp.gating._notice import deliver
 from grace_kp.gating._reviewer import asking, is_async, understood
 from grace_kp.record import pauses
 
@@ -72,25 +73,32 @@ def _finish(answer: Any) -> None:
         worker.join()
 
 
-def notify(on_notify: Any, request: InterventionRequest) -> Failed | None:
-    """Tell that an action goes ahead. What fails in it is given back, and holds nothing up."""
+def notify(on_notify: Any, request: InterventionRequest) -> str | Exception:
+    """Give notice that an action goes ahead, to `on_notify` or else in the log and at the terminal.
+
+    Returns:
+        Where the notice went; or what failed, which holds nothing up.
+    """
     try:
-        if on_notify is not None:
-            _finish(on_notify(request))
+        if on_notify is None:
+            return deliver(request)
+        _finish(on_notify(request))
     except Exception as error:  # noqa: BLE001
-        return Failed(error)
-    return None
+        return error
+    return "on_notify"
 
 
-async def notify_async(on_notify: Any, request: InterventionRequest) -> Failed | None:
+async def notify_async(on_notify: Any, request: InterventionRequest) -> str | Exception:
     """`notify` from a coroutine."""
     try:
-        answer: Any = None if on_notify is None else on_notify(request)
+        if on_notify is None:
+            return deliver(request)
+        answer = on_notify(request)
         if hasattr(answer, "__await__"):
             await answer
     except Exception as error:  # noqa: BLE001
-        return Failed(error)
-    return None
+        return error
+    return "on_notify"
 
 
 def ask(reviewer: Any, request: InterventionRequest) -> InterventionResponse | NoAnswer | Failed:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionRedirected, ActionTimedOut
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._modification import modified
+from grace_kp.gating._notice import record_notice
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
 from grace_kp.levels import InterventionAction, InterventionLevel
 
@@ -187,9 +188,7 @@ def consent(case: Case) -> Engine:
             raise _end(case, "cancelled", ActionCancelled, message, request)
         if not request.level.asks:
             if request.level is InterventionLevel.NOTIFY:
-                told = yield Notify(request)
-                if isinstance(told, Failed):
-                    case.entry["notify_error"] = f"{type(told.error).__name__}: {told.error}"
+                record_notice(case.entry, request, (yield Notify(request)))
             return Consent(case.bound, request.digest)
         answer = yield from _answered(case, request)
         if answer is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._digest import digest_of
-from grace_kp.gating._drive import ask, ask_async
+from grace_kp.gating._drive import ask, ask_async, notify, notify_async
 from grace_kp.gating._policy import check_auto_proceed, check_timeout
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
 from grace_kp.levels import InterventionAction, InterventionLevel
@@ -34,7 +34,8 @@ class InterventionHandler:
         """See the class.
 
         Args:
-            on_notify: told of what goes ahead with a notice; what it raises changes nothing.
+            on_notify: called with what goes ahead with a notice; what it raises changes nothing. When None, a line in the log and, at a
+                terminal, on standard error.
             on_confirm: asked to confirm.
             on_escalate: asked for help.
             timeout: seconds to wait for an answer; None is for ever.
@@ -54,8 +55,8 @@ class InterventionHandler:
         """What to do about a decision. Never raises on account of a callback."""
         request = self._request(decision)
         if not request.level.asks:
-            if request.level is InterventionLevel.NOTIFY and self._on_notify is not None:
-                ask(lambda asked: _told(self._on_notify, asked), request)
+            if request.level is InterventionLevel.NOTIFY:
+                notify(self._on_notify, request)
             return InterventionResponse(InterventionAction.PROCEED)
         callback = self._asked[request.level]
         return self._settled(None if callback is None else ask(callback, request))
@@ -64,8 +65,8 @@ class InterventionHandler:
         """`handle`, without blocking the event loop."""
         request = self._request(decision)
         if not request.level.asks:
-            if request.level is InterventionLevel.NOTIFY and self._on_notify is not None:
-                await ask_async(self._on_notify, request)
+            if request.level is InterventionLevel.NOTIFY:
+                await notify_async(self._on_notify, request)
             return InterventionResponse(InterventionAction.PROCEED)
         callback = self._asked[request.level]
         return self._settled(None if callback is None else await ask_async(callback, request))
@@ -89,8 +90,3 @@ class InterventionHandler:
             reason=decision.reason,
             timeout=self.timeout,
         )
-
-
-def _told(callback: Any, request: InterventionRequest) -> InterventionResponse:
-    callback(request)
-    return InterventionResponse(InterventionAction.PROCEED)

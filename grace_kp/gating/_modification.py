@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 import typing
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+from grace_kp.gating._ledger import is_same
 
 if TYPE_CHECKING:
     from grace_kp.gating._flow import Case
@@ -29,14 +32,15 @@ def modified(case: Case, changes: Mapping[str, Any]) -> tuple[inspect.BoundArgum
         if name == case.hidden or (name not in parameters and rest is None):
             known = ", ".join(key for key in parameters if key != case.hidden) or "none"
             return None, f"{case.action} has no parameter {name!r}; it has {known}"
-        if name in parameters:
+        original = _original(case, name)
+        if _is_unchanged(value, original):
+            fitting, problem = original, ""
+        elif name in parameters:
             fitting, problem = _fitting(value, parameters[name], declared.get(name))
         else:
             fitting, problem = _fitting_item(value, name, declared.get(str(rest)))
-        if problem and not (name in arguments and _is_same(value, arguments[name])):
-            return None, f"the arguments do not fit {case.action}: {problem}"
         if problem:
-            fitting = arguments[name]
+            return None, f"the arguments do not fit {case.action}: {problem}"
         if name in parameters:
             arguments[name] = fitting
         else:
@@ -127,18 +131,21 @@ def _read(value: Any, declared: Any) -> tuple[Any, str]:
     from pydantic import ValidationError
 
     try:
-        adapter.validate_python(value, strict=True)
+        read = adapter.validate_python(value, strict=True)
     except ValidationError as error:
         problem = _first_problem(error)
     else:
-        return value, ""
+        # A number stays a number and an object becomes the model that it describes; what the type would make of a text is not wanted.
+        return value if type(read) is type(value) and isinstance(value, str | bytes | int | float) else read, ""
     text = _as_json(value)
     if text is None:
         return value, problem
     try:
         return adapter.validate_json(text, strict=True), ""
     except ValidationError as error:
-        return value, _first_problem(error)
+        # In JSON some types can only be described, not checked; then the message about the value itself says more.
+        plain = all(item["type"] != "needs_python_object" for item in error.errors())
+        return value, _first_problem(error) if plain else problem
 
 
 def _adapter(declared: Any) -> Any:
@@ -147,13 +154,29 @@ def _adapter(declared: Any) -> Any:
 
     try:
         try:
-            return TypeAdapter(declared, config=ConfigDict(arbitrary_types_allowed=True))
+            config = ConfigDict(arbitrary_types_allowed=True)
+            return TypeAdapter(_supported(declared), config=config)
         except PydanticUserError as error:
             if error.code != "type-adapter-config-unused":
                 raise
-            return TypeAdapter(declared)  # a model, dataclass or TypedDict has a configuration of its own
+            return TypeAdapter(_supported(declared))  # a model, dataclass or TypedDict has a configuration of its own
     except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, AttributeError):
         return None
+
+
+def _supported(declared: Any) -> Any:
+    """The type itself; before Python 3.12 pydantic reads a TypedDict only in the form of typing_extensions."""
+    if sys.version_info >= (3, 12) or not typing.is_typeddict(declared) or type(declared).__module__ != "typing":
+        return declared
+    import typing_extensions as extensions
+
+    hints = typing.get_type_hints(declared, include_extras=True)
+    fields = {
+        name: (extensions.Required if name in declared.__required_keys__ else extensions.NotRequired)[hint]
+        for name, hint in hints.items()
+    }
+    create: Any = extensions.TypedDict
+    return create(declared.__name__, fields)
 
 
 def _first_problem(error: Any) -> str:
@@ -164,8 +187,6 @@ def _first_problem(error: Any) -> str:
 
 def _as_json(value: Any) -> str | None:
     """The value as JSON, if it is one that comes back the same."""
-    from grace_kp.gating._ledger import is_same
-
     try:
         text = json.dumps(value, allow_nan=False)
         return text if is_same(json.loads(text), value) else None
@@ -173,13 +194,28 @@ def _as_json(value: Any) -> str | None:
         return None
 
 
-def _is_same(value: Any, other: Any) -> bool:
-    """Whether a reviewer returned an argument as it was."""
-    from grace_kp.gating._digest import NotCheckable, digest_of
+def _original(case: Case, name: str) -> Any:
+    """What the call has in the place that a reviewer changes; the default where it has nothing."""
+    if name in case.bound.arguments:
+        return case.bound.arguments[name]
+    if name in case.signature.parameters:
+        return case.signature.parameters[name].default
+    extra = next(
+        (parameter.name for parameter in case.signature.parameters.values() if parameter.kind is _KEYWORDS), ""
+    )
+    return case.bound.arguments.get(extra, {}).get(name, inspect.Parameter.empty)
 
-    if value is other:
+
+def _is_unchanged(value: Any, original: Any) -> bool:
+    """Whether a reviewer returned an argument as it was, or as it is shown in JSON."""
+    from grace_kp.gating._digest import NotCheckable, digest_of
+    from grace_kp.trace._render import render
+
+    if value is original:
         return True
     try:
-        return digest_of({"": value}) == digest_of({"": other})
+        if digest_of({"": value}) == digest_of({"": original}):
+            return True
     except NotCheckable:
         return False
+    return not isinstance(original, str) and _as_json(value) is not None and is_same(value, render(original))

@@ -9,8 +9,8 @@ from uuid import uuid4
 from langchain_core.messages import ToolMessage
 
 from grace_kp.confidence import Evidence, decide
-from grace_kp.errors import ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
-from grace_kp.gating import Case, Consent, Coverage, InterventionResponse, digest_of
+from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
+from grace_kp.gating import Case, Consent, Coverage, InterventionResponse, NotCheckable, digest_of, problem_with
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import current_run, evidence_of, material_of, note
 from grace_kp.runtime._gates import Scope, frozen_decision
@@ -24,9 +24,27 @@ if TYPE_CHECKING:
     from grace_kp.runtime import Grace
 
 
+_JSON_TYPES: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": int | float,
+    "boolean": bool,
+    "array": list | tuple,
+    "object": dict,
+    "null": type(None),
+}
+
+
 def digest_of_call(call: Mapping[str, Any]) -> str:
-    """SHA-256 of a call's name and arguments."""
-    return digest_of({"name": call["name"], "args": call["args"]}, lasting=True)
+    """SHA-256 of a call's name and arguments.
+
+    Raises:
+        ActionCancelled: a change of an argument would go unnoticed.
+    """
+    try:
+        return digest_of({"name": call["name"], "args": call["args"]}, lasting=True)
+    except NotCheckable as error:
+        raise ActionCancelled(f"{call['name']} was not run: one of its arguments {error.problem}") from error
 
 
 def call_key(call: Mapping[str, Any]) -> str:
@@ -115,7 +133,10 @@ class ToolCase:
             if name.isidentifier()
         ]
         given = {parameter.name for parameter in parameters if parameter.name in self.arguments}
-        parameters = [item if item.name in given else item.replace(default=None) for item in parameters]
+        defaults = argument_defaults(self.tool)
+        parameters = [
+            item if item.name in given else item.replace(default=defaults.get(item.name, ())) for item in parameters
+        ]
         signature = inspect.Signature(parameters)
         bound = signature.bind(**{name: value for name, value in self.arguments.items() if name in given})
         scope = ToolScope(self, gates)
@@ -193,8 +214,10 @@ def end_of(case: ToolCase, response: Any, entry: dict[str, Any] | None) -> ToolM
             entry["outcome"] = "approved" if asks else "undecided"
         return None
     if response.action is InterventionAction.MODIFY:
-        told["consent"], told["args"] = "given", dict(response.modified or {})
-        told["run_digest"] = digest_of_call({"name": name, "args": told["args"]})
+        told["consent"], changed = "given", dict(response.modified or {})
+        digest = digest_of_call({"name": name, "args": changed})
+        if digest != told["digest"]:  # else the reviewer returned the call as it was
+            told["args"], told["run_digest"] = changed, digest
         if entry is not None:
             entry["outcome"] = "approved"
         return None
@@ -252,6 +275,22 @@ def argument_names(tool: Any) -> dict[str, bool] | None:
     return {field.alias or name: field.is_required() for name, field in fields.items()}
 
 
+def argument_defaults(tool: Any) -> dict[str, Any]:
+    """What a tool runs with where an argument is not given, as far as its schema says so."""
+    schema = getattr(tool, "tool_call_schema", None)
+    if isinstance(schema, dict):
+        properties = schema.get("properties") or {}
+        return {name: item["default"] for name, item in properties.items() if "default" in item}
+    fields = getattr(schema, "model_fields", None)
+    if not isinstance(fields, dict):
+        return {}
+    return {
+        field.alias or name: field.default
+        for name, field in fields.items()
+        if not field.is_required() and field.default_factory is None
+    }
+
+
 def schema_problem(tool: Any, told: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     """What is wrong with arguments for a tool; empty where nothing is.
 
@@ -266,15 +305,28 @@ def schema_problem(tool: Any, told: Mapping[str, Any], arguments: Mapping[str, A
         if missing:
             return f"the argument {missing[0]!r} is missing"
     schema = getattr(tool, "tool_call_schema", None)
-    validate = getattr(schema, "model_validate", None)
-    if callable(validate):
-        try:
-            validate(dict(arguments))
-        except ValueError as error:
-            problems = error.errors() if hasattr(error, "errors") else []
-            first = problems[0] if problems else {"loc": (), "msg": str(error)}
-            return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    if isinstance(schema, dict):
+        return _json_schema_problem(schema, arguments)
+    return "" if schema is None else problem_with(dict(arguments), schema)
+
+
+def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    """What is wrong with the types of arguments for a JSON schema, as far as it names plain types."""
+    properties = schema.get("properties") or {}
+    for name, value in arguments.items():
+        kinds = properties.get(name, {}).get("type")
+        kinds = [kinds] if isinstance(kinds, str) else kinds or []
+        if kinds and not any(_has_json_type(value, kind) for kind in kinds):
+            return f"{name}: must be {' or '.join(kinds)}, not {type(value).__name__}"
     return ""
+
+
+def _has_json_type(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if isinstance(value, float) and kind == "integer":
+        return value.is_integer()
+    return isinstance(value, _JSON_TYPES.get(kind, object))
 
 
 def _takes_more(tool: Any) -> bool:

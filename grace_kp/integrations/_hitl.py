@@ -81,6 +81,8 @@ def _response(decision: Any) -> tuple[InterventionResponse | None, str]:
         arguments = edited.get("args") if isinstance(edited, Mapping) else None
         if not isinstance(arguments, Mapping) or not all(isinstance(name, str) for name in arguments):
             return None, 'edit needs edited_action: {"name": ..., "args": {...}}'
+        if not arguments:
+            return None, "edit needs arguments; approve runs the call as it is, reject does not run it"
         return InterventionResponse(InterventionAction.MODIFY, modified=dict(arguments), reviewer="person"), ""
     return None, f"type must be one of {', '.join(DECISIONS)}, not {kind!r:.40}"
 

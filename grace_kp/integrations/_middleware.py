@@ -196,6 +196,9 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if problem is not None:
             return problem
         once.tell()
+        problem = once.changed()
+        if problem is not None:
+            return problem
         try:
             result = handler(once.request)
         except BaseException as error:
@@ -213,6 +216,9 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if problem is not None:
             return problem
         await once.tell_async()
+        problem = once.changed()
+        if problem is not None:
+            return problem
         try:
             result = await handler(once.request)
         except Exception as error:

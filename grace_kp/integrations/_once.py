@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, ToolMessage
 
 from grace_kp.confidence import ActionDecision
-from grace_kp.gating import Entry, InterventionRequest, notify, notify_async
+from grace_kp.gating import Entry, InterventionRequest, notify, notify_async, record_notice
 from grace_kp.gating._ledger import DONE, Ran
 from grace_kp.integrations._calls import digest_of_call, keep_entry, schema_problem
 from grace_kp.integrations._pause import pausing
@@ -61,6 +61,7 @@ class Once:
             if problem:
                 return self._instead(f"the reviewer's arguments do not fit `{self._name}`: {problem}", "cancelled")
             self.request = self.request.override(tool_call={**self._call, "args": dict(edited)})
+            self._entry["executed_arguments"] = {name: render(value) for name, value in edited.items()}
         gates = self._grace._gates()
         try:
             keeps = gates.keeps if self._pausing is not None else gates.in_memory
@@ -149,17 +150,23 @@ class Once:
         """Tell that the call goes ahead, where its level is NOTIFY and nobody has told it yet."""
         notice = self._notice() if self._pausing is not None else None
         if notice is not None:
-            self._told_badly(notify(self._grace._gates().on_notify, notice))
+            record_notice(self._entry, notice, notify(self._grace._gates().on_notify, notice))
 
     async def tell_async(self) -> None:
         """`tell` from a coroutine."""
         notice = self._notice() if self._pausing is not None else None
         if notice is not None:
-            self._told_badly(await notify_async(self._grace._gates().on_notify, notice))
+            record_notice(self._entry, notice, await notify_async(self._grace._gates().on_notify, notice))
 
-    def _told_badly(self, failed: Any) -> None:
-        if failed is not None:
-            self._entry["notify_error"] = f"{type(failed.error).__name__}: {failed.error}"
+    def changed(self) -> ToolMessage | None:
+        """The message in place of a call whose arguments were changed since it was let through; to be asked right before it runs."""
+        told = self._told or {}
+        expected = told["digest"] if told.get("args") is None else told.get("run_digest")
+        if digest_of_call(self.request.tool_call) == expected:
+            return None
+        if self._kept is not None:
+            self._keep(self._kept.release)
+        return self._instead(f"the arguments of `{self._name}` were changed while the decision was made", "cancelled")
 
     def failed(self, error: BaseException) -> None:
         """The tool raised, or paused the graph. A process that dies says neither, and what came of the call stays unknown."""

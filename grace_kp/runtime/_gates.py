@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
     from grace_kp.gating._flow import Case
     from grace_kp.runtime._judging import RunJudge
-
-_log = logging.getLogger("grace_kp.gate")
 
 
 class Gates:
@@ -50,7 +47,7 @@ class Gates:
         self.calculator = ConfidenceCalculator(profile=profile, thresholds=thresholds)
         self.thresholds = self.calculator.thresholds
         self.policies = PolicySet(policies)
-        self.on_notify = on_notify or _tell
+        self.on_notify = on_notify
         self.timeout = timeout
         self._reviewer = reviewer
 
@@ -218,7 +215,3 @@ def _at_terminal() -> bool:
         return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None
     except (ValueError, OSError):  # closed
         return False
-
-
-def _tell(request: Any) -> None:
-    _log.info("%s goes ahead with a notice: %s", request.action, request.reason)

@@ -71,7 +71,8 @@ class Grace(Front):
                 the trace says so.
             reviewer: who is asked by gates: a callable from InterventionRequest to InterventionResponse, sync or async, or
                 an object with `review`. `auto` is the console when it is a terminal, else nobody: a gate that must ask cancels.
-            on_notify: told of actions that go ahead with a notice; a line in the log when None.
+            on_notify: called with the request of each action that goes ahead with a notice. When None, a line in the log (logger
+                `grace_kp.gate`, level INFO) and, where standard error is a terminal, there too.
             policies: floors or policies by action name or glob, for example `{"delete_*": "confirm", "wire": "deny"}`.
             scorers: said of every finished run, stored with its trace and found by `store.query(scorer=…)`: one or several of the scorers and
                 suites of `grace_kp.scorers`, `OnTraces` with what is expected, and callables from a trace to a number from 0 to 1. They run

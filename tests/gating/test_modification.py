@@ -1,0 +1,389 @@
+"""A reviewer's arguments run only when they are there and fit; what runs is what was submitted, read as its declared type."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime
+import decimal
+import enum
+import functools
+import json
+import pathlib
+import uuid
+from typing import Annotated, Any, Literal, TypedDict, Unpack
+
+import pydantic
+import pytest
+
+import grace_kp as gk
+from grace_kp.testing import ScriptedReviewer, capture, make_grace
+
+R = gk.InterventionResponse
+both = pytest.mark.parametrize("is_async", [False, True])
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Item(pydantic.BaseModel):
+    name: str
+    count: int = 1
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: float
+
+
+class Options(TypedDict, total=False):
+    fast: bool
+    level: int
+
+
+class Full(TypedDict):
+    a: int
+    b: int
+
+
+class Client:
+    pass
+
+
+def run(annotation, value, *, original="first", default=None):
+    """What an action with one parameter runs with after a reviewer submitted `value`; or the problem that was named."""
+    ran = []
+    reviewer = ScriptedReviewer(R("modify", modified={"it": value}), "cancel")
+    grace = make_grace(reviewer=reviewer)
+
+    def act(it):
+        ran.append(it)
+
+    act.__annotations__["it"] = annotation
+    with capture() as captured:
+        try:
+            grace.gate(floor="confirm")(act)(original)
+        except gk.ActionCancelled:
+            return reviewer.requests[1].problem
+    assert "executed_modified" == captured.only.grace["decisions"][0]["outcome"]
+    (ran_with,) = ran
+    return ran_with
+
+
+DAY = datetime.date(2026, 1, 2)
+CLIENT = Client()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"),
+    [
+        (int, 20, 20), (float, 20, 20.0), (float, 0.5, 0.5), (str, "20", "20"), (bool, True, True), (Any, {"a": 1}, {"a": 1}),
+        (object, [1], [1]), (list[int], [1, 2], [1, 2]), (dict[str, int], {"a": 1}, {"a": 1}), (list, ["x"], ["x"]),
+        (tuple[int, int], [1, 2], (1, 2)), (set[int], [1, 2], {1, 2}), (int | None, None, None), (Item | None, None, None),
+        (int | str, "20", "20"), (Literal["a", "b"], "b", "b"), (Annotated[int, pydantic.Field(gt=0)], 5, 5),
+        (datetime.date, "2026-01-02", DAY), (datetime.date, DAY, DAY), (list[datetime.date], ["2026-01-02"], [DAY]),
+        (datetime.datetime, "2026-01-02T03:04:05Z", datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)),
+        (datetime.timedelta, "PT5S", datetime.timedelta(seconds=5)), (decimal.Decimal, "1.50", decimal.Decimal("1.50")),
+        (pathlib.Path, "/a", pathlib.Path("/a")), (uuid.UUID, str(uuid.UUID(int=5)), uuid.UUID(int=5)), (bytes, b"x", b"x"),
+        (Colour, "blue", Colour.BLUE), (Colour, Colour.BLUE, Colour.BLUE), (Item, {"name": "a"}, Item(name="a")),
+        (Item, Item(name="a"), Item(name="a")), (list[Item], [{"name": "a"}], [Item(name="a")]),
+        (Point, {"x": 1, "y": 2}, Point(1, 2.0)), (Point, Point(1, 2.5), Point(1, 2.5)),
+        (Options, {"fast": True}, {"fast": True}), (Options, {}, {}), (Client, CLIENT, CLIENT), (list[Client], [CLIENT], [CLIENT]),
+        (Annotated[str, pydantic.StringConstraints(strip_whitespace=True)], " a ", " a "),
+        ("int", 20, 20), ("Nothing.known", "anything", "anything"), ("a b", "anything", "anything"), ("len(5)", 1, 1),
+    ],
+)  # fmt: skip
+def test_what_fits_runs(annotation, value, expected):
+    """A value of the declared type runs as it was submitted, a JSON form of it as that type."""
+    ran_with = run(annotation, value)
+    assert (type(expected), expected) == (type(ran_with), ran_with)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "problem"),
+    [
+        (int, "20", "it: Input should be a valid integer"), (int, 20.0, "valid integer"), (int, True, "valid integer"),
+        (int, None, "valid integer"), (float, "0.5", "valid number"), (str, 20, "valid string"), (bool, 1, "valid boolean"),
+        (bool, "no", "valid boolean"), (list[int], [1, "2"], "it.1: Input should be a valid integer"), (list, "abc", "valid array"),
+        (dict[str, int], {"a": "1"}, "it.a:"), (tuple[int, int], [1], "it"), (Literal["a", "b"], "c", "'a' or 'b'"),
+        (Annotated[int, pydantic.Field(gt=0)], -1, "greater than 0"), (datetime.date, "soon", "valid date"),
+        (datetime.date, 5, "valid date"), (datetime.datetime, 5, "valid datetime"), (Colour, "green", "'red' or 'blue'"),
+        (Item, {"name": 5}, "it.name: Input should be a valid string"), (Item, {}, "it.name: Field required"),
+        (Point, {"x": "1", "y": 2}, "it.x"), (Options, {"fast": "yes"}, "it.fast"), (Full, {"a": 1}, "it.b: Field required"), (Client, {}, "instance of Client"),
+        (list[int], (1, 2), "valid list"), (dict[str, int], {1: 2}, "valid string"), ("int", "20", "valid integer"),
+        (float, float("nan"), None), (dict[str, Colour], {1: "red"}, "it"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_asked_again(annotation, value, problem):
+    """The reviewer is told the place and what is wrong; nothing is converted that would change the value."""
+    told = run(annotation, value)
+    if problem is None:
+        assert "nan" == str(told)
+    else:
+        assert told.startswith("the arguments do not fit act: it")
+        assert problem in told
+
+
+def case(is_async, *answers, **options):
+    reviewer = ScriptedReviewer(*answers)
+    grace = make_grace(reviewer=reviewer, **options)
+    ran = []
+
+    def body(to: str, euros: int = 5, when: datetime.date | None = None):
+        ran.append((to, euros, when))
+        return "paid"
+
+    @functools.wraps(body)
+    async def abody(*args, **kwargs):
+        return body(*args, **kwargs)
+
+    act = grace.gate(floor="confirm", name="pay")(abody if is_async else body)
+    return (lambda *a, **k: asyncio.run(act(*a, **k))) if is_async else act, ran, reviewer
+
+
+@both
+@pytest.mark.parametrize("modified", [None, {}])
+@pytest.mark.parametrize("wrap", [lambda reviewer: reviewer, gk.ConfirmationFlow])
+def test_a_modification_without_arguments_runs_nothing(is_async, modified, wrap):
+    """Nothing says what to run instead, and the original is not what was agreed to."""
+    reviewer = ScriptedReviewer(R("modify", modified=modified, reviewer="ana"))
+    grace = make_grace(reviewer=wrap(reviewer))
+    ran = []
+
+    def body(to):
+        ran.append(to)
+
+    async def abody(to):
+        ran.append(to)
+
+    act = grace.gate(floor="confirm")(abody if is_async else body)
+    with capture() as captured, pytest.raises(gk.ActionCancelled, match="without") as refused:
+        asyncio.run(act("eve")) if is_async else act("eve")
+    assert ([], 1) == (ran, reviewer.asked)
+    assert not isinstance(refused.value, gk.ActionTimedOut)
+    entry = captured.only.grace["decisions"][0]
+    assert ("cancelled", "ana", False) == (
+        entry["outcome"], entry["response"]["reviewer"], entry["response"]["timeout_reached"],
+    )  # fmt: skip
+    assert "executed_digest" not in entry
+
+
+@both
+def test_a_problem_is_named_and_the_next_answer_counts(is_async):
+    """The text of a number is refused, the number runs, and a date in JSON runs and is recorded as a date."""
+    act, ran, reviewer = case(
+        is_async, R("modify", modified={"euros": "20"}), R("modify", modified={"euros": 20, "when": "2026-01-02"})
+    )
+    with capture() as captured:
+        assert "paid" == act("ana", 9)
+    assert [("ana", 20, DAY)] == ran
+    assert "the arguments do not fit pay: euros: Input should be a valid integer" == reviewer.requests[1].problem
+    assert [1, 2] == [request.attempt for request in reviewer.requests]
+    entry = captured.only.grace["decisions"][0]
+    assert "executed_modified" == entry["outcome"]
+    assert {"to": "ana", "euros": 20, "when": "2026-01-02"} == entry["executed_arguments"]
+    assert entry["executed_digest"] != entry["digest"]
+
+
+@both
+def test_three_unusable_modifications_cancel(is_async):
+    """The last problem is in the error."""
+    act, ran, reviewer = case(is_async, *[R("modify", modified={"euros": text}) for text in ("1", "2", "3")])
+    with pytest.raises(gk.ActionCancelled, match=r"could not be used.*euros"):
+        act("ana", 9)
+    assert ([], 3) == (ran, reviewer.asked)
+
+
+@both
+def test_a_modification_that_changes_nothing_is_an_approval(is_async):
+    """What was shown is what runs, and the record says that nothing was modified."""
+    act, ran, _ = case(is_async, R("modify", modified={"to": "ana", "euros": 9}))
+    with capture() as captured:
+        act("ana", 9)
+    assert [("ana", 9, None)] == ran
+    entry = captured.only.grace["decisions"][0]
+    assert ("executed", "modify") == (entry["outcome"], entry["response"]["action"])
+    assert "executed_arguments" not in entry
+
+
+@both
+def test_all_arguments_may_be_returned_with_one_of_them_changed(is_async):
+    """Those that come back as they were, or as JSON shows them, run as they are: a caller may pass what its types do not say."""
+    act, ran, _ = case(is_async, R("modify", modified={"to": 7, "euros": 8, "when": "2026-01-02"}))
+    act(7, 9, DAY)
+    assert [(7, 8, DAY)] == ran
+
+
+def test_an_unannotated_value_that_comes_back_as_json_shows_it_is_unchanged():
+    """A tuple stays one, although JSON shows a list; a text is what it says."""
+    ran = []
+    reviewer = ScriptedReviewer(R("modify", modified={"pair": [1, 2], "text": "b"}))
+
+    @make_grace(reviewer=reviewer).gate(floor="confirm")
+    def act(pair, text):
+        ran.append((pair, text))
+
+    act((1, 2), "a")
+    assert [((1, 2), "b")] == ran
+
+
+def test_none_for_a_parameter_whose_default_is_none():
+    """`x: int = None` is common and means an optional number."""
+    ran = []
+
+    def act(it: int = None):  # noqa: RUF013
+        ran.append(it)
+
+    make_grace(reviewer=ScriptedReviewer(R("modify", modified={"it": None}))).gate(floor="confirm")(act)(5)
+    assert [None] == ran
+
+
+class Collected:
+    def __init__(self, *answers):
+        self.ran = []
+        self.reviewer = ScriptedReviewer(*[R("modify", modified=answer) for answer in answers], "cancel", "cancel")
+        grace = make_grace(reviewer=self.reviewer)
+
+        @grace.gate(floor="confirm")
+        def act(*numbers: int, **more: float):
+            self.ran.append((numbers, more))
+
+        @grace.gate(floor="confirm")
+        def act_with(**more: Unpack[Options]):
+            self.ran.append(more)
+
+        self.act, self.act_with = act, act_with
+
+
+def test_any_number_of_arguments():
+    """`*args` are submitted as a list and `**kwargs` by name or as one object, each item checked."""
+    call = Collected({"numbers": [3, 4], "b": 1.5}, {"more": {"c": 2}})
+    call.act(1, a=0.5)
+    call.act(1, a=0.5)
+    assert [((3, 4), {"a": 0.5, "b": 1.5}), ((1,), {"c": 2})] == call.ran
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"numbers": "34"}, "numbers: must be a list, not str"),
+        ({"numbers": [3, "4"]}, "numbers[1]: Input should be a valid integer"),
+        ({"b": "x"}, "b: Input should be a valid number"),
+        ({"more": [1]}, "more: must be an object, not list"),
+        ({"more": {"c": "x"}}, "c: Input should be a valid number"),
+        ({"more": {5: 1.0}}, "more: must be an object"),
+    ],
+)
+def test_each_of_any_number_of_arguments_must_fit(changes, problem):
+    """With its place in the message."""
+    call = Collected(changes)
+    with pytest.raises(gk.ActionCancelled):
+        call.act(1, a=0.5)
+    assert problem in call.reviewer.requests[1].problem
+    assert [] == call.ran
+
+
+def test_keywords_with_types_of_their_own():
+    """`**more: Unpack[...]` checks each by its name."""
+    call = Collected({"level": 3}, {"level": "3"})
+    call.act_with(fast=True)
+    with pytest.raises(gk.ActionCancelled):
+        call.act_with(fast=True)
+    assert [{"fast": True, "level": 3}] == call.ran
+    assert "level: Input should be a valid integer" in call.reviewer.requests[2].problem
+
+
+@pytest.mark.parametrize("name", ["dollars", "self"])
+def test_unknown_names(name):
+    """The message lists those that there are; the object itself is none of them."""
+
+    reviewer = ScriptedReviewer(R("modify", modified={name: 1}), "cancel")
+
+    class Bank:
+        @make_grace(reviewer=reviewer).gate(floor="confirm")
+        def pay(self, to, euros): ...
+
+    with pytest.raises(gk.ActionCancelled):
+        Bank().pay("ana", 5)
+    assert f"pay has no parameter '{name}'; it has to, euros" == reviewer.requests[1].problem
+
+
+def test_what_cannot_be_checked_cannot_be_submitted():
+    """A value whose changes would go unnoticed is asked about again."""
+    reviewer = ScriptedReviewer(R("modify", modified={"it": iter([1])}), "cancel")
+
+    @make_grace(reviewer=reviewer).gate(floor="confirm")
+    def act(it): ...
+
+    with pytest.raises(gk.ActionCancelled):
+        act([1])
+    assert "list_iterator" in reviewer.requests[1].problem
+
+
+def types_of(kind):
+    """The same action as a function, a partial, a callable object and a bound method."""
+
+    def act(to: str, it: int): ...
+
+    class Act:
+        def __call__(self, to: str, it: int): ...
+
+        def act(self, to: str, it: int): ...
+
+    return {
+        "function": act, "partial": functools.partial(act, to="x"), "callable": Act(), "method": Act().act,
+        "tool": make_grace().tool(act), "wrapped": functools.wraps(act)(lambda *a, **k: None),
+    }[kind]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["function", "partial", "callable", "method", "tool", "wrapped"])
+def test_the_types_of_everything_that_can_be_called(kind):
+    """Annotations are texts in this file, and found where the function was written."""
+    reviewer = ScriptedReviewer(R("modify", modified={"it": "20"}), "cancel")
+    act = make_grace(reviewer=reviewer).gate(floor="confirm", name="act")(types_of(kind))
+    with pytest.raises(gk.ActionCancelled):
+        act(to="ana", it=5)
+    assert "it: Input should be a valid integer" in reviewer.requests[1].problem
+
+
+def test_a_type_from_around_the_function():
+    """A class of the enclosing function is found where the function uses it."""
+
+    class Order(pydantic.BaseModel):
+        euros: int
+
+    ran = []
+
+    @make_grace(reviewer=ScriptedReviewer(R("modify", modified={"order": {"euros": 5}}))).gate(floor="confirm")
+    def act(order: Order):
+        ran.append(order == Order(euros=5))
+
+    act(Order(euros=1))
+    assert [True] == ran
+
+
+def test_pydantic_is_only_loaded_for_a_modification():
+    """A gate that is merely asked costs no import."""
+    import subprocess
+    import sys
+
+    program = """
+import sys, json, grace_kp as gk
+answers = iter([gk.InterventionResponse("proceed"), gk.InterventionResponse("modify", modified={"n": 2})])
+grace = gk.Grace(store="memory:", reviewer=lambda request: next(answers))
+seen = []
+@grace.gate(floor="confirm")
+def act(n: int):
+    seen.append("pydantic" in sys.modules)
+    return n
+from grace_kp.gating._drive import drive
+with_gate = act.__wrapped__ if False else act
+import grace_kp.gating._action
+act(1); act(1)
+print(json.dumps(seen))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert [False, True] == json.loads(done.stdout)

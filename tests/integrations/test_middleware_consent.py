@@ -1,0 +1,276 @@
+"""What a reviewer of a tool call submits is what runs: never the original by a slip, never a value of another type, never changed since."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import sys
+
+import pytest
+
+pytest.importorskip("langchain", reason="needs the extra langchain")
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import StructuredTool, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic import BaseModel
+
+import grace_kp as gk
+from grace_kp.gating import InterventionResponse
+from grace_kp.integrations._calls import schema_problem
+from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
+
+from .conftest import says
+
+R = InterventionResponse
+both = pytest.mark.parametrize("world", ["sync", "async"])
+QUESTION = {"messages": [("user", "Pay them.")]}
+DAY = datetime.date(2026, 1, 2)
+
+
+class Bank:
+    def __init__(self):
+        self.paid = []
+
+        @tool
+        def pay(to: str, euros: float = 5.0, when: datetime.date | None = None, lines: list[str] | None = None) -> str:
+            """Send money."""
+            self.paid.append((to, euros, when, lines))
+            return "paid"
+
+        self.tools = [pay]
+
+
+def runtime(**options):
+    return gk.Grace(store="memory:", evaluator=None, embedder=None, **{"reviewer": None, **options})
+
+
+def agent_of(grace, bank, args, *, policy="confirm", saver=False, more=()):
+    return create_agent(
+        says([("pay", args)], "done"),
+        bank.tools,
+        middleware=[*more, GraceMiddleware(grace, {"pay": policy})],
+        checkpointer=InMemorySaver() if saver else None,
+    )
+
+
+async def call(agent, given, world, grace):
+    config = {"configurable": {"thread_id": "1"}, "callbacks": [GraceCallbackHandler(grace)]}
+    return agent.invoke(given, config) if world == "sync" else await agent.ainvoke(given, config)
+
+
+def result(out):
+    (message,) = [one for one in out["messages"] if isinstance(one, ToolMessage)]
+    return message.content, message.status
+
+
+def edit(**args):
+    return Command(resume={"decisions": [{"type": "edit", "edited_action": {"name": "pay", "args": args}}]})
+
+
+def entry_of(grace):
+    grace.flush()
+    (trace,) = grace.store.query()
+    (entry,) = trace.grace["decisions"]
+    return entry
+
+
+@both
+@pytest.mark.parametrize("modified", [None, {}])
+async def test_a_modification_without_arguments_runs_nothing(world, modified):
+    """From the runtime's reviewer."""
+    bank, grace = Bank(), runtime(reviewer=lambda request: R("modify", modified=modified))
+    text, status = result(await call(agent_of(grace, bank, {"to": "bob"}), QUESTION, world, grace))
+    assert ([], "error") == (bank.paid, status)
+    assert "without giving arguments" in text
+    assert "cancelled" == entry_of(grace)["outcome"]
+
+
+@both
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        ({}, "edit needs arguments"),
+        ({"to": "bob", "euros": "20"}, "euros: Input should be a valid number"),
+        ({"to": "bob", "when": 5}, "when: Input should be a valid date"),
+        ({"to": "bob", "lines": "abc"}, "lines: Input should be a valid array"),
+        ({"to": 5}, "to: Input should be a valid string"),
+    ],
+)
+async def test_an_edit_that_does_not_fit_is_asked_again(world, args, problem):
+    """With what was wrong; the answer that fits runs as what the tool's types make of JSON."""
+    bank, grace = Bank(), runtime()
+    agent = agent_of(grace, bank, {"to": "bob"}, saver=True)
+    await call(agent, QUESTION, world, grace)
+    out = await call(agent, edit(**args), world, grace)
+    assert problem in out["__interrupt__"][0].value["problem"]
+    assert [] == bank.paid
+    await call(agent, edit(to="eve", euros=20, when="2026-01-02"), world, grace)
+    assert [("eve", 20.0, DAY, None)] == bank.paid
+    entry = entry_of(grace)
+    assert {"to": "eve", "euros": 20, "when": "2026-01-02"} == entry["executed_arguments"]
+    assert "executed_modified" == entry["outcome"]
+
+
+@both
+async def test_a_reviewer_s_wrong_type_is_asked_again(world):
+    """The same for the runtime's reviewer."""
+    asked, answers = [], iter([R("modify", modified={"euros": "20"}), R("modify", modified={"euros": 20})])
+
+    def reviewer(request):
+        asked.append(request.problem)
+        return next(answers)
+
+    bank, grace = Bank(), runtime(reviewer=reviewer)
+    await call(agent_of(grace, bank, {"to": "bob"}), QUESTION, world, grace)
+    assert [("bob", 20.0, None, None)] == bank.paid
+    assert "euros: Input should be a valid number" in asked[1]
+
+
+@both
+async def test_an_edit_that_changes_nothing_is_an_approval(world):
+    """The model hears of no change, and the record shows none."""
+    bank, grace = Bank(), runtime()
+    agent = agent_of(grace, bank, {"to": "bob", "euros": 7.0}, saver=True)
+    await call(agent, QUESTION, world, grace)
+    out = await call(agent, edit(to="bob", euros=7.0), world, grace)
+    assert [("bob", 7.0, None, None)] == bank.paid
+    assert ("paid", "success") == result(out)
+    assert "executed" == entry_of(grace)["outcome"]
+
+
+@both
+@pytest.mark.parametrize(
+    ("reviewer", "outcome"),
+    [
+        (lambda request: False, "cancelled"),
+        (lambda request: R("cancel"), "cancelled"),
+        (None, "cancelled"),
+        (lambda request: R("cancel", timeout_reached=True), "executed"),
+    ],
+)
+async def test_only_time_that_runs_out_proceeds(world, reviewer, outcome):
+    """A tool's policy follows the same rule as a function's, and no refusal is called a timeout."""
+    bank, grace = Bank(), runtime(reviewer=reviewer)
+    policy = gk.Policy(floor="confirm", auto_proceed_on_timeout=True)
+    text, _ = result(await call(agent_of(grace, bank, {"to": "bob"}, policy=policy), QUESTION, world, grace))
+    assert ("executed" == outcome) == bool(bank.paid)
+    assert "nobody answered" not in text
+    entry = entry_of(grace)
+    assert (outcome, outcome == "executed") == (entry["outcome"], entry["response"]["timeout_reached"])
+
+
+@both
+@pytest.mark.parametrize("saver", [False, True])
+async def test_a_notice_is_printed_and_recorded(world, saver, monkeypatch):
+    """Once, at a terminal, with and without a checkpointer."""
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    bank, grace = Bank(), runtime()
+    agent = agent_of(grace, bank, {"to": "bob"}, policy="notify", saver=saver)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    await call(agent, QUESTION, world, grace)
+    monkeypatch.undo()
+    (line,) = terminal.getvalue().splitlines()
+    shown = "to=bob" if saver else "to=bob, euros=5.0, when=null, lines=null"
+    assert line.startswith(f"grace-kp: pay({shown}) goes ahead with a notice: ")
+    assert {"to": "terminal", "text": line.removeprefix("grace-kp: ")} == entry_of(grace)["notice"]
+    assert 1 == len(bank.paid)
+
+
+@both
+async def test_arguments_that_change_while_the_notice_is_given_are_not_run(world):
+    """The call that runs is the one that was decided on, up to the last moment; it can be begun again."""
+    bank = Bank()
+    held = []
+
+    class Holds(AgentMiddleware):
+        """Another part of the agent that has the call in its hands."""
+
+        def wrap_tool_call(self, request, handler):
+            held.append(request.tool_call)
+            return handler(request)
+
+        async def awrap_tool_call(self, request, handler):
+            held.append(request.tool_call)
+            return await handler(request)
+
+    def told(request):
+        held[0]["args"]["lines"].append("one more")
+
+    grace = runtime(on_notify=told)
+    args = {"to": "bob", "lines": ["one"]}
+    agent = agent_of(grace, bank, args, policy="notify", saver=True, more=[Holds()])
+    text, status = result(await call(agent, QUESTION, world, grace))
+    assert ([], "error") == (bank.paid, status)
+    assert "arguments of `pay` were changed" in text
+    assert "cancelled" == entry_of(grace)["outcome"]
+
+
+@both
+async def test_a_reviewer_sees_the_defaults_that_the_tool_runs_with(world):
+    """Where the model gave nothing, the tool's own default stands."""
+    seen = []
+
+    def reviewer(request):
+        seen.append(dict(request.arguments))
+        return R("proceed")
+
+    bank, grace = Bank(), runtime(reviewer=reviewer)
+    await call(agent_of(grace, bank, {"to": "bob"}), QUESTION, world, grace)
+    assert [{"to": "bob", "euros": 5.0, "when": None, "lines": None}] == seen
+    assert [("bob", 5.0, None, None)] == bank.paid
+
+
+class Arguments(BaseModel):
+    to: str
+    euros: int = 5
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "to": {"type": "string"}, "euros": {"type": "integer"}, "ratio": {"type": ["number", "null"]},
+        "fast": {"type": "boolean"}, "lines": {"type": "array"}, "more": {"type": "object"}, "any": {}, "odd": {"type": "x"},
+    },
+    "required": ["to"],
+}  # fmt: skip
+
+
+def made_of(schema):
+    return StructuredTool(name="pay", description="Send money.", args_schema=schema, func=lambda **_: "paid")
+
+
+@pytest.mark.parametrize("schema", [Arguments, SCHEMA])
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"to": "bob"}, ""), ({"to": "bob", "euros": 5}, ""), ({"to": "bob", "euros": "5"}, "euros"),
+        ({"to": "bob", "euros": 5.5}, "euros"), ({"to": "bob", "euros": True}, "euros"), ({"to": 5}, "to"),
+        ({"euros": 5}, "'to' is missing"), ({"to": "bob", "cents": 5}, "no argument 'cents'"),
+    ],
+)  # fmt: skip
+def test_models_and_json_schemas_are_checked_alike(schema, arguments, problem):
+    """Types as well as names, without converting anything."""
+    found = schema_problem(made_of(schema), {}, arguments)
+    assert bool(problem) == bool(found)
+    assert problem in found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"ratio": None}, ""), ({"ratio": 5}, ""), ({"ratio": "5"}, "ratio: must be number or null, not str"),
+        ({"fast": True}, ""), ({"fast": 1}, "fast: must be boolean, not int"), ({"fast": "no"}, "must be boolean"),
+        ({"lines": ["a"]}, ""), ({"lines": "a"}, "must be array"), ({"more": {}}, ""), ({"more": []}, "must be object"),
+        ({"any": object}, ""), ({"odd": 5}, ""), ({"euros": 5.0}, ""), ({"ratio": True}, "must be number"),
+    ],
+)  # fmt: skip
+def test_json_types(arguments, problem):
+    """As JSON schema has them: 5.0 is an integer, True is none."""
+    found = schema_problem(made_of(SCHEMA), {}, {"to": "bob", **arguments})
+    assert bool(problem) == bool(found)
+    assert problem in found
