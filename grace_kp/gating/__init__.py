@@ -1,10 +1,11 @@
 """Decisions become actions: requests, policies, the consent flow, the gated call, reviewers. It fails closed."""
 
 from grace_kp.gating._action import gate
+from grace_kp.gating._case import Case, Consent
 from grace_kp.gating._confirmation import ConfirmationFlow
 from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drive import drive, drive_async, notify, notify_async
-from grace_kp.gating._flow import Case, Consent, GateScope, Kept, consent
+from grace_kp.gating._flow import GateScope, Kept, consent
 from grace_kp.gating._handler import InterventionHandler
 from grace_kp.gating._identity import Coverage, Identifier
 from grace_kp.gating._ledger import Entry, InMemory, Ran

@@ -7,8 +7,9 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import ActionCancelled, GateError
+from grace_kp.gating._case import Case, Consent
 from grace_kp.gating._drive import drive, drive_async
-from grace_kp.gating._flow import Case, Consent, check_unchanged, consent
+from grace_kp.gating._flow import check_unchanged, consent
 from grace_kp.gating._identity import Coverage
 from grace_kp.gating._ledger import DONE, Ran, outcome_unknown
 from grace_kp.record import hands_off, pauses

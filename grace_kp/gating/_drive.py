@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating._flow import Ask, Assess, Case, Consent, Engine, Failed, NoAnswer, Notify, Todo
+from grace_kp.gating._flow import Ask, Assess, Engine, Failed, NoAnswer, Notify, Todo
 from grace_kp.gating._notice import deliver
 from grace_kp.gating._reviewer import asking, is_async, understood
 from grace_kp.record import pauses
@@ -16,6 +16,7 @@ from grace_kp.record import pauses
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from grace_kp.gating._case import Case, Consent
     from grace_kp.gating._request import InterventionRequest, InterventionResponse
 
 

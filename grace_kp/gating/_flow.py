@@ -6,13 +6,13 @@ unless the consent that the level asks for was given.
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionRedirected, ActionTimedOut
+from grace_kp.gating._case import Case, Consent
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._modification import modified
 from grace_kp.gating._notice import record_notice
@@ -21,9 +21,7 @@ from grace_kp.levels import InterventionAction, InterventionLevel
 
 if TYPE_CHECKING:
     from grace_kp.confidence import ActionDecision, ConfidenceScore, Thresholds
-    from grace_kp.gating._identity import Coverage
-    from grace_kp.gating._ledger import Again, Entry
-    from grace_kp.gating._policy import Policy
+    from grace_kp.gating._ledger import Again
 
 MAX_RETRIES = 3
 MAX_MODIFICATIONS = 3
@@ -107,57 +105,6 @@ class Failed:
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
     """Nobody answered in time."""
-
-
-@dataclass(slots=True)
-class Case:
-    """One call of a gated action."""
-
-    action: str
-    signature: inspect.Signature
-    bound: inspect.BoundArguments
-    hidden: str | None
-    """Name of the parameter that is the method's own object, and is not shown."""
-    policy: Policy
-    scope: GateScope
-    entry: dict[str, Any]
-    coverage: Coverage
-    """What a digest of the arguments covers."""
-    types: Callable[[], Mapping[str, Any]] = dict
-    """The declared type of each parameter that has one, worked out when a reviewer changes arguments."""
-    check: Callable[[Mapping[str, Any]], str] | None = None
-    """What is wrong with the arguments beyond the signature; empty where nothing is."""
-    kept: Entry | None = None
-    """The ledger's entry, where the program around may be run again."""
-
-    def digest(self, bound: inspect.BoundArguments | None = None, *, lasting: bool = False) -> str:
-        """The digest of the call's arguments, or of those in their place.
-
-        Raises:
-            NotCheckable: a change of an argument would go unnoticed.
-        """
-        return self.coverage.digest((bound or self.bound).arguments, lasting=lasting)
-
-    def shown(self) -> dict[str, Any]:
-        """The arguments that a reviewer sees and may change, defaults included."""
-        whole = inspect.BoundArguments(self.signature, dict(self.bound.arguments))
-        whole.apply_defaults()
-        given = self.bound.arguments
-        return {
-            name: value
-            for name, value in whole.arguments.items()
-            if name != self.hidden and (name in given or value not in ((), {}))
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Consent:
-    """The action may run with these arguments; or, with None, it is skipped."""
-
-    bound: inspect.BoundArguments | None
-    digest: str
-    """Empty where the arguments cannot be checked, which is only so where nobody was asked."""
-    modified: bool = False
 
 
 Engine: TypeAlias = Generator[Todo, Any, Consent]

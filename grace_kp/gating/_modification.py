@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import sys
 import typing
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.gating._ledger import is_same
 
 if TYPE_CHECKING:
-    from grace_kp.gating._flow import Case
+    from grace_kp.gating._case import Case
 
 _POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 
@@ -125,6 +124,9 @@ def _fitting_item(value: Any, name: str, declared: Any) -> tuple[Any, str]:
 
 
 def _read(value: Any, declared: Any) -> tuple[Any, str]:
+    """A value as a type; or the value, and what is wrong with it."""
+    if typing.is_typeddict(declared):
+        return _read_fields(value, declared)
     adapter = _adapter(declared)
     if adapter is None:
         return value, ""
@@ -148,6 +150,33 @@ def _read(value: Any, declared: Any) -> tuple[Any, str]:
         return value, _first_problem(error) if plain else problem
 
 
+def _read_fields(value: Any, declared: Any) -> tuple[Any, str]:
+    """A dict with declared keys. Each is read by itself, because pydantic reads such a type only from Python 3.12 on."""
+    if not isinstance(value, dict):
+        return value, "Input should be a valid dictionary"
+    types = typing.get_type_hints(declared, include_extras=True)
+    missing = [name for name in types if name not in value and _is_required(name, types[name], declared)]
+    if missing:
+        return value, f".{min(missing)}: Field required"
+    read: dict[str, Any] = {}
+    for name, item in value.items():
+        if name not in types:
+            return value, f".{name}: Extra inputs are not permitted"
+        hint = types[name]
+        while typing.get_origin(hint) in (typing.Required, typing.NotRequired):
+            hint = typing.get_args(hint)[0]
+        read[name], problem = _read(item, hint)
+        if problem:
+            return value, f".{name}{problem if problem.startswith('.') else f': {problem}'}"
+    return read, ""
+
+
+def _is_required(name: str, hint: Any, declared: Any) -> bool:
+    # The class itself does not see what is written in annotations that are texts.
+    origin = typing.get_origin(hint)
+    return origin is typing.Required or (origin is not typing.NotRequired and name in declared.__required_keys__)
+
+
 def _adapter(declared: Any) -> Any:
     from pydantic import ConfigDict, PydanticUserError, TypeAdapter
     from pydantic.errors import PydanticUndefinedAnnotation
@@ -155,28 +184,13 @@ def _adapter(declared: Any) -> Any:
     try:
         try:
             config = ConfigDict(arbitrary_types_allowed=True)
-            return TypeAdapter(_supported(declared), config=config)
+            return TypeAdapter(declared, config=config)
         except PydanticUserError as error:
             if error.code != "type-adapter-config-unused":
                 raise
-            return TypeAdapter(_supported(declared))  # a model, dataclass or TypedDict has a configuration of its own
+            return TypeAdapter(declared)  # a model, dataclass or TypedDict has a configuration of its own
     except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, AttributeError):
         return None
-
-
-def _supported(declared: Any) -> Any:
-    """The type itself; before Python 3.12 pydantic reads a TypedDict only in the form of typing_extensions."""
-    if sys.version_info >= (3, 12) or not typing.is_typeddict(declared) or type(declared).__module__ != "typing":
-        return declared
-    import typing_extensions as extensions
-
-    hints = typing.get_type_hints(declared, include_extras=True)
-    fields = {
-        name: (extensions.Required if name in declared.__required_keys__ else extensions.NotRequired)[hint]
-        for name, hint in hints.items()
-    }
-    create: Any = extensions.TypedDict
-    return create(declared.__name__, fields)
 
 
 def _first_problem(error: Any) -> str:

@@ -22,7 +22,7 @@ from grace_kp.record import Run, current_run, evidence_of, material_of, note
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from grace_kp.gating._flow import Case
+    from grace_kp.gating._case import Case
     from grace_kp.runtime._judging import RunJudge
 
 

@@ -11,7 +11,7 @@ import functools
 import json
 import pathlib
 import uuid
-from typing import Annotated, Any, Literal, TypedDict, Unpack
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, Unpack
 
 import pydantic
 import pytest
@@ -47,6 +47,11 @@ class Options(TypedDict, total=False):
 class Full(TypedDict):
     a: int
     b: int
+
+
+class Nested(TypedDict):
+    inner: NotRequired[Options]
+    day: NotRequired[datetime.date]
 
 
 class Client:
@@ -91,7 +96,8 @@ CLIENT = Client()
         (Colour, "blue", Colour.BLUE), (Colour, Colour.BLUE, Colour.BLUE), (Item, {"name": "a"}, Item(name="a")),
         (Item, Item(name="a"), Item(name="a")), (list[Item], [{"name": "a"}], [Item(name="a")]),
         (Point, {"x": 1, "y": 2}, Point(1, 2.0)), (Point, Point(1, 2.5), Point(1, 2.5)),
-        (Options, {"fast": True}, {"fast": True}), (Options, {}, {}), (Client, CLIENT, CLIENT), (list[Client], [CLIENT], [CLIENT]),
+        (Options, {"fast": True}, {"fast": True}), (Options, {}, {}),
+        (Nested, {"inner": {"level": 1}, "day": "2026-01-02"}, {"inner": {"level": 1}, "day": DAY}), (Client, CLIENT, CLIENT), (list[Client], [CLIENT], [CLIENT]),
         (Annotated[str, pydantic.StringConstraints(strip_whitespace=True)], " a ", " a "),
         ("int", 20, 20), ("Nothing.known", "anything", "anything"), ("a b", "anything", "anything"), ("len(5)", 1, 1),
     ],
@@ -112,7 +118,9 @@ def test_what_fits_runs(annotation, value, expected):
         (Annotated[int, pydantic.Field(gt=0)], -1, "greater than 0"), (datetime.date, "soon", "valid date"),
         (datetime.date, 5, "valid date"), (datetime.datetime, 5, "valid datetime"), (Colour, "green", "'red' or 'blue'"),
         (Item, {"name": 5}, "it.name: Input should be a valid string"), (Item, {}, "it.name: Field required"),
-        (Point, {"x": "1", "y": 2}, "it.x"), (Options, {"fast": "yes"}, "it.fast"), (Full, {"a": 1}, "it.b: Field required"), (Client, {}, "instance of Client"),
+        (Point, {"x": "1", "y": 2}, "it.x"), (Options, {"fast": "yes"}, "it.fast"), (Full, {"a": 1}, "it.b: Field required"),
+        (Full, {"a": 1, "b": 2, "c": 3}, "it.c: Extra"), (Full, [1], "valid dictionary"), (Nested, {"inner": {"fast": 1}}, "it.inner.fast"),
+        (Client, {}, "instance of Client"),
         (list[int], (1, 2), "valid list"), (dict[str, int], {1: 2}, "valid string"), ("int", "20", "valid integer"),
         (float, float("nan"), None), (dict[str, Colour], {1: "red"}, "it"),
     ],
