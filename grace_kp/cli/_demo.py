@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli._figures import put_figures
-from grace_kp.cli._output import clean, console, plain, put_json, writes_unicode
+from grace_kp.cli._output import clean, columns, console, plain, put_json, shorten, writes_unicode
 from grace_kp.cli._page import put, put_field, put_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from rich.text import Text
 
     from grace_kp.runtime import Grace
     from grace_kp.trace import ReasoningTrace
@@ -45,7 +47,7 @@ def demo(
     from grace_kp.runtime import Grace
 
     out = console()
-    say: Callable[[str], None] = (lambda _text: None) if as_json else out.print
+    say: Callable[[str | Text], None] = (lambda _text: None) if as_json else out.print
     root = _files_to_read()
     with Grace(store=store, domain="code") as grace, grace.collect() as traces:
         say(
@@ -73,7 +75,9 @@ def _files_to_read() -> Path:
     return package.parent if (package.parent / "pyproject.toml").is_file() else package
 
 
-def _agent(grace: Grace, root: Path, say: Callable[[str], None]) -> tuple[Callable[..., str], Callable[..., Any]]:
+def _agent(
+    grace: Grace, root: Path, say: Callable[[str | Text], None]
+) -> tuple[Callable[..., str], Callable[..., Any]]:
     shown = _Shown(say)
 
     @grace.tool
@@ -142,27 +146,42 @@ def _agent(grace: Grace, root: Path, say: Callable[[str], None]) -> tuple[Callab
 class _Shown:
     """Prints each step of the trace as it happens."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, say: Callable[[str | Text], None]) -> None:
         self._say = say
 
     def question(self, text: str) -> None:
         self._say(f"\n[bold]? {plain(text)}[/bold]")
 
-    def step(self, tool: str, given: str, call: Callable[[], Any]) -> Any:
+    def step(self, tool: str, argument: str, call: Callable[[], Any]) -> Any:
         import time
 
         started = time.perf_counter()
-        worked, failed = ("✓", "✗") if writes_unicode(sys.stdout) else ("+", "-")
-        call_text = plain(f"{tool:<11} {given}", 42)
         try:
             result = call()
         except Exception as error:
-            self._say(f"  [red]{failed}[/red] {call_text:<42} {type(error).__name__}, going on")
+            self._say(_step_line(tool, argument, f"{type(error).__name__}, going on", failed=True))
             raise
         took = (time.perf_counter() - started) * 1e3
-        what = f"{len(result)} found" if isinstance(result, list) else plain(str(result), 22)
-        self._say(f"  [green]{worked}[/green] {call_text:<42} {took:7.1f} ms  {what}")
+        found = f"{len(result)} found" if isinstance(result, list) else clean(str(result))
+        self._say(_step_line(tool, argument, f"{took:7.1f} ms", found))
         return result
+
+
+def _step_line(tool: str, argument: str, outcome: str, found: str = "", *, failed: bool = False) -> Text:
+    """A step in one line: a mark, the call, how it went, and what it found where there is room for that."""
+    from rich.cells import set_cell_size
+    from rich.text import Text
+
+    worked, broke = ("✓", "✗") if writes_unicode(sys.stdout) else ("+", "-")
+    width = columns(sys.stdout)
+    room = max(14, min(42, width - 5 - len(outcome)))
+    outcome = shorten(outcome, width - 5 - room)
+    line = Text("  ").append(broke if failed else worked, "red" if failed else "green")
+    line.append(" " + set_cell_size(shorten(f"{tool:<11} {clean(argument)}", room), room) + " " + outcome)
+    left = width - 5 - room - len(outcome) - 2
+    if found and left >= 8:
+        line.append("  " + shorten(found, left))
+    return line
 
 
 def _ranked(root: Path, words: list[str], files: list[str]) -> list[dict[str, Any]]:
@@ -199,7 +218,7 @@ def _summary(trace: ReasoningTrace, answer: str) -> None:
     put_figures(out, trace)
 
 
-def _write(report: Callable[..., Any], answers: list[str], say: Callable[[str], None]) -> None:
+def _write(report: Callable[..., Any], answers: list[str], say: Callable[[str | Text], None]) -> None:
     from grace_kp.errors import ActionCancelled, ActionNotApproved
 
     with tempfile.TemporaryDirectory(prefix="grace_kp_demo_") as folder:

@@ -230,7 +230,7 @@ def _described(store: Any) -> dict[str, Any]:
 
 
 PACKAGES = (
-    Column("package"),
+    Column("package", "prose", least=24),
     Column("version", "word", styles={"missing": "red"}),
     Column("without it", "prose", priority=1, least=20),
 )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 NO_TERMINAL = 100
 """Columns where there is no terminal."""
+HEIGHT = 25
+"""Lines of a terminal; nothing here depends on them."""
 LEAST = 20
 """Columns below which lines are left to the terminal to wrap."""
 
@@ -26,8 +28,9 @@ def console(*, stderr: bool = False) -> Console:
     """A console as wide as the terminal."""
     from rich.console import Console
 
-    # No emoji codes: `:smile:` in somebody's text is just that.
-    return Console(stderr=stderr, highlight=False, emoji=False, width=columns(sys.stderr if stderr else sys.stdout))
+    # No emoji codes: `:smile:` in somebody's text is just that. A height, because without one a dumb terminal counts as 80 columns wide.
+    width = columns(sys.stderr if stderr else sys.stdout)
+    return Console(stderr=stderr, highlight=False, emoji=False, width=width, height=HEIGHT)
 
 
 def columns(stream: IO[str]) -> int:
@@ -49,6 +52,9 @@ def writes_unicode(stream: IO[str]) -> bool:
 def clean(text: str, width: int = 0) -> str:
     """One line without control characters, shortened visibly to a number of columns."""
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    if not writes_unicode(sys.stdout):
+        encoding = sys.stdout.encoding or "ascii"
+        line = line.encode(encoding, "replace").decode(encoding)  # here, so that widths are those of what is shown
     return shorten(line, width) if width else line
 
 
@@ -56,15 +62,18 @@ def visible(text: str) -> str:
     """Lines of text in which what a terminal would obey or hide can be seen, as escapes."""
     text = text.replace("\r\n", "\n").replace("\t", "    ")
     return "".join(
-        sign if sign == "\n" or sign.isprintable() else " " if unicodedata.category(sign) == "Zs" else _escape(sign)
-        for sign in text
+        sign if _can_show(sign) else " " if unicodedata.category(sign) == "Zs" else _escape(sign) for sign in text
     )
 
 
 def visible_json(value: Any, indent: int | None = None) -> str:
     """JSON in which what a terminal would obey or hide can be seen, as escapes of JSON."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
-    return "".join(sign if sign == "\n" or sign.isprintable() else _escape(sign) for sign in text)
+    return "".join(sign if _can_show(sign) else _escape(sign) for sign in text)
+
+
+def _can_show(sign: str) -> bool:
+    return sign == "\n" or (sign.isprintable() and (sign.isascii() or writes_unicode(sys.stdout)))
 
 
 def _escape(sign: str) -> str:

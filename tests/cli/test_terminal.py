@@ -1,0 +1,101 @@
+"""Terminals that can do little: narrow ones, dumb ones, and ones that lack characters."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+from rich.cells import cell_len
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = {
+    "task_id": "京都",
+    "reward": 0.0,
+    "traj": [
+        {"role": "user", "content": "京都の天気を教えてください。傘は必要でしょうか。\x1b[31m"},
+        {"role": "assistant", "content": "雨です。"},
+    ],
+}
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with one Japanese run."""
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps(RUN) + "\n", encoding="utf-8")
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    subprocess.run([sys.executable, "-m", "grace_kp.cli", "traces", "import", str(path), "--store", url], check=True)
+    return url
+
+
+def in_terminal(columns, *arguments, **environment):
+    """What a terminal of this many columns gets."""
+    kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    child = pexpect.spawn(
+        sys.executable, ["-m", "grace_kp.cli", *arguments], env={**kept, "PYTHONPATH": str(ROOT), **environment}, encoding="utf-8", timeout=60,
+        dimensions=(24, columns),
+    )  # fmt: skip
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0, child.before
+    return child.before.replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [40, 60, 200])
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_lists_fit_the_terminal(store, columns, term):
+    """Also a dumb one, which gets no control sequences."""
+    shown = in_terminal(columns, "traces", "list", "--store", store, TERM=term)
+    if term == "dumb":
+        assert "\x1b" not in shown
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
+    assert [] == [line for line in lines if cell_len(line) > columns]
+    assert ["id", "objective", "ok", "score"] == [
+        word for word in lines[0].split() if word in {"id", "objective", "ok", "score"}
+    ]
+    assert "\x1b" not in "".join(lines)
+
+
+def test_a_page_fits_a_narrow_dumb_terminal(store):
+    """Every line of a trace."""
+    shown = in_terminal(40, "traces", "show", "last", "--store", store, TERM="dumb")
+    assert [] == [line for line in shown.splitlines() if cell_len(line) > 40]
+    assert r"\u001b[31m" in shown
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_a_stream_that_lacks_characters_gets_others_in_their_place(store, encoding):
+    """Tables stay in line, contents show escapes, and JSON loses nothing."""
+
+    def run(*arguments):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding, "COLUMNS": "60"}
+        ran = subprocess.run(
+            [sys.executable, "-m", "grace_kp.cli", *arguments, "--store", store], env=environment, capture_output=True, timeout=60, check=False
+        )  # fmt: skip
+        assert (0, b"") == (ran.returncode, ran.stderr)
+        return ran.stdout.decode(encoding)
+
+    rows = run("traces", "list").splitlines()
+    assert rows[2].index(" no ") + 1 == rows[0].index("ok")
+    assert r"\u4eac\u90fd" in run("traces", "show", "last")
+    [trace] = json.loads(run("traces", "list", "--json"))
+    assert RUN["traj"][0]["content"] == trace["task"]["objective"]
+    assert trace == json.loads(run("traces", "list", "--jsonl"))
+
+
+def test_the_demo_fits_a_narrow_terminal():
+    """One line for each step."""
+    shown = subprocess.run(
+        [sys.executable, "-m", "grace_kp.cli", "demo"], env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "44"}, capture_output=True,
+        text=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=60, check=True,
+    ).stdout  # fmt: skip
+    steps = [line for line in shown.splitlines() if line.startswith(("  ✓", "  ✗"))]
+    assert 18 == len(steps)
+    assert [] == [line for line in steps if cell_len(line) > 44]
+    assert 15 == sum(line.endswith(" ms") for line in steps)
