@@ -188,7 +188,7 @@ def _scored(number: int) -> Row:
 
 
 COLUMNS = (
-    Column("scorer"),
+    Column("scorer", least=24),
     Column("threshold", "figure", priority=2),
     Column("mean", "figure"),
     Column("least", "figure", priority=1),

@@ -179,5 +179,7 @@ def _bar_columns(total: int | None, position: Callable[[], int] | None) -> list[
         return [SpinnerColumn("line"), label, done, TimeElapsedColumn()]
     if position is None:
         done = TextColumn("{task.completed:,} of {task.total:,}")
-    bar = [BarColumn(bar_width=20)] if columns(sys.stderr) >= 60 else []
-    return [label, *bar, TaskProgressColumn(), done, Remaining(elapsed_when_finished=True), TextColumn("left")]
+    if columns(sys.stderr) < 60:
+        return [label, TaskProgressColumn(), done, Remaining(compact=True, elapsed_when_finished=True)]
+    remaining = Remaining(elapsed_when_finished=True)
+    return [label, BarColumn(bar_width=20), TaskProgressColumn(), done, remaining, TextColumn("left")]

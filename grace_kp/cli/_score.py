@@ -81,12 +81,12 @@ def _short(document: dict[str, Any]) -> dict[str, Any]:
 
 COLUMNS = (
     Column("run", "word"),
-    Column("objective", priority=4),
+    Column("objective", priority=3),
     Column("score", "figure"),
     *(Column(name, "figure", priority=2) for name in "CNDO"),
     Column("conf", "figure", priority=1),
     Column("ok", "word", styles={"no": "red"}),
-    Column("overrides", priority=3),
+    Column("overrides", priority=4),
 )
 
 

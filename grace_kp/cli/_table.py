@@ -34,7 +34,7 @@ class Column:
     kind: Literal["figure", "word", "text", "prose"] = "text"
     """Figures stand on the right; they and words are never cut. A text may be shortened, prose goes on in further lines."""
     priority: int = ESSENTIAL
-    """The highest is dropped first, 0 never."""
+    """The highest is dropped first, 0 never. Columns of the same priority are dropped together."""
     least: int = 12
     """Columns that a text or prose needs at least; it is not shortened further."""
     styles: Mapping[str, str] = field(default_factory=dict)
@@ -100,10 +100,10 @@ def fitted(cols: Sequence[Column], rows: Sequence[Sequence[str]], room: int) -> 
         for number, column in enumerate(cols)
     }
     while sum(least.values()) + GAP * (len(least) - 1) > room:
-        number = max(least, key=lambda number: (cols[number].priority, number))
-        if cols[number].priority == ESSENTIAL:
+        last = max((cols[number].priority for number in least), default=ESSENTIAL)
+        if last == ESSENTIAL:
             return None
-        del least[number]
+        least = {number: width for number, width in least.items() if cols[number].priority < last}
     spare = room - sum(least.values()) - GAP * (len(least) - 1)
     # Whoever needs little gets all of it, so that the rest is left to those who need more.
     waiting = sorted(least, key=lambda number: full[number] - least[number])
