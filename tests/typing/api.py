@@ -130,6 +130,16 @@ async def wire(euros: int) -> int:
     return euros
 
 
+@grace.gate(floor="confirm", identity={"client": "url", "account": lambda account: account.number})
+def charge(client: object, account: object) -> str:
+    return ""
+
+
+@grace.gate(identity=lambda owner: owner.number)
+def refund(self: object) -> str:
+    return ""
+
+
 @grace.gate
 async def send(to: str) -> bytes:
     return to.encode()
