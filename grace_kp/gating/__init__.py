@@ -7,6 +7,7 @@ from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drive import drive, drive_async, notify, notify_async
 from grace_kp.gating._flow import GateScope, Kept, consent
 from grace_kp.gating._handler import InterventionHandler
+from grace_kp.gating._hidden import recorded_arguments
 from grace_kp.gating._identity import Coverage, Identifier
 from grace_kp.gating._ledger import Entry, InMemory, Ran
 from grace_kp.gating._modification import problem_with
@@ -45,4 +46,5 @@ __all__ = [
     "notify_async",
     "problem_with",
     "record_notice",
+    "recorded_arguments",
 ]

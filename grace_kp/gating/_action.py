@@ -10,6 +10,7 @@ from grace_kp.errors import ActionCancelled, GateError
 from grace_kp.gating._case import Case, Consent
 from grace_kp.gating._drive import drive, drive_async
 from grace_kp.gating._flow import check_unchanged, consent
+from grace_kp.gating._hidden import recorded_arguments
 from grace_kp.gating._identity import Coverage
 from grace_kp.gating._ledger import DONE, Ran, outcome_unknown
 from grace_kp.record import hands_off, pauses
@@ -58,7 +59,7 @@ def gate(
         bound = signature.bind(*args, **kwargs)  # a call that does not fit fails here, before anybody is asked
         entry: dict[str, Any] = {"action": called, "outcome": "undecided"}
         case = Case(called, signature, bound, hidden, policy_for(called), scope(), entry, coverage, types)
-        entry["arguments"] = _rendered(case.shown())
+        entry.update(recorded_arguments(case.shown()))
         if case.scope.again is not None:
             case.scope.again.begin()
         return case
@@ -137,12 +138,6 @@ def _own_object(action: Any, signature: inspect.Signature) -> str | None:
     first = next(iter(signature.parameters), None)
     is_method = bool(owner) and not owner.endswith("<locals>")
     return first if is_method and first in {"self", "cls", "mcs"} else None
-
-
-def _rendered(arguments: dict[str, Any]) -> dict[str, Any]:
-    from grace_kp.trace._render import render
-
-    return {name: render(value) for name, value in arguments.items()}
 
 
 def _guarded(case: Case) -> Consent:
@@ -235,7 +230,7 @@ def _about_to_run(case: Case, given: Consent) -> None:
         raise
     if given.modified and given.bound is not None:
         shown = {name: value for name, value in given.bound.arguments.items() if name != case.hidden}
-        case.entry["executed_arguments"] = _rendered(shown)
+        case.entry.update(recorded_arguments(shown, executed=True))
     # Until it has ended nobody knows; a process that dies here leaves this word.
     case.entry["outcome"] = "running"
 

@@ -48,8 +48,13 @@ class ConfirmationFlow:
                 return replace(response, action=InterventionAction.CANCEL, user_input="modified without arguments")
             changes = {**changes, **response.modified}
             arguments = {**request.arguments, **changes}
-            digest = digest_of({"request": request.digest, "changes": changes})
-            shown = replace(request, arguments=frozen(arguments), digest=digest, attempt=shown.attempt + 1)
+            shown = replace(
+                request,
+                arguments=frozen(arguments),
+                digest=digest_of({"request": request.digest, "changes": changes}),
+                attempt=shown.attempt + 1,
+                hidden={name: count for name, count in request.hidden.items() if name not in changes},
+            )
         return InterventionResponse(
             InterventionAction.CANCEL, user_input=f"changed more than {self._max_rounds} times", reviewer=self.name
         )

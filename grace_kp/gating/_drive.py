@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._flow import Ask, Assess, Engine, Failed, NoAnswer, Notify, Todo
+from grace_kp.gating._hidden import without_secrets
 from grace_kp.gating._notice import deliver
 from grace_kp.gating._reviewer import asking, is_async, understood
 from grace_kp.record import pauses
@@ -83,7 +84,7 @@ def notify(on_notify: Any, request: InterventionRequest) -> str | Exception:
     try:
         if on_notify is None:
             return deliver(request)
-        _finish(on_notify(request))
+        _finish(on_notify(without_secrets(request)))
     except Exception as error:  # noqa: BLE001
         return error
     return "on_notify"
@@ -94,7 +95,7 @@ async def notify_async(on_notify: Any, request: InterventionRequest) -> str | Ex
     try:
         if on_notify is None:
             return deliver(request)
-        answer = on_notify(request)
+        answer = on_notify(without_secrets(request))
         if hasattr(answer, "__await__"):
             await answer
     except Exception as error:  # noqa: BLE001

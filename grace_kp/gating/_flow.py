@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionRedirected, ActionTimedOut
 from grace_kp.gating._case import Case, Consent
 from grace_kp.gating._digest import NotCheckable
+from grace_kp.gating._hidden import for_reviewer, recorded_arguments, unseen_problem
 from grace_kp.gating._modification import modified
 from grace_kp.gating._notice import record_notice
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
@@ -224,24 +225,29 @@ def _answered(case: Case, request: InterventionRequest) -> Generator[Todo, Any, 
     if case.scope.again is not None:
         reviewer = case.scope.again.reviewer
     for _ in range(MAX_MODIFICATIONS):
+        asked = for_reviewer(request, reviewer)
         if reviewer is None:
             answer: Any = None
         else:
             started = time.perf_counter()
-            answer = yield Ask(request, reviewer)
+            answer = yield Ask(asked, reviewer)
             case.entry["waited_ms"] = round(case.entry.get("waited_ms", 0.0) + (time.perf_counter() - started) * 1e3, 3)
         response = _response(case, request, answer, reviewer)
         if response.action is InterventionAction.RETRY:
             return None
-        if response.action is not InterventionAction.MODIFY:
-            return _consented(case, request, response)
-        if not response.modified:
+        if response.action is InterventionAction.MODIFY and not response.modified:
             message = f"{response.reviewer} modified {case.action} without giving arguments; it was not run"
             raise _end(case, "cancelled", ActionCancelled, message, request, response)
-        changed = _changed(case, request, response.modified)
-        if isinstance(changed, Consent):
-            return changed
-        problem = case.entry["problem"] = changed
+        problem = unseen_problem(asked, response)
+        if not problem and response.action is not InterventionAction.MODIFY:
+            return _consented(case, request, response)
+        if not problem:
+            check_unchanged(case, Consent(case.bound, request.digest))  # what the reviewer left as it was
+            changed = _changed(case, request, response.modified or {})
+            if isinstance(changed, Consent):
+                return changed
+            problem = changed
+        case.entry["problem"] = problem
         request = replace(request, id=new_request_id(), problem=problem, attempt=request.attempt + 1)
     message = f"{case.action} was not run: the reviewer's arguments could not be used: {case.entry.get('problem')}"
     raise _end(case, "cancelled", ActionCancelled, message, request)
@@ -333,7 +339,9 @@ def _told(response: InterventionResponse) -> dict[str, Any]:
         if getattr(response, name) is not None:
             told[name] = getattr(response, name)
     if response.modified is not None:
-        told["modified"] = dict(response.modified)
+        recorded = recorded_arguments(response.modified)
+        told["modified"] = recorded.pop("arguments")
+        told.update(recorded)
     return told
 
 

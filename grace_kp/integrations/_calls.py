@@ -10,11 +10,19 @@ from langchain_core.messages import ToolMessage
 
 from grace_kp.confidence import Evidence, decide
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
-from grace_kp.gating import Case, Consent, Coverage, InterventionResponse, NotCheckable, digest_of, problem_with
+from grace_kp.gating import (
+    Case,
+    Consent,
+    Coverage,
+    InterventionResponse,
+    NotCheckable,
+    digest_of,
+    problem_with,
+    recorded_arguments,
+)
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import current_run, evidence_of, material_of, note
 from grace_kp.runtime._gates import Scope, frozen_decision
-from grace_kp.trace._render import render
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,7 +150,7 @@ class ToolCase:
         scope = ToolScope(self, gates)
         self.told = {"id": uuid4().hex, "name": self.name, "digest": self.digest}
         self.entry = {"id": self.told["id"], "action": self.name, "outcome": "undecided"}
-        self.entry["arguments"] = {name: render(value) for name, value in self.arguments.items()}
+        self.entry.update(recorded_arguments(self.arguments))
 
         def check(changed: Mapping[str, Any]) -> str:
             return schema_problem(self.tool, self.told, changed)
@@ -206,7 +214,9 @@ def end_of(case: ToolCase, response: Any, entry: dict[str, Any] | None) -> ToolM
         if response.user_input is not None:
             entry["response"]["user_input"] = response.user_input
         if response.modified is not None:
-            entry["response"]["modified"] = dict(response.modified)
+            recorded = recorded_arguments(response.modified)
+            entry["response"]["modified"] = recorded.pop("arguments")
+            entry["response"].update(recorded)
     if response.action is InterventionAction.PROCEED:
         asks = InterventionLevel(told["level"]).asks
         told["consent"] = "given" if asks else "not needed"
@@ -243,7 +253,7 @@ def entry_of(case: ToolCase, *, outcome: str) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "id": told.get("id"),
         "action": case.name,
-        "arguments": {name: render(value) for name, value in case.arguments.items()},
+        **recorded_arguments(case.arguments),
         "outcome": outcome,
         "attempt": 1,
     }

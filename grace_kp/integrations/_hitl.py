@@ -5,7 +5,8 @@ A request lists actions and what may be decided about them; an answer lists one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grace_kp.gating import InterventionResponse
@@ -15,10 +16,25 @@ DECISIONS = ["approve", "edit", "reject", "respond"]
 
 
 def action_request(
-    name: str, arguments: Mapping[str, Any], told: Mapping[str, Any], description: str
+    name: str,
+    arguments: Mapping[str, Any],
+    told: Mapping[str, Any],
+    description: str,
+    *,
+    hidden: Mapping[str, int] | None = None,
+    unseen: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """One action, with why a person is asked: `level`, `score` (0 to 1), `breakdown`, `penalties` and `reason` beside the usual three."""
-    return {
+    """One action, with why a person is asked: `level`, `score` (0 to 1), `breakdown`, `penalties` and `reason` beside the usual three.
+
+    Args:
+        name: the action.
+        arguments: what it would be called with, as JSON values.
+        told: where the other fields come from.
+        description: for people; worked out when empty.
+        hidden: how many characters of which argument are not in `arguments`. The action cannot be approved as it is.
+        unseen: arguments that JSON cannot show in full. Approving needs their names.
+    """
+    action = {
         "name": name,
         "args": dict(arguments),
         "description": description or _description(name, arguments, told),
@@ -28,6 +44,32 @@ def action_request(
         "penalties": list(told["penalties"]),
         "reason": told["reason"],
     }
+    if hidden:
+        action["hidden"] = dict(hidden)
+        listed = ", ".join(f"{argument} ({count:,} characters)" for argument, count in hidden.items())
+        action["description"] += (
+            f"\n\nHidden content: {listed}. It cannot be approved; supply it with an edit, or reject."
+        )
+    if unseen:
+        action["unseen"] = list(unseen)
+        action["description"] += (
+            f"\n\nNot shown in full: {', '.join(unseen)}. To approve, name it: {_unseen_form(unseen)}."
+        )
+    return action
+
+
+def _unseen_form(names: Sequence[str]) -> str:
+    return json.dumps({"type": "approve", "unseen": list(names)}, ensure_ascii=False)
+
+
+def unseen_problem(answer: Any, number: int, names: Sequence[str]) -> str:
+    """Why a decision does not count that would run an action with arguments which nobody could see; empty where it names them."""
+    decisions = answer.get("decisions", [answer]) if isinstance(answer, Mapping) else []
+    named = decisions[number].get("unseen") if number < len(decisions) else None
+    missing = [name for name in names if name not in (named if isinstance(named, list | tuple) else ())]
+    if not missing:
+        return ""
+    return f"decision {number}: {', '.join(missing)} cannot be shown in full; to run it unseen, add {_unseen_form(missing)}"
 
 
 def _description(name: str, arguments: Mapping[str, Any], told: Mapping[str, Any]) -> str:
@@ -37,11 +79,15 @@ def _description(name: str, arguments: Mapping[str, Any], told: Mapping[str, Any
 
 def hitl_request(actions: list[dict[str, Any]], problem: str = "") -> dict[str, Any]:
     """All actions that wait, as the value of one interrupt; `problem` says why the answer before could not be used."""
-    reviews = [{"action_name": action["name"], "allowed_decisions": list(DECISIONS)} for action in actions]
+    reviews = [{"action_name": action["name"], "allowed_decisions": _allowed(action)} for action in actions]
     value: dict[str, Any] = {"action_requests": actions, "review_configs": reviews}
     if problem:
         value["problem"] = problem
     return value
+
+
+def _allowed(action: Mapping[str, Any]) -> list[str]:
+    return [decision for decision in DECISIONS if decision != "approve" or not action.get("hidden")]
 
 
 def decisions_in(answer: Any, count: int) -> tuple[list[InterventionResponse], str]:

@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, ToolMessage
 
 from grace_kp.confidence import ActionDecision
-from grace_kp.gating import Entry, InterventionRequest, notify, notify_async, record_notice
+from grace_kp.gating import (
+    Entry,
+    InterventionRequest,
+    notify,
+    notify_async,
+    record_notice,
+    recorded_arguments,
+)
 from grace_kp.gating._ledger import DONE, Ran
 from grace_kp.integrations._calls import digest_of_call, keep_entry, schema_problem
 from grace_kp.integrations._pause import pausing
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import current_run, hands_off, pauses
-from grace_kp.trace._render import render
 
 if TYPE_CHECKING:
     from grace_kp.gating import Policy
@@ -61,7 +67,7 @@ class Once:
             if problem:
                 return self._instead(f"the reviewer's arguments do not fit `{self._name}`: {problem}", "cancelled")
             self.request = self.request.override(tool_call={**self._call, "args": dict(edited)})
-            self._entry["executed_arguments"] = {name: render(value) for name, value in edited.items()}
+            self._entry.update(recorded_arguments(edited, executed=True))
         gates = self._grace._gates()
         try:
             keeps = gates.keeps if self._pausing is not None else gates.in_memory
@@ -106,7 +112,7 @@ class Once:
         entry = {
             "id": told["id"],
             "action": self._name,
-            "arguments": {name: render(value) for name, value in self._call["args"].items()},
+            **recorded_arguments(self._call["args"]),
             "outcome": "undecided",
         }
         entry.update(

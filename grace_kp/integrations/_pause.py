@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import ActionCancelled
 from grace_kp.gating import Entry, InterventionResponse
-from grace_kp.integrations._hitl import action_request, decisions_in, edited_name, hitl_request
+from grace_kp.gating._view import plain, view
+from grace_kp.integrations._hitl import action_request, decisions_in, edited_name, hitl_request, unseen_problem
 from grace_kp.levels import InterventionAction
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from grace_kp.gating import InterventionRequest
 
 MAX_QUESTIONS = 4
@@ -29,7 +35,7 @@ class Pausing:
         self._configurable = configurable
         self.thread = str(configurable.get("thread_id", ""))
         self.place = str(configurable.get("checkpoint_ns", ""))
-        self.reviewer = Interrupting()
+        self.reviewer = Interrupting(functools.partial(_checkpointed, configurable))
         self._node = _NODES.of(configurable)
         self._number = 0
 
@@ -77,10 +83,25 @@ class Pausing:
 
 
 class Interrupting:
-    """A reviewer that raises LangGraph's interrupt, and takes the answer that the graph is resumed with."""
+    """A reviewer that raises LangGraph's interrupt, and takes the answer that the graph is resumed with.
+
+    A checkpoint keeps the question, so the question holds no secret that the checkpoint does not hold already.
+    """
 
     pauses = True
     name = "interrupt"
+
+    def __init__(self, checkpointed: Callable[[], Iterator[str]] = lambda: iter(())) -> None:
+        """Ask in a node.
+
+        Args:
+            checkpointed: gives the texts of the state that the checkpoint holds.
+        """
+        self._checkpointed = checkpointed
+
+    def stores(self, text: str) -> bool:
+        """Whether the checkpoint holds this text already, alone or inside of another."""
+        return any(text in held for held in self._checkpointed())
 
     def review(self, request: InterventionRequest) -> InterventionResponse:
         """Ask; returns when the graph is resumed.
@@ -90,29 +111,84 @@ class Interrupting:
         """
         from langgraph.types import interrupt
 
-        from grace_kp.trace._render import render
-
-        score = request.confidence
-        told = {
-            "level": str(request.level),
-            "score": request.decision.confidence_score,
-            "breakdown": {} if score is None else score.evaluated,
-            "penalties": [] if score is None else score.penalties_applied,
-            "reason": request.reason,
-        }
-        shown = {name: render(value) for name, value in request.arguments.items()}
-        action, problem = action_request(request.action, shown, told, ""), request.problem
+        views = {name: view(value) for name, value in request.arguments.items()}
+        shown = {name: plain(seen.root) for name, seen in views.items()}
+        unseen = [name for name, seen in views.items() if seen.opaque]
+        action = action_request(request.action, shown, _reasons(request), "", hidden=request.hidden, unseen=unseen)
+        problem = request.problem
         for _ in range(MAX_QUESTIONS):
             answer = interrupt(hitl_request([action], problem))
             responses, problem = decisions_in(answer, 1)
-            if responses:
-                other = edited_name(answer, 0) if responses[0].action is InterventionAction.MODIFY else None
-                if other in {None, request.action}:
-                    return responses[0]
-                problem = (
-                    f"decision 0: the name cannot be changed (from {request.action} to {other}); reject it and say so"
+            if not responses:
+                continue
+            response = _with_own_values(responses[0], request, shown)
+            problem = _name_problem(request, answer, response) or unseen_problem(
+                answer, 0, _kept(response, request, unseen)
+            )
+            if not problem:
+                return (
+                    replace(response, selected_option="run unseen") if unseen and response.should_continue else response
                 )
         return InterventionResponse(InterventionAction.CANCEL, user_input=f"no usable answer: {problem}")
+
+
+def _reasons(request: InterventionRequest) -> dict[str, Any]:
+    score = request.confidence
+    return {
+        "level": str(request.level),
+        "score": request.decision.confidence_score,
+        "breakdown": {} if score is None else score.evaluated,
+        "penalties": [] if score is None else score.penalties_applied,
+        "reason": request.reason,
+    }
+
+
+def _with_own_values(
+    response: InterventionResponse, request: InterventionRequest, shown: dict[str, Any]
+) -> InterventionResponse:
+    """The response with the real objects in place of what they look like in JSON, where the reviewer sent that back unchanged."""
+    if response.action is not InterventionAction.MODIFY:
+        return response
+    changes = {
+        name: request.arguments[name] if name in shown and value == shown[name] else value
+        for name, value in (response.modified or {}).items()
+    }
+    return replace(response, modified=changes)
+
+
+def _kept(response: InterventionResponse, request: InterventionRequest, names: list[str]) -> list[str]:
+    """Which of these arguments an action would run with as they are."""
+    if response.action is InterventionAction.MODIFY:
+        changes = response.modified or {}
+        return [name for name in names if changes.get(name, request.arguments[name]) is request.arguments[name]]
+    return names if response.action is InterventionAction.PROCEED else []
+
+
+def _name_problem(request: InterventionRequest, answer: Any, response: InterventionResponse) -> str:
+    other = edited_name(answer, 0) if response.action is InterventionAction.MODIFY else None
+    if other in {None, request.action}:
+        return ""
+    return f"decision 0: the name cannot be changed (from {request.action} to {other}); reject it and say so"
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    """All texts inside of these values."""
+    for value in values:
+        stack = [view(value).root]
+        while stack:
+            node = stack.pop()
+            if node.quoted:
+                yield node.text
+            stack.extend(child for _, child in node.children)
+
+
+def _checkpointed(configurable: dict[str, Any]) -> Iterator[str]:
+    """The texts of the state that this node was started with, as LangGraph keeps it in its checkpoint."""
+    read = configurable.get("__pregel_read")
+    for argument in getattr(read, "args", ()):
+        if isinstance(argument, Mapping):
+            savers = [getattr(channel, "checkpoint", None) for channel in argument.values()]
+            yield from _texts(save() for save in savers if callable(save))
 
 
 class Node:

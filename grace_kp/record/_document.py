@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._attributes import attributes_of
 from grace_kp.record._earlier import Earlier
+from grace_kp.record._gate_entry import stored_entry
 from grace_kp.record._run import Call, Run
 from grace_kp.record._signals import INTERRUPTED, SUSPENDED
 from grace_kp.record._steps import NOT_CAPTURED, WAITING, StepBuilder
@@ -188,7 +189,7 @@ class Documents:
         return f"c{number}"
 
     def _decisions(self, decisions: Iterable[dict[str, Any]]) -> list[Any]:
-        return [redact_value(render(entry), identifiers=self._identifiers) for entry in decisions]
+        return [stored_entry(entry, identifiers=self._identifiers) for entry in decisions]
 
     def _document(
         self,
