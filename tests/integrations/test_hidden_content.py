@@ -102,9 +102,7 @@ def test_a_gated_node_shows_the_state_as_it_is(grace, ran, show):
 @pytest.mark.parametrize("source", ["environment", "untracked"])
 def test_a_secret_that_no_checkpoint_holds_does_not_get_into_one(shell, ran, source):
     """It is hidden in the question; yes is asked again, and an edit that supplies it runs."""
-    app, saver = app_of(
-        lambda state: {"said": [shell(state["command"], state["key"] if source == "untracked" else SECRET)]}
-    )
+    app, saver = app_of(lambda state: {"said": [shell(state["command"], state.get("key", SECRET))]})
     action, value = asked(app.invoke({"command": "ls", **({"key": SECRET} if source == "untracked" else {})}, CONFIG))
     assert ({"key": len(SECRET)}, "ls") == (action["hidden"], action["args"]["command"])
     assert ["edit", "reject", "respond"] == value["review_configs"][0]["allowed_decisions"]
