@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -25,7 +26,7 @@ from grace_kp.record import current_run, evidence_of, material_of, note
 from grace_kp.runtime._gates import Scope, frozen_decision
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from grace_kp.confidence import ConfidenceScore
     from grace_kp.gating import Policy
@@ -138,22 +139,26 @@ class ToolCase:
         parameters = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=inspect.Parameter.empty)
             for name in dict.fromkeys([*(argument_names(self.tool) or ()), *self.arguments])
-            if name.isidentifier()
+            if _is_parameter_name(name)
         ]
         given = {parameter.name for parameter in parameters if parameter.name in self.arguments}
         defaults = argument_defaults(self.tool)
         parameters = [
             item if item.name in given else item.replace(default=defaults.get(item.name, ())) for item in parameters
         ]
+        others = [name for name in self.arguments if name not in given]
+        if others:
+            free = _free_name([parameter.name for parameter in parameters])
+            parameters.append(inspect.Parameter(free, inspect.Parameter.VAR_KEYWORD))
         signature = inspect.Signature(parameters)
-        bound = signature.bind(**{name: value for name, value in self.arguments.items() if name in given})
+        bound = signature.bind(**self.arguments)
         scope = ToolScope(self, gates)
         self.told = {"id": uuid4().hex, "name": self.name, "digest": self.digest}
         self.entry = {"id": self.told["id"], "action": self.name, "outcome": "undecided"}
         self.entry.update(recorded_arguments(self.arguments))
 
         def check(changed: Mapping[str, Any]) -> str:
-            return schema_problem(self.tool, self.told, changed)
+            return schema_problem(self.tool, self.told, _flat(changed, signature))
 
         coverage = Coverage(None, signature, None)
         return Case(self.name, signature, bound, None, self.policy, scope, self.entry, coverage, check=check)
@@ -168,7 +173,7 @@ class ToolCase:
         if given.bound is None:
             return refusal(self.name, "skipped", f"`{self.name}` was skipped by the reviewer; it was not run.")
         if given.modified:
-            return InterventionResponse(InterventionAction.MODIFY, modified=dict(given.bound.arguments))
+            return InterventionResponse(InterventionAction.MODIFY, modified=given.bound.kwargs)
         return InterventionResponse(InterventionAction.PROCEED)
 
     def refused(self, error: Exception) -> Any:
@@ -182,6 +187,27 @@ class ToolCase:
             )
         outcome = "denied" if isinstance(error, ActionDenied) else "cancelled"
         return refusal(self.name, "timed_out" if isinstance(error, ActionTimedOut) else outcome, f"{error}.")
+
+
+def _is_parameter_name(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name)
+
+
+def _free_name(taken: Collection[str]) -> str:
+    """A name for the arguments whose own names no Python parameter can have, such as `from`."""
+    name = "other_arguments"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _flat(arguments: Mapping[str, Any], signature: inspect.Signature) -> dict[str, Any]:
+    """Arguments with those that are gathered in `**` among the others."""
+    out: dict[str, Any] = {}
+    for name, value in arguments.items():
+        gathered = signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
+        out.update(value if gathered else {name: value})
+    return out
 
 
 class ToolScope(Scope):
