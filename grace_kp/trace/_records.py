@@ -72,6 +72,8 @@ class ResponseRecord:
     user_input: str | None = None
     modified: Mapping[str, Any] | None = None
     """The reviewer's arguments, without secrets."""
+    hidden: Mapping[str, int] = field(default_factory=dict)
+    """The same as `DecisionRecord.hidden`, for the reviewer's arguments."""
     selected_option: str | None = None
     timeout_reached: bool = False
     response_time_ms: float | None = None
@@ -93,6 +95,8 @@ class DecisionRecord:
     """What the action was called with, without secrets."""
     evidence_gaps: tuple[str, ...] = ()
     """Why evidence is missing or cannot be used; with any of these the gate asks at least for CONFIRM."""
+    hidden: Mapping[str, int] = field(default_factory=dict)
+    """Number of characters that redaction or a cut has removed from an argument, by name."""
     digest: str | None = None
     """SHA-256 of the arguments that were decided on."""
     executed_digest: str | None = None

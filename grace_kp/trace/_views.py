@@ -99,6 +99,7 @@ def decision_of(part: Any) -> DecisionRecord | None:
         reason=text_of(part.get("reason")) or "",
         arguments=_object(part.get("arguments")) or {},
         evidence_gaps=texts_of(part.get("evidence_gaps")),
+        hidden=_counts(part.get("hidden")),
         digest=text_of(part.get("digest")),
         executed_digest=text_of(part.get("executed_digest")),
         floor=text_of(part.get("floor")),
@@ -112,6 +113,10 @@ def decision_of(part: Any) -> DecisionRecord | None:
     )
 
 
+def _counts(part: Any) -> Mapping[str, int]:
+    return {name: count for name, value in (_object(part) or {}).items() if (count := _whole(value)) is not None}
+
+
 def _response(part: Any) -> ResponseRecord | None:
     if not isinstance(part, Mapping) or (action := text_of(part.get("action"))) is None:
         return None
@@ -120,6 +125,7 @@ def _response(part: Any) -> ResponseRecord | None:
         reviewer=text_of(part.get("reviewer")),
         user_input=text_of(part.get("user_input")),
         modified=_object(part.get("modified")),
+        hidden=_counts(part.get("hidden")),
         selected_option=text_of(part.get("selected_option")),
         timeout_reached=part.get("timeout_reached") is True,
         response_time_ms=_number(part.get("response_time_ms")),

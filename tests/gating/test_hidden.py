@@ -67,6 +67,8 @@ def test_a_callback_gets_the_real_arguments_and_the_entry_says_what_it_hides():
     ]
     assert {"command": len(COMMAND) - len(kept), "secret": 5} == entry["hidden"]
     assert request.digest == entry["digest"]
+    (decision,) = call.run.trace.decisions
+    assert entry["hidden"] == decision.hidden
 
 
 def test_a_cut_counts_as_hidden_and_costs_no_other_field():
