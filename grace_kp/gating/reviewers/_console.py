@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 import threading
 import time
 from dataclasses import replace
@@ -222,13 +223,12 @@ class _Dialogue:
         self._terminal.write("".join(f"{line}\n" for line in lines))
 
     def _remark(self, text: str) -> None:
-        self._write(_wrapped(text, self._terminal.size[0]))
+        self._write(textwrap.wrap(text, self._terminal.size[0]))
 
     def _prompt(self) -> str:
-        lines = _wrapped("  ".join(_CHOICES), self._terminal.size[0] - 2, keep=_CHOICES)
-        if not self._is_shown:
-            lines = [*_wrapped("Not everything is shown yet; v shows it.", self._terminal.size[0]), *lines]
-        return "\n".join(lines) + " "
+        width = self._terminal.size[0]
+        remark = [] if self._is_shown else textwrap.wrap("Not everything is shown yet; v shows it.", width)
+        return "\n".join([*remark, *_choices(width - 2)]) + " "
 
     def _show(self, lines: list[str]) -> bool:
         """Show lines page by page; whether the reviewer went through all of them."""
@@ -250,14 +250,12 @@ def _pages(lines: list[str], rows: int) -> list[list[str]]:
     return [lines[start : start + rows] for start in range(0, len(lines), rows)]
 
 
-def _wrapped(text: str, width: int, keep: tuple[str, ...] = ()) -> list[str]:
-    """A remark of ours on lines of at most `width` columns; the words of `keep` are not broken."""
-    words = list(keep) or text.split(" ")
-    gap = "  " if keep else " "
-    lines = [words[0]]
-    for word in words[1:]:
-        if len(lines[-1]) + len(gap) + len(word) <= width:
-            lines[-1] += gap + word
+def _choices(width: int) -> list[str]:
+    """The letters that answer, on lines of at most `width` columns."""
+    lines = [_CHOICES[0]]
+    for choice in _CHOICES[1:]:
+        if len(lines[-1]) + 2 + len(choice) <= width:
+            lines[-1] += f"  {choice}"
         else:
-            lines.append(word)
+            lines.append(choice)
     return lines

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 LABEL = 13
 """Columns of a label with its colon."""
+MAX_CHARACTERS = 1_000_000
+"""Size up to which an argument is shown in full: some 500 screens."""
 FOLDS = ((12, 4), (6, 3), (3, 1))
 """First and last lines that stay of a part of the question; the first pair that makes it fit on the screen is used."""
 _PARTS = {
@@ -38,7 +40,10 @@ class Question:
     def __init__(self, request: InterventionRequest, changed: Collection[str] = ()) -> None:
         self.request = request
         self._changed = changed
-        self._views: dict[str, View] = {name: view(value) for name, value in request.arguments.items()}
+        self._views: dict[str, View] = {
+            name: view(value, max_characters=MAX_CHARACTERS) for name, value in request.arguments.items()
+        }
+        self._laid_out: dict[tuple[str, Page], list[str]] = {}
 
     @property
     def opaque(self) -> list[str]:
@@ -47,9 +52,12 @@ class Question:
 
     def argument(self, name: str, page: Page) -> list[str]:
         """Lay out one argument in full."""
+        if (name, page) in self._laid_out:
+            return self._laid_out[name, page]
         mark = " * " if name in self._changed else "   "
         lines = value_lines(name, self._views[name].root, page, len(mark))
-        return [mark + lines[0][len(mark) :], *lines[1:]]
+        self._laid_out[name, page] = [mark + lines[0][len(mark) :], *lines[1:]]
+        return self._laid_out[name, page]
 
     def in_full(self, page: Page) -> list[str]:
         """Lay out everything."""

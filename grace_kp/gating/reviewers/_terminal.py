@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import textwrap
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
@@ -136,7 +137,7 @@ class Terminal:
             try:
                 return self._source.line().strip()
             except Refused as refusal:
-                self.write(f"\n{refusal}\n")
+                self.write("\n".join(["", *textwrap.wrap(str(refusal), self.size[0]), ""]))
 
 
 def _source(stdin: TextIO, descriptor: int, deadline: float | None) -> LineSource:
