@@ -179,3 +179,17 @@ def test_counts_are_of_what_is_gone(text, name, nested):
     changed = list(after.values()) != [value]
     assert changed == bool(hidden)
     assert sum(hidden.values()) <= len(json.dumps(value, ensure_ascii=False))
+
+
+def test_an_edit_covers_only_what_was_shown():
+    """Where another argument changes while the reviewer edits, the action does not run."""
+    plan = ["ls"]
+
+    def reviewer(request):
+        plan.append("rm -rf ~")
+        return R("modify", modified={"note": "n"})
+
+    call, ran = gated(reviewer)
+    with pytest.raises(gk.ActionCancelled, match="were changed while"):
+        call(plan)
+    assert [] == ran
