@@ -13,7 +13,7 @@ from grace_kp.trace._render import cut, render, to_text
 
 if TYPE_CHECKING:
     from grace_kp.confidence import Scores
-    from grace_kp.integrations._tracking import Tracker
+    from grace_kp.integrations._failures import Failures
     from grace_kp.record import Recorder
 
 MAX_OBJECTIVE = 2_000
@@ -25,6 +25,7 @@ DISTANCE_STORES = frozenset({"Annoy", "Chroma", "FAISS", "LanceDB", "PGVector"})
 """Vector stores whose own scores are distances: a `score` in the metadata of their documents may be one or the other."""
 MAX_SPECS = 10_000
 _NONE: list[str] = []
+AGENTS = "langchain_create_agent"
 STREAMED = {"input": ""}
 """What a chain that is streamed says its input is, until it has read it."""
 
@@ -34,11 +35,16 @@ class Frame:
 
     __slots__ = (
         "checkpoint",
+        "failures",
         "here",
         "home",
         "inputs",
         "interrupts",
+        "is_agent_model",
+        "is_node",
+        "is_parser",
         "keys",
+        "last",
         "leaf",
         "name",
         "own",
@@ -49,7 +55,10 @@ class Frame:
         "searched",
         "seen",
         "start",
+        "steps",
+        "task",
         "thread",
+        "tokens",
     )
 
     def __init__(
@@ -78,8 +87,30 @@ class Frame:
         self.places: set[str] | None = None
         self.checkpoint: str | None = None
         self.interrupts: list[str] = _NONE
+        self.steps: tuple[int, int] | None = None
+        """The first and the last of the thread's steps in this run, for the frame of a graph."""
+        self.is_node = False
+        self.is_agent_model = False
+        """Whether this is the node of the model in an agent of `create_agent`."""
+        self.is_parser = False
+        self.failures: Failures | None = None
+        """What has failed in this run without a callback of its own, for the frame of a run."""
+        self.last: Any = None
+        """What came last in this run, the text of a model or what a node returned, for the frame of a run."""
+        self.tokens: list[str] | None = None
+        """What a model has streamed so far."""
+        self.task: set[int] | None = None
+        """The open events of the asyncio task that this one began in, for a root."""
         # A call has its own beginning.
         self.start = (here.run if isinstance(here, Call) else here).clock() if own is None else 0
+
+    def enter_node(self, metadata: Mapping[str, Any]) -> None:
+        """This is a node of a graph; note which step of its thread it is in."""
+        self.is_node = True
+        self.is_agent_model = self.name == "model" and metadata.get("ls_integration") == AGENTS
+        step, home = metadata.get("langgraph_step"), self.home
+        if isinstance(step, int):
+            home.steps = (step if home.steps is None else home.steps[0], step)
 
     @property
     def run(self) -> Run:
@@ -130,18 +161,6 @@ def holds_documents(value: Any) -> bool:
     return documents_in(value) is not None
 
 
-def when_task_ends(tracker: Tracker, key: int) -> None:
-    """LangChain says nothing when a tool that runs on its own is cancelled; its task does."""
-    import asyncio
-
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        return
-    if task is not None:
-        task.add_done_callback(
-            lambda done: tracker.lost(key, asyncio.CancelledError() if done.cancelled() else RuntimeError("not ended"))
-        )
 
 
 class Specs:

@@ -104,6 +104,17 @@ def said_by(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
     return "\n".join(text for text in texts if text), usage, model or output.get("model_name")
 
 
+def proposed_by(response: LLMResult) -> str:
+    """Name the calls that a model proposed; empty where it proposed none."""
+    names = [
+        str(call.get("name"))
+        for generations in response.generations
+        for generation in generations[:1]
+        for call in getattr(getattr(generation, "message", None), "tool_calls", None) or ()
+    ]
+    return f"Proposed calls: {', '.join(names)}" if names else ""
+
+
 def tool_result(output: Any) -> tuple[Any, str | None, Any]:
     """What a tool gave back, in three parts: the result; the error it reports, if it does; and what came along with it."""
     if isinstance(output, str):

@@ -6,28 +6,30 @@ done here is done in the agent's thread, so it looks up, appends, and leaves the
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from grace_kp.integrations._config import describe
+from grace_kp.integrations._failures import Unreported, recorded
 from grace_kp.integrations._frames import (
     MAX_OBJECTIVE,
     Frame,
     Specs,
-    holds_documents,
     named,
     objective_of,
     open_here,
     streamed,
-    when_task_ends,
 )
-from grace_kp.integrations._messages import answer_of, documents_in, question_of, said_by, tool_result
+from grace_kp.integrations._messages import answer_of, proposed_by, question_of
+from grace_kp.integrations._results import close_tool, record_failed_model, record_model, record_search, streamed_so_far
+from grace_kp.integrations._suspension import Suspensions, interrupts_of, note_steps
+from grace_kp.integrations._tasks import Tasks
 from grace_kp.record import (
     AGENT,
-    FAILED,
-    RETRIEVER,
+    CANCELLED,
+    CLOSED,
+    SUSPENDED,
     Call,
-    ModelCall,
     Pause,
     Run,
     call_alone,
@@ -35,16 +37,13 @@ from grace_kp.record import (
     open_run,
     way_out,
 )
-from grace_kp.record._steps import NOT_CAPTURED
-from grace_kp.trace._render import cut, describe_error, render_text
+from grace_kp.trace._render import cut
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from grace_kp.record import Recorder
 
-MAX_SUSPENDED = 256
 NODE = "graph:step:"
+MAX_TOKENS = 4_096
 
 
 class Tracker:
@@ -53,8 +52,11 @@ class Tracker:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.frames: dict[int, Frame] = {}
-        self.suspended: OrderedDict[tuple[str, str | None, str | None], Run] = OrderedDict()
         self.spec = Specs(recorder)
+        self.suspensions = Suspensions(recorder)
+        self.suspended = self.suspensions.runs
+        self.unreported = Unreported(self.spec)
+        self.tasks = Tasks(self.lost)
 
     @classmethod
     def of(cls, recorder: Recorder) -> Tracker:
@@ -94,6 +96,8 @@ class Tracker:
         tags: list[str] | None,
         metadata: dict[str, Any] | None,
         domain: str | None,
+        *,
+        is_parser: bool = False,
     ) -> None:
         """A chain, graph, node or anything else that is none of the below."""
         key = run_id.int
@@ -103,12 +107,18 @@ class Tracker:
         if parent is None:
             self._root(key, inputs, name, tags, metadata, domain)
             return
-        if tags and not isinstance(parent.own, Run) and any(tag.startswith(NODE) for tag in tags):
+        is_node = bool(tags) and any(tag.startswith(NODE) for tag in tags or ())
+        if is_node and not isinstance(parent.own, Run):
             self._promote(parent, domain)
         elif parent.quiet:
             self._announce(parent)
         place = metadata.get("langgraph_checkpoint_ns") if metadata else None
-        self._keep(key, Frame(parent, parent.inner_here(), name, inputs, place))
+        frame = self._keep(key, Frame(parent, parent.inner_here(), name, inputs, place))
+        frame.is_parser = is_parser
+        if is_node:
+            frame.enter_node(metadata or {})
+            if parent.home.failures is not None:
+                self.unreported.node_started(frame)
 
     def _root(
         self,
@@ -136,6 +146,7 @@ class Tracker:
         frame.thread = None if thread is None else str(thread)
         run.framework = "langchain"
         describe(run, tags, metadata, frame.thread)
+        frame.task = self.tasks.began(key)
         return self._keep(key, frame)
 
     def _promote(self, frame: Frame, domain: str | None, resumes: Pause | None = None) -> None:
@@ -189,7 +200,7 @@ class Tracker:
         frame = Frame(parent, call or inside, name, None, None, call)  # type: ignore[arg-type]  # one of them is there
         self._keep(key, frame)
         if parent is None:
-            when_task_ends(self, key)
+            frame.task = self.tasks.began(key)
 
     def model_started(
         self,
@@ -210,20 +221,31 @@ class Tracker:
         if inside is None:
             flat = messages[0] if len(messages) == 1 else [one for part in messages for one in part]
             if frame := self._root(key, flat, name, None, metadata, domain):
-                frame.name = model
+                frame.name, frame.tokens = model, []
             return
         if parent is not None and parent.quiet:
             self._announce(parent)
         place = metadata.get("langgraph_checkpoint_ns") if metadata else None
-        self._keep(key, Frame(parent, inside, model, None, place))
+        self._keep(key, Frame(parent, inside, model, None, place)).tokens = []
+
+    def token(self, token: Any, run_id: UUID) -> None:
+        """A model streamed a piece of text."""
+        frame = self.frames.get(run_id.int)
+        if frame is not None and frame.tokens is not None and len(frame.tokens) < MAX_TOKENS and type(token) is str:
+            frame.tokens.append(token)
 
     # Ends
+
+    def _left_in(self, frame: Frame, key: int) -> tuple[Frame, ...]:
+        return tuple(self.frames[one] for one in frame.keys or () if one != key and one in self.frames)
 
     def _done(self, run_id: UUID) -> Frame | None:
         frame = self.frames.pop(run_id.int, None)
         if frame is not None and frame.keys is not None:
             frame.keys.discard(run_id.int)
             if frame.parent is None:
+                if frame.task is not None:
+                    frame.task.discard(run_id.int)
                 # What has not ended by now never will, or has nothing to be recorded in.
                 for key in tuple(frame.keys):
                     self.frames.pop(key, None)
@@ -231,83 +253,85 @@ class Tracker:
 
     def chain_ended(self, outputs: Any, run_id: UUID, inputs: Any) -> None:
         """A chain returned."""
-        frame = self._done(run_id)
+        frame = self.frames.get(run_id.int)
         if frame is None:
             return
+        # A stream that is dropped reports the end of the whole before that of its parts, and no error.
+        left = self._left_in(frame, run_id.int) if frame.parent is None and streamed(frame.inputs) else ()
+        self._done(run_id)
         if frame.leaf and not frame.searched:
-            self._results(frame, outputs)
+            record_search(frame, outputs, self.spec)
         run = frame.own
+        if frame.is_node or (isinstance(run, Run) and frame.parent is None and frame.steps is None):
+            self.unreported.node_ended(frame, outputs)
+        elif frame.is_parser:
+            self.unreported.parser_ended(frame, outputs)
         if not isinstance(run, Run):
+            return
+        waits = frame.places is not None or frame.checkpoint is not None
+        if frame.quiet and frame.leaf and not waits:
+            run.discard(outputs)  # an answer to a thread that waits for none: the graph has run nothing
             return
         if frame.quiet:
             self._announce(frame)
         from_stream = streamed(frame.inputs)
         if from_stream and inputs is not None and run.extra is not None:
             run.objective = objective_of(self.recorder, frame.name, inputs)
-        if frame.places is not None or frame.checkpoint is not None:
-            self._suspend(frame, run)
-        elif from_stream and outputs is None:
-            run.fail(GeneratorExit("the stream was dropped half-way"))
+        if waits:
+            self.suspensions.suspend(frame, run)
+        elif from_stream and (outputs is None or left):
+            run.drop(streamed_so_far(frame, left, outputs))
         else:
+            note_steps(frame)
             run.close(answer_of(outputs))
 
-    def _results(self, frame: Frame, outputs: Any) -> None:
-        """A chain that has called nothing and gives documents is a retriever, unless documents were what it was given."""
-        scored = documents_in(outputs)
-        if scored is None or (not scored and holds_documents(frame.inputs)):
-            return
-        call = call_in(frame.here, self.spec(RETRIEVER, frame.name, None), named(frame.inputs, "query"))
-        if call is not None:
-            call.start = frame.start
-            call.close(outputs)
-        frame.found()
-
     def chain_failed(self, error: BaseException, run_id: UUID, inputs: Any) -> None:
-        """A chain was left by an exception; an interrupt is none."""
+        """A chain was left by an exception; an interrupt is no failure."""
         frame = self._done(run_id)
         if frame is None:
             return
-        paused = any(base.__name__ == "GraphInterrupt" for base in type(error).__mro__)
         run = frame.own
+        status = way_out(error)
         if not isinstance(run, Run):
-            if paused and frame.place is not None:
+            if status == SUSPENDED and frame.is_node and frame.place is not None:
                 home = frame.home
                 home.places = (home.places or set()) | {frame.place}
+                self.suspensions.ask(frame, interrupts_of(error))
+            elif frame.is_node:
+                self.unreported.node_failed(frame, error)
+            elif frame.is_parser:
+                self.unreported.parser_failed(frame, error)
             return
         if frame.quiet:
-            self._announce(frame)
+            self._did_not_go_on(frame, run)
         if inputs is not None and streamed(frame.inputs):
             run.objective = objective_of(self.recorder, frame.name, inputs)
-        if paused:
+        if status == SUSPENDED or (status == CLOSED and frame.places is not None):
             if frame.parent is not None and frame.place is not None:
                 above = frame.parent.home
                 above.places = (above.places or set()) | {frame.place}
-            self._suspend(frame, run)
+            self.suspensions.suspend(frame, run)
         else:
-            run.fail(error)
+            note_steps(frame)
+            if frame.parent is not None:
+                recorded(frame.parent, error)
+            if status == CLOSED:
+                run.drop(streamed_so_far(frame, (), None))
+            else:
+                run.fail(error)
 
-    def _suspend(self, frame: Frame, run: Run) -> None:
-        thread = frame.thread or ""
-        place = frame.place if frame.parent is not None else None
-        pause = Pause(thread, frame.checkpoint, place, frozenset(frame.places or ()))
-        extra = run.extra if run.extra is not None else {}
-        run.extra = extra
-        if frame.checkpoint is not None:
-            extra["checkpoint_id"] = frame.checkpoint
-        if frame.interrupts:
-            extra["interrupts"] = frame.interrupts
-        if thread:
-            self.suspended[thread, frame.checkpoint, place] = run
-            while len(self.suspended) > MAX_SUSPENDED:
-                self.suspended.popitem(last=False)
-        run.suspend(pause)
+    def _did_not_go_on(self, frame: Frame, run: Run) -> None:
+        """A graph that was to go on failed before any node ran: what it was to go on with still waits."""
+        pause, run.resumes = run.resumes, None
+        if pause is not None and isinstance(pause.previous, Run):
+            self.suspensions.give_back(pause.previous)
+        self._announce(frame)
 
     def interrupted(self, run_id: UUID | None, checkpoint: str, interrupts: Any) -> None:
         """A graph stopped at a checkpoint and waits."""
         frame = None if run_id is None else self.frames.get(run_id.int)
         if frame is not None:
-            frame.checkpoint = str(checkpoint)
-            frame.interrupts = [str(one.id) for one in interrupts]
+            self.suspensions.stopped(frame, checkpoint, interrupts)
 
     def resumed(self, run_id: UUID | None, checkpoint: str, domain: str | None) -> None:
         """A graph goes on from a checkpoint."""
@@ -316,29 +340,17 @@ class Tracker:
             return
         if frame.parent is not None:
             if not isinstance(frame.own, Run):
-                previous = self.suspended.pop((frame.thread, None, frame.place), None)
+                previous = self.suspensions.take(frame.thread, None, frame.place)
                 self._promote(frame, domain, Pause(frame.thread, None, frame.place, previous=previous))
         elif frame.quiet and isinstance(frame.own, Run):
-            previous = self.suspended.pop((frame.thread, checkpoint, None), None)
+            # Announced when its first node begins, because an answer that comes too late runs none.
+            previous = self.suspensions.take(frame.thread, checkpoint, None)
             frame.own.resumes = Pause(frame.thread, checkpoint, None, previous=previous)
-            self._announce(frame)
 
     def tool_ended(self, output: Any, run_id: UUID) -> None:
         """A tool returned; what it returned may say that it failed."""
-        frame = self._done(run_id)
-        call = None if frame is None else frame.own
-        if frame is None or not isinstance(call, Call):
-            return
-        result, error, along = tool_result(output)
-        if error is not None:
-            call.refuse("ToolError", error)
-            return
-        if not frame.searched and documents_in(along) is not None:
-            from grace_kp.confidence import read_hits
-
-            call.hits = read_hits(along, call.spec.scores)
-            frame.found()
-        call.close(result)
+        if (frame := self._done(run_id)) and isinstance(frame.own, Call):
+            close_tool(frame, frame.own, output)
 
     def retriever_ended(self, documents: Any, run_id: UUID) -> None:
         """A retriever returned."""
@@ -349,51 +361,38 @@ class Tracker:
     def call_failed(self, error: BaseException, run_id: UUID) -> None:
         """A tool or retriever was left by an exception."""
         if (frame := self._done(run_id)) and isinstance(frame.own, Call):
+            if frame.parent is not None:
+                recorded(frame.parent, error)
             frame.own.fail(error)
 
     def model_ended(self, response: Any, run_id: UUID) -> None:
         """A model gave something back."""
-        frame = self._done(run_id)
-        if frame is None:
-            return
-        run = frame.run
-        text, usage, model = said_by(response)
-        if text:
-            text = render_text(text, run.max_text) if run.owner.capture_output else NOT_CAPTURED
-        run.model_called(
-            ModelCall(
-                str(model or frame.name),
-                start=frame.start,
-                end=run.clock(),
-                text=text,
-                usage=usage or None,
-                place=frame.place,
-            )
-        )
-        if frame.own is run:
-            run.close(text)
+        if frame := self._done(run_id):
+            text = record_model(frame, response)
+            self.unreported.model_ended(frame, response)
+            if frame.own is frame.run:
+                frame.run.close(text or proposed_by(response))
 
-    def model_failed(self, error: BaseException, run_id: UUID) -> None:
-        """A model was left by an exception."""
-        frame = self._done(run_id)
-        if frame is None:
-            return
-        run = frame.run
-        way = way_out(error)
-        run.model_called(
-            ModelCall(
-                frame.name,
-                start=frame.start,
-                end=run.clock(),
-                status="error" if way == FAILED else way,
-                error=describe_error(error, run.max_text),
-                place=frame.place,
-            )
-        )
-        if frame.own is run:
-            run.fail(error)
+    def model_failed(self, error: BaseException, run_id: UUID, response: Any = None) -> None:
+        """A model was left by an exception, after it gave some of its response or none."""
+        if frame := self._done(run_id):
+            text = record_failed_model(frame, error, response)
+            recorded(frame, error)
+            if frame.own is not frame.run:
+                return
+            if way_out(error) == CLOSED:
+                frame.run.drop(text)
+            else:
+                frame.run.fail(error)
 
     def lost(self, key: int, error: BaseException) -> None:
-        """The task of a lone tool ended without a word of it."""
-        if (frame := self.frames.pop(key, None)) and isinstance(frame.own, Call):
+        """The task of a root ended, and LangChain has reported no end of it."""
+        frame = self.frames.get(key)
+        if frame is None:
+            return
+        cancelled = way_out(error) == CANCELLED
+        if isinstance(frame.own, Call):
+            del self.frames[key]
             frame.own.fail(error)
+        elif cancelled:  # a stream may be read on in another task
+            self.chain_failed(error, UUID(int=key), None)

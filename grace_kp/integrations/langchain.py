@@ -109,7 +109,10 @@ class GraceCallbackHandler(_Handler):
     ) -> None:
         """A chain, graph or node begins."""
         name = kwargs.get("name") or _name_in(serialized) or "chain"
-        self.tracker.chain_started(inputs, run_id, parent_run_id, name, tags, metadata, self.domain)
+        is_parser = kwargs.get("run_type") == "parser"
+        self.tracker.chain_started(
+            inputs, run_id, parent_run_id, name, tags, metadata, self.domain, is_parser=is_parser
+        )
 
     @shielded
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
@@ -208,15 +211,22 @@ class GraceCallbackHandler(_Handler):
         name = kwargs.get("name") or _name_in(serialized) or "model"
         self.tracker.model_started(name, [prompts], run_id, parent_run_id, metadata, self.domain)
 
+    def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+        """A model streams a piece of text."""
+        try:
+            self.tracker.token(token, run_id)
+        except Exception as error:  # noqa: BLE001
+            note("GraceCallbackHandler.on_llm_new_token", error)
+
     @shielded
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
         """A model returns."""
         self.tracker.model_ended(response, run_id)
 
     @shielded
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """A model raises."""
-        self.tracker.model_failed(error, run_id)
+        self.tracker.model_failed(error, run_id, kwargs.get("response"))
 
     @shielded
     def on_interrupt(self, event: Any) -> None:

@@ -10,14 +10,16 @@ from grace_kp.record._recorder import Recorder
 from grace_kp.record._run import Call, Run
 from grace_kp.record._said import ModelCall, Pause
 from grace_kp.record._shield import note, shielded
-from grace_kp.record._signals import FAILED, SUSPENDED, hands_off, pauses, way_out
+from grace_kp.record._signals import CANCELLED, CLOSED, FAILED, SUSPENDED, hands_off, pauses, way_out
 from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, TOOL, Spec
 from grace_kp.record._threads import instrument_threads, propagate
 
 __all__ = [
     "AGENT",
     "BEYOND",
+    "CANCELLED",
     "CAPTURE",
+    "CLOSED",
     "CURRENT",
     "FAILED",
     "FORKABLE",

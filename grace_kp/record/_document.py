@@ -13,7 +13,7 @@ from grace_kp.record._attributes import attributes_of
 from grace_kp.record._earlier import Earlier
 from grace_kp.record._gate_entry import stored_entry
 from grace_kp.record._run import Call, Run
-from grace_kp.record._signals import INTERRUPTED, SUSPENDED
+from grace_kp.record._signals import CLOSED, INTERRUPTED, SUSPENDED
 from grace_kp.record._steps import NOT_CAPTURED, WAITING, StepBuilder
 from grace_kp.trace._redact import redact_text, redact_value
 from grace_kp.trace._render import cut, render, storable, to_text
@@ -21,6 +21,7 @@ from grace_kp.trace._render import cut, render, storable, to_text
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from grace_kp.record._said import Pause
     from grace_kp.trace import ReasoningTrace
 
 CONTEXT = "https://openknowledgepulse.org/schema/v1"
@@ -75,26 +76,35 @@ class Documents:
         """The document of a run that has ended; confidence and score are still to be filled in."""
         builder = self.builder(run)
         builder.finish()
-        grace = self._grace(run, builder)
+        return self._of_run(run, builder, str(run.status), run.end, run.pause)
+
+    def asking(self, run: Run, pause: Pause) -> dict[str, Any]:
+        """The document of an open run that is about to be suspended, as far as it has come."""
+        builder = self.builder(run)
+        builder.advance()
+        return self._of_run(run, builder, SUSPENDED, run.clock(), pause)
+
+    def _of_run(self, run: Run, builder: StepBuilder, status: str, end: int, pause: Pause | None) -> dict[str, Any]:
+        grace = self._grace(run, builder, status, end)
         if run.error is not None:
             kind, message = run.error
             grace["error"] = {"type": kind, "message": self.clean(message)}
+        again = [] if pause is None else builder.repeats(pause.again)
+        result, steps = self._summary(run, status), builder.steps
+        if not steps:
+            # A trace has at least one step. This one stands in for those to come, so it is left out when the run goes on.
+            steps, again = [{"step_id": 0, "type": "observation", "content": result}], [0]
+        if again:
+            grace["repeats"] = again
         # Nothing has failed in a run that waits for a person.
-        success = run.own_success if run.own_success is not None else run.status in {"completed", SUSPENDED}
-        return self._document(
-            self._header(run),
-            builder.steps,
-            grace,
-            success=success,
-            result=self._summary(run),
-            framework=run.framework,
-        )
+        success = run.own_success if run.own_success is not None else status in {"completed", SUSPENDED}
+        return self._document(self._header(run), steps, grace, success=success, result=result, framework=run.framework)
 
-    def _grace(self, run: Run, builder: StepBuilder) -> dict[str, Any]:
+    def _grace(self, run: Run, builder: StepBuilder, status: str, end: int) -> dict[str, Any]:
         grace: dict[str, Any] = {
-            "status": run.status,
+            "status": status,
             "name": self.clean(run.name),
-            "duration_ms": max(0.0, round((run.end - run.start) / 1e6, 3)),
+            "duration_ms": max(0.0, round((end - run.start) / 1e6, 3)),
             "calls": builder.calls,
         }
         grace.update(self._links(run))
@@ -103,17 +113,13 @@ class Documents:
             grace["langchain"] = redact_value(render(run.extra), identifiers=self._identifiers)
         if builder.model_calls:
             grace["model_calls"] = builder.model_calls
-            grace["usage"] = _usage(builder.model_calls)
+        grace.update(self._usage(run, builder))
         children = [call["child"] for call in builder.calls if "child" in call]
         if children:
             grace["children"] = children
         decisions = self._decisions(run.decisions)
         if run.earlier is not None:
             decisions = self._went_on(run, grace, decisions)
-        if run.pause is not None:
-            again = builder.repeats(run.pause.again)
-            if again:
-                grace["repeats"] = again
         if decisions:
             grace["decisions"] = decisions
         if run.dropped:
@@ -137,12 +143,24 @@ class Documents:
         known = {entry.get("id") for entry in kept}
         return kept + [entry for entry in decisions if entry.get("id") not in same & known]
 
-    def _summary(self, run: Run) -> str:
-        if run.status == SUSPENDED and run.result is None and run.error is None:
+    def _usage(self, run: Run, builder: StepBuilder) -> dict[str, Any]:
+        """Tokens of this run with the runs nested in it, and its own where these differ."""
+        for number, nested in builder.nested:
+            if nested.usage:
+                builder.calls[number]["usage"] = dict(nested.usage)
+        of_nested = [call["usage"] for call in builder.calls if "usage" in call]
+        own = _sum_of_tokens(builder.model_calls)
+        run.usage = total = _sum_of_tokens([own, *of_nested])
+        if not total and not builder.model_calls:
+            return {}
+        return {"usage": total, "own_usage": own} if of_nested else {"usage": total}
+
+    def _summary(self, run: Run, status: str) -> str:
+        if status == SUSPENDED and run.result is None and run.error is None:
             return f"The run {WAITING}."
         if not run.owner.capture_output:
             return NOT_CAPTURED
-        if run.error is not None and run.result is None:
+        if run.error is not None and run.result is None and status != CLOSED:
             kind, message = run.error
             return self.clean(f"{kind}: {message}" if message else kind)
         result = run.result
@@ -280,8 +298,8 @@ class Documents:
         return self._document(header, kept, grace, success=False, result=LOST)
 
 
-def _usage(calls: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """Tokens of all calls of models together, as far as they were told."""
+def _sum_of_tokens(calls: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """The tokens of several calls or runs together, as far as they are known."""
     total: dict[str, int] = {}
     for call in calls:
         for name, value in call.items():

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.record._ids import new_trace_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from grace_kp.record._run import Run
+    from grace_kp.record._said import Pause
 
 
 class Recorder:
     """Who owns runs: the limits they are recorded with, the runs that are open, and who is told when one opens or ends."""
 
     __slots__ = (
+        "asked",
         "capture_input",
         "capture_output",
         "clock",
@@ -44,6 +46,7 @@ class Recorder:
         ended: Callable[[Run], None],
         drain: Callable[[], None] = lambda: None,
         recall: Callable[[Run], None] = lambda _run: None,
+        asked: Callable[[Sequence[tuple[Run, Pause]]], None] = lambda _waiting: None,
         domain: str = "default",
         max_text: int = 8_192,
         max_events: int = 10_000,
@@ -62,6 +65,8 @@ class Recorder:
         self.drain = drain
         self.recall = recall
         """Gives a run that was suspended what it had come to by then."""
+        self.asked = asked
+        """Stores open runs as suspended, because a person is about to be asked."""
         self.foreign: dict[str, Any] = {}
         """What integrations keep with this recorder, by their name."""
         self.domain = domain

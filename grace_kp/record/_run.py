@@ -11,7 +11,7 @@ from grace_kp.record._attributes import Attributes
 from grace_kp.record._current import BEYOND, CAPTURE
 from grace_kp.record._said import ModelCall, Note, Pause
 from grace_kp.record._shield import note, shielded, shielded_pair
-from grace_kp.record._signals import COMPLETED, FAILED, SUSPENDED, handoff_text, way_out
+from grace_kp.record._signals import CLOSED, COMPLETED, FAILED, SUSPENDED, handoff_text, way_out
 from grace_kp.trace._render import describe_error, render, render_text
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ class Run:
 
     __slots__ = (
         "_id",
+        "asked",
         "attributes",
         "began",
         "capture",
@@ -164,6 +165,7 @@ class Run:
         "start",
         "status",
         "steps",
+        "usage",
         "via",
         "via_trace",
     )
@@ -198,6 +200,10 @@ class Run:
         self.own_success: bool | None = None
         self.status: str | None = None
         self.steps: Any = None
+        self.asked = False
+        """It is stored as suspended already, so no journal of it is kept any more."""
+        self.usage: dict[str, int] | None = None
+        """Tokens of this run and of the runs nested in it, once its document has been written."""
         self.prepared: Any = None
         self.sample: float | None = None
         self._id: str | None = None
@@ -320,6 +326,17 @@ class Run:
             self._finish(SUSPENDED, None, None)
 
     @shielded
+    def discard(self, result: Any) -> None:
+        """Forget a run in which nothing has happened; the call that it was made by, if any, returned `result`."""
+        self.open = False
+        self.owner.open_runs.discard(self)
+        if self.capture is not None and self in self.capture:
+            self.capture.remove(self)
+        if self.via is not None:
+            self.via.child = None
+            self.via.close(result)
+
+    @shielded
     def refuse(self, kind: str, message: str) -> None:
         """The root call returned, but what it returned says that it failed."""
         if self.open:
@@ -334,6 +351,13 @@ class Run:
         if self.owner.capture_output and self.result is None:
             self.result = render(result, self.max_text)
         self._finish(COMPLETED, result, None)
+
+    @shielded
+    def drop(self, streamed: Any) -> None:
+        """The stream of the root call was closed before its end; keep what had been streamed by then."""
+        if self.open and self.owner.capture_output and self.result is None and streamed is not None:
+            self.result = render(streamed, self.max_text)
+        self.fail(GeneratorExit("the stream was closed before its end"))
 
     @shielded_pair
     def fail(self, error: BaseException) -> None:
@@ -364,6 +388,8 @@ class Run:
             elif error is None:
                 via.close(result)
             else:
+                if status == CLOSED:
+                    via.result = self.result
                 via.fail(error)
         owner.ended(self)
 

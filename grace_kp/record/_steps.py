@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._run import Call
 from grace_kp.record._said import ModelCall
-from grace_kp.record._signals import SUSPENDED
+from grace_kp.record._signals import CLOSED, SUSPENDED
 from grace_kp.trace._redact import redact_text, redact_value
 from grace_kp.trace._render import render, storable, to_text
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAX_HIT_TEXTS = 64
 NOT_CAPTURED = "[not captured]"
 WAITING = "waits for a person"
+NOTHING = "The run recorded no step and returned no text."
 
 
 class StepBuilder:
@@ -47,6 +48,7 @@ class StepBuilder:
         "journaled",
         "journaled_changes",
         "model_calls",
+        "nested",
         "places",
         "steps",
     )
@@ -55,6 +57,8 @@ class StepBuilder:
         self.steps: list[dict[str, Any]] = [] if earlier is None else earlier.steps
         self.calls: list[dict[str, Any]] = [] if earlier is None else earlier.calls
         self.model_calls: list[dict[str, Any]] = [] if earlier is None else earlier.model_calls
+        self.nested: list[tuple[int, Run]] = []
+        """The runs that calls have opened, with the numbers of these calls."""
         self.places: dict[int, str] = {}
         """Where in a framework's program a step was made, by its number."""
         self.hit_texts: list[str] = []
@@ -103,15 +107,16 @@ class StepBuilder:
             return
         if run.status == "completed":
             self._went_on()
-        if not self.steps:
+        if not self.steps and run.status != SUSPENDED:
             # A trace has at least one step. A run that called nothing has thought, at most.
-            text = to_text(run.result) if run.result is not None else ": ".join(run.error or ()) or run.objective
-            self._add("thought", content=self._clean(text if run.owner.capture_output else NOT_CAPTURED))
+            text = to_text(run.result) if run.result is not None else ": ".join(run.error or ())
+            shown = text if run.owner.capture_output else NOT_CAPTURED
+            self._add("thought", content=self._clean(shown if text.strip() else NOTHING))
 
     def release(self) -> None:
         """Let go of the run; only the numbers of its calls stay, for a nested run that ends later."""
         self._run = None
-        self.steps, self.calls, self.model_calls, self.places = [], [], [], {}
+        self.steps, self.calls, self.model_calls, self.nested, self.places = [], [], [], [], {}
         self._touched.clear()
 
     def number(self, call: Call) -> int:
@@ -145,7 +150,7 @@ class StepBuilder:
         if call.usage:
             entry.update(call.usage)
         self._went_on()
-        if call.text:
+        if call.text.strip():
             entry["step"] = self._thought(call, {"latency_ms": latency})["step_id"]
         if call.error is not None:
             kind, message = call.error
@@ -213,6 +218,9 @@ class StepBuilder:
         entry["status"], entry["latency_ms"] = call.status, latency
         if call.child is not None:
             entry["child"] = call.child.id
+            self.nested.append((number, call.child))
+        else:
+            entry.pop("child", None)
         steps = self.steps
         steps[entry["tool_call"]]["latency_ms"] = latency
         step: dict[str, Any] = {"step_id": len(steps), "type": "observation", "latency_ms": latency}
@@ -223,7 +231,8 @@ class StepBuilder:
         if call.error is not None:
             kind, message = call.error
             entry["error"] = {"type": kind, "message": self._clean(message)}
-            step["content"] = self._clean(f"{kind}: {message}" if message else kind)
+            text = f"{kind}: {message}" if message else kind
+            step["content"] = self._content(call.result) if _was_dropped(call) else self._clean(text)
             if call.status in {"error", "cancelled"}:
                 self._failed(call, entry)
         elif call.status == SUSPENDED:
@@ -294,6 +303,11 @@ class _Survived:
         self.name = name
         self.error = error
         self.entry = entry
+
+
+def _was_dropped(call: Call) -> bool:
+    """Whether a call gave something before its reader left."""
+    return call.status == CLOSED and call.result is not None and call.run.owner.capture_output
 
 
 def _ms(nanoseconds: int) -> float:

@@ -11,17 +11,18 @@ from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from grace_kp.errors import SettingsError
-from grace_kp.record import FORKABLE, SUSPENDED, TROUBLES, Recorder, Run, new_trace_id, to_json
+from grace_kp.record import FORKABLE, TROUBLES, Recorder, Run, new_trace_id, to_json
 from grace_kp.runtime._front import Front
 from grace_kp.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from grace_kp.confidence import Thresholds
     from grace_kp.gating import Policy, Reviewer
     from grace_kp.protocols import Embedder, Judge
+    from grace_kp.record import Pause
     from grace_kp.runtime._gates import Gates
     from grace_kp.runtime._models import Models
     from grace_kp.runtime._pipeline import Hook, Pipeline
@@ -121,7 +122,8 @@ class Grace(Front):
             opened=self._run_opened,
             ended=self._run_ended,
             drain=self._drain,
-            recall=self._recall,
+            recall=lambda run: self._pipeline.recall(run),
+            asked=self._run_asks,
             domain=self.settings.domain,
             max_text=self.settings.max_text,
             max_events=self.settings.max_steps,
@@ -186,11 +188,13 @@ class Grace(Front):
 
     def _make_pipeline(self) -> Pipeline:
         from grace_kp.runtime._assemble import make_pipeline
+        from grace_kp.runtime._resuming import Threads
 
         models = self._models()
         models.judge.landed = self._landed
         pipeline = make_pipeline(self.settings, self.thresholds, models, self.recorder, self._scorers)
         pipeline.waiting = lambda: self._writer.waiting
+        pipeline.threads = Threads(lambda: self._writer)
         return pipeline
 
     @property
@@ -263,9 +267,8 @@ class Grace(Front):
         if run.capture is not None or (self._made_pipeline is not None and self._made_pipeline.collectors):
             writer.drain(self._patience)
 
-    def _recall(self, run: Run) -> None:
-        writer = self._writer
-        self._pipeline.recall(run, lambda thread: writer.store().query(status=SUSPENDED, text=thread, limit=200))
+    def _run_asks(self, waiting: Sequence[tuple[Run, Pause]]) -> None:
+        self._writer.put_now(lambda: self._pipeline.asking(waiting))
 
     def _drain(self) -> None:
         self._writer.drain(self._patience)

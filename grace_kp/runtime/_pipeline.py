@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.record import SUSPENDED, Documents, Recorder, Run, note, to_json
 from grace_kp.runtime._confidence_record import confidence_record, failure_of
 from grace_kp.trace._attributes import attributes_in
+from grace_kp.runtime._resuming import Threads, going_on, left_without_answer, thread_to_clear
 from grace_kp.trace._render import storable
 from grace_kp.value import embedded_text
 
@@ -148,6 +149,7 @@ class Pipeline:
         self.hooks: list[Hook] = []
         self.collectors: list[list[ReasoningTrace]] = []
         self.sampled_out = 0
+        self.threads: Threads | None = None
         self._lock = threading.RLock()  # a run's steps are built in one thread at a time, journal or finish
 
     def after_fork(self) -> None:
@@ -250,19 +252,43 @@ class Pipeline:
         if prepared.scoring is not None and prepared.scoring.found:
             document["grace"]["scores"] = self.documents.clean_all(prepared.scoring.found)
         record = record_of(document)
-        if isinstance(item, Run) and (item.keep or item.capture is not None):
-            item.document = record.data
+        if isinstance(item, Run):
+            if item.keep or item.capture is not None:
+                item.document = record.data
+            self._close_superseded(document)
         if (self.hooks or self.collectors) and record.status != SUSPENDED:
             self._tell(record.data)
         return record
 
-    def recall(self, run: Run, stored: Callable[[str], Sequence[ReasoningTrace]]) -> None:
-        """Give a run that goes on what it had come to when it was suspended.
+    def asking(self, waiting: Sequence[tuple[Run, Pause]]) -> list[Record]:
+        """Open runs as they would be stored if they were suspended now."""
+        records = []
+        with self._lock:
+            for run, pause in waiting:
+                if run.open:
+                    document = self.documents.asking(run, pause)
+                    self.assessor.assess(document)
+                    records.append(record_of(document))
+        return records
 
-        Args:
-            run: a run that resumes one; afterwards it is that run, or a new one where that is not to be had.
-            stored: the suspended traces in the store that have to do with a thread, newest first.
-        """
+    def _close_superseded(self, document: dict[str, Any]) -> None:
+        """Close the traces that waited for an answer on this run's thread, and will not get one any more."""
+        thread = thread_to_clear(document)
+        if thread is None or self.threads is None:
+            return
+        try:
+            closed = left_without_answer(document, self.threads.suspended(thread))
+            for item in closed:
+                self.assessor.assess(item)
+            self.threads.put([record_of(item) for item in closed])
+        except Exception as error:  # noqa: BLE001 — the run that is being settled is stored all the same
+            note("closing a suspended trace", error, theirs=True)
+            return
+        for item in closed:
+            self._tell(to_json(item))
+
+    def recall(self, run: Run) -> None:
+        """Give a run that goes on what it had come to when it was suspended; it is a new run where that is not found."""
         with self._lock:
             pause = run.resumes
             if pause is None:
@@ -276,7 +302,8 @@ class Pipeline:
             else:
                 thread = self.documents.clean(pause.thread)  # as it stands in the trace
                 try:
-                    earlier = next((it for trace in stored(thread) if (it := _going_on(trace, pause, thread))), None)
+                    found = () if self.threads is None else self.threads.resumable(thread)
+                    earlier = next((it for trace in found if (it := going_on(trace, pause, thread))), None)
                 except Exception as error:  # noqa: BLE001 — then it goes on in a trace of its own
                     note("resuming", error, theirs=True)
             run.goes_on(earlier)
@@ -288,7 +315,7 @@ class Pipeline:
         entries: list[JournalEntry] = []
         for run in list(self.recorder.open_runs):
             with self._lock:
-                if run.open:
+                if run.open and not run.asked:
                     entries += [JournalEntry(run.id, number, data) for number, data in self.documents.journal(run)]
         return entries
 
@@ -322,16 +349,6 @@ class Pipeline:
                 note(f"hook {getattr(hook, '__name__', type(hook).__name__)}", error, theirs=True)
         for collector in tuple(self.collectors):
             collector.append(trace)
-
-
-def _going_on(trace: ReasoningTrace, pause: Pause, thread: str) -> dict[str, Any] | None:
-    """The suspended trace in its dict form, if it is the one that this pause speaks of."""
-    document = trace.to_dict()
-    told = document.get("grace", {}).get("langchain") or {}
-    same = told.get("thread_id") == thread and told.get("place") == pause.place
-    if pause.place is None:
-        same = same and told.get("checkpoint_id") in {None, pause.checkpoint}
-    return document if same else None
 
 
 def record_of(document: dict[str, Any]) -> Record:

@@ -122,7 +122,7 @@ class Writer:
             self._helped += 1
             self.drain(help_only=not self._closed and self._uses_models())
             if self._closed:
-                self._write_pending(force=True)
+                self.write_pending(force=True)
 
     def opened(self) -> None:
         """Something was opened that has to be journaled from now on."""
@@ -154,7 +154,7 @@ class Writer:
         time.sleep(GATHER_SECONDS)
         self.drain()
         self._write_journal()
-        self._write_pending()
+        self.write_pending()
         return not self._closed
 
     def landed(self) -> None:
@@ -246,6 +246,21 @@ class Writer:
         self._pending_bytes += len(record.data)
         self._pending.append(record)
 
+    def put_now(self, records: Callable[[], Sequence[Record]], timeout: float = 1.0) -> bool:
+        """Store records before this returns, in place of their runs' journals; False where others are busy, or the store fails."""
+        if self._failing or not self._settling.acquire(timeout=timeout):
+            return False
+        try:
+            found = records()
+            with self._writing:
+                self.store().put(found, ended=[record.id for record in found])
+        except Exception as error:  # noqa: BLE001
+            self._failed(error)
+            return False
+        finally:
+            self._settling.release()
+        return True
+
     def store(self) -> Store:
         """The store, opened when it is not open yet.
 
@@ -269,15 +284,16 @@ class Writer:
         if not self._has_open_runs() or (self._failing and time.monotonic() < self._retry_at):
             return
         try:
-            with self._settling:
+            with self._settling:  # also while writing: `put_now` replaces journals
                 self._journaling.collect()
-            with self._writing:
-                if self._journaling.write(self.store()):
-                    self._recover_from_failure()
+                with self._writing:
+                    if self._journaling.write(self.store()):
+                        self._recover_from_failure()
         except Exception as error:  # noqa: BLE001
             self._failed(error)
 
-    def _write_pending(self, *, force: bool = False) -> None:
+    def write_pending(self, *, force: bool = False) -> None:
+        """Write what is settled."""
         if not force and self._failing and time.monotonic() < self._retry_at:
             return
         with self._writing:
@@ -350,7 +366,7 @@ class Writer:
             if not self._writing.acquire(timeout=left):
                 return False
             try:
-                self._write_pending(force=True)
+                self.write_pending(force=True)
             finally:
                 self._writing.release()
             # What ends meanwhile is not waited for, or there would be no end where runs end all the time.

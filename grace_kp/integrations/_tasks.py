@@ -1,0 +1,43 @@
+"""The asyncio tasks in which root events begin.
+
+LangChain reports nothing when a lone tool is cancelled, and a sequence whose handlers are called one after the other may be cancelled
+in between. The end of the task is the only sign of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Tasks:
+    """Root events by the task that they began in; each task gets one callback, however many events begin in it."""
+
+    def __init__(self, ended: Callable[[int, BaseException], None]) -> None:
+        """Call `ended` with the key of every event that is still open when its task is done, and with how the task was left."""
+        self._ended = ended
+        self._open: WeakKeyDictionary[asyncio.Task[object], set[int]] = WeakKeyDictionary()
+
+    def began(self, key: int) -> set[int] | None:
+        """Watch an event that begins here; the set that it is taken off when it ends, or None outside of any task."""
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            return None
+        if task is None:
+            return None
+        keys = self._open.get(task)
+        if keys is None:
+            keys = self._open[task] = set()
+            task.add_done_callback(self._done)
+        keys.add(key)
+        return keys
+
+    def _done(self, task: asyncio.Task[object]) -> None:
+        error = asyncio.CancelledError() if task.cancelled() else RuntimeError("not ended")
+        for key in tuple(self._open.pop(task, ())):
+            self._ended(key, error)

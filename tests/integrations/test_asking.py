@@ -1,0 +1,371 @@
+"""A question to a person: what is stored before it is asked, and what becomes of a trace whose question is never answered."""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+import signal
+import subprocess
+import sys
+from typing import Annotated, TypedDict
+
+import pytest
+
+pytest.importorskip("langgraph", reason="needs the extra langchain")
+
+from langchain.agents import create_agent
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, interrupt
+
+import grace_kp as gk
+from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
+
+from .conftest import says, steps
+
+
+class State(TypedDict):
+    said: Annotated[list, operator.add]
+
+
+@tool
+def look(query: str) -> str:
+    """Look something up."""
+    return f"found {query}"
+
+
+def first(state):
+    return {"said": [look.invoke({"query": "first"})]}
+
+
+def ask(state):
+    return {"said": [interrupt("ok?")]}
+
+
+def built(*nodes, name="app", **options):
+    graph = StateGraph(State)
+    for number, node in enumerate(nodes):
+        graph.add_node(node.__name__, node)
+        graph.add_edge(nodes[number - 1].__name__ if number else START, node.__name__)
+    return graph.compile(name=name, **options)
+
+
+def config(handler, thread="1"):
+    return {"configurable": {"thread_id": thread}, "callbacks": [handler]}
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def saver(request):
+    if request.param == "memory":
+        yield InMemorySaver()
+    else:
+        with SqliteSaver.from_conn_string(":memory:") as made:
+            yield made
+
+
+def invoked(app, inputs, handler, thread="1"):
+    return app.invoke(inputs, config(handler, thread))
+
+
+def ainvoked(app, inputs, handler, thread="1"):
+    return asyncio.run(app.ainvoke(inputs, config(handler, thread)))
+
+
+@pytest.fixture(params=[invoked, ainvoked], ids=["sync", "async"])
+def call(request):
+    return request.param
+
+
+def both(saver, call):
+    if call is ainvoked and isinstance(saver, SqliteSaver):
+        return InMemorySaver()  # the other saver for async graphs is tested in test_resume
+    return saver
+
+
+def stands(trace):
+    return trace.grace["status"], [step.type for step in trace.steps]
+
+
+class TestBeforeTheFirstStep:
+    """A run that is suspended before its first step has thought nothing."""
+
+    def test_the_question_is_no_thought(self, grace, handler, saver, call):
+        app = built(ask, checkpointer=both(saver, call))
+        call(app, {"said": ["Is it fine?"]}, handler)
+        (waiting,) = grace.store.query()
+        assert "thought" not in [step.type for step in waiting.steps]
+        assert ["The run waits for a person."] == [step.content for step in waiting.steps]
+
+    def test_what_stands_in_for_steps_is_gone_when_it_goes_on(self, grace, handler, saver, call):
+        app = built(ask, first, checkpointer=both(saver, call))
+        call(app, {"said": []}, handler)
+        call(app, Command(resume="yes"), handler)
+        (done,) = grace.store.query()
+        assert [("tool_call", "look"), ("observation", "found first")] == steps(done)
+        assert "repeated" not in done.grace
+
+
+KILLED = """
+import asyncio, operator, os, signal, sys
+from typing import Annotated, TypedDict
+import grace_kp as gk
+from grace_kp.integrations.langchain import GraceCallbackHandler
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
+class State(TypedDict):
+    said: Annotated[list, operator.add]
+@tool
+def look(query: str) -> str:
+    "Look something up."
+    return "found"
+def first(state):
+    return {"said": [look.invoke({"query": "first"})]}
+def ask(state):
+    return {"said": [interrupt("ok?")]}
+def built(name, *nodes, **options):
+    graph = StateGraph(State)
+    for number, (title, node) in enumerate(nodes):
+        graph.add_node(title, node)
+        graph.add_edge(nodes[number - 1][0] if number else START, title)
+    return graph.compile(name=name, **options)
+folder, way = sys.argv[1:]
+grace = gk.Grace(store=f"sqlite:///{folder}/t.db", evaluator=None, embedder=None)
+nested = built("inner", ("ask", ask))
+stop = {"interrupt_before": ["last"]} if way == "breakpoint" else {}
+app = built("outer", ("first", first), ("inner", nested if way != "breakpoint" else first), ("last", first),
+            checkpointer=InMemorySaver(), **stop)
+config = {"configurable": {"thread_id": "t"}, "callbacks": [GraceCallbackHandler(grace)]}
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+async def streamed():
+    async for part in app.astream({"said": []}, config, stream_mode="updates", subgraphs=True):
+        if "__interrupt__" in part[-1]:
+            die()
+if way in {"stream", "breakpoint"}:
+    for part in app.stream({"said": []}, config, stream_mode="updates", subgraphs=True):
+        if "__interrupt__" in part[-1]:
+            die()
+elif way == "astream":
+    asyncio.run(streamed())
+else:
+    app.invoke({"said": []}, config)
+    die()
+"""
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream", "astream", "breakpoint"])
+def test_a_process_that_is_killed_as_soon_as_the_question_is_seen_has_stored_its_trace(tmp_path, way):
+    """The suspended traces, nested ones included, are on disk before anybody can see the question."""
+    ran = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), way], capture_output=True, text=True, timeout=60)
+    assert (-signal.SIGKILL, "") == (ran.returncode, ran.stderr)
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
+        traces = {trace.grace["name"]: trace for trace in grace.store.query()}
+    names = {"outer"} if way == "breakpoint" else {"outer", "inner"}
+    assert names == set(traces)
+    assert {"suspended"} == {trace.grace["status"] for trace in traces.values()}
+    assert {"t"} == {trace.grace["langchain"]["thread_id"] for trace in traces.values()}
+    assert ("tool_call", "look") == steps(traces["outer"])[0]
+
+
+def test_a_killed_process_s_run_goes_on_in_another_one(tmp_path):
+    """What was stored before the question is found again by the answer, with each step once."""
+    program = KILLED.replace("checkpointer=InMemorySaver()", "checkpointer=saver").replace(
+        "folder, way = sys.argv[1:]",
+        "folder, way = sys.argv[1:]\nfrom langgraph.checkpoint.sqlite import SqliteSaver\n"
+        'import sqlite3\nsaver = SqliteSaver(sqlite3.connect(f"{folder}/c.db", check_same_thread=False))',
+    )
+    answer = program.split("def die():")[0] + (
+        "from langgraph.types import Command\nprint(app.invoke(Command(resume='yes'), config)['said'])\ngrace.close()\n"
+    )
+    asked = subprocess.run([sys.executable, "-c", program, str(tmp_path), "invoke"], capture_output=True, timeout=60)
+    assert -signal.SIGKILL == asked.returncode
+    answered = subprocess.run(
+        [sys.executable, "-c", answer, str(tmp_path), "invoke"], capture_output=True, text=True, timeout=60
+    )
+    assert ("['found', 'found', 'yes', 'found']", "") == (answered.stdout.strip(), answered.stderr)
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
+        traces = {trace.grace["name"]: trace for trace in grace.store.query()}
+    assert {"outer": "completed", "inner": "completed"} == {name: it.grace["status"] for name, it in traces.items()}
+    assert ["look", "inner", "look"] == [entry["name"] for entry in traces["outer"].grace["calls"]]
+
+
+def test_a_reader_who_leaves_at_the_question_has_one_trace(grace, handler, saver):
+    """Leaving the stream at the question does not close the run: the answer goes on with it."""
+    app = built(first, ask, checkpointer=saver)
+    for chunk in app.stream({"said": []}, config(handler), stream_mode="updates"):
+        if "__interrupt__" in chunk:
+            break
+    assert ["suspended"] == [trace.grace["status"] for trace in grace.store.query()]
+    app.invoke(Command(resume="yes"), config(handler))
+    assert ["completed"] == [trace.grace["status"] for trace in grace.store.query()]
+
+
+class TestAnswersThatComeTooLate:
+    def test_a_late_duplicate_adds_no_trace(self, grace, handler, saver, call):
+        app = built(first, ask, checkpointer=both(saver, call))
+        call(app, {"said": []}, handler)
+        call(app, Command(resume="yes"), handler)
+        (done,) = grace.store.query()
+        for again in (Command(resume="no"), Command(resume="no"), None):
+            call(app, again, handler)
+        assert [done.to_dict()] == [trace.to_dict() for trace in grace.store.query()]
+        assert {} == handler.tracker.frames
+
+    def test_nor_inside_of_an_agent_of_ours(self, grace, handler, saver):
+        """The call stands in the agent's trace; there is no nested run."""
+        app = built(first, ask, checkpointer=saver)
+        invoked(app, {"said": []}, handler)
+        invoked(app, Command(resume="yes"), handler)
+
+        @grace.agent
+        def agent(question):
+            return invoked(app, Command(resume="again"), handler)["said"]
+
+        assert ["found first", "yes"] == agent("q")
+        trace = next(trace for trace in grace.store.query() if trace.grace["name"] == "agent")
+        assert [("app", "ok", False)] == [(it["name"], it["status"], "child" in it) for it in trace.grace["calls"]]
+        assert 2 == len(grace.store.query())
+
+    def test_nor_with_another_handler_in_another_process(self, saver, tmp_path):
+        app = built(first, ask, checkpointer=saver)
+        for inputs in ({"said": []}, Command(resume="yes"), Command(resume="no")):
+            with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
+                invoked(app, inputs, GraceCallbackHandler(grace))
+                traces = grace.store.query()
+        assert ["completed"] == [trace.grace["status"] for trace in traces]
+
+    def test_an_answer_that_is_refused_leaves_the_run_waiting(self, grace, handler, saver, monkeypatch):
+        """A resume that fails before any node runs is a failed run; the question can still be answered."""
+        app = built(first, ask, checkpointer=saver)
+        invoked(app, {"said": []}, handler)
+        (waiting,) = grace.store.query()
+        with monkeypatch.context() as patch:
+            patch.setattr(saver, "get_tuple", lambda _config: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                invoked(app, Command(resume="yes"), handler)
+        assert {"suspended", "failed"} == {trace.grace["status"] for trace in grace.store.query()}
+        assert "suspended" == grace.store.get(waiting.id).grace["status"]
+        invoked(app, Command(resume="yes"), handler)
+        assert "completed" == grace.store.get(waiting.id).grace["status"]
+
+
+class TestNewMessages:
+    """A new message instead of an answer: LangGraph drops the question, so its trace is closed."""
+
+    def test_the_old_trace_is_closed(self, grace, handler, saver, call):
+        app = built(first, ask, checkpointer=both(saver, call))
+        call(app, {"said": ["old"]}, handler)
+        (old,) = grace.store.query()
+        call(app, {"said": ["new"]}, handler)
+        closed = grace.store.get(old.id)
+        (new,) = [trace for trace in grace.store.query() if trace.id != old.id]
+        assert ("closed", False) == (closed.grace["status"], closed.metadata.success)
+        assert new.id == closed.grace["superseded_by"]
+        assert "Closed without an answer: its thread went on with other input." == closed.outcome.result_summary
+        assert "suspended" == new.grace["status"]
+        call(app, Command(resume="yes"), handler)
+        assert ["closed", "completed"] == sorted(trace.grace["status"] for trace in grace.store.query())
+
+    def test_nested_traces_are_closed_with_it(self, grace, handler, saver):
+        graph = StateGraph(State)
+        graph.add_node("inner", built(ask, name="inner"))
+        graph.add_edge(START, "inner")
+        app = graph.compile(checkpointer=saver, name="outer")
+        invoked(app, {"said": []}, handler)
+        invoked(app, {"said": ["new"]}, handler)
+        assert 2 * ["closed"] + 2 * ["suspended"] == sorted(trace.grace["status"] for trace in grace.store.query())
+
+    def test_from_another_process_too(self, saver, tmp_path):
+        app = built(first, ask, checkpointer=saver)
+        for inputs in ({"said": ["old"]}, {"said": ["new"]}):
+            with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
+                invoked(app, inputs, GraceCallbackHandler(grace))
+                traces = grace.store.query()
+        assert ["closed", "suspended"] == sorted(trace.grace["status"] for trace in traces)
+
+    def test_hooks_hear_of_it_and_it_is_scored(self, grace, handler, saver):
+        heard = []
+        grace.on_complete(lambda trace: heard.append((trace.grace["status"], "value" in trace.grace)))
+        app = built(first, ask, checkpointer=saver)
+        invoked(app, {"said": ["old"]}, handler)
+        invoked(app, {"said": ["new"]}, handler)
+        grace.flush()
+        assert [("closed", True)] == heard
+
+    def test_other_threads_and_other_graphs_keep_waiting(self, grace, handler):
+        """A graph of the same name with checkpoints of its own may have a thread of the same name."""
+        one, two = (built(first, ask, checkpointer=InMemorySaver()) for _ in range(2))
+        invoked(one, {"said": []}, handler)
+        invoked(two, {"said": []}, handler)
+        invoked(one, {"said": []}, handler, thread="2")
+        assert 3 * ["suspended"] == [trace.grace["status"] for trace in grace.store.query()]
+        invoked(one, Command(resume="yes"), handler)
+        invoked(two, Command(resume="yes"), handler)
+        assert ["completed", "completed", "suspended"] == sorted(trace.grace["status"] for trace in grace.store.query())
+
+    def test_a_state_that_a_person_changed_goes_on_in_a_new_trace(self, grace, handler, saver):
+        """After `update_state` the graph goes on from another checkpoint; the trace that waited is closed, not forgotten."""
+        app = built(first, ask, checkpointer=saver)
+        invoked(app, {"said": []}, handler)
+        app.update_state(config(handler), {"said": ["changed"]}, as_node="first")
+        invoked(app, None, handler)
+        assert ["closed", "suspended"] == sorted(trace.grace["status"] for trace in grace.store.query())
+
+    def test_an_agent_behind_a_gate(self, grace, handler, saver):
+        agent = create_agent(
+            says([("look", {"query": "a"})], "sorry"),
+            [look],
+            middleware=[GraceMiddleware(grace, gates={"look": "confirm"})],
+            checkpointer=saver,
+        )
+        agent.invoke({"messages": [("user", "old")]}, config(handler))
+        (old,) = grace.store.query()
+        assert "suspended" == old.grace["status"]
+        agent.invoke({"messages": [("user", "never mind")]}, config(handler))
+        assert "closed" == grace.store.get(old.id).grace["status"]
+
+
+async def test_a_sequence_that_is_cancelled_between_two_handlers_ends(grace, handler):
+    """LangGraph calls tracers after our handler when a node has a TracePolicy; a cancellation in between is reported to nobody."""
+    from langchain_core.tracers.base import BaseTracer
+    from langgraph._internal._runnable import RunnableSeq
+    from langgraph.types import TracePolicy
+
+    reached = asyncio.Event()
+
+    class Slow(BaseTracer):
+        """A tracer that takes its time."""
+
+        def _persist_run(self, run):
+            pass
+
+        async def on_chain_start(self, *args, **kwargs):
+            reached.set()
+            await asyncio.Event().wait()
+
+    sequence = RunnableSeq(
+        lambda value: value, lambda value: value, trace_policy=TracePolicy(process_inputs=lambda _: {})
+    )
+    task = asyncio.create_task(sequence.ainvoke({"q": 1}, {"callbacks": [handler, Slow()]}))
+    await reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0)
+    (trace,) = grace.store.query()
+    assert "cancelled" == trace.grace["status"]
+    assert {} == handler.tracker.frames
+
+
+async def test_a_task_that_calls_many_chains_keeps_nothing_of_them(grace, handler):
+    from langchain_core.runnables import RunnableLambda
+
+    chain = RunnableLambda(lambda value: value)
+    for number in range(100):
+        await chain.ainvoke(number, {"callbacks": [handler]})
+    (keys,) = handler.tracker.tasks._open.values()
+    assert set() == keys
