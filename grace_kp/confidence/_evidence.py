@@ -164,18 +164,31 @@ def _kind(step: Any) -> str:
     return str(step.get("type", "")) if isinstance(step, Mapping) else ""
 
 
+def _is_told_by_its_tool(call: Mapping[str, Any], ok: bool, statuses: Mapping[Any, Any]) -> bool:
+    """Whether a call opened a run for a tool and ended like it: an agent that is used as a tool counts once."""
+    parent = call.get("parent")
+    if "child" not in call or not isinstance(parent, str):
+        return False
+    return ok or statuses.get(parent) in {"error", "cancelled"}
+
+
 def _read_calls(calls: list[Any], evidence: Evidence) -> None:
+    statuses = {call.get("call_id"): call.get("status") for call in calls if _has_id(call)}
     for call in calls:
         if not isinstance(call, Mapping):
             continue
         status = call.get("status")
         ok = _ENDED.get(status) if isinstance(status, str) else None
-        if ok is None:
+        if ok is None or _is_told_by_its_tool(call, ok, statuses):
             continue
         evidence.tool_finished(ok)
         search = call.get("search")
         if isinstance(search, Mapping):
             evidence.search_finished(_recorded_hits(search))
+
+
+def _has_id(call: Any) -> bool:
+    return isinstance(call, Mapping) and isinstance(call.get("call_id"), str) and isinstance(call.get("status"), str)
 
 
 def _recorded_hits(search: Mapping[str, Any]) -> SearchHits:

@@ -6,7 +6,6 @@ that worked counts as one failure and one success.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,36 +19,21 @@ if TYPE_CHECKING:
     from grace_kp.integrations._frames import Frame, Specs
 
 MAX_MESSAGES = 1_000
-MAX_SEEN = 64
+MAX_SEEN = 16
 MAX_CAUSES = 10
 _HOOKS = (".before_agent", ".before_model", ".after_model", ".after_agent")
 """Nodes of an agent's middleware. What they answer to a call is a decision that it does not run, such as a person's no."""
 
 
 class Failures:
-    """What has failed in one run without a callback of its own, and which exceptions are recorded already.
+    """What has failed in one run without a callback of its own."""
 
-    Exceptions are kept by their ids, because a reference would keep the user's frames alive.
-    """
-
-    __slots__ = ("attempts", "names", "seen")
+    __slots__ = ("attempts", "names")
 
     def __init__(self) -> None:
         self.attempts: dict[str, tuple[Frame, tuple[str, str], int]] = {}
         """Failed first attempts of nodes, by their place; they count once the node is tried again."""
         self.names: set[str] = set()
-        self.seen: deque[int] = deque(maxlen=MAX_SEEN)
-
-    def passes_through(self, error: BaseException) -> bool:
-        """Whether an exception is, or was raised from, one that is recorded already."""
-        found: BaseException | None = error
-        for _ in range(MAX_CAUSES):
-            if found is None:
-                return False
-            if id(found) in self.seen:
-                return True
-            found = found.__cause__ or found.__context__
-        return False
 
 
 def failures_of(frame: Frame) -> Failures:
@@ -61,8 +45,24 @@ def failures_of(frame: Frame) -> Failures:
 
 
 def recorded(frame: Frame, error: BaseException) -> None:
-    """Note that an exception stands in the trace, so that it is not counted again where it passes through."""
-    failures_of(frame).seen.append(id(error))
+    """Note that an exception stands in the trace, so that the node that it leaves does not count it again."""
+    above: Frame | None = frame
+    while above is not None and not above.is_node:
+        above = None if above is above.home else above.parent
+    if above is not None:
+        above.raised = [*(above.raised or ())[-MAX_SEEN:], error]
+
+
+def _passes_through(frame: Frame, error: BaseException) -> bool:
+    """Whether an exception that leaves a node is, or was raised from, one that is recorded already."""
+    found: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if found is None or not frame.raised:
+            return False
+        if any(found is one for one in frame.raised):
+            return True
+        found = found.__cause__ or found.__context__
+    return False
 
 
 class Unreported:
@@ -88,9 +88,8 @@ class Unreported:
     def node_failed(self, frame: Frame, error: BaseException) -> None:
         """A node raised. A first attempt is kept until it is known whether there is another one."""
         failures = failures_of(frame)
-        if frame.place is None or way_out(error) != FAILED or failures.passes_through(error):
+        if frame.place is None or way_out(error) != FAILED or _passes_through(frame, error):
             return
-        recorded(frame, error)
         described, end = describe_error(error, frame.run.max_text), frame.run.clock()
         if frame.place in failures.names:
             self._failed_attempt(frame, described, end)
@@ -127,7 +126,8 @@ class Unreported:
         if any(getattr(message, "type", None) == "ai" for message in messages) and _has_nested_run(frame):
             return  # a node that is an agent of its own; its trace has these
         old = {message.tool_call_id for message in _messages_in(frame.inputs) if _is_tool(message)}
-        proposed = {call.get("id"): call for call in _proposed_in(frame.inputs)}
+        answered = _answered_in(frame.inputs)
+        proposed = {call.get("id"): call for call in _proposed_in(frame.inputs) if call.get("id") not in answered}
         reported = _calls_since(frame)
         for message in failed:
             if message.tool_call_id in old and message.tool_call_id not in proposed:
@@ -144,7 +144,7 @@ class Unreported:
         """The model's node of an agent answers calls only where it reads structured output from them."""
         proposed = {call["id"]: call for message in messages for call in getattr(message, "tool_calls", None) or ()}
         answers = [message for message in messages if _is_tool(message) and message.tool_call_id in proposed]
-        failed = not any("structured_response" in update for update in updates)
+        failed = all(update.get("structured_response") is None for update in updates)
         failures = failures_of(frame)
         for message in answers:
             call = proposed[message.tool_call_id]
@@ -165,11 +165,8 @@ class Unreported:
 
     def parser_failed(self, frame: Frame, error: BaseException) -> None:
         """A parser could not read what a model gave."""
-        failures = failures_of(frame)
-        if failures.passes_through(error):
-            return
         recorded(frame, error)
-        failures.names.add(f"parser:{frame.name}")
+        failures_of(frame).names.add(f"parser:{frame.name}")
         if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
             call.fail(error)
 
@@ -257,6 +254,17 @@ def _messages_in(inputs: Any) -> list[Any]:
         inputs = inputs["state"]
     found = inputs.get("messages") if isinstance(inputs, Mapping) else getattr(inputs, "messages", inputs)
     return list(found[:MAX_MESSAGES]) if isinstance(found, list | tuple) else []
+
+
+def _answered_in(inputs: Any) -> set[str]:
+    """The calls of the last message of a model that had been answered before a node began."""
+    answered: set[str] = set()
+    for message in reversed(_messages_in(inputs)):
+        if getattr(message, "tool_calls", None):
+            return answered
+        if _is_tool(message):
+            answered.add(message.tool_call_id)
+    return set()
 
 
 def _proposed_in(inputs: Any) -> Iterator[Mapping[str, Any]]:

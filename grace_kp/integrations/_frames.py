@@ -52,6 +52,7 @@ class Frame:
         "place",
         "places",
         "quiet",
+        "raised",
         "searched",
         "seen",
         "start",
@@ -90,6 +91,8 @@ class Frame:
         self.steps: tuple[int, int] | None = None
         """The first and the last of the thread's steps in this run, for the frame of a graph."""
         self.is_node = False
+        self.raised: list[BaseException] | None = None
+        """Exceptions inside of a node that are recorded already."""
         self.is_agent_model = False
         """Whether this is the node of the model in an agent of `create_agent`."""
         self.is_parser = False

@@ -11,7 +11,7 @@ from grace_kp.record._steps import NOT_CAPTURED
 from grace_kp.trace._render import describe_error, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from grace_kp.integrations._frames import Frame, Specs
     from grace_kp.record import Call
@@ -63,7 +63,7 @@ def record_model(frame: Frame, response: Any) -> str:
 def record_failed_model(frame: Frame, error: BaseException, response: Any) -> str:
     """Record the call of a model that was left by an exception; the text that it gave until then."""
     run = frame.run
-    text, usage, model = _read(frame, response)
+    text, usage, model = _read(frame, response, error=True)
     way = way_out(error)
     run.model_called(
         ModelCall(
@@ -80,6 +80,14 @@ def record_failed_model(frame: Frame, error: BaseException, response: Any) -> st
     return text
 
 
+def left_in(root: Frame, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:
+    """The open events inside of a root; none where it is no root."""
+    if root.parent is not None:
+        return ()
+    found = (frames.get(key) for key in root.keys or ())
+    return tuple(frame for frame in found if frame is not None and frame is not root)
+
+
 def streamed_so_far(frame: Frame, left: Sequence[Frame], outputs: Any) -> Any:
     """What a run had given when its reader left; the models that were still streaming are recorded with their text.
 
@@ -91,7 +99,7 @@ def streamed_so_far(frame: Frame, left: Sequence[Frame], outputs: Any) -> Any:
     text = ""
     for part in left:
         if part.tokens:
-            text = record_failed_model(part, GeneratorExit(), "".join(part.tokens))
+            text = record_failed_model(part, GeneratorExit(), None)
     given = answer_of(outputs) if outputs is not None else None
     if isinstance(given, str) and text.startswith(given):
         return text
@@ -100,14 +108,15 @@ def streamed_so_far(frame: Frame, left: Sequence[Frame], outputs: Any) -> Any:
     return text or answer_of(frame.last)
 
 
-def _read(frame: Frame, response: Any) -> tuple[str, dict[str, int], str | None]:
+def _read(frame: Frame, response: Any, *, error: bool = False) -> tuple[str, dict[str, int], str | None]:
     run = frame.run
     usage: dict[str, int] = {}
     model: str | None = None
-    if response is None or isinstance(response, str):
-        text = response or ""
-    else:
+    text = ""
+    if response is not None:
         text, usage, model = said_by(response)
+    if error and frame.tokens and (pieces := "".join(frame.tokens)).startswith(text):
+        text = pieces  # what is left of a stream lacks its last piece
     if text:
         text = render_text(text, run.max_text) if run.owner.capture_output else NOT_CAPTURED
         frame.home.last = text

@@ -21,7 +21,14 @@ from grace_kp.integrations._frames import (
     streamed,
 )
 from grace_kp.integrations._messages import answer_of, proposed_by, question_of
-from grace_kp.integrations._results import close_tool, record_failed_model, record_model, record_search, streamed_so_far
+from grace_kp.integrations._results import (
+    close_tool,
+    left_in,
+    record_failed_model,
+    record_model,
+    record_search,
+    streamed_so_far,
+)
 from grace_kp.integrations._suspension import Suspensions, interrupts_of, note_steps
 from grace_kp.integrations._tasks import Tasks
 from grace_kp.record import (
@@ -236,9 +243,6 @@ class Tracker:
 
     # Ends
 
-    def _left_in(self, frame: Frame, key: int) -> tuple[Frame, ...]:
-        return tuple(self.frames[one] for one in frame.keys or () if one != key and one in self.frames)
-
     def _done(self, run_id: UUID) -> Frame | None:
         frame = self.frames.pop(run_id.int, None)
         if frame is not None and frame.keys is not None:
@@ -257,7 +261,7 @@ class Tracker:
         if frame is None:
             return
         # A stream that is dropped reports the end of the whole before that of its parts, and no error.
-        left = self._left_in(frame, run_id.int) if frame.parent is None and streamed(frame.inputs) else ()
+        left = left_in(frame, self.frames) if streamed(frame.inputs) else ()
         self._done(run_id)
         if frame.leaf and not frame.searched:
             record_search(frame, outputs, self.spec)
@@ -287,11 +291,12 @@ class Tracker:
 
     def chain_failed(self, error: BaseException, run_id: UUID, inputs: Any) -> None:
         """A chain was left by an exception; an interrupt is no failure."""
-        frame = self._done(run_id)
+        frame = self.frames.get(run_id.int)
         if frame is None:
             return
-        run = frame.own
-        status = way_out(error)
+        run, status = frame.own, way_out(error)
+        left = left_in(frame, self.frames) if status == CLOSED else ()
+        self._done(run_id)
         if not isinstance(run, Run):
             if status == SUSPENDED and frame.is_node and frame.place is not None:
                 home = frame.home
@@ -316,7 +321,7 @@ class Tracker:
             if frame.parent is not None:
                 recorded(frame.parent, error)
             if status == CLOSED:
-                run.drop(streamed_so_far(frame, (), None))
+                run.drop(streamed_so_far(frame, left, None))
             else:
                 run.fail(error)
 

@@ -35,12 +35,19 @@ def evidence_of(run: Run | None) -> Evidence:
             seen.add(id(event))
             continue
         ok = COUNTED.get(event.status or "")
-        if ok is None:
+        if ok is None or _is_told_by_its_tool(event, ok):
             continue
         evidence.tool_finished(ok)
         if event.hits is not None:
             evidence.search_finished(event.hits)
     return evidence
+
+
+def _is_told_by_its_tool(call: Call, ok: bool) -> bool:
+    """Whether a call opened a run for a tool and ended like it: an agent that is used as a tool counts once."""
+    if call.child is None or call.parent is None:
+        return False
+    return ok or COUNTED.get(call.parent.status or "") is False
 
 
 MAX_MATERIAL = 20

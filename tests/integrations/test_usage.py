@@ -1,0 +1,322 @@
+"""What runs cost and what is left of them: tokens of nested runs, agents as tools, streams that are dropped, models that only propose."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+
+pytest.importorskip("langgraph", reason="needs the extra langchain")
+
+from langchain.agents import create_agent
+from langchain_core.language_models import FakeListChatModel, FakeListLLM
+from langchain_core.messages import AIMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.outputs import GenerationChunk
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+
+from grace_kp.confidence import factors_from_trace
+
+from .conftest import message_of, says, statuses, steps
+
+
+class Pieces(FakeListLLM):
+    """A text model that streams its characters."""
+
+    def _stream(self, prompt, stop=None, run_manager=None, **kwargs):
+        for character in self.responses[0]:
+            run_manager.on_llm_new_token(character)
+            yield GenerationChunk(text=character)
+
+
+def counted(said, tokens):
+    usage = {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}
+    return message_of(said).model_copy(update={"usage_metadata": usage})
+
+
+def tokens(inputs, outputs):
+    return {"input_tokens": inputs, "output_tokens": outputs, "total_tokens": inputs + outputs}
+
+
+def by_name(grace):
+    return {trace.grace["name"]: trace for trace in grace.store.query()}
+
+
+def question(text="q"):
+    return {"messages": [("user", text)]}
+
+
+@pytest.fixture(params=["sync", "async"])
+def call(request):
+    def invoke(app, inputs, config):
+        return app.invoke(inputs, config) if request.param == "sync" else asyncio.run(app.ainvoke(inputs, config))
+
+    return invoke
+
+
+class TestTeams:
+    def team(self):
+        one = create_agent(says(counted("from one", 10)), [], name="one")
+        two = create_agent(says(counted("from two", 200)), [], name="two")
+        graph = StateGraph(MessagesState)
+        for number, (name, node) in enumerate({"one": one, "two": two}.items()):
+            graph.add_node(name, node)
+            graph.add_edge("one" if number else START, name)
+        return graph.compile(name="team")
+
+    def test_the_root_has_the_tokens_of_all(self, grace, handler, call):
+        """`usage` counts nested runs, `own_usage` does not."""
+        call(self.team(), question(), {"callbacks": [handler]})
+        traces = by_name(grace)
+        assert tokens(210, 2) == traces["team"].grace["usage"]
+        assert {} == traces["team"].grace["own_usage"]
+        assert [tokens(10, 1), tokens(200, 1)] == [entry["usage"] for entry in traces["team"].grace["calls"]]
+        assert tokens(10, 1) == traces["one"].grace["usage"]
+        assert "own_usage" not in traces["one"].grace
+
+    def test_nested_twice_and_with_a_model_of_its_own(self, grace, handler, call):
+        model = says(counted("mine", 3000))
+        outer = StateGraph(MessagesState)
+        outer.add_node("team", self.team())
+        outer.add_node("last", lambda state: {"messages": [model.invoke("x")]})
+        outer.add_edge(START, "team")
+        outer.add_edge("team", "last")
+        call(outer.compile(name="outer"), question(), {"callbacks": [handler]})
+        outermost = by_name(grace)["outer"].grace
+        assert (tokens(3210, 3), tokens(3000, 1)) == (outermost["usage"], outermost["own_usage"])
+
+    def test_inside_of_an_agent_of_ours(self, grace, handler, call):
+        @grace.agent
+        def agent(text):
+            return call(self.team(), question(text), {"callbacks": [handler]})["messages"][-1].content
+
+        agent("q")
+        assert tokens(210, 2) == by_name(grace)["agent"].grace["usage"]
+
+    def test_a_team_that_is_interrupted_and_goes_on_counts_each_call_once(self, grace, handler):
+        first = says(counted("draft", 10))
+
+        def draft(state):
+            return {"messages": [first.invoke("x")]}
+
+        def ask(state):
+            return {"messages": [AIMessage(interrupt("ok?"))]}
+
+        inner = StateGraph(MessagesState)
+        inner.add_node("draft", draft)
+        inner.add_node("ask", ask)
+        inner.add_edge(START, "draft")
+        inner.add_edge("draft", "ask")
+        outer = StateGraph(MessagesState)
+        outer.add_node("inner", inner.compile(name="inner"))
+        outer.add_edge(START, "inner")
+        app = outer.compile(name="outer", checkpointer=InMemorySaver())
+        config = {"callbacks": [handler], "configurable": {"thread_id": "1"}}
+        app.invoke(question(), config)
+        app.invoke(Command(resume="yes"), config)
+        traces = by_name(grace)
+        assert [tokens(10, 1), tokens(10, 1)] == [traces[name].grace["usage"] for name in ("inner", "outer")]
+
+
+class TestAgentsAsTools:
+    def supervisor(self, expert_model, handled=True):
+        expert = create_agent(expert_model, [], name="expert")
+
+        @tool
+        def ask_expert(text: str) -> str:
+            """Ask the expert."""
+            try:
+                return expert.invoke(question(text))["messages"][-1].content
+            except ValueError:
+                if handled:
+                    return "no expert"
+                raise
+
+        return create_agent(says([("ask_expert", {"text": "x"})], "done"), [ask_expert], name="supervisor")
+
+    def test_one_call(self, grace, handler, call):
+        """The call of the tool and the run that it makes are one call as evidence; both stand in the trace."""
+        call(self.supervisor(says(counted("expert here", 5))), question(), {"callbacks": [handler]})
+        trace = by_name(grace)["supervisor"]
+        assert [("ask_expert", "ok"), ("expert", "ok")] == statuses(trace)
+        assert "tool success 1.00" in trace.grace["confidence"]["reason"]
+        factors = factors_from_trace(trace)
+        assert (1, 1) == (factors.tool_execution_count, factors.tool_success_count)
+        assert 5 == trace.grace["usage"]["input_tokens"]
+
+    def test_a_gate_sees_one_call_too(self, grace, handler):
+        seen = []
+        expert = create_agent(says("expert here"), [], name="expert")
+
+        @tool
+        def ask_expert(text: str) -> str:
+            """Ask the expert."""
+            return expert.invoke(question(text))["messages"][-1].content
+
+        from grace_kp.record import current_run, evidence_of
+
+        def node(state):
+            answer = ask_expert.invoke({"text": "x"})
+            seen.append(evidence_of(current_run()).factors())
+            return {"messages": [AIMessage(answer)]}
+
+        graph = StateGraph(MessagesState)
+        graph.add_node("node", node)
+        graph.add_edge(START, "node")
+        graph.compile().invoke(question(), {"callbacks": [handler]})
+        assert [(1, 1)] == [(factors.tool_execution_count, factors.tool_success_count) for factors in seen]
+
+    @pytest.mark.parametrize("handled", [True, False])
+    def test_an_expert_that_fails_stays_a_failure(self, grace, handler, handled):
+        """A tool that survives it does not hide it; a tool that fails by it is the same failure."""
+
+        class Down(FakeListChatModel):
+            def _call(self, *args, **kwargs):
+                raise ValueError("down")
+
+        app = self.supervisor(Down(responses=["x"]), handled)
+        with contextlib.nullcontext() if handled else pytest.raises(ValueError, match="down"):
+            app.invoke(question(), {"callbacks": [handler]})
+        trace = by_name(grace)["supervisor"]
+        assert [("ask_expert", "ok" if handled else "error"), ("expert", "error")] == statuses(trace)
+        assert (0.5 if handled else 0.0) == trace.grace["confidence"]["breakdown"]["tool_success"]
+        assert (2 if handled else 1) == factors_from_trace(trace).tool_execution_count
+
+    def test_functions_of_ours(self, grace):
+        @grace.agent
+        def expert(text):
+            return text
+
+        @grace.tool
+        def ask_expert(text):
+            return expert(text)
+
+        @grace.agent
+        def supervisor(text):
+            expert(text)
+            return ask_expert(text)
+
+        supervisor("x")
+        assert 2 == factors_from_trace(by_name(grace)["supervisor"]).tool_execution_count
+
+
+class TestDroppedStreams:
+    """A reader who leaves: what had been streamed is the result, and the status is closed."""
+
+    TEXT = "one two three"
+
+    def check(self, grace, given):
+        (trace,) = grace.store.query()
+        assert "closed" == trace.grace["status"]
+        assert given == trace.outcome.result_summary
+        assert [given] == [step.content for step in trace.steps if step.type == "thought"]
+        assert "GeneratorExit" not in str([step.content for step in trace.steps])
+
+    def models(self):
+        return FakeListChatModel(responses=[self.TEXT]), Pieces(responses=[self.TEXT])
+
+    @pytest.mark.parametrize("number", [0, 1])
+    @pytest.mark.parametrize("wrapped", [False, True])
+    @pytest.mark.parametrize("pieces", [1, 5])
+    def test_of_a_model(self, grace, handler, number, wrapped, pieces):
+        runnable = self.models()[number]
+        runnable = runnable | StrOutputParser() if wrapped else runnable
+        stream = runnable.stream("q", {"callbacks": [handler]})
+        for _ in range(pieces):
+            next(stream)
+        stream.close()
+        self.check(grace, self.TEXT[:pieces])
+
+    @pytest.mark.parametrize("number", [0, 1])
+    @pytest.mark.parametrize("wrapped", [False, True])
+    async def test_of_a_model_in_async(self, grace, handler, number, wrapped):
+        runnable = self.models()[number]
+        runnable = runnable | StrOutputParser() if wrapped else runnable
+        stream = runnable.astream("q", {"callbacks": [handler]})
+        for _ in range(5):
+            await anext(stream)
+        await stream.aclose()
+        while handler.tracker.frames:  # the event loop closes the inner generators
+            await asyncio.sleep(0)
+        self.check(grace, self.TEXT[:5])
+
+    def test_of_an_agent(self, grace, handler):
+        @tool
+        def look(query: str) -> str:
+            """Look."""
+            return "found"
+
+        first = AIMessage("I will look.", tool_calls=[{"name": "look", "args": {"query": "x"}, "id": "1"}])
+        stream = create_agent(says(first, "done"), [look]).stream(
+            question(), {"callbacks": [handler]}, stream_mode="updates"
+        )
+        next(stream)
+        stream.close()
+        (trace,) = grace.store.query()
+        assert ("closed", "I will look.") == (trace.grace["status"], trace.outcome.result_summary)
+
+    async def test_of_an_agent_in_async(self, grace, handler):
+        stream = create_agent(says("half of it"), []).astream(
+            question(), {"callbacks": [handler]}, stream_mode="updates"
+        )
+        await anext(stream)
+        await stream.aclose()
+        (trace,) = grace.store.query()
+        assert ("closed", "half of it") == (trace.grace["status"], trace.outcome.result_summary)
+
+    def test_a_stream_that_is_read_to_its_end_is_completed(self, grace, handler):
+        for runnable in (*self.models(), self.models()[0] | StrOutputParser()):
+            list(runnable.stream("q", {"callbacks": [handler]}))
+        assert 3 * [("completed", self.TEXT)] == [
+            (trace.grace["status"], trace.outcome.result_summary) for trace in grace.store.query()
+        ]
+
+    def test_a_generator_of_ours(self, grace):
+        @grace.tool
+        def pieces():
+            yield from "abc"
+
+        @grace.agent
+        def agent(text):
+            return next(iter(pieces()))
+
+        agent("q")
+        (trace,) = grace.store.query()
+        assert ("observation", "a") == steps(trace)[1]
+
+    def test_what_is_not_captured_stays_so(self, handler):
+        import grace_kp as gk
+        from grace_kp.integrations.langchain import GraceCallbackHandler
+
+        with gk.Grace(store="memory:", capture_output=False, evaluator=None, embedder=None) as quiet:
+            stream = self.models()[0].stream("q", {"callbacks": [GraceCallbackHandler(quiet)]})
+            for _ in range(5):
+                next(stream)
+            stream.close()
+            (trace,) = quiet.store.query()
+        assert self.TEXT[:5] not in str(trace.to_dict())
+
+
+class TestProposals:
+    """A model that only proposes a call has thought nothing."""
+
+    def test_inside_of_a_run(self, grace, handler, call):
+        @tool
+        def look(query: str) -> str:
+            """Look."""
+            return "found"
+
+        said = AIMessage("\n\n", tool_calls=[{"name": "look", "args": {"query": "x"}, "id": "1"}])
+        call(create_agent(says(said, "done"), [look]), question(), {"callbacks": [handler]})
+        (trace,) = grace.store.query()
+        assert ["tool_call", "observation", "thought"] == [step.type for step in trace.steps]
+
+    def test_alone(self, grace, handler, call):
+        call(says([("look", {"query": "x"})]), "q", {"callbacks": [handler]})
+        (trace,) = grace.store.query()
+        assert "Proposed calls: look" == trace.outcome.result_summary
+        assert "" not in [step.content for step in trace.steps]
