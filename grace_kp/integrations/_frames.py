@@ -164,8 +164,6 @@ def holds_documents(value: Any) -> bool:
     return documents_in(value) is not None
 
 
-
-
 class Specs:
     """What is known of tools and chains, by kind, name and domain; and what the scores of their search results are."""
 

@@ -259,7 +259,7 @@ class Tracker:
         """A chain returned."""
         frame = self.frames.get(run_id.int)
         if frame is None:
-            return
+            return None
         # A stream that is dropped reports the end of the whole before that of its parts, and no error.
         left = left_in(frame, self.frames) if streamed(frame.inputs) else ()
         self._done(run_id)
@@ -271,11 +271,10 @@ class Tracker:
         elif frame.is_parser:
             self.unreported.parser_ended(frame, outputs)
         if not isinstance(run, Run):
-            return
+            return None
         waits = frame.places is not None or frame.checkpoint is not None
         if frame.quiet and frame.leaf and not waits:
-            run.discard(outputs)  # an answer to a thread that waits for none: the graph has run nothing
-            return
+            return run.discard(outputs)  # an answer to a thread that waits for none: the graph has run nothing
         if frame.quiet:
             self._announce(frame)
         from_stream = streamed(frame.inputs)
@@ -393,11 +392,8 @@ class Tracker:
     def lost(self, key: int, error: BaseException) -> None:
         """The task of a root ended, and LangChain has reported no end of it."""
         frame = self.frames.get(key)
-        if frame is None:
-            return
-        cancelled = way_out(error) == CANCELLED
-        if isinstance(frame.own, Call):
+        if frame is not None and isinstance(frame.own, Call):
             del self.frames[key]
             frame.own.fail(error)
-        elif cancelled:  # a stream may be read on in another task
+        elif way_out(error) == CANCELLED:  # else a stream may be read on in another task
             self.chain_failed(error, UUID(int=key), None)

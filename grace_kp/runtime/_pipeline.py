@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import SUSPENDED, Documents, Recorder, Run, note, to_json
 from grace_kp.runtime._confidence_record import confidence_record, failure_of
-from grace_kp.trace._attributes import attributes_in
 from grace_kp.runtime._resuming import Threads, going_on, left_without_answer, thread_to_clear
+from grace_kp.trace._attributes import attributes_in
 from grace_kp.trace._render import storable
 from grace_kp.value import embedded_text
 

@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
+from grace_kp.store._forking import Forking
 from grace_kp.store._journaling import Journaling
 from grace_kp.store._lifetime import exiting, work, would_wait_for_itself
 from grace_kp.store._stats import WriterStats
@@ -33,7 +34,7 @@ RETENTION_SECONDS = 3_600.0
 _log = logging.getLogger("grace_kp.store")
 
 
-class Writer:
+class Writer(Forking):
     """Settles and stores what is submitted, in order, on a daemon thread that is started when it is first needed."""
 
     def __init__(
@@ -80,7 +81,6 @@ class Writer:
         self._landed = threading.Event()
         self._pending, self._pending_bytes = deque[Any](), 0
         self._ended: list[str] = []
-        self._held: list[Any] = []
         self._settling, self._writing = threading.RLock(), threading.RLock()
         self._starting = threading.Lock()
         self._busy: int | None = None
@@ -91,20 +91,6 @@ class Writer:
         self._failing, self._retry_at, self._pause = False, 0.0, RETRY_SECONDS[0]
         self._retain_at = 0.0
         self._journaling.fresh()
-
-    def before_fork(self) -> None:
-        """Wait until nothing is being settled or written, and keep it so until the fork is done."""
-        locks = [self._settling, self._writing]
-        lock = getattr(self._store, "lock", None)
-        if lock is not None:
-            locks.append(lock)
-        self._held = [lock for lock in locks if lock.acquire(timeout=5.0)]
-
-    def after_fork_in_parent(self) -> None:
-        """Go on."""
-        held, self._held = self._held, []
-        for lock in reversed(held):
-            lock.release()
 
     def after_fork(self) -> None:
         """In a forked child: what was queued is the parent's to write, and its threads are not here."""
@@ -254,6 +240,7 @@ class Writer:
             found = records()
             with self._writing:
                 self.store().put(found, ended=[record.id for record in found])
+                self._journaling.end(record.id for record in found)
         except Exception as error:  # noqa: BLE001
             self._failed(error)
             return False
@@ -284,11 +271,11 @@ class Writer:
         if not self._has_open_runs() or (self._failing and time.monotonic() < self._retry_at):
             return
         try:
-            with self._settling:  # also while writing: `put_now` replaces journals
+            with self._settling:
                 self._journaling.collect()
-                with self._writing:
-                    if self._journaling.write(self.store()):
-                        self._recover_from_failure()
+            with self._writing:
+                if self._journaling.write(self.store()):
+                    self._recover_from_failure()
         except Exception as error:  # noqa: BLE001
             self._failed(error)
 
