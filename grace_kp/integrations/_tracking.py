@@ -259,7 +259,7 @@ class Tracker:
         """A chain returned."""
         frame = self.frames.get(run_id.int)
         if frame is None:
-            return None
+            return
         # A stream that is dropped reports the end of the whole before that of its parts, and no error.
         left = left_in(frame, self.frames) if streamed(frame.inputs) else ()
         self._done(run_id)
@@ -271,10 +271,11 @@ class Tracker:
         elif frame.is_parser:
             self.unreported.parser_ended(frame, outputs)
         if not isinstance(run, Run):
-            return None
+            return
         waits = frame.places is not None or frame.checkpoint is not None
         if frame.quiet and frame.leaf and not waits:
-            return run.discard(outputs)  # an answer to a thread that waits for none: the graph has run nothing
+            run.discard(outputs)  # an answer to a thread that waits for none: the graph has run nothing
+            return
         if frame.quiet:
             self._announce(frame)
         from_stream = streamed(frame.inputs)
