@@ -94,7 +94,7 @@ def _failed(error: Exception) -> int:
     if isinstance(code, int) and not hasattr(error, "format_message"):
         return code
     if hasattr(error, "format_message"):
-        message = error.format_message()
+        message = error.format_message().replace(": Value error, ", ": ")
         if message:
             say_error(message)
         return code if isinstance(code, int) else 2

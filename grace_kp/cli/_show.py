@@ -147,6 +147,8 @@ class Sheet:
         for name, value in edits.items():
             before = visible_json(arguments[name]) if name in arguments else "nothing"
             self._argument("edited", name, f"{before} -> {visible_json(value)}")
+        for name, value in mapping(entry.pop("executed_arguments", None)).items():
+            self._argument("executed with", name, visible_json(value))
         if response:
             self._fact("answer", clean(_answer(response)))
         for name in ("reason", "digest", "executed_digest"):
@@ -201,7 +203,7 @@ class Sheet:
         put_field(self._out, name, self._cut(clean(value)), style=style)
 
     def _fact(self, name: str, value: str) -> None:
-        put_field(self._out, clean(name, 16), self._cut(value), indent=2, label=18)
+        put_field(self._out, clean(name, 17), self._cut(value), indent=2, label=18)
 
     def _text(self, text: str, indent: int = 0, style: str = "") -> None:
         put_text(self._out, self._cut(visible(text)), indent=indent, style=style)

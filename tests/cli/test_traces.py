@@ -130,6 +130,7 @@ def test_show_gives_contents_in_full(command, recorded):
         "gate        write: executed modified",
         r'argument          text = "two  blanks\nand \u001b[2J"',
         'edited            path = "/etc/hosts" -> "safe.txt"',
+        'executed with     path = "safe.txt"',
         "answer            modify by ana",
         "gate        pay: cancelled",
         "argument          euros = 2000",
@@ -247,6 +248,7 @@ def test_a_status_that_no_run_can_have_is_refused(command, url):
     """Exit code 2, and the statuses that there are."""
     ran = command("traces", "list", "--store", url, "--status", "nonsense")
     assert (2, 1) == (ran.returncode, len(ran.stderr.splitlines()))
+    assert "Invalid value for '--status': 'nonsense' is not one of 'completed'" in ran.stderr
     for status in ("completed", "failed", "cancelled", "closed", "exited", "interrupted", "not_approved", "suspended"):
         assert status in ran.stderr
     assert command("traces", "export", "-", "--store", url, "--status", "nonsense").returncode == 2
