@@ -19,6 +19,7 @@ from grace_kp.gating._modification import modified
 from grace_kp.gating._notice import record_notice
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
 from grace_kp.levels import InterventionAction, InterventionLevel
+from grace_kp.trace._redact import redact_text
 
 if TYPE_CHECKING:
     from grace_kp.confidence import ActionDecision, ConfidenceScore, Thresholds
@@ -249,7 +250,8 @@ def _answered(case: Case, request: InterventionRequest) -> Generator[Todo, Any, 
             problem = changed
         case.entry["problem"] = problem
         request = replace(request, id=new_request_id(), problem=problem, attempt=request.attempt + 1)
-    message = f"{case.action} was not run: the reviewer's arguments could not be used: {case.entry.get('problem')}"
+    problem = redact_text(str(case.entry.get("problem")), identifiers=False)
+    message = f"{case.action} was not run: the reviewer's arguments could not be used: {problem}"
     raise _end(case, "cancelled", ActionCancelled, message, request)
 
 
@@ -277,7 +279,10 @@ def _response(case: Case, request: InterventionRequest, answer: Any, reviewer: A
         message = f"{case.action} needs a person ({request.level}) and there is nobody to ask; it was not run"
     else:
         error = answer.error
-        message = f"asking about {case.action} failed ({type(error).__name__}: {error}); it was not run"
+        what = redact_text(
+            f"{type(error).__name__}: {error}", identifiers=False
+        )  # the message may reach a model or a log
+        message = f"asking about {case.action} failed ({what}); it was not run"
         case.entry["error"] = f"{type(error).__name__}: {error}"
     raise _end(case, "cancelled", ActionCancelled, message, request, response)
 

@@ -193,3 +193,15 @@ def test_an_edit_covers_only_what_was_shown():
     with pytest.raises(gk.ActionCancelled, match="were changed while"):
         call(plan)
     assert [] == ran
+
+
+def test_a_message_to_the_agent_holds_no_secret():
+    """A reviewer's own error may quote the arguments; the exception that reaches the agent does not."""
+
+    def reviewer(request):
+        raise ConnectionError(f"could not post {request.arguments['command']}")
+
+    call, _ = gated(reviewer)
+    with pytest.raises(gk.ActionCancelled, match="ConnectionError: could not post") as refused:
+        call("curl -H 'Authorization: Bearer abcdefghijklmnop0123456789'")
+    assert "abcdefghijklmnop" not in str(refused.value)

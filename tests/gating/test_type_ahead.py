@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import termios
 import threading
 
 import pytest
@@ -107,6 +108,18 @@ def test_a_line_that_the_terminal_cuts_is_refused(asked):
         person.sees("agent > ")
         person.types("x" * 5_000 + "\n")
         assert "at most 4,095 bytes" in person.sees("agent > ")
+
+
+def test_the_terminal_is_left_as_it_was(asked):
+    """Modes that were switched for the question are switched back."""
+    with asked({}, start=False) as person:
+        before = termios.tcgetattr(person.master)
+        person.start()
+        person.sees()
+        person.types("n\n")
+        person.answered()
+        person.sees(r"\x1b\[\?2004l")
+        assert before == termios.tcgetattr(person.master)
 
 
 class Keys:
