@@ -90,4 +90,4 @@ for request in ("Raise the total to 45 EUR", "Remove the note"):
 
 print("== recorded runs in which something else was done than was asked for")
 for trace in grace.store.query(scorer="operation-accuracy", scorer_passed=False):
-    print(f"{trace.task.objective}: {trace.grace['scores'][0]['diagnosis'][1].strip()}")
+    print(f"{trace.task.objective}: {trace.scores[0].diagnosis[1].strip()}")

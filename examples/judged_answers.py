@@ -1,6 +1,7 @@
 """Answers judged by a model, offline: a stand-in model reads the fenced prompt; the gate asks it before a mail goes out."""
 
 import grace_kp as gk
+from grace_kp.trace import EvaluationRecord
 
 
 def model(prompt: str) -> str:
@@ -14,6 +15,11 @@ def model(prompt: str) -> str:
 grace = gk.Grace(
     store="memory:", evaluator=model, reviewer=None, profile="strict", thresholds=gk.Thresholds(0.9, 0.8, 0.4)
 )
+
+
+def judged(evaluation: EvaluationRecord | None) -> str:
+    judgement = evaluation.self_evaluation if evaluation else None
+    return f"judged {judgement.score}: {judgement.reason}" if judgement else "not judged"
 
 
 @grace.retriever
@@ -41,11 +47,7 @@ with grace.collect() as traces:
     support("When do I get my money back?", "Within a day, guaranteed.")
 
 for trace in traces:
-    (decision,) = trace.grace["decisions"]
-    judged = decision["evaluation"].get("self_evaluation", {})
+    (decision,) = trace.decisions
     print(trace.outcome.result_summary)
-    print(
-        f"  before the gate: {decision['level']} at {decision['score']}, judged {judged.get('score')}: {judged.get('reason')}"
-    )
-    told = trace.grace["evaluation"]["self_evaluation"]
-    print(f"  at the end: confidence {trace.outcome.confidence}, judged {told['score']}: {told['reason']}")
+    print(f"  before the gate: {decision.level} at {decision.score}, {judged(decision.evaluation)}")
+    print(f"  at the end: confidence {trace.outcome.confidence}, {judged(trace.evaluation)}")

@@ -2,7 +2,8 @@
 
 from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -41,9 +42,9 @@ agent = create_agent(
     middleware=[GraceMiddleware(grace, gates={"refund": "confirm"})],
     checkpointer=InMemorySaver(),
 )
-config = {"configurable": {"thread_id": "ann"}, "callbacks": [GraceCallbackHandler(grace)]}
+config: RunnableConfig = {"configurable": {"thread_id": "ann"}, "callbacks": [GraceCallbackHandler(grace)]}
 
-out = agent.invoke({"messages": [("user", "Where is my money for A7?")]}, config)
+out = agent.invoke({"messages": [HumanMessage("Where is my money for A7?")]}, config)
 (request,) = out["__interrupt__"][0].value["action_requests"]
 print(f"asked: {request['name']} {request['args']}, {request['level']} at {request['score']}: {request['reason']}")
 
@@ -53,7 +54,6 @@ for message in out["messages"]:
     print(f"  {message.type:<6} {message.content or message.tool_calls}")
 
 (trace,) = grace.store.query()
-(decision,) = trace.grace["decisions"]
-print(
-    f"{decision['action']}: {decision['outcome']}, by {decision['response']['reviewer']}; {len(trace.steps)} steps, one trace"
-)
+(decision,) = trace.decisions
+reviewer = decision.response.reviewer if decision.response else "nobody"
+print(f"{decision.action}: {decision.outcome}, by {reviewer}; {len(trace.steps)} steps, one trace")

@@ -41,6 +41,6 @@ print(chain.invoke("How many days do refunds take?", {"callbacks": [handler]}))
 (trace,) = grace.store.query()
 for step in trace.steps:
     print(f"  {step.step_id} {step.type:<12} {step.tool.name if step.tool else (step.content or '')[:70]}")
-print("found      ", trace.grace["calls"][0]["search"])
-print("confidence ", trace.outcome.confidence, trace.grace["confidence"]["reason"])
+print("found      ", trace.calls[0].search)
+print("confidence ", trace.outcome.confidence, trace.confidence and trace.confidence.reason)
 print("value      ", trace.metadata.quality_score)

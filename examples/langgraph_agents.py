@@ -3,6 +3,7 @@
 import operator
 from typing import Annotated, TypedDict
 
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
@@ -60,14 +61,15 @@ desk.add_edge("researcher", "write")
 desk.add_edge("write", "send")
 app = desk.compile(name="desk", checkpointer=InMemorySaver())
 
-config = {"configurable": {"thread_id": "1"}, "callbacks": [GraceCallbackHandler(grace, domain="office")]}
-out = app.invoke({"topic": "tea", "notes": []}, config)
+config: RunnableConfig = {
+    "configurable": {"thread_id": "1"},
+    "callbacks": [GraceCallbackHandler(grace, domain="office")],
+}
+out = app.invoke({"topic": "tea", "notes": [], "letter": ""}, config)
 print("asked:", out["__interrupt__"][0].value["action_requests"][0]["args"])
 out = app.invoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
 print(out["notes"][-1])
 
 for trace in grace.store.query():
-    parent = trace.grace.get("parent", {}).get("trace_id", "-")[-6:]
-    print(
-        f"{trace.id[-6:]} {trace.grace['name']:<11} inside of {parent:<7} {', '.join(str(step.type) for step in trace.steps)}"
-    )
+    parent = (trace.parent_id or "-")[-6:]
+    print(f"{trace.id[-6:]} {trace.name:<11} inside of {parent:<7} {', '.join(str(step.type) for step in trace.steps)}")

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TypedDict
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
@@ -22,7 +23,7 @@ class State(TypedDict):
     said: str
 
 
-def run(folder: Path, given: object) -> dict:
+def run(folder: Path, given: State | Command) -> dict:
     grace = gk.Grace(store=f"sqlite:///{folder / 'traces.db'}", evaluator=None, embedder=None)
 
     @grace.tool
@@ -41,13 +42,13 @@ def run(folder: Path, given: object) -> dict:
     graph = StateGraph(State)
     graph.add_node("desk", desk)
     graph.add_edge(START, "desk")
-    config = {"configurable": {"thread_id": "ann"}, "callbacks": [GraceCallbackHandler(grace)]}
+    config: RunnableConfig = {"configurable": {"thread_id": "ann"}, "callbacks": [GraceCallbackHandler(grace)]}
     with SqliteSaver.from_conn_string(str(folder / "checkpoints.db")) as saver:
         out = graph.compile(checkpointer=saver).invoke(given, config)
     for trace in grace.store.query():
         tools = [step.tool.name for step in trace.steps if step.tool]
         print(
-            f"  {trace.id[-6:]} {trace.grace['status']:<10} {tools}, decisions {[one['outcome'] for one in trace.grace['decisions']]}"
+            f"  {trace.id[-6:]} {trace.status:<10} {tools}, decisions {[decision.outcome for decision in trace.decisions]}"
         )
     grace.close()
     return out

@@ -41,9 +41,10 @@ def main() -> None:
     for step in trace.steps:
         what = step.tool.name if step.tool else ""
         print(f"{step.step_id:>3} {step.type:<15} {what:<8} {step.input or step.content}")
-    confidence = trace.grace["confidence"] if trace.grace else {}
-    print("\nconfidence", trace.outcome.confidence, confidence["level"], confidence["reason"])
-    for part, value in confidence["breakdown"].items():
+    confidence = trace.confidence
+    assert confidence is not None
+    print("\nconfidence", trace.outcome.confidence, confidence.level, confidence.reason)
+    for part, value in confidence.breakdown.items():
         print(f"  {part:18} {'not evaluated' if value is None else round(value, 3)}")
     print("score     ", round(trace.metadata.quality_score, 3), gk.ValueScorer().score(trace))
 

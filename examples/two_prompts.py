@@ -15,7 +15,7 @@ KEYS = {
 SHAPE = [("main", "critical")] * 3 + [("main", "medium")] * 3 + [("adjacent", "medium"), ("adjacent", "minor")]
 SHAPE += [("subtle", "minor")] * 2
 tests = rb.TestSet(
-    [
+    tuple(
         rb.Document(
             name,
             domain,
@@ -27,7 +27,7 @@ tests = rb.TestSet(
             text=f"A {name} with planted problems.",
         )
         for (name, words), domain in zip(KEYS.items(), ("law", "software"), strict=True)
-    ],
+    ),
     scope="Problems that cost money or trust.",
 )
 print("test set:", tests.check() or "balanced")
@@ -43,7 +43,7 @@ def review(document: str, run: int, finds: int, vague: int, wrong: int = 0) -> s
 
 def judge(prompt: str) -> str:
     """Stands for a model that judges by the key; `gk.GeminiJudge()` is a real one, and `rb.PersonRater()` asks you."""
-    code = re.search(r'"([0-9a-f]{12})-n"', prompt)[1]
+    code = re.findall(r'"([0-9a-f]{12})-n"', prompt)[0]
     findings = prompt[prompt.rindex("<<<FINDINGS") :]
     judgements = {}
     for number, word in re.findall(r"^(\d+)\. \(.*\) names the (\w+)$", prompt, re.MULTILINE):
@@ -78,7 +78,9 @@ for name, (habits, notes) in ROUNDS.items():
     if verdict is not None:
         evidence = verdict.evidence
         print(f"  {verdict.choice}: {verdict.reason}")
+        assert evidence is not None
         print(f"  p = {evidence.p_value:.3f} over {evidence.pairs} pairs; further runs: {evidence.further_runs}")
 history.save()
+assert history.best is not None
 print(f"\ngo on with {history.best.name!r}; converged: {history.converged}")
 print(f"the rounds stand in {history.path}; grace-kp rubric history {history.path} --html report.html draws them")

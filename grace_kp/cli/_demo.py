@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -51,22 +52,46 @@ def demo(
     root = _files_to_read()
     with Grace(store=store, domain="code") as grace, grace.collect() as traces:
         say(
-            f"\nAn agent without a model answers {len(QUESTIONS)} questions over the files in [bold]{plain(root.name)}[/bold]."
+            f"\nAn agent without a model answers {len(QUESTIONS)} questions over the files in [bold]{plain(root.name)}[/bold],"
+            " and writes a report."
         )
-        researcher, report = _agent(grace, root, say)
-        answers = [researcher(question, words) for question, words in QUESTIONS]
-        if not as_json:
-            for trace, answer in zip(list(traces), answers, strict=True):
-                _summary(trace, answer)
-            say("Its last step is gated: it wants to write a report, and its policy asks for a person.")
-        _write(report, answers, say)
+
+        def answered(answer: str) -> None:
+            if not as_json:
+                _summary(traces[-1], answer)
+
+        _write(_agent(grace, root, say, answered), say)
     if as_json:
         put_json([trace.to_dict() for trace in traces])
-        return
+    else:
+        _what_next(say, root)
+
+
+def _what_next(say: Callable[[str | Text], None], root: Path) -> None:
+    command = _invocation()
     say("\nWhat next:")
-    say("  grace-kp demo --store sqlite:///demo.db && grace-kp traces show last --store sqlite:///demo.db")
-    say("  grace-kp doctor                   what is installed, configured, reachable")
-    say("  docs/tutorial.md                  the same for an agent of your own, in ten minutes\n")
+    say(f"  {command} demo --store sqlite:///demo.db     the same, kept in a file")
+    say(f"  {command} traces show last --store sqlite:///demo.db")
+    say(f"  {command} doctor     what is installed, configured, reachable")
+    if (root / "docs" / "tutorial.md").is_file():
+        say("  docs/tutorial.md     the same for an agent of your own, in ten minutes")
+    say("")
+
+
+def _invocation() -> str:
+    """Return how this command line can be started again from here: by name where that is on the PATH, else by its path."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        return f"{plain(_from_here(Path(sys.executable)))} -m grace_kp.cli"
+    found = shutil.which(program.name)
+    if found is not None and Path(found).absolute() == program.absolute():
+        return plain(program.name)
+    return plain(_from_here(program))
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.absolute().relative_to(here)) if path.absolute().is_relative_to(here) else str(path)
 
 
 def _files_to_read() -> Path:
@@ -76,8 +101,9 @@ def _files_to_read() -> Path:
 
 
 def _agent(
-    grace: Grace, root: Path, say: Callable[[str | Text], None]
-) -> tuple[Callable[..., str], Callable[..., Any]]:
+    grace: Grace, root: Path, say: Callable[[str | Text], None], answered: Callable[[str], None]
+) -> Callable[[str], str | None]:
+    """Return the agent: a run that calls another one for each question, and a gated action at its end."""
     shown = _Shown(say)
 
     @grace.tool
@@ -136,11 +162,16 @@ def _agent(
         Path(path).write_text(text, encoding="utf-8")
         return f"{len(text):,} characters written to {path}"
 
-    @grace.agent(name="reporter", objective="Write the report")
-    def reporter(path: str, text: str) -> Any:
-        return write_report(path, text)
+    @grace.agent(name="reporter", objective=f"Write a report on {len(QUESTIONS)} questions")
+    def reporter(path: str) -> str | None:
+        answers = []
+        for question, words in QUESTIONS:
+            answers.append(researcher(question, words))
+            answered(answers[-1])
+        say("\nIts last step is gated: it wants to write a report, and its policy asks for a person.")
+        return write_report(path, "\n".join(answers))
 
-    return researcher, reporter
+    return reporter
 
 
 class _Shown:
@@ -218,14 +249,14 @@ def _summary(trace: ReasoningTrace, answer: str) -> None:
     put_figures(out, trace)
 
 
-def _write(report: Callable[..., Any], answers: list[str], say: Callable[[str | Text], None]) -> None:
+def _write(report: Callable[[str], str | None], say: Callable[[str | Text], None]) -> None:
     from grace_kp.errors import ActionCancelled, ActionNotApproved
 
     with tempfile.TemporaryDirectory(prefix="grace_kp_demo_") as folder:
         path = Path(folder) / "report.txt"
         try:
-            result = report(str(path), "\n".join(answers))
-            say(f"[green]{plain(str(result))}[/green]" if result is not None else "The report was skipped.")
+            result = report(str(path))
+            say(f"[green]{plain(result)}[/green]" if result is not None else "The report was skipped.")
         except ActionCancelled as refusal:
             say(f"[yellow]{plain(str(refusal))}[/yellow]")
             if not sys.stdin or not sys.stdin.isatty():

@@ -22,6 +22,8 @@ StoreOption = Annotated[
 CHOOSE = "--store or GRACE_KP_STORE names another"
 LEAST = 3
 """Characters of an id that are enough to look for it."""
+PAGE = 20
+"""Traces that are read at a time to find the newest root run."""
 CANDIDATES = 5
 """Ids that a message about several lists."""
 
@@ -85,16 +87,18 @@ def described(url: str | None) -> str:
 
 
 def find(store: Store, wanted: str) -> ReasoningTrace:
-    """The trace of an id or the beginning of one; `last` is the newest.
+    """The trace of an id or the beginning of one; `last` is the newest that is not nested in another run.
 
     Raises:
         GraceError: there is none, or there are several.
     """
     if wanted == "last":
-        newest = store.query(limit=1)
-        if not newest:
+        newest = next((trace for trace in _newest_first(store) if trace.parent_id is None), None)
+        # Only nested runs: the runs around them were deleted, or are still open.
+        newest = newest or next(_newest_first(store), None)
+        if newest is None:
             raise GraceError(f"the store is empty; {CHOOSE}")
-        return newest[0]
+        return newest
     found = store.get(wanted) or store.get(f"kp:trace:{wanted}")
     if found is not None:
         return found
@@ -112,6 +116,13 @@ def find(store: Store, wanted: str) -> ReasoningTrace:
     if found is None:
         raise GraceError(f"no trace {wanted!r}: it was deleted just now")
     return found
+
+
+def _newest_first(store: Store) -> Iterator[ReasoningTrace]:
+    offset = 0
+    while page := store.query(limit=PAGE, offset=offset):
+        yield from page
+        offset += PAGE
 
 
 def _beginning_with(store: Store, short: str) -> list[str]:

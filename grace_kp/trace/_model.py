@@ -311,6 +311,26 @@ class ReasoningTrace(_Part):
         return _views.text_of(self._part("name"))
 
     @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags that the run stated, in order."""
+        return _views.texts_of(self._part("tags"))
+
+    @property
+    def user(self) -> str | None:
+        """The user that the run was for; None if not stated."""
+        return _views.text_of(self._part("user"))
+
+    @property
+    def session(self) -> str | None:
+        """The session that the run belongs to; None if not stated."""
+        return _views.text_of(self._part("session"))
+
+    @property
+    def run_metadata(self) -> Mapping[str, Any]:
+        """The metadata that the run stated, by key; `metadata` is the public schema's."""
+        return _views.object_of(self._part("metadata")) or {}
+
+    @property
     def confidence(self) -> ConfidenceRecord | None:
         """The computed confidence with its parts, penalties and reason; None if there is none.
 
@@ -345,7 +365,7 @@ class ReasoningTrace(_Part):
 
     @property
     def usage(self) -> Mapping[str, int]:
-        """Tokens of all calls of models, by kind, such as `input_tokens`; empty if none were reported."""
+        """Tokens of all calls of models, nested runs included, by kind, such as `input_tokens`; empty if none were reported."""
         return _views.usage_of(self._part("usage"))
 
     @property

@@ -80,6 +80,15 @@ class ResponseRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeRecord:
+    """The notice of an action that ran at the level NOTIFY."""
+
+    text: str
+    to: str | None = None
+    """`terminal`, `log` or `on_notify`; None where it could not be delivered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRecord:
     """One call of a gated action: what was decided, by whom, and what came of it."""
 
@@ -111,6 +120,14 @@ class DecisionRecord:
     error: str | None = None
     problem: str | None = None
     """What was wrong with the reviewer's arguments."""
+    executed_arguments: Mapping[str, Any] | None = None
+    """What it ran with, without secrets, where a reviewer changed the arguments."""
+    unchecked: str | None = None
+    """Why changes of the arguments could not be noticed; None where they could."""
+    notice: NoticeRecord | None = None
+    """The notice; None at another level."""
+    evaluation: EvaluationRecord | None = None
+    """How a model judged the run before the gate; None where the gate asked none."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The whole entry as it stands in the trace."""
 
@@ -118,6 +135,14 @@ class DecisionRecord:
     def was_executed(self) -> bool:
         """Whether the action ran to its end, in this run or before."""
         return self.outcome in {"executed", "executed_modified", "executed_before"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusableScore:
+    """A score that cannot be used, and why."""
+
+    value: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +157,8 @@ class SearchRecord:
     """What the scores were declared to be; None where nothing was declared."""
     unusable_scores: int = 0
     """Results with a score that cannot be used."""
+    unusable: tuple[UnusableScore, ...] = ()
+    """The first of them, each with its reason."""
     note: str | None = None
     """What could not be read."""
 
@@ -156,6 +183,8 @@ class CallRecord:
     """The call that this one was made in."""
     child: str | None = None
     """Id of the trace of the nested run."""
+    usage: Mapping[str, int] = field(default_factory=dict)
+    """Tokens of the nested run, by kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,11 @@ from grace_kp.trace._records import (
     ErrorRecord,
     EvaluationRecord,
     JudgementRecord,
+    NoticeRecord,
     ResponseRecord,
     ScoreRecord,
     SearchRecord,
+    UnusableScore,
     ValueRecord,
 )
 
@@ -42,6 +44,11 @@ def text_of(value: Any) -> str | None:
 def texts_of(value: Any) -> tuple[str, ...]:
     """Return the texts of a list."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def object_of(value: Any) -> Mapping[str, Any] | None:
+    """Return a JSON object, and None for anything else."""
+    return value if isinstance(value, Mapping) else None
 
 
 def confidence_of(part: Any) -> ConfidenceRecord | None:
@@ -97,7 +104,7 @@ def decision_of(part: Any) -> DecisionRecord | None:
         level=_level(part.get("level")),
         score=_unit(part.get("score")),
         reason=text_of(part.get("reason")) or "",
-        arguments=_object(part.get("arguments")) or {},
+        arguments=object_of(part.get("arguments")) or {},
         evidence_gaps=texts_of(part.get("evidence_gaps")),
         hidden=_counts(part.get("hidden")),
         digest=text_of(part.get("digest")),
@@ -109,12 +116,22 @@ def decision_of(part: Any) -> DecisionRecord | None:
         response=_response(part.get("response")),
         error=text_of(part.get("error")),
         problem=text_of(part.get("problem")),
+        executed_arguments=object_of(part.get("executed_arguments")),
+        unchecked=text_of(part.get("unchecked")),
+        notice=_notice(part.get("notice")),
+        evaluation=evaluation_of(part.get("evaluation")),
         data=part,
     )
 
 
 def _counts(part: Any) -> Mapping[str, int]:
-    return {name: count for name, value in (_object(part) or {}).items() if (count := _whole(value)) is not None}
+    return {name: count for name, value in (object_of(part) or {}).items() if (count := _whole(value)) is not None}
+
+
+def _notice(part: Any) -> NoticeRecord | None:
+    if not isinstance(part, Mapping) or (text := text_of(part.get("text"))) is None:
+        return None
+    return NoticeRecord(text=text, to=text_of(part.get("to")))
 
 
 def _response(part: Any) -> ResponseRecord | None:
@@ -124,7 +141,7 @@ def _response(part: Any) -> ResponseRecord | None:
         action=action,
         reviewer=text_of(part.get("reviewer")),
         user_input=text_of(part.get("user_input")),
-        modified=_object(part.get("modified")),
+        modified=object_of(part.get("modified")),
         hidden=_counts(part.get("hidden")),
         selected_option=text_of(part.get("selected_option")),
         timeout_reached=part.get("timeout_reached") is True,
@@ -150,6 +167,7 @@ def call_of(part: Any) -> CallRecord | None:
         search=_search(part.get("search")),
         parent=text_of(part.get("parent")),
         child=text_of(part.get("child")),
+        usage=usage_of(part.get("usage")),
     )
 
 
@@ -165,8 +183,16 @@ def _search(part: Any) -> SearchRecord | None:
         sources=texts_of(part.get("sources")),
         kind=text_of(part.get("kind")),
         unusable_scores=_whole(part.get("unusable_scores")) or 0,
+        unusable=tuple(each(part.get("unusable"), _unusable)),
         note=text_of(part.get("note")),
     )
+
+
+def _unusable(part: Any) -> UnusableScore | None:
+    if not isinstance(part, Mapping):
+        return None
+    value, why = text_of(part.get("value")), text_of(part.get("why"))
+    return None if value is None or why is None else UnusableScore(value=value, why=why)
 
 
 def score_of(part: Any) -> ScoreRecord | None:
@@ -244,10 +270,6 @@ def _unit(value: Any) -> float | None:
 
 def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _object(value: Any) -> Mapping[str, Any] | None:
-    return value if isinstance(value, Mapping) else None
 
 
 def _level(value: Any) -> InterventionLevel | None:

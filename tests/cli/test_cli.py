@@ -192,6 +192,9 @@ def test_demo_without_a_terminal_says_what_it_decided():
     assert "characters written" not in ran.stdout
     documents = json.loads(run("demo", "--json", stdin="").stdout)
     assert len(documents) == 4
+    *nested, root = documents
+    assert [document["id"] for document in nested] == root["grace"]["children"]
+    assert "cancelled" == root["grace"]["decisions"][0]["outcome"]
 
 
 def test_demo_in_a_terminal_asks():

@@ -16,7 +16,7 @@ from grace_kp.trace import ReasoningTrace, _records
 
 PROPERTIES = (
     "status", "name", "confidence", "value", "decisions", "calls", "scores", "evaluation", "usage", "error", "parent_id",
-    "children",
+    "children", "tags", "user", "session", "run_metadata",
 )  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def test_the_confidence_and_its_parts(trace):
     assert "llm_self_eval" in confidence.not_evaluated
     assert confidence.breakdown["llm_self_eval"] is None
     assert ("tool_failures(rate=0.50)",) == confidence.penalties
-    assert confidence.own is None
+    assert (None, False) == (confidence.own, confidence.run_failed)
 
 
 def test_a_confidence_of_the_run_s_own():
@@ -125,6 +125,27 @@ def test_calls_searches_and_scores(trace):
     assert ("completed", "clerk") == (trace.status, trace.name)
 
 
+def test_an_unusable_score_and_a_notice():
+    """Each with what the trace says of it."""
+    grace = make_grace(on_notify=lambda request: None)
+
+    @grace.retriever
+    def search(query):
+        return [("Kyoto", 0.02)]
+
+    @grace.gate(floor="notify")
+    def archive(folder):
+        return folder
+
+    with grace.run("x") as run:
+        archive("2025")
+        search("x")
+    (score,) = run.trace.calls[-1].search.unusable
+    assert ("0.02", True) == (score.value, "distance" in score.why)
+    notice = run.trace.decisions[0].notice
+    assert ("on_notify", True) == (notice.to, "archive" in notice.text)
+
+
 def test_nested_runs_name_each_other():
     """By the ids of their traces."""
     grace = make_grace()
@@ -145,12 +166,24 @@ def test_nested_runs_name_each_other():
     assert child.id == parent.calls[0].child
 
 
+def test_what_a_run_stated_about_itself():
+    """Tags, user, session and metadata; a trace without them has none."""
+    grace = make_grace()
+    with grace.run("x", tags=["a", "b"], user="ana", session="s", metadata={"n": 1}) as run:
+        pass
+    trace = run.trace
+    assert (("a", "b"), "ana", "s", {"n": 1}) == (trace.tags, trace.user, trace.session, trace.run_metadata)
+    plain = ReasoningTrace.model_validate(document())
+    assert ((), None, None, {}) == (plain.tags, plain.user, plain.session, plain.run_metadata)
+
+
 def test_a_run_that_fails_says_with_what():
     """Type and message of the exception."""
     grace = make_grace()
     with pytest.raises(ValueError, match="no"), grace.run("x") as run:
         raise ValueError("no")
     assert ("failed", "ValueError", "no") == (run.trace.status, run.trace.error.type, run.trace.error.message)
+    assert run.trace.confidence.run_failed is True
 
 
 def test_a_trace_without_our_part_has_none_of_it():

@@ -1,0 +1,70 @@
+"""The README's first trace: the output that it shows is what the program and the command line print."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def section(title):
+    return README.split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def blocks(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def run(command, folder):
+    ran = subprocess.run(
+        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "110", "PYTHONIOENCODING": "utf-8"},
+    )  # fmt: skip
+    assert (0, "") == (ran.returncode, ran.stderr)
+    return ran.stdout.splitlines()
+
+
+def in_order(shown, printed):
+    """The shown lines that are not printed, in this order; a line of `…` stands for any lines."""
+    rest, missing = iter(printed), []
+    for line in shown:
+        if line != "…" and line not in rest:
+            missing.append(line)
+    return missing
+
+
+def test_what_the_first_trace_prints(tmp_path):
+    """A new user gets these lines: the program, then the newest trace in the default store, with no option."""
+    first = section("Your first trace")
+    program, _ = blocks(first, "python")
+    (session,) = blocks(first, "console")
+    _, of_program, of_command = re.split(r"^\$ .*\n", session, flags=re.MULTILINE)
+    (tmp_path / "agent.py").write_text(program, encoding="utf-8")
+    assert of_program.splitlines() == run([sys.executable, "-W", "error", "agent.py"], tmp_path)
+    printed = run([sys.executable, "-m", "grace_kp.cli", "traces", "show", "last"], tmp_path)
+    assert [] == in_order(of_command.splitlines(), printed)
+
+
+def test_commands_of_the_pages_exist():
+    """Each `grace-kp …` in a console block of the README and the tutorial names a command and options that it has."""
+    pages = README + (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    lines = [
+        line for block in blocks(pages, "console") for line in block.splitlines() if line.startswith("$ grace-kp ")
+    ]
+    assert lines
+    from typer.main import get_command
+
+    from grace_kp.cli._app import app
+
+    for line in lines:
+        words = line.partition("#")[0].split()[2:]
+        command = get_command(app)
+        while words and hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= known, line
