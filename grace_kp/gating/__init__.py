@@ -12,7 +12,7 @@ from grace_kp.gating._identity import Coverage, Identifier
 from grace_kp.gating._ledger import Entry, InMemory, Ran
 from grace_kp.gating._modification import problem_with
 from grace_kp.gating._notice import record_notice
-from grace_kp.gating._policy import Policy, PolicySet
+from grace_kp.gating._policy import Policy, PolicySet, strictest_level
 from grace_kp.gating._request import InterventionRequest, InterventionResponse
 from grace_kp.gating._reviewer import Reviewer
 from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer
@@ -47,4 +47,5 @@ __all__ = [
     "problem_with",
     "record_notice",
     "recorded_arguments",
+    "strictest_level",
 ]

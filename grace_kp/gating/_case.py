@@ -33,6 +33,8 @@ class Case:
     """The declared type of each parameter that has one, worked out when a reviewer changes arguments."""
     check: Callable[[Mapping[str, Any]], str] | None = None
     """What is wrong with the arguments beyond the signature; empty where nothing is."""
+    gaps: tuple[str, ...] = ()
+    """Why evidence is missing or cannot be used, as `assess` found it; with any, the level is at least CONFIRM."""
     kept: Entry | None = None
     """The ledger's entry, where the program around may be run again."""
 

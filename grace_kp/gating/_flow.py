@@ -17,6 +17,7 @@ from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._hidden import for_reviewer, recorded_arguments, unseen_problem
 from grace_kp.gating._modification import modified
 from grace_kp.gating._notice import record_notice
+from grace_kp.gating._policy import strictest_level
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.trace._redact import redact_text
@@ -168,11 +169,8 @@ def _decided(case: Case, attempt: int) -> Generator[Todo, Any, InterventionReque
         score = None
     else:
         decision = decide(score.score, thresholds)
-    level = decision.level
-    floor = case.policy.floor
-    if floor is not None and not case.policy.denies:
-        level = level.at_least(InterventionLevel(floor))
-    reason = decision.reason if level is decision.level else f"{decision.reason} The policy asks for {level} at least."
+    level, why = strictest_level(decision.level, case.policy, case.gaps)
+    reason = f"{decision.reason} {why}".strip()
     frozen_decision = _with_level(decision, level, reason)
     request = InterventionRequest(
         id=new_request_id(),
@@ -184,7 +182,7 @@ def _decided(case: Case, attempt: int) -> Generator[Todo, Any, InterventionReque
         confidence=score,
         reason=reason,
         policy_version=case.policy.version,
-        floor=None if floor is None else str(floor),
+        floor=None if case.policy.floor is None else str(case.policy.floor),
         attempt=attempt,
         timeout=case.policy.timeout if case.policy.timeout is not None else case.scope.timeout,
         run_id=case.scope.run_id,
@@ -201,6 +199,8 @@ def _decided(case: Case, attempt: int) -> Generator[Todo, Any, InterventionReque
     )
     if request.floor is not None:
         case.entry["floor"] = request.floor
+    if case.gaps:
+        case.entry["evidence_gaps"] = list(case.gaps)
     return request
 
 
@@ -215,7 +215,7 @@ def _digest(case: Case) -> str:
 
 def _with_level(decision: ActionDecision, level: InterventionLevel, reason: str) -> ActionDecision:
     if level is decision.level:
-        return decision
+        return decision if reason == decision.reason else replace(decision, reason=reason)
     suggested = {"silent": "proceed", "notify": "proceed_with_status", "confirm": "ask_confirmation"}
     return replace(decision, level=level, reason=reason, suggested_action=suggested.get(level, "request_clarification"))
 

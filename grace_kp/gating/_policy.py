@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 DENY = "deny"
 _FLOORS = (*(level.value for level in InterventionLevel), DENY)
@@ -105,6 +105,27 @@ class Policy:
             auto_proceed_on_timeout=_both(self.auto_proceed_on_timeout, other.auto_proceed_on_timeout),
             thresholds=self.thresholds if self.thresholds is not None else other.thresholds,
         )
+
+
+def strictest_level(
+    level: InterventionLevel, policy: Policy, gaps: Sequence[str] = ()
+) -> tuple[InterventionLevel, str]:
+    """Return the level after the policy's floor and after gaps in the evidence, and why it is not the confidence alone.
+
+    Args:
+        level: the level of the confidence.
+        policy: what holds for the action.
+        gaps: why evidence is missing or cannot be used; with any, the level is at least CONFIRM.
+    """
+    raised, why = level, ""
+    if policy.floor is not None and not policy.denies:
+        raised = raised.at_least(InterventionLevel(policy.floor))
+    if raised is not level:
+        why = f"The policy asks for {raised} at least."
+    if gaps:
+        raised = raised.at_least(InterventionLevel.CONFIRM)
+        why = f"{why} Evidence is missing or cannot be used, so the gate asks at least for confirm: {'; '.join(gaps)}.".strip()
+    return raised, why
 
 
 def _both(one: bool | None, other: bool | None) -> bool | None:

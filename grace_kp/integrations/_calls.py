@@ -20,9 +20,10 @@ from grace_kp.gating import (
     digest_of,
     problem_with,
     recorded_arguments,
+    strictest_level,
 )
 from grace_kp.levels import InterventionAction, InterventionLevel
-from grace_kp.record import current_run, evidence_of, material_of, note
+from grace_kp.record import current_run, evidence_of, gaps_of, material_of, note
 from grace_kp.runtime._gates import Scope, frozen_decision
 
 if TYPE_CHECKING:
@@ -94,23 +95,22 @@ class ToolCase:
         """Decide on the call as things are now: what is kept of it, as plain data."""
         gates = self.grace._gates()
         thresholds = self.policy.thresholds or gates.thresholds
+        evidence = self._evidence()
+        gaps = self._gaps(evidence)
 
         def level_of(score: float) -> InterventionLevel:
-            level = decide(score, thresholds).level
-            floor = self.policy.floor
-            if floor is not None and not self.policy.denies:
-                level = level.at_least(InterventionLevel(floor))
+            level = strictest_level(decide(score, thresholds).level, self.policy, gaps)[0]
             return level if at_least is None else level.at_least(at_least)
 
         score, evaluation = gates.judge().before_gate(
             self.judge,
-            self._factors(),
+            evidence.factors(),
             level_of,
             lambda: material_of(self.run, self),
             None if self.run is None else self.run.id,
         )
         level = level_of(score.score)
-        told = frozen_decision(score, decide(score.score, thresholds), level, self.digest)
+        told = frozen_decision(score, decide(score.score, thresholds), level, self.digest, self.policy, gaps)
         if why:
             told["reason"] = f"{why} {told['reason']}"
         told.update(id=uuid4().hex, name=self.name, policy_version=self.policy.version, names=argument_names(self.tool))
@@ -120,10 +120,15 @@ class ToolCase:
             told["evaluation"] = evaluation
         return told
 
-    def _factors(self) -> Any:
+    def _gaps(self, evidence: Evidence) -> tuple[str, ...]:
+        """Why evidence is missing or cannot be used. A run that no handler records has that of its messages, and lacks none."""
+        recorder = self.grace.recorder
+        return () if self.run is None and recorder.enabled else gaps_of(self.run, recorder, evidence)
+
+    def _evidence(self) -> Evidence:
         """The evidence of the run; where none is recorded, of the tool messages."""
         if self.run is not None:
-            return evidence_of(self.run).factors()
+            return evidence_of(self.run)
         evidence = Evidence()
         messages = (
             self._state.get("messages") if isinstance(self._state, dict) else getattr(self._state, "messages", ())
@@ -131,7 +136,7 @@ class ToolCase:
         for message in messages or ():
             if isinstance(message, ToolMessage):
                 evidence.tool_finished(message.status != "error")
-        return evidence.factors()
+        return evidence
 
     def for_reviewer(self) -> Case:
         """The call as the gate of a function would see it, for the runtime's reviewer."""
@@ -221,7 +226,9 @@ class ToolScope(Scope):
     def _assessed(self, case: Case) -> ConfidenceScore:
         if self._run is not None:
             return super()._assessed(case)
-        return self._gates.calculator.calculate(self._case._factors())
+        evidence = self._case._evidence()
+        case.gaps = self._case._gaps(evidence)
+        return self._gates.calculator.calculate(evidence.factors())
 
 
 def refusal(name: str, outcome: str, text: str) -> dict[str, str]:
@@ -283,7 +290,7 @@ def entry_of(case: ToolCase, *, outcome: str) -> dict[str, Any]:
         "outcome": outcome,
         "attempt": 1,
     }
-    for field in ("level", "score", "reason", "policy_version", "digest", "floor", "evaluation"):
+    for field in ("level", "score", "reason", "policy_version", "digest", "floor", "evaluation", "evidence_gaps"):
         if field in told:
             entry[field] = told[field]
     keep_entry(entry)

@@ -4,6 +4,7 @@ from grace_kp.record._current import BEYOND, CAPTURE, CURRENT, FORKABLE, TROUBLE
 from grace_kp.record._decorate import RunBlock, decorate
 from grace_kp.record._document import Documents, instant, to_json
 from grace_kp.record._enter import call_alone, call_in, open_run
+from grace_kp.record._gaps import gaps_of
 from grace_kp.record._gather import evidence_of, material_of
 from grace_kp.record._ids import new_trace_id
 from grace_kp.record._recorder import Recorder
@@ -41,6 +42,7 @@ __all__ = [
     "current_run",
     "decorate",
     "evidence_of",
+    "gaps_of",
     "hands_off",
     "instant",
     "instrument_threads",

@@ -6,6 +6,7 @@ never held across a `yield`, where it would leak to the caller.
 
 from __future__ import annotations
 
+import itertools
 import logging  # noqa: F401 - before the hooks below, see there
 import os
 import threading
@@ -45,13 +46,28 @@ class Beyond:
 BEYOND = Beyond()
 
 
+ORDER = itertools.count(1)
+"""Numbers runs in the order in which they begin."""
+
+
+class FirstRun(threading.local):
+    """The number of the first run that began in the thread that is running; 0 where none has."""
+
+    number = 0
+
+
+FIRST = FirstRun()
+
+
 class Troubles:
     """What went wrong inside recording, by kind, since the process began."""
 
-    __slots__ = ("counts", "last")
+    __slots__ = ("counts", "last", "own")
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self.own = 0
+        """Exceptions in our own code, each of which may have cost evidence."""
         self.last: str | None = None
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._attributes import attributes_of
 from grace_kp.record._earlier import Earlier
+from grace_kp.record._gaps import lost_evidence
 from grace_kp.record._gate_entry import stored_entry
 from grace_kp.record._run import Call, Run
 from grace_kp.record._signals import CLOSED, INTERRUPTED, SUSPENDED
@@ -124,6 +125,8 @@ class Documents:
             grace["decisions"] = decisions
         if run.dropped:
             grace["dropped_steps"] = run.dropped
+        if run.status == SUSPENDED and (gaps := lost_evidence(run, run.owner)):
+            grace["evidence_gaps"] = gaps  # for the gates of whoever goes on with the run
         if run.own_success is not None:
             grace["own_success"] = run.own_success
         return grace

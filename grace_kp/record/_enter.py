@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._current import BEYOND, CURRENT, located
+from grace_kp.record._gaps import begin, stray
 from grace_kp.record._run import Call, Run
 from grace_kp.record._shield import shielded_pair
 from grace_kp.record._spec import AGENT, SCOPE
@@ -108,9 +109,12 @@ def open_run(
     if objective is None:
         objective = spec.objective_of(args, kwargs, owner.max_text) if owner.capture_input else spec.name
     run = Run(owner, spec, name=spec.name, objective=objective, domain=spec.domain or owner.domain, via=via)
+    begin(run)
     if via is not None:
         via.child = run
     elif around is not None:
+        if around.open:
+            around.dropped += 2  # the call of the nested run and its observation
         run.via_trace = around.id  # it began after the run around it had ended: a trace of its own, but not an orphan
         if around.attributes is not None:
             run.update(user=around.attributes.user, session=around.attributes.session)
@@ -143,6 +147,7 @@ def call_alone(spec: Spec, kwargs: dict[str, Any], *, objective: str | None = No
     run = open_run(spec, (), kwargs, objective=objective)
     if run is None:
         return None
+    stray(run)
     call = Call(run, spec, None, *_rendered(run, (), kwargs))
     call.owns = True
     return call
@@ -167,6 +172,7 @@ def _open_root_tool(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     run = open_run(spec, args, kwargs)  # not `call_alone`: its arguments have positions
     if run is None:
         return None
+    stray(run)
     call = Call(run, spec, None, *_rendered(run, args, kwargs))
     call.owns = True
     return call

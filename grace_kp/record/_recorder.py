@@ -36,6 +36,7 @@ class Recorder:
         "open_runs",
         "opened",
         "recall",
+        "stray_since",
         "wall_clock",
     )
 
@@ -78,6 +79,8 @@ class Recorder:
         self.open_runs: set[Run] = set()
         self.lock = threading.Lock()
         """Held while the attributes of a run change."""
+        self.stray_since = 0
+        """The latest first run of a thread in which a tool was called outside of any run; see `_gaps`."""
         self.generation = 0
         """Counts forks: a run that began before a fork belongs to the parent process and is not ended in the child."""
 

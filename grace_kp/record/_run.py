@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._attributes import Attributes
-from grace_kp.record._current import BEYOND, CAPTURE
+from grace_kp.record._current import BEYOND, CAPTURE, TROUBLES
 from grace_kp.record._said import ModelCall, Note, Pause
 from grace_kp.record._shield import note, shielded, shielded_pair
 from grace_kp.record._signals import CLOSED, COMPLETED, FAILED, SUSPENDED, handoff_text, way_out
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from grace_kp.record._recorder import Recorder
     from grace_kp.record._spec import Spec
     from grace_kp.trace import ReasoningTrace
+
+EARLIER = "what this run recorded before it was suspended cannot be found"
 
 
 class Call:
@@ -150,7 +152,9 @@ class Run:
         "keep",
         "left",
         "max_text",
+        "missing",
         "name",
+        "number",
         "objective",
         "open",
         "own_confidence",
@@ -165,6 +169,7 @@ class Run:
         "start",
         "status",
         "steps",
+        "troubles_before",
         "usage",
         "via",
         "via_trace",
@@ -183,6 +188,11 @@ class Run:
         self.events: list[Call | Note | ModelCall] = []
         self.decisions: list[dict[str, Any]] = []
         self.dropped = 0
+        self.missing: tuple[str, ...] = ()
+        """Why evidence from before this run was resumed is missing; see `_gaps`."""
+        self.number = 0
+        """Its place in the order in which runs began."""
+        self.troubles_before = TROUBLES.own
         self.attributes: Attributes | None = None
         self.document: bytes | None = None
         self.earlier: dict[str, Any] | None = None
@@ -231,6 +241,11 @@ class Run:
         if earlier is not None and self._id is None:
             self.earlier = earlier
             self._id = earlier["id"]
+            grace = earlier.get("grace") or {}
+            self.missing = tuple(map(str, grace.get("evidence_gaps") or ()))
+            self.dropped += grace.get("dropped_steps") or 0
+        else:
+            self.missing = (EARLIER,)
 
     @property
     def journaled_id(self) -> str | None:

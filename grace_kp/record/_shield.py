@@ -69,6 +69,8 @@ def note(where: str, error: BaseException | str, *, theirs: bool = False) -> Non
     """
     kind = f"{where}: {error}" if isinstance(error, str) else f"{where}: {type(error).__name__}"
     TROUBLES.counts[kind] += 1
+    if not theirs and not isinstance(error, str):
+        TROUBLES.own += 1
     try:
         TROUBLES.last = (kind if isinstance(error, str) else f"{kind}: {error}")[:500]
     except Exception:  # noqa: BLE001

@@ -15,14 +15,15 @@ from grace_kp.confidence import (
     decide,
 )
 from grace_kp.errors import ActionCancelled
-from grace_kp.gating import ConsoleReviewer, InMemory, Kept, NotCheckable, Policy, PolicySet, gate
+from grace_kp.gating import ConsoleReviewer, InMemory, Kept, NotCheckable, Policy, PolicySet, gate, strictest_level
 from grace_kp.levels import InterventionLevel
-from grace_kp.record import Run, current_run, evidence_of, material_of, note
+from grace_kp.record import Run, current_run, evidence_of, gaps_of, material_of, note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from grace_kp.gating._case import Case
+    from grace_kp.record import Recorder
     from grace_kp.runtime._judging import RunJudge
 
 
@@ -40,7 +41,9 @@ class Gates:
         timeout: float,
         judge: Callable[[], RunJudge],
         keeps: Callable[[], Any],
+        recorder: Recorder,
     ) -> None:
+        self.recorder = recorder
         self.judge = judge
         self._store = keeps
         self.in_memory = InMemory()
@@ -120,18 +123,22 @@ class Scope:
             if self.again.may_have_forgotten(self._gates.keeps):
                 # Somebody has answered here before, so something was asked, whatever is thought of it now.
                 level = level.at_least(InterventionLevel.CONFIRM)
-            told = case.kept.decide(frozen_decision(score, decided, level, digest))
+            told = case.kept.decide(frozen_decision(score, decided, level, digest, case.policy, case.gaps))
+            case.gaps = ()  # they are part of the decision that was kept
+        if told.get("evidence_gaps"):
+            case.entry["evidence_gaps"] = list(told["evidence_gaps"])
         if told["digest"] != digest:
             raise ActionCancelled(f"{case.action} is called with other arguments than were decided on; it was not run")
         return thawed(told)
 
     def _level(self, case: Case, score: float) -> InterventionLevel:
         found = decide(score, case.policy.thresholds or self.thresholds).level
-        floor = case.policy.floor
-        return found if floor is None or case.policy.denies else found.at_least(InterventionLevel(floor))
+        return strictest_level(found, case.policy, case.gaps)[0]
 
     def _assessed(self, case: Case) -> ConfidenceScore:
-        factors = evidence_of(self._run).factors()
+        evidence = evidence_of(self._run)
+        case.gaps = gaps_of(self._run, self._gates.recorder, evidence)
+        factors = evidence.factors()
         if self._judge == "never":
             return self._gates.calculator.calculate(factors)
         score, told = self._gates.judge().before_gate(
@@ -162,18 +169,28 @@ def pausing() -> Any:
 
 
 def frozen_decision(
-    score: ConfidenceScore, decided: ActionDecision, level: InterventionLevel, digest: str
+    score: ConfidenceScore,
+    decided: ActionDecision,
+    level: InterventionLevel,
+    digest: str,
+    policy: Policy,
+    gaps: Sequence[str] = (),
 ) -> dict[str, Any]:
     """A decision as it is kept: what a reviewer is shown of it, and what it was made about."""
-    more = "" if level is decided.level else f" The policy asks for {level} at least."
-    return {
+    why = strictest_level(decided.level, policy, gaps)[1]
+    if not why and level is not decided.level:
+        why = f"The policy asks for {level} at least."
+    told = {
         "digest": digest,
         "level": str(level),
         "score": score.score,
         "breakdown": score.evaluated,
         "penalties": list(score.penalties_applied),
-        "reason": f"{decided.reason}{more} {score.reason}".strip(),
+        "reason": " ".join(part for part in (decided.reason, why, score.reason) if part),
     }
+    if gaps:
+        told["evidence_gaps"] = list(gaps)
+    return told
 
 
 def thawed(told: dict[str, Any]) -> Kept:

@@ -154,6 +154,7 @@ class Grace(Front):
                 timeout=self.settings.gate_timeout,
                 judge=lambda: self._models().judge,
                 keeps=lambda: self._writer.store(),
+                recorder=self.recorder,
             )
         return self._made_gates
 

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -14,6 +15,7 @@ pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolRetryMiddleware
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -647,3 +649,57 @@ def test_sqlite_keeps_what_was_decided(handler, bank, tmp_path):
         agent = agent_of(fresh, bank, ["done"], saver=saver)
         out = agent.invoke(answer({"type": "reject", "message": "no"}), config(GraceCallbackHandler(fresh)))
     assert ([], "error") == (bank.paid, results(out)["call_0_0"][1])
+
+
+@both
+async def test_gated_tools_ask_where_recording_is_disabled(bank, world):
+    """Without a recorded run nothing is known of it, whatever its messages say; the request says so."""
+    grace = gk.Grace(store="memory:", enabled=False, evaluator=None, embedder=None)
+    agent = agent_of(grace, bank, pays(("bob", 5)), gates={"pay": "silent"})
+    (action,) = asked(await call(agent, QUESTION, config(GraceCallbackHandler(grace)), world))["action_requests"]
+    assert "confirm" == action["level"]
+    assert "recording is disabled" in action["reason"]
+    assert [] == bank.paid
+
+
+@both
+@pytest.mark.parametrize("saver", ["memory", None])
+async def test_gated_tools_ask_after_an_unusable_score(grace, handler, bank, world, saver):
+    """A score that cannot be used raises the level of a gated tool; a person and a trace are told why."""
+
+    @tool(response_format="content_and_artifact")
+    def find(query: str):
+        """Find."""
+        return "found", [(Document("x", metadata={"source": "a.md"}), 0.02)]
+
+    bank.tools.append(find)
+    agent = agent_of(grace, bank, [[("find", {"query": "q"})], *pays(("bob", 5))], gates={"pay": "silent"}, saver=saver)
+    out = await call(agent, QUESTION, config(handler), world)
+    if saver:
+        (action,) = asked(out)["action_requests"]
+        assert "confirm" == action["level"]
+        assert "1 scores of search results cannot be used" in action["reason"]
+    (trace,) = grace.store.query()
+    assert ("1 scores of search results cannot be used",) == trace.decisions[0].evidence_gaps
+    assert [] == bank.paid
+
+
+@both
+async def test_what_a_suspended_run_lost_is_known_when_it_goes_on(grace, handler, bank, world):
+    """Evidence that was lost before a pause stays lost for the gates after it."""
+
+    @tool
+    def fan_out(query: str) -> str:
+        """Call a tool in a plain thread."""
+        thread = threading.Thread(target=grace.tool(lambda: 1, name="inner"))
+        thread.start()
+        thread.join()
+        return "done"
+
+    bank.tools.append(fan_out)
+    said = [[("fan_out", {"query": "q"})], *pays(("bob", 5))[:1], *pays(("eve", 7))]
+    agent = agent_of(grace, bank, said, gates={"pay": "silent"})
+    (first,) = asked(await call(agent, QUESTION, config(handler), world))["action_requests"]
+    (second,) = asked(await call(agent, answer(APPROVE), config(handler), world))["action_requests"]
+    for action in (first, second):
+        assert "a thread that does not carry this run" in action["reason"]

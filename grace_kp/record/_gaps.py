@@ -1,0 +1,88 @@
+"""Which evidence of a run is known to be missing or unusable, in words. A gate that sees any of it asks at least for CONFIRM.
+
+It decides nothing. Evidence that is absent because nothing happened is no gap.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from grace_kp.record._current import FIRST, ORDER, TROUBLES
+from grace_kp.record._spec import AGENT, SCOPE
+
+if TYPE_CHECKING:
+    from grace_kp.confidence import Evidence
+    from grace_kp.record._recorder import Recorder
+    from grace_kp.record._run import Run
+
+OFF = "recording is disabled, so nothing is known of this run"
+UNRECORDED = "this run could not be recorded"
+STRAY = "a tool was called in a thread that does not carry this run (use gk.propagate or gk.instrument_threads)"
+THREAD = "the action was called in a thread that does not carry the run that started it (use gk.propagate or gk.instrument_threads)"
+OVER = "the run that this action belongs to had already ended"
+
+
+def begin(run: Run) -> None:
+    """Number a run in the order in which runs begin, and note the first one of each thread."""
+    run.number = next(ORDER)
+    if FIRST.number == 0:
+        FIRST.number = run.number
+
+
+def stray(run: Run) -> None:
+    """Note that a tool was called outside of any run, in the thread that is running."""
+    owner = run.owner
+    if run.via_trace is None:
+        owner.stray_since = max(owner.stray_since, FIRST.number)
+
+
+def gaps_of(run: Run | None, recorder: Recorder, evidence: Evidence) -> tuple[str, ...]:
+    """Why evidence is missing or cannot be used, each in a few words; empty where none is known to be.
+
+    Args:
+        run: the run that the gated action belongs to; None where there is none.
+        recorder: the recorder of the gate's runtime.
+        evidence: what the run has shown so far.
+    """
+    if not recorder.enabled:
+        return (OFF,)
+    return (*lost_evidence(run, recorder), *_unusable(evidence))
+
+
+def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
+    """Why evidence of a run was lost while it was recorded; what was recorded and cannot be used is not among it."""
+    if run is None or not run.owner.enabled:
+        return [UNRECORDED]
+    gaps = list(run.missing)
+    if run.dropped:
+        gaps.append(f"{run.dropped} steps of this run were not recorded (more than max_steps)")
+    # An action outside of any run is in a run of its own, which knows nothing of an agent whose recording failed before.
+    troubles = TROUBLES.own - (0 if run.spec.kind == SCOPE else run.troubles_before)
+    if troubles:
+        gaps.append(f"recording failed {troubles} times; see grace.status()")
+    if recorder.stray_since > run.number:
+        gaps.append(STRAY)
+    if run.spec.kind == SCOPE:
+        if run.via_trace is not None:
+            gaps.append(OVER)
+        elif _started_by_another(run, recorder):
+            gaps.append(THREAD)
+    return gaps
+
+
+def _started_by_another(run: Run, recorder: Recorder) -> bool:
+    """Whether this thread was most likely started by a run that is still open: it recorded nothing before that run began."""
+    if threading.current_thread() is threading.main_thread():
+        return False
+    first = min(FIRST.number or run.number, run.number)
+    return any(other.spec.kind == AGENT and other.number < first for other in list(recorder.open_runs))
+
+
+def _unusable(evidence: Evidence) -> list[str]:
+    gaps = []
+    if evidence.unusable_scores:
+        gaps.append(f"{evidence.unusable_scores} scores of search results cannot be used")
+    if evidence.unread_searches:
+        gaps.append(f"the results of {evidence.unread_searches} searches could not be read")
+    return gaps

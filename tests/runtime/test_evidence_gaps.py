@@ -1,0 +1,339 @@
+"""Evidence that is lost or cannot be used never lets an action run unasked."""
+
+import asyncio
+import logging
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import grace_kp as gk
+from grace_kp.gating import Policy, strictest_level
+from grace_kp.record import current_run
+from grace_kp.testing import ScriptedReviewer
+
+LEVELS = list(gk.InterventionLevel)
+
+
+def runtime(**settings):
+    settings = {"store": "memory:", "evaluator": None, "embedder": None, "reviewer": None} | settings
+    return gk.Grace(**settings)
+
+
+def asked(grace, before=lambda: None, *, is_async=False):
+    """The request that a gated action makes after `before` in one run; None where it runs unasked."""
+    requests = []
+
+    def reviewer(request):
+        requests.append(request)
+        return gk.InterventionResponse("cancel")
+
+    if is_async:
+
+        @grace.gate(name="act", reviewer=reviewer)
+        async def act_async():
+            return "done"
+
+        act = lambda: asyncio.run(act_async())  # noqa: E731
+    else:
+        act = grace.gate(name="act", reviewer=reviewer)(lambda: "done")
+    with grace.run("do it"):
+        before()
+        try:
+            assert "done" == act()
+        except gk.ActionCancelled:
+            return requests[0]
+    return None
+
+
+def failing(grace, name="broken"):
+    @grace.tool(name=name)
+    def broken():
+        raise ValueError("no")
+
+    def survived():
+        try:
+            broken()
+        except ValueError:
+            return
+
+    return survived
+
+
+def in_thread(function, times=1):
+    for _ in range(times):
+        thread = threading.Thread(target=function)
+        thread.start()
+        thread.join()
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_nothing_happened_is_no_gap(is_async):
+    """Evidence that is merely absent keeps the documented 0.7, which runs with a notice."""
+    grace = runtime()
+    assert asked(grace, is_async=is_async) is None
+    (trace,) = grace.store.query()
+    assert "evidence_gaps" not in trace.grace["decisions"][0]
+    assert (gk.InterventionLevel.NOTIFY, 0.7) == (trace.decisions[0].level, trace.decisions[0].score)
+
+
+BAD = [math.nan, -1, 5, "0.1", None]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+@pytest.mark.parametrize("result", [*({"score": bad, "source": "a"} for bad in BAD), ("a text", 0.02)])
+def test_an_unusable_score_asks(profile, result, is_async):
+    """In every profile a gate that met one asks at least for CONFIRM and says why, also beside excellent scores."""
+    grace = runtime(profile=profile)
+    good = {"score": 0.99, "source": "b"}
+    search = grace.retriever(lambda: [good, result], name="search")
+    request = asked(grace, search, is_async=is_async)
+    assert gk.InterventionLevel.CONFIRM is request.level
+    assert "1 scores of search results cannot be used" in request.reason
+    assert "cannot be used" in request.decision.reason
+    (trace,) = grace.store.query()
+    assert ("1 scores of search results cannot be used",) == trace.decisions[0].evidence_gaps
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+def test_an_unread_search_asks(profile):
+    """A search whose results were not read may have found anything."""
+    grace = runtime(profile=profile)
+    request = asked(grace, grace.retriever(lambda: iter("ab"), name="search"))
+    assert "the results of 1 searches could not be read" in request.reason
+    assert request.level.asks
+
+
+def test_declared_scores_do_not_ask():
+    """Once the kind is declared, a good hit runs unasked again."""
+    grace = runtime()
+    assert asked(grace, grace.retriever(scores="distance", name="search")(lambda: [("a text", 0.02)])) is None
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+def test_with_recording_disabled_gates_ask(profile, is_async):
+    """Nothing is known of the run, so the gate asks at least for CONFIRM and says why."""
+    grace = runtime(profile=profile, enabled=False)
+    request = asked(grace, is_async=is_async)
+    assert gk.InterventionLevel.CONFIRM is request.level
+    assert "recording is disabled" in request.reason
+
+    @grace.agent
+    def agent():
+        failing(grace)()
+        return outside(grace)
+
+    assert gk.InterventionLevel.CONFIRM is agent().level
+
+
+def test_with_recording_disabled_a_gate_without_a_reviewer_cancels():
+    """Outside of any run too; an answer still lets the action run."""
+    grace = runtime(enabled=False)
+    with pytest.raises(gk.ActionCancelled) as cancelled:
+        grace.gate(lambda: "done")()
+    assert gk.InterventionLevel.CONFIRM is cancelled.value.decision.level
+    assert "recording is disabled" in cancelled.value.decision.reason
+    assert "done" == grace.gate(reviewer=ScriptedReviewer("proceed"))(lambda: "done")()
+
+
+def test_disabled_recording_inside_a_run_of_another_runtime_asks():
+    """The gate's own runtime decides whether evidence is recorded for it."""
+    other, grace = runtime(), runtime(enabled=False)
+    with other.run("around"):
+        assert asked(grace).level.asks
+
+
+@pytest.mark.parametrize("kind", ["tools", "thoughts", "agents"])
+def test_dropped_steps_ask(kind):
+    """Steps beyond `max_steps` are lost, and with them what they would have shown."""
+    grace = runtime(max_steps=4)
+    one = {"tools": grace.tool(lambda: 1, name="one"), "thoughts": lambda: grace.thought("…")}
+    one["agents"] = grace.agent(lambda: 1, name="inner")
+    assert asked(grace, lambda: [one["tools"]() for _ in range(2)]) is None
+    request = asked(grace, lambda: [one["tools"](), one["tools"](), one[kind]()])
+    assert "steps of this run were not recorded" in request.reason
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+def test_tools_in_plain_threads_ask(profile, is_async):
+    """A tool that is called outside of any run, in a thread that began recording after this run did."""
+    grace = runtime(profile=profile)
+    request = asked(grace, lambda: in_thread(failing(grace), 3), is_async=is_async)
+    assert request.level.asks
+    assert "a thread that does not carry this run" in request.reason
+
+
+def test_tools_in_threads_that_carry_the_run_are_evidence():
+    """With `propagate` nothing is lost, and three failures escalate."""
+    grace = runtime()
+    request = asked(grace, lambda: in_thread(gk.propagate(failing(grace)), 3))
+    assert gk.InterventionLevel.ESCALATE is request.level
+    assert "tools succeeded: 0 %" in request.confidence.reason
+    assert "thread" not in request.reason
+
+
+def test_a_thread_that_recorded_before_the_run_is_none_of_its_own():
+    """A worker that was there before, and calls tools of its own accord, does not concern the run."""
+    grace = runtime()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        pool.submit(failing(grace)).result()
+        assert asked(grace, lambda: pool.submit(failing(grace)).result()) is None
+
+
+def test_tools_of_another_runtime_are_none_of_this_ones():
+    """Only tools of the gate's runtime count."""
+    grace, other = runtime(), runtime()
+    assert asked(grace, lambda: in_thread(failing(other))) is None
+
+
+def test_agents_in_other_threads_are_runs_of_their_own():
+    """A server that handles one agent per thread loses nothing: tools inside of an agent are in its run."""
+    grace = runtime()
+    agent = grace.agent(failing(grace), name="other")
+    assert asked(grace, lambda: in_thread(agent)) is None
+
+
+def test_an_action_in_a_plain_thread_of_a_run_asks():
+    """Neither its own run, nor the one that started the thread, knows what the other has seen."""
+    grace = runtime()
+    requests = []
+
+    def act():
+        failing(grace)()
+        requests.append(outside(grace))
+
+    with grace.run("around"):
+        in_thread(act)
+    assert "does not carry the run that started it" in requests[0].reason
+    in_thread(act)
+    assert requests[1] is None
+
+
+def outside(grace):
+    """The request that a gated action makes outside of any run; None where it runs unasked."""
+    reviewer = ScriptedReviewer("cancel")
+    try:
+        grace.gate(name="act", reviewer=reviewer)(lambda: "done")()
+    except gk.ActionCancelled as cancelled:
+        return cancelled.request
+    return None
+
+
+def test_an_action_after_the_end_of_its_run_asks():
+    """What its run has shown is gone with the run."""
+    grace = runtime()
+    left = []
+
+    @grace.agent
+    def agent():
+        failing(grace)()
+        left.append(gk.propagate(lambda: outside(grace)))
+
+    agent()
+    assert "had already ended" in left[0]().reason
+
+
+def test_a_failure_of_recording_asks(monkeypatch, caplog):
+    """A step that could not be recorded may have been a failure."""
+    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
+    caplog.set_level(logging.CRITICAL, "grace_kp")
+    grace = runtime()
+
+    def clock():
+        raise RuntimeError("no time")
+
+    def before():
+        run = current_run()
+        right, run.clock = run.clock, clock
+        failing(grace)()
+        run.clock = right
+
+    assert "recording failed" in asked(grace, before).reason
+    assert asked(grace) is None
+
+
+def test_sampled_out_runs_keep_their_evidence():
+    """Sampling decides what is stored, not what gates know."""
+    grace = runtime(sample_rate=0.0)
+    broken = failing(grace)
+    request = asked(grace, lambda: [broken() for _ in range(3)])
+    assert "tools succeeded: 0 %" in request.confidence.reason
+    assert "Evidence is missing" not in request.reason
+
+
+@pytest.mark.parametrize("capture", [{"capture_output": False}, {"capture_input": False}])
+def test_what_is_not_captured_is_evidence_all_the_same(capture):
+    """Contents are left out of the trace; failures, scores and sources are not."""
+    grace = runtime(**capture)
+    search = grace.retriever(lambda: [{"score": 0.9, "source": "a"}], name="search")
+    assert asked(grace, search) is None
+    assert asked(grace, lambda: (search(), failing(grace)())).level.asks
+
+
+def test_a_release_with_a_gap_asks():
+    """The final answer is gated like any action."""
+    reviewer = ScriptedReviewer("proceed", "proceed")
+    grace = runtime(reviewer=reviewer)
+    search = grace.retriever(lambda: [("text", 0.02)], name="search")
+    assert "yes" == grace.agent(release=True)(lambda: "yes")()
+    assert 0 == reviewer.asked
+    assert "yes" == grace.agent(release=True)(lambda: search() and "yes")()
+    assert 1 == reviewer.asked
+
+
+def test_a_stricter_level_stays():
+    """A gap raises a level to CONFIRM and lowers none; a floor and a gap are both named."""
+    level, why = strictest_level(gk.InterventionLevel.SILENT, Policy("escalate"), ["x is missing"])
+    assert gk.InterventionLevel.ESCALATE is level
+    assert "The policy asks for escalate at least." in why
+    assert "x is missing" in why
+
+
+@given(st.sampled_from(LEVELS), st.sampled_from([None, *map(str, LEVELS)]), st.lists(st.text(max_size=5), max_size=3))
+def test_no_gap_makes_a_level_milder(level, floor, gaps):
+    """Whatever the confidence and the policy say, a gap keeps the level or raises it, and any gap asks."""
+    without, _ = strictest_level(level, Policy(floor))
+    with_gaps, why = strictest_level(level, Policy(floor), gaps)
+    assert with_gaps is without.at_least(with_gaps)
+    assert not gaps or (with_gaps.asks and why)
+
+
+EVENTS = {
+    "ok": lambda grace: grace.tool(lambda: 1, name="ok")(),
+    "failed": lambda grace: failing(grace)(),
+    "found": lambda grace: grace.retriever(lambda: [{"score": 0.95, "source": "a"}], name="s")(),
+    "poor": lambda grace: grace.retriever(lambda: [{"score": 0.2, "source": "a"}], name="s")(),
+}
+LOSSES = {
+    "unusable": lambda grace: grace.retriever(lambda: [{"score": math.nan, "source": "a"}], name="s")(),
+    "pair": lambda grace: grace.retriever(lambda: [("text", 0.02)], name="s")(),
+    "unread": lambda grace: grace.retriever(lambda: iter([1]), name="s")(),
+    "stray": lambda grace: in_thread(failing(grace)),
+    "dropped": lambda grace: [grace.thought("…") for _ in range(60)],
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from(sorted(EVENTS)), max_size=4),
+    st.sampled_from(sorted(LOSSES)),
+    st.integers(0, 4),
+    st.sampled_from(["grace", "strict"]),
+)
+def test_no_action_runs_unasked_after_a_loss(events, loss, at, profile):
+    """Whatever else a run has seen, before or after, an action is never run unasked once evidence is lost."""
+    grace = runtime(profile=profile, max_steps=50)
+    steps = [EVENTS[name] for name in events]
+    steps.insert(min(at, len(steps)), LOSSES[loss])
+
+    def before():
+        for step in steps:
+            step(grace)
+
+    assert asked(grace, before).level.asks
