@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._current import CURRENT
-from grace_kp.record._enter import open_run
+from grace_kp.record._enter import open_run, silent_run
 from grace_kp.record._shield import shielded
 from grace_kp.record._spec import AGENT, Spec
 from grace_kp.record._wrap import wrap
@@ -57,7 +57,7 @@ class RunBlock:
         self._token: Token[Any] | None = None
 
     def __enter__(self) -> Run:
-        run = _open(self._spec, self._objective) or _silent(self._spec, self._objective)
+        run = _open(self._spec, self._objective) or silent_run(self._spec, self._objective)
         run.keep = True
         if self._attributes:
             run.update(**self._attributes)
@@ -91,22 +91,9 @@ def _open(spec: Spec, objective: str) -> Run | None:
     return open_run(spec, (), {}, objective=objective)
 
 
-def _silent(spec: Spec, objective: str) -> Run:
-    """A run that nobody hears of, for a block whose run could not be opened: the block's code still needs an object."""
-    from grace_kp.record._recorder import Recorder
-    from grace_kp.record._run import Run
-
-    nobody = Recorder(opened=_ignore, ended=_ignore, enabled=False)
-    return Run(nobody, spec, name=spec.name, objective=objective, domain=spec.domain or "default")
-
-
 @shielded
 def _end(run: Run, error: BaseException | None) -> None:
     if error is None:
         run.close(None)
     else:
         run.fail(error)
-
-
-def _ignore(_run: Run) -> None:
-    """Nobody hears of it."""

@@ -24,7 +24,7 @@ _BIG = 1 << 64
 def entering(spec: Spec) -> Enter:
     """What a wrapper calls first: it gives the frame to make current, or None where nothing is recorded."""
     if spec.kind == AGENT:
-        return shielded_pair(lambda args, kwargs: open_agent(spec, args, kwargs))
+        return _entering_agent(spec)
     if spec.kind == SCOPE:
         return shielded_pair(lambda args, kwargs: _open_scope(spec, args, kwargs))
     here_of = CURRENT.get
@@ -66,6 +66,34 @@ def entering(spec: Spec) -> Enter:
         return Call(run, spec, parent, args if run.owner.capture_input else (), None)
 
     return enter
+
+
+def _entering_agent(spec: Spec) -> Enter:
+    @shielded_pair
+    def enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | None:
+        return open_agent(spec, args, kwargs)
+
+    @shielded_pair
+    def enter_or_silent(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | None:
+        run = enter(args, kwargs)
+        if run is None and spec.recorder().enabled:
+            # It could not be opened. The gates inside have to know that they do not see what happens in it.
+            return silent_run(spec, spec.name)
+        return run
+
+    return enter_or_silent
+
+
+def silent_run(spec: Spec, objective: str) -> Run:
+    """A run that nobody hears of, where a run could not be opened or recording is off."""
+    from grace_kp.record._recorder import Recorder
+
+    nobody = Recorder(opened=_ignore, ended=_ignore, enabled=False)
+    return Run(nobody, spec, name=spec.name, objective=objective, domain=spec.domain or "default")
+
+
+def _ignore(_run: Run) -> None:
+    """Nobody hears of it."""
 
 
 def _rendered(run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any] | None]:

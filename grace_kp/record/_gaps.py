@@ -57,8 +57,7 @@ def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
     gaps = list(run.missing)
     if run.dropped:
         gaps.append(f"{run.dropped} steps of this run were not recorded (more than max_steps)")
-    # An action outside of any run is in a run of its own, which knows nothing of an agent whose recording failed before.
-    troubles = TROUBLES.own - (0 if run.spec.kind == SCOPE else run.troubles_before)
+    troubles = TROUBLES.own - run.troubles_before
     if troubles:
         gaps.append(f"recording failed {troubles} times; see grace.status()")
     if recorder.stray_since > run.number:

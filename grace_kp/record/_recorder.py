@@ -93,4 +93,8 @@ class Recorder:
     def announce(self, run: Run) -> None:
         """From now on the run is open: it is journaled, and found again if the process dies."""
         self.open_runs.add(run)
-        self.opened(run)
+        try:
+            self.opened(run)
+        except BaseException:
+            self.open_runs.discard(run)
+            raise

@@ -258,6 +258,41 @@ def test_a_failure_of_recording_asks(monkeypatch, caplog):
     assert asked(grace) is None
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_agent_that_could_not_be_recorded_asks(monkeypatch, caplog, is_async):
+    """The agent goes on, its gates know that they do not see what it does, and the next run is recorded again."""
+    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
+    caplog.set_level(logging.CRITICAL, "grace_kp")
+    grace = runtime()
+    requests = []
+
+    def work():
+        failing(grace)()
+        requests.append(outside(grace))
+        return "done"
+
+    if is_async:
+
+        @grace.agent
+        async def agent_async():
+            return work()
+
+        agent = lambda: asyncio.run(agent_async())  # noqa: E731
+    else:
+        agent = grace.agent(work)
+
+    def no_run(run):
+        raise RuntimeError("no run")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(grace.recorder, "opened", no_run)
+        assert "done" == agent()
+    assert "this run could not be recorded" in requests[0].reason
+    assert outside(grace) is None
+    assert "done" == agent()
+    assert [1] == [len(trace.calls) for trace in grace.store.query() if trace.grace["name"] != "act"]
+
+
 def test_sampled_out_runs_keep_their_evidence():
     """Sampling decides what is stored, not what gates know."""
     grace = runtime(sample_rate=0.0)
