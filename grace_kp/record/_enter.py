@@ -86,10 +86,11 @@ def _entering_agent(spec: Spec) -> Enter:
 
 def silent_run(spec: Spec, objective: str) -> Run:
     """A run that nobody hears of, where a run could not be opened or recording is off."""
+    from grace_kp.record import _run
     from grace_kp.record._recorder import Recorder
 
     nobody = Recorder(opened=_ignore, ended=_ignore, enabled=False)
-    return Run(nobody, spec, name=spec.name, objective=objective, domain=spec.domain or "default")
+    return _run.Run(nobody, spec, name=spec.name, objective=objective, domain=spec.domain or "default")
 
 
 def _ignore(_run: Run) -> None:
