@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._current import BEYOND, CURRENT, located
-from grace_kp.record._gaps import begin, stray
+from grace_kp.record._gaps import stray
 from grace_kp.record._run import Call, Run
 from grace_kp.record._shield import shielded_pair
 from grace_kp.record._spec import AGENT, SCOPE
@@ -138,7 +138,7 @@ def open_run(
     if objective is None:
         objective = spec.objective_of(args, kwargs, owner.max_text) if owner.capture_input else spec.name
     run = Run(owner, spec, name=spec.name, objective=objective, domain=spec.domain or owner.domain, via=via)
-    begin(run)
+    run.begin()
     if via is not None:
         via.child = run
     elif around is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from grace_kp.record._current import FIRST, ORDER, TROUBLES
+from grace_kp.record._current import FIRST, TROUBLES
 from grace_kp.record._spec import AGENT, SCOPE
 
 if TYPE_CHECKING:
@@ -21,13 +21,6 @@ UNRECORDED = "this run could not be recorded"
 STRAY = "a tool was called in a thread that does not carry this run (use gk.propagate or gk.instrument_threads)"
 THREAD = "the action was called in a thread that does not carry the run that started it (use gk.propagate or gk.instrument_threads)"
 OVER = "the run that this action belongs to had already ended"
-
-
-def begin(run: Run) -> None:
-    """Number a run in the order in which runs begin, and note the first one of each thread."""
-    run.number = next(ORDER)
-    if FIRST.number == 0:
-        FIRST.number = run.number
 
 
 def stray(run: Run) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._attributes import Attributes
-from grace_kp.record._current import BEYOND, CAPTURE, TROUBLES
+from grace_kp.record._current import BEYOND, CAPTURE
+from grace_kp.record._losses import Losses
 from grace_kp.record._said import ModelCall, Note, Pause
+from grace_kp.record._searches import read_hits as _read_hits
 from grace_kp.record._shield import note, shielded, shielded_pair
 from grace_kp.record._signals import CLOSED, COMPLETED, FAILED, SUSPENDED, handoff_text, way_out
 from grace_kp.trace._render import describe_error, render, render_text
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from grace_kp.record._recorder import Recorder
     from grace_kp.record._spec import Spec
     from grace_kp.trace import ReasoningTrace
-
-EARLIER = "what this run recorded before it was suspended cannot be found"
 
 
 class Call:
@@ -125,7 +125,7 @@ class Call:
             run.fail(error)
 
 
-class Run:
+class Run(Losses):
     """One run of an agent from its root call to its end.
 
     Users meet it as what `with grace.run(...) as run` gives: `run.trace`, `run.thought(...)`, `run.outcome(...)`.
@@ -141,7 +141,6 @@ class Run:
         "decisions",
         "document",
         "domain",
-        "dropped",
         "earlier",
         "end",
         "error",
@@ -152,9 +151,7 @@ class Run:
         "keep",
         "left",
         "max_text",
-        "missing",
         "name",
-        "number",
         "objective",
         "open",
         "own_confidence",
@@ -169,7 +166,6 @@ class Run:
         "start",
         "status",
         "steps",
-        "troubles_before",
         "usage",
         "via",
         "via_trace",
@@ -178,6 +174,7 @@ class Run:
     def __init__(
         self, owner: Recorder, spec: Spec, *, name: str, objective: str, domain: str, via: Call | None = None
     ) -> None:
+        super().__init__()
         self.owner = owner
         self.spec = spec
         self.name = name
@@ -187,12 +184,6 @@ class Run:
         self.via_trace: str | None = None
         self.events: list[Call | Note | ModelCall] = []
         self.decisions: list[dict[str, Any]] = []
-        self.dropped = 0
-        self.missing: tuple[str, ...] = ()
-        """Why evidence from before this run was resumed is missing; see `_gaps`."""
-        self.number = 0
-        """Its place in the order in which runs began."""
-        self.troubles_before = TROUBLES.own
         self.attributes: Attributes | None = None
         self.document: bytes | None = None
         self.earlier: dict[str, Any] | None = None
@@ -241,11 +232,7 @@ class Run:
         if earlier is not None and self._id is None:
             self.earlier = earlier
             self._id = earlier["id"]
-            grace = earlier.get("grace") or {}
-            self.missing = tuple(map(str, grace.get("evidence_gaps") or ()))
-            self.dropped += grace.get("dropped_steps") or 0
-        else:
-            self.missing = (EARLIER,)
+        self.inherit(self.earlier)
 
     @property
     def journaled_id(self) -> str | None:
@@ -407,9 +394,3 @@ class Run:
                     via.result = self.result
                 via.fail(error)
         owner.ended(self)
-
-
-def _read_hits(result: Any, scores: Any) -> SearchHits:
-    from grace_kp.confidence import read_hits
-
-    return read_hits(result, scores)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.record._searches import reader_for
 from grace_kp.record._shield import shielded
 from grace_kp.trace._render import MAX_ITEMS, render
 
 if TYPE_CHECKING:
-    from grace_kp.confidence import HitReader
     from grace_kp.record._run import Call, Run
 
 
@@ -25,7 +25,7 @@ class Stream:
         self.text = True
         run: Any = getattr(frame, "run", frame)
         self.left: int = 0 if run is None or not run.owner.capture_output else run.max_text
-        self.found = _reader(frame)
+        self.found = reader_for(frame)
         """Reads the results that a streaming retriever yields, before they are rendered or left out."""
 
     @shielded
@@ -81,13 +81,3 @@ class Stream:
         if returned is None:
             return out
         return {"yielded": out, "returned": returned} if self.count else returned
-
-
-@shielded
-def _reader(frame: Call | Run | None) -> HitReader | None:
-    spec = getattr(frame, "spec", None)
-    if spec is None or not spec.searches or not hasattr(frame, "hits"):
-        return None
-    from grace_kp.confidence import HitReader
-
-    return HitReader(spec.scores)

@@ -304,8 +304,7 @@ class Grace(Front):
     def langchain(self, *, domain: str | None = None, scores: Any = None) -> AbstractContextManager[Any]:
         """`with grace.langchain():` records every LangChain and LangGraph call that is made inside, without naming it anywhere.
 
-        It holds for this context: for the tasks and, through LangChain, the threads that are started from it. What it gives is the
-        callback handler.
+        It holds for this context, its tasks and the threads that LangChain starts from it. It gives the callback handler.
 
         Args:
             domain: the task domain of the runs; the runtime's when None.
