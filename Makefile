@@ -20,15 +20,19 @@ EVALS := $(VENV)-evals
 EVALS_TOOLS := autoevals 'pytest>=8.4' 'pytest-asyncio>=1.1' 'pytest-xdist>=3.6' 'hypothesis>=6.130'
 READY_EVALS := $(EVALS)/.ready-$(PLACE)
 READY_OLDEST := $(OLDEST)/.ready-$(PLACE)
+# The tests of langchain-core, langchain and LangGraph need what they are written with.
+FRAMEWORKS := $(VENV)-frameworks
+FRAMEWORKS_TOOLS := 'langgraph-checkpoint-sqlite>=3' langgraph-checkpoint-postgres 'psycopg[binary]' 'httpx>=0.27' 'pytest>=9.0.3' 'pytest-asyncio>=1.3' 'pytest-xdist>=3.6' pytest-mock pytest-socket pytest-benchmark pytest-codspeed pytest-cov pytest-dotenv pytest-repeat 'syrupy>=5,<6' freezegun grandalf responses 'blockbuster>=1.5.26,<1.6' 'langchain-tests>=1.1.9' langchain-openai jsonschema pycryptodome redis toml uvloop
+READY_FRAMEWORKS := $(FRAMEWORKS)/.ready-$(PLACE)
 
 # All of them are run, also when one finds something.
 LINTERS := "python -m ruff check ." "python -m ruff format --check ." "python -m mypy --strict" "lint-imports"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-models test-oldest test-evals lint format ci bench clean
+.PHONY: help demo test test-models test-oldest test-evals test-frameworks lint format ci bench clean
 
 help: ## show what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY) ## watch an agent work offline: its trace, its scores, and a gate that asks
 	@$(BIN)/grace-kp demo
@@ -45,6 +49,9 @@ test-oldest: $(READY_OLDEST) ## run the tests of LangChain, LangGraph, Inspect A
 test-evals: $(READY_EVALS) ## run the tests inside of Inspect AI, pydantic-evals and autoevals
 	@$(EVALS)/bin/python -m pytest -q tests/evals $(PYTEST_ARGS)
 
+test-frameworks: $(READY_FRAMEWORKS) ## run the tests of langchain-core, langchain and LangGraph with and without the handler, and compare (before a release)
+	@$(FRAMEWORKS)/bin/python tests/frameworks/run.py --cache $(FRAMEWORKS)/sources $(FRAMEWORKS_ARGS)
+
 lint: $(READY_DEV) ## lint, check the format, the types and the layers
 	@failed=0; for check in $(LINTERS); do echo "$$check"; $(BIN)/$$check || failed=1; done; exit $$failed
 
@@ -59,7 +66,7 @@ bench: $(READY_DEV) ## measure, and print tables
 	@$(BIN)/python benchmarks/run_all.py
 
 clean: ## remove the environment and everything that tools left behind
-	rm -rf $(VENV) $(OLDEST) $(EVALS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(OLDEST) $(EVALS) $(FRAMEWORKS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian's Python may come without ensurepip: then the interpreter's own pip fills the environment.
@@ -101,6 +108,16 @@ $(READY_EVALS): pyproject.toml
 .PHONY: .fill-evals
 .fill-evals:
 	@$(INSTALL) --editable '.[inspect-ai,pydantic-evals,eval]' $(EVALS_TOOLS)
+
+$(READY_FRAMEWORKS): pyproject.toml
+	@echo "Setting up $(FRAMEWORKS) (once; it may take a minute) ..."
+	@$(PYTHON) -m venv $(FRAMEWORKS) >/dev/null 2>&1 || $(PYTHON) -m venv --without-pip $(FRAMEWORKS)
+	@$(MAKE) --no-print-directory VENV=$(FRAMEWORKS) .fill-frameworks
+	@touch $@
+
+.PHONY: .fill-frameworks
+.fill-frameworks:
+	@$(INSTALL) --editable '.[langchain]' $(FRAMEWORKS_TOOLS)
 
 $(READY_MODELS): $(READY_DEV)
 	@echo "Adding the embedding model and what runs it (once; it takes some minutes) ..."
