@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.trace import Redaction, redact
-from grace_kp.trace._patterns import IDENTIFIERS, SECRETS, may_hold_identifier, may_hold_secret
+from grace_kp.trace._identifiers import IDENTIFIERS
 from grace_kp.trace._redact import redact_text, redact_value
+from grace_kp.trace._scan import SECRETS, compiled_scan, pure_scan
 
 VECTORS = Path(__file__).resolve().parents[1] / "vectors" / "pii.jsonl.gz"
 
@@ -80,7 +80,8 @@ IDENTIFIER_FORMS = [
     ("090-1234-5678", "phone"), ("+81-90-1234-5678", "phone"), ("03-1234-5678", "phone"), ("+1 (555) 010-1234", "phone"),
     ("2001:db8::1", "ip"), ("::1", "ip"), ("fe80::1%eth0", "ip"), ("2001:0db8:85a3:0000:0000:8a2e:0370:7334", "ip"),
     ("192.0.2.10", "ip"), ("/home/山田/秘密.txt", "filepath"), ("/Users/José/x.py", "filepath"), ("C:\\Users\\山田\\doc.txt", "filepath"),
-    ("first.last+tag@mail.example.co.jp", "email"),
+    ("first.last+tag@mail.example.co.jp", "email"), ("4111-1111-1111-1111", "card"), ("GB82 WEST 1234 5698 7654 32", "iban"),
+    ("536-90-4399", "ssn"),
 ]  # fmt: skip
 
 
@@ -94,7 +95,7 @@ def test_identifiers_go_from_aggregated_on(text, kind):
 
 ORDINARY = """token: 512|tokens: 1024|max_tokens=512|"max_tokens": 100|task-force and risk-based desk-top|password must be at least 8
 characters|reset your password|12:30:45|1:2:3|std::vector<int> a::b|std::cout|order 12345-6789|2026-11-20T12:00:00Z|2026-11-20|version 1.2.3
-is out|monkey: banana|secretary: Bob|tokenizer: fast|Author: Bob|key: value|the token is missing|Bearer token required|4111-1111-1111-1111
+is out|monkey: banana|secretary: Bob|tokenizer: fast|Author: Bob|key: value|the token is missing|Bearer token required|4111-1111-1111-1112
 |uuid 123e4567-e89b-12d3-a456-426614174000|compass: north|passage: the second|a keyboard|turkey=bird|see https://example.com/a?b=c
 |reservation JG7FMM|flight HAT045|sha256:abcdef|x = y:z|ratio 3:4|C:\\Windows\\system32|/usr/bin/env|/var/log/syslog|home/|users
 |token: none|password: null|secret=true|api_key=<your_key>|password: ****|test-sk-short|東京の天気は晴れです。|100% sure|a@b|@decorator
@@ -117,18 +118,15 @@ FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(FRAGMENTS | st.text(max_size=8), max_size=8).map("".join))
-def test_redaction_is_idempotent_and_the_look_before_is_complete(text):
-    """Twice is as once; and what the cheap look passes over holds nothing for any rule."""
+def test_redaction_is_idempotent_and_both_scans_are_complete(text):
+    """Twice is as once; and a rule that a scan leaves out changes nothing."""
     for level in ("private", "aggregated"):
         once = redact(text, level).text
         assert Redaction(once, {}) == redact(once, level)
-    if not may_hold_secret(text):
-        assert all(rule.sub(text, None) == text for rule in SECRETS)
-    if not may_hold_identifier(text):
-        assert all(rule.sub(text, None) == text for rule in IDENTIFIERS)
-    for rule in SECRETS + IDENTIFIERS:
-        if not rule.may(text):
-            assert rule.sub(text, None) == text
+    for scan in (pure_scan(True), compiled_scan(True)):
+        kept = {id(rule) for rule in scan(text)}
+        for rule in SECRETS + IDENTIFIERS:
+            assert id(rule) in kept or rule.sub(text, None) == text, rule.vendor
 
 
 JSON = st.recursive(
@@ -152,29 +150,15 @@ def test_values_keep_their_shape(value):
     assert {"client_secret": {"inner": ["[REDACTED:password]", 5]}, "token": 512, "ok": "fine"} == wrapped
 
 
-def test_depth_and_size_are_no_trouble():
-    """A thousand levels, and a megabyte of text made to hurt, in well under a minute all together."""
+def test_a_deep_value_needs_no_deep_stack():
+    """Five thousand levels."""
     deep: object = "password=hunter2secret"
     for _ in range(5_000):
         deep = [deep]
-    redact_value(deep, identifiers=True)
-    started = time.monotonic()
-    for piece in (
-        "password=",
-        "a:",
-        "sk-",
-        '"',
-        "0-",
-        "eyJ",
-        "/home/",
-        "-----BEGIN PRIVATE KEY-----",
-        "::",
-        "token=\\\\'",
-        "a@",
-        "key",
-    ):
-        redact(piece * (1_000_000 // len(piece)))
-    assert time.monotonic() - started < 60
+    cleaned = redact_value(deep, identifiers=True)
+    while isinstance(cleaned, list):
+        cleaned = cleaned[0]
+    assert "password=[REDACTED:password]" == cleaned
 
 
 def test_bad_arguments_are_refused():

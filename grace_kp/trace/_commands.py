@@ -1,0 +1,241 @@
+"""Secrets in commands, configuration files and sentences: `curl -u`, `mysql -p`, `.netrc`, XML, SQL, "my password is …"."""
+
+from __future__ import annotations
+
+import re
+
+from grace_kp.trace._patterns import PLACEHOLDER, after_key
+from grace_kp.trace._randomness import looks_random
+from grace_kp.trace._rule import MARK, Rule, necessary
+from grace_kp.trace._secret_names import BEFORE_KEYS, KEYS, PASSWORDS, SUFFIX, TOKENS, is_harmless
+
+_I = re.IGNORECASE
+_IM = re.IGNORECASE | re.MULTILINE
+_NAME = rf"(?:{PASSWORDS}|pass|{TOKENS}){SUFFIX}"
+# Where a command stands, its options, and one argument of it; a line may go on after a backslash.
+_PATH = r"(?<![\w.-])(?:[\w./~-]{0,80}/)?"
+_GAP = r"[ \t]{1,4}(?:\\\n[ \t]{0,8})?"
+_OPTIONS = rf"(?:{_GAP}(?:\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'|[^\s|;&\"'][^\s|;&]{{0,200}}+)){{0,14}}?{_GAP}"
+ARGUMENT = (
+    r"(?P<value>\"(?:[^\"\\\n]|\\.){1,400}+\"?|'[^'\n]{1,400}+'?|[^\s\"'|;&<>()\[\]{},`-][^\s\"'|;&<>()`,]{0,400}+)"
+)
+_password = after_key("password", "quoted")
+
+
+def _argument(match: re.Match[str]) -> str | None:
+    """The argument of an option that takes a password; a path or a variable is none."""
+    value = match["value"].strip("\"'\\")
+    if (
+        PLACEHOLDER.fullmatch(value)
+        or value.startswith(("$", "@", "/", "./", "<", "env:", "file:"))
+        or is_harmless("password", value, "quoted")
+    ):
+        return None
+    return match["key"] + MARK.format("password")
+
+
+def _user_and_password(match: re.Match[str]) -> str | None:
+    """The argument of `curl -u` and its like: a user without a password stays."""
+    value = match["value"].strip("\"'\\")
+    _user, colon, password = value.partition(match["colon"] if "colon" in match.re.groupindex else ":")
+    if not colon or not password or PLACEHOLDER.fullmatch(password) or password.startswith(("$", "//")):
+        return None
+    return match["key"] + MARK.format("password")
+
+
+def _attached(match: re.Match[str]) -> str | None:
+    """A password without a blank after its option: mysql -psecret."""
+    value = match["value"].strip("\"'")
+    if PLACEHOLDER.fullmatch(value) or value.startswith("$") or len(value) < 3:
+        return None
+    return match["key"] + MARK.format("password")
+
+
+def _random_value(match: re.Match[str]) -> str | None:
+    value = match["value"]
+    if "[REDACTED" in value or not looks_random(value, 14):
+        return None
+    return match["key"] + MARK.format("api_key")
+
+
+def _card(match: re.Match[str]) -> str:
+    return match["key"] + MARK.format("password")
+
+
+_NUMBERED = re.compile(
+    r"\d+(?:[.,]\d+)?(?:-?(?:bit|byte|char|digit|day|hour|min|sec|hr|kb|mb|gb|k|m|s|ms|th|st|nd|rd|x|px|%)\w{0,8})?|\d+-[a-z]+(?:-[a-z]+)*",
+    _I,
+)
+_CODE = re.compile(r"(?:\b(?:pin|otp|code|passcode)\b|暗証番号|確認コード|認証コード|验证码|驗證碼)", _I)
+
+
+def _sentence(match: re.Match[str]) -> str | None:
+    """A password in a sentence has to look like one, since any word may follow."""
+    value = match["value"]
+    core = value.strip("\"'`“”「」").rstrip(".,;:!?)。、")
+    if not core or "[REDACTED" in core:
+        return None
+    if _CODE.search(match["key"]) and core.isdigit():
+        kept = not 4 <= len(core) <= 8
+    else:
+        kept = _is_word(match["key"], core, quoted=value[0] in "\"'`“「")
+    if kept:
+        return None
+    return match["key"] + MARK.format("password") + value[len(value.rstrip(".,;:!?)。、")) :]
+
+
+def _is_word(name: str, core: str, *, quoted: bool) -> bool:
+    if len(core) < 6 or is_harmless(name, core, "quoted") or _NUMBERED.fullmatch(core):
+        return True
+    if core.startswith(("http", "/", "$", "--", "./", "~")) or "(" in core or core.endswith("="):
+        return True
+    digits, letters = any("0" <= c <= "9" for c in core), any(c.isalpha() for c in core)
+    marked = any(c in "!@#$%^&*+=?~" for c in core)
+    if digits and letters:
+        return (
+            re.fullmatch(r"[A-Za-z]+[-_.]?v?\d{1,2}(?:\.\d+)*|v\d.*", core) is not None and not quoted and len(core) < 8
+        )
+    return not (
+        (marked and (letters or digits)) or (quoted and core.isalpha() and not core.istitle() and looks_random(core, 6))
+    )
+
+
+_MYSQL = r"(?:mysql(?:dump|admin|import|show|check|sh)?|mariadb(?:-dump|-admin)?|mycli)"
+OPTIONS = (
+    Rule("password", "options of commands",
+         rf"(?<![\w-])(?P<key>(?:--(?:[a-z]{{1,20}}-){{0,3}}(?:{_NAME}|auth|pin|pw|pass)|-(?:pass(?:word|wd|phrase)?|pwd?|token|secret|api[-_]?key|(?:dest|src)?(?:store|key)pass))(?:[ \t]{{1,4}}|=)){ARGUMENT}",
+         needs=("--", "-pass", "-pw", "-token", "-secret", "-api", "-dest", "-src", "-store", "-key"), flags=_I, replacement=_argument,
+         must=rf"--[a-z-]*{necessary(_NAME.replace(KEYS, BEFORE_KEYS))}[ \t=]|--[a-z-]*(?:auth|pin|pw|pass)[ \t=]|-(?:pass(?:word|wd|phrase)?|pwd?|token|secret|api[-_]?key|(?:dest|src)?(?:store|key)pass)[ \t=]"),
+    Rule("password", "user and password of curl and wget",
+         rf"(?P<key>{_PATH}(?:curl|wget|http|https|xh|rclone|ab|siege|hey|svn|aria2c|lftp|cadaver){_OPTIONS}(?:-u|--user|--proxy-user|-U|-a|-A)(?:[ \t]{{1,4}}|=|(?=\w))){ARGUMENT}",
+         also=("-",), needs=("curl", "wget", "http", "https", "rclone", "hey", "cadaver", "xh", "lftp", "siege", "aria2c", "ab ", "svn"), must=r"(?:-u|--user|--proxy-user|-U|-a|-A)[ \t=]?[\"']?[^\s:|;&]{1,200}:", replacement=_user_and_password),
+    Rule("password", "MySQL and MariaDB", rf"(?P<key>{_PATH}{_MYSQL}{_OPTIONS}-p)(?P<value>\"[^\"\n]{{1,200}}+\"|'[^'\n]{{1,200}}+'|[^\s\"'|;&<>()=-][^\s\"'|;&<>()]{{2,200}}+)",
+         also=("-",), needs=("mysql", "mariadb", "mycli"), must=r"(?:mysql|mariadb|mycli)(?s:.*)-p[^\s\v]", replacement=_attached),
+    Rule("password", "sshpass and archives", rf"(?P<key>{_PATH}(?:sshpass|7z[arz]?|unrar|rar|zip|unzip){_OPTIONS}-(?:p|hp|P)[ \t]{{0,4}}){ARGUMENT}",
+         also=("-",), needs=("sshpass", "7z", "7za", "7zr", "7zz", "unrar", "rar", "zip", "unzip"), must=r"(?:sshpass|7z[arz]?|rar|zip)(?s:.*)-(?:p|hp|P)", replacement=_attached),
+    Rule("password", "-p, -w, -a and the like of other commands",
+         rf"(?P<key>{_PATH}(?:docker|podman|buildah|skopeo|helm|az|oc|mongo(?:sh|dump|restore|export|import)?|sqlcmd|bcp|isql|ldap(?:search|add|modify|delete|whoami|passwd)|mosquitto_(?:pub|sub)|redis-cli|plink|pscp|psftp|winscp|smbclient|xfreerdp|openssl|gpg|keytool|jarsigner|ipmitool|snmpwalk|snmpget|rabbitmqadmin|impala-shell|beeline|vertica|vsql|cqlsh|hydra|evil-winrm|crackmapexec|netexec|ansible-vault|ssh-keygen|aws|vault|nats|databricks|influx|db2|fly|mc|restic|borg|duplicity){_OPTIONS}"
+         rf"(?:-p|-w|-a|-P|-pw|-passin|-passout|-storepass|-keypass|-srcstorepass|-deststorepass|-passphrase|-N|-pass|-c|--pass)[ \t]{{1,4}}(?:pass:)?){ARGUMENT}",
+         also=("-",), needs=("docker", "podman", "buildah", "skopeo", "helm", "az", "oc", "mongo", "sqlcmd", "bcp", "isql", "ldap", "mosquitto_", "redis-cli", "plink", "pscp", "psftp", "winscp", "smbclient", "xfreerdp", "openssl", "gpg", "keytool", "jarsigner", "ipmitool", "snmpwalk", "snmpget", "rabbitmqadmin", "impala-shell", "beeline", "vertica", "vsql", "cqlsh", "hydra", "evil-winrm", "crackmapexec", "netexec", "ansible-vault", "ssh-keygen", "aws", "vault", "nats", "databricks", "influx", "db2", "fly", "mc", "restic", "borg", "duplicity"),
+         must=r"(?:docker|podman|buildah|skopeo|helm|az|oc|mongo|sqlcmd|bcp|isql|ldap|mosquitto_|redis-cli|plink|pscp|psftp|winscp|smbclient|xfreerdp|openssl|gpg|keytool|jarsigner|ipmitool|snmpwalk|snmpget|rabbitmqadmin|impala-shell|beeline|vertica|vsql|cqlsh|hydra|evil-winrm|crackmapexec|netexec|ansible-vault|ssh-keygen|aws|vault|nats|databricks|influx|db2|fly|mc|restic|borg|duplicity)(?s:.*)[ \t]-(?:p|w|a|P|pw|passin|passout|storepass|keypass|srcstorepass|deststorepass|passphrase|N|pass|c|-pass)[ \t]",
+         replacement=lambda match: _other_option(match)),
+    Rule("password", "user%password", rf"(?P<key>{_PATH}(?:smbclient|rpcclient|net|smbget|winexe|mount){_OPTIONS}-U[ \t]{{0,4}})(?P<value>\"?[\w.\\-]{{1,60}}(?P<colon>%)[^\s\"']{{1,200}}+\"?)",
+         needs=("-u",), must=r"-U[ \t]{0,4}\"?[\w.\\-]{1,60}%", replacement=_user_and_password),
+    Rule("password", "net use and runas", rf"(?P<key>(?<![\w.-])net use [^\s]{{1,20}} [^\s]{{3,120}} ){ARGUMENT}(?= /user)", needs=("net use",), replacement=_argument, flags=_I),
+    Rule("password", "chpasswd and htpasswd", r"(?P<key>(?:echo|printf)[ \t]{1,4}(?:-\w )?[\"']?[\w.-]{1,40}:)(?P<value>[^\s\"'|]{3,200}+)(?=[\"']?[ \t]{0,4}\|[ \t]{0,4}(?:sudo )?(?:chpasswd|docker|passwd))",
+         also=("|",), needs=("chpasswd", "passwd", "docker"), must="chpasswd|docker|passwd", replacement=_argument),
+    Rule("password", "passwords through a pipe", r"(?P<key>(?:echo|printf)[ \t]{1,4}(?:-\w{1,2} )?)(?P<value>\"[^\"\n$]{3,200}+\"|'[^'\n]{3,200}+'|[^\s\"'|$;&-][^\s\"'|;&]{2,200}+)(?=[ \t]{0,4}\|[^\n|]{0,120}(?:sudo (?:[^\n|]{0,20} )?-S|--password-stdin|passwd --stdin|--passphrase-fd|cryptsetup))",
+         also=("|",), needs=("sudo", "-stdin", "--stdin", "passphrase-fd", "cryptsetup"), must="-S|stdin|passphrase-fd|cryptsetup", replacement=_argument),
+    Rule("password", "htpasswd -b and useradd", rf"(?P<key>{_PATH}htpasswd[ \t]{{1,4}}-[a-zA-Z]{{0,6}}b[a-zA-Z]{{0,6}}(?:[ \t]{{1,4}}[^\s-][^\s]{{0,100}}){{1,2}}?[ \t]{{1,4}}[\w.@-]{{1,60}}[ \t]{{1,4}}){ARGUMENT}(?=[ \t]{{0,4}}(?:\n|\Z|[;&|]))",
+         also=("-",), needs=("htpasswd",), replacement=_argument),
+    Rule("password", "rabbitmqctl and user management", rf"(?P<key>(?<![\w.-])(?:rabbitmqctl[ \t]{{1,4}}(?:add_user|change_password)|wpa_passphrase|nmcli[^\n]{{1,100}}password)[ \t]{{1,4}}(?:[\w.@-]{{1,60}}[ \t]{{1,4}})?){ARGUMENT}(?=[ \t]{{0,4}}(?:\n|\Z|[;&|]))",
+         needs=("rabbitmqctl", "wpa_passphrase", "nmcli"), replacement=_argument),
+    Rule("password", "settings of tools", rf"(?P<key>(?<![\w.-])(?:aws configure set|npm config set|yarn config set|git config(?: --\w{{1,10}})?|setx?|fly secrets set|gh secret set|heroku config:set|vault login|pulumi config set --secret|kubectl config set-credentials|conda config --set)[ \t]{{1,4}}(?:[\w./:-]{{0,80}}(?:{_NAME}|authtoken))?[ \t]{{1,4}}){ARGUMENT}",
+         needs=("configure set", "config set", "git config", "config --", "set ", "set\t", "setx", "config:set", "vault login"), must=r"(?:vault login[ \t]|(?:aws configure set|config set|git config|secrets? set|setx?|config:set|set-credentials|--set|export|--secret)[ \t][^\n]{0,80}(?:pass|pwd|pswd|secret|token|cred|mnemonic|key|sess|conn|seed|recovery|backup|auth|kenn?wort|contrase|wacht|senha|salasana|heslo|parola|adgangs|sandi|[^\x00-\x7f]))", flags=_I, replacement=lambda match: _setting(match)),
+)  # fmt: skip
+
+
+def _other_option(match: re.Match[str]) -> str | None:
+    """Options of one letter mean a port or a file in many commands, so that digits and paths stay."""
+    value = match["value"].strip("\"'")
+    if re.fullmatch(r"[\d:.]{1,24}(?:/\w+)?", value) and not re.search(
+        r"-(?:w|pw|N|pass\w*|\w*pass) {1,4}(?:pass:)?\Z", match["key"]
+    ):
+        return None
+    return _argument(match)
+
+
+def _setting(match: re.Match[str]) -> str | None:
+    named = re.search(rf"(?:{_NAME}|authtoken)[ \t]+\Z", match["key"], _I)
+    if named is None and not match["key"].startswith("vault login"):
+        return None
+    return None if is_harmless("password", match["value"], "quoted") else match["key"] + MARK.format("password")
+
+
+_VENDOR_WORDS = (
+    "adafruit", "adobe", "algolia", "alibaba", "anthropic", "artifactory", "asana", "atlassian", "auth0", "azure",
+    "beamer", "bitbucket", "bittrex", "braintree", "cisco", "clojars", "cloudflare", "codecov", "cohere", "coinbase",
+    "confluence", "confluent", "contentful", "datadog", "deepgram", "deepseek", "discord", "dropbox", "droneci",
+    "dynatrace", "elastic", "etsy", "facebook", "fastly", "finicity", "finnhub", "flickr", "freshbooks", "gemini",
+    "github", "gitlab", "gitter", "gocardless", "grafana", "heroku", "hubspot", "intercom", "jfrog", "jira", "kraken",
+    "kucoin", "launchdarkly", "linear", "linkedin", "looker", "mailchimp", "mailgun", "mapbox", "mattermost", "meraki",
+    "messagebird", "mistral", "netlify", "newrelic", "new_relic", "new-relic", "notion", "nytimes", "okta", "openai",
+    "opsgenie", "pagerduty", "pinecone", "plaid", "postmark", "privateai", "private_ai", "pusher", "rapidapi", "rollbar",
+    "segment", "sendbird", "sendgrid", "sentry", "shodan", "slack", "snowflake", "snyk", "sonar", "splunk", "square",
+    "stripe", "sumologic", "sumo_logic", "supabase", "telegram", "travis", "trello", "twilio", "twitch", "twitter",
+    "typeform", "vercel", "wandb", "weatherapi", "yandex", "zendesk", "zoom",
+)  # fmt: skip
+_VENDOR = "|".join(_VENDOR_WORDS)
+FILES = (
+    Rule("password", "XML elements", rf"(?P<key><(?:[A-Za-z_][\w:.-]{{0,40}}?)?(?:{_NAME})(?: [^<>]{{0,200}})?>)(?P<value><!\[CDATA\[[^\]]{{1,4000}}+\]\]>|[^<>\n]{{1,4000}}+)(?=</)",
+         needs=("</",), flags=_I, must=r">[^<>\n]*(?:\]\]>)?</", replacement=_password),
+    Rule("password", "elements with a name and a value",
+         rf"(?P<key>\b(?:name|key|id|field|property|variable)\\{{0,4}}[\"']?\s{{0,4}}[=:]\s{{0,4}}\\{{0,4}}[\"'][\w.$-]{{0,60}}?(?:{_NAME}|(?:(?<![A-Za-z])|(?<=_))(?:pin|cvv|otp|auth|authorization|cookie|x-api-key))\\{{0,4}}[\"'](?:\s{{0,8}},\s{{0,8}}\\{{0,4}}[\"']?|\s{{1,8}}|/?>\s{{0,8}}<)(?:type=[\"']\w{{1,12}}[\"']\s{{0,4}})?(?:value|val|content|default|secret)\\{{0,4}}[\"']?(?:\s{{0,4}}[=:]\s{{0,4}}|>))(?P<value>\\{{0,4}}\"(?:[^\"\\\n]|\\(?!\"))*+\\{{0,4}}\"|\\{{0,4}}'[^'\n]*+'|[^<\s\"',;]{{1,400}}+)",
+         needs=("value", "val", "content", "default", "secret"), also=("name", "key", "id\"", "id=", "id:", "id'", "id\\", "id ", "id\t", "id\n", "id\r", "id\v", "id\f", "field", "property", "variable"), flags=_I, must=r"(?:name|key|id|field|property|variable)\\{0,4}[\"']?[\s\v]*[=:][\s\v]*\\{0,4}[\"']", replacement=_password),
+    Rule("password", "names and values in YAML", rf"(?P<key>(?:name|key):[ \t]{{1,4}}[\"']?[\w.-]{{0,60}}?(?:{_NAME}|(?<![A-Za-z])(?:pin|otp|auth))[\"']?[ \t]{{0,4}}\n[ \t]{{0,40}}value:[ \t]{{1,4}})(?P<value>\"[^\"\n]{{1,4000}}+\"|'[^'\n]{{1,4000}}+'|[^\s\"'#&*!|>{{-][^\n]{{0,4000}}+)",
+         needs=("value:",), flags=_I, must=r"\n[ \t]{0,40}value:", replacement=_password),
+    Rule("password", "multipart forms", rf"(?P<key>form-data; name=\\{{0,2}}\"[\w.-]{{0,60}}?{_NAME}\\{{0,2}}\"(?:\r?\n|\\r\\n|\\n){{2}})(?P<value>[^\r\n\\]{{1,4000}}+)",
+         needs=("form-data",), flags=_I, must="form-data; name=", replacement=lambda match: match["key"] + MARK.format("password") if "[REDACTED:" not in match["value"] else None),
+    Rule("password", "SQL", r"(?P<key>\b(?:IDENTIFIED (?:WITH \w{1,40} )?(?:BY|AS)|(?:WITH |SET )?(?:ENCRYPTED )?PASSWORD(?:\s{0,4}=\s{0,4}PASSWORD\(|\(| FOR [^\s]{1,60} =)?)\s{1,4})(?P<value>'[^'\n]{1,400}+'|\"[^\"\n]{1,400}+\")",
+         needs=("identified", "password"), flags=_I, replacement=_password),
+    Rule("password", ".netrc", r"(?P<key>(?:machine|default|login)\s{1,8}[^\s]{0,100}(?:\s{1,8}(?:login|account)\s{1,8}[^\s]{1,100}){0,2}\s{1,8}password\s{1,8})(?P<value>[^\s]{1,400}+)",
+         needs=("password",), must=r"(?:machine|default|login)[\s\v](?s:.*)[\s\v]password[\s\v]", replacement=after_key("password", "tight")),
+    Rule("password", ".pgpass", r"(?P<key>^[ \t]{0,4}(?:\*|[\w.-]{1,100}|\[[0-9a-fA-F:]{2,40}\]):(?:\*|\d{2,5}):(?:\*|[\w-]{1,60}):(?:\*|[\w-]{1,60}):)(?P<value>[^\s:]{1,200}+)(?=[ \t]*$)",
+         needs=(":",), flags=re.MULTILINE, must=r":(?:\*|\d{2,5}):(?:\*|[\w-]{1,60}):(?:\*|[\w-]{1,60}):", replacement=after_key("password", "tight")),
+    Rule("password", "hashes of passwords", r"\$(?:(?:apr1|1|5|6|7|y|gy|sha1|md5|scrypt|pbkdf2(?:-sha\d{1,3})?)\$(?:[\w=,]{1,60}\$)?[./A-Za-z0-9+=,]{1,64}\$[./A-Za-z0-9+=]{16,200}+|2[abxy]?\$\d\d\$[./A-Za-z0-9]{40,60}+|argon2(?:id|i|d)\$[A-Za-z0-9./$=,+*-]{12,300}+)",
+         needs=("$1$", "$5$", "$6$", "$7$", "$y$", "$gy$", "$apr1$", "$sha1$", "$md5$", "$scrypt$", "$pbkdf2", "$2$", "$2a$", "$2b$", "$2x$", "$2y$", "$argon2")),
+    Rule("password", "hashes of Django and Werkzeug", r"(?<![\w$])(?:pbkdf2_sha(?:1|256)|argon2|bcrypt_sha256|scrypt:\d{1,8}:\d{1,3}:\d{1,3}|pbkdf2:sha(?:1|256|512)(?::\d{1,8})?)\$[A-Za-z0-9./$=,+*-]{12,400}+",
+         needs=("pbkdf2", "argon2$", "bcrypt_sha256", "scrypt:"), replacement=None),
+    Rule("password", "LDAP and PostgreSQL hashes", r"(?:\{(?:SSHA|SHA|SMD5|MD5|CRYPT)(?:\d{3})?\}[A-Za-z0-9+/=$.]{16,200}+|SCRAM-SHA-256\$\d{3,7}:[A-Za-z0-9+/=]{16,80}\$[A-Za-z0-9+/=:]{40,120}+)",
+         needs=("{ssha", "{sha", "{smd5", "{md5", "{crypt", "scram-sha-256$")),
+    Rule("password", "kubeconfig and Docker", r"(?P<key>(?:client-key-data|_auth|\"auth\"|identitytoken|tls\.key)[\"']?\s{0,4}[:=]\s{0,4}[\"']?)(?P<value>[A-Za-z0-9+/]{12,40000}+={0,2})",
+         needs=("client-key-data", "_auth", '"auth"', "identitytoken", "tls.key"), replacement=after_key("password", "quoted")),
+    Rule("password", "WireGuard", r"(?P<key>(?:PrivateKey|PresharedKey)\s{0,4}=\s{0,4})(?P<value>[A-Za-z0-9+/]{43}=)", needs=("privatekey", "presharedkey"), replacement=after_key("password", "quoted")),
+    Rule("password", "data of a Kubernetes secret", r"(?P<key>kind: ?Secret\b[^\0]{0,400}?\n(?:data|stringData):[ \t]{0,4}\n(?:[ \t]{1,8}[\w.-]{1,80}:[ \t]{0,4}\[REDACTED:password\]\n){0,40}[ \t]{1,8}[\w.-]{1,80}:[ \t]{0,4})(?P<value>[^\s\[][^\s]{3,4000}+)",
+         needs=("kind: secret", "kind:secret"), must="kind: ?Secret", replacement=after_key("password", "quoted")),
+    Rule("password", "card numbers by name", r"(?P<key>(?:card(?:[ _-]?(?:num(?:ber)?|no\.?|#))?|(?:cc|pan)[ _-]?(?:num(?:ber)?|no\.?))(?:\\{0,4}[\"'])?\s{0,4}(?:[:=#：]|is|was)\s{0,4}(?:\\{0,4}[\"'])?)(?P<value>\d(?:[ -]?\d){12,18})(?!\d)",
+         needs=("card", "cc n", "cc_n", "cc-n", "ccn", "pan n", "pan_n", "pan-n", "pann"), flags=_I, replacement=_card, must=r"(?:card|cc|pan)[^\d]{0,40}\d(?:[ -]?\d){5}"),
+)  # fmt: skip
+
+_SENTENCE = (
+    r"(?P<key>(?<![A-Za-z-])(?:(?:pass(?:word|code|phrase|wd)?|pwd|secret(?: key)?|(?:api|access|private|license|licence|secret|auth(?:entication)?)[ -]?(?:key|token|code)|token|pin(?: (?:code|number))?|otp|(?:verification|security|recovery|backup|one[- ]time|login|2fa|mfa) (?:code|password|pin))s?"
+    r"(?: (?:for|of|to|on) [\w.@'-]{1,40}(?: [\w.@'-]{1,30}){0,4}?)?(?: (?:(?:has been|was|is|were) (?:re)?(?:set|changed) to|(?:re)?set to|changed to|is|was|=|will be|should be|are|equals))(?: now| still| currently| just| set to)?[: ]{1,3}|(?:log ?in|sign ?in|connect|authenticate) (?:with|as|using) [\w.@-]{1,60} ?/ ?|(?:use|try|with|using) (?:the |this |my |our )?(?:pass(?:word|code|phrase)|pwd|token|api[ -]?key|key|secret|pin|otp) ))"
+)
+SENTENCES = (
+    Rule("password", "sentences",
+         _SENTENCE +
+         r"(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+'|`[^`\n]{1,200}+`|“[^”\n]{1,200}+”|[^\s,\"'`]{4,400}+)",
+         needs=("pass", "pwd", "secret", "key", "token", "pin", "otp", "code", "login", "log in", "sign in", "connect", "authenticate"), flags=_I,
+         also=(" is", " was", " were", " =", " will", " has", "set to", " should", " are", " equals", "changed to", "with", "as ", "using", "use ", "try "),
+         must=necessary(_SENTENCE) + r"(?:[\"'`“]|[^\s\v,\"'`]*[0-9!@#$%^&*+=?~])",
+         replacement=_sentence),
+    Rule("password", "sentences in Japanese, Chinese, Russian and others",
+         r"(?P<key>(?:パスワード|パスコード|暗証番号|ログインパスワード|確認コード|認証コード|(?:API|アクセス)(?:キー|トークン)|トークン|密码|密碼|口令|验证码|驗證碼|令牌|密钥|[Пп]ароль|비밀번호|contraseña|mot de passe|passwort|kennwort|senha|clave)\s{0,2}(?:は|が|を|是|为|為|:|—|–|-|は、|는|은|es|est|ist|é|(?:от \S{1,40} )?это)\s{0,2}[「『\"“]?)"
+         r"(?P<value>[!-~]{4,200}?)(?=[」』\"”]|です|でした|に|を|と|で|。|、|，|\s|[.]?\Z)",
+         needs=("パス", "暗証番号", "コード", "キー", "トークン", "密码", "密碼", "口令", "码", "碼", "令牌", "密钥", "ароль", "비밀번호", "contrase", "mot de passe", "passwort", "kennwort", "senha", "clave"), flags=_I, replacement=_sentence,
+         must=r"(?:パス|暗証番号|コード|キー|トークン|密码|密碼|口令|验证码|驗證碼|令牌|密钥|[Пп]ароль|비밀번호|contraseña|mot de passe|passwort|kennwort|senha|clave)"),
+    Rule("password", "names without a separator", r"(?P<key>(?<![\w-])(?:(?:user(?:name)?|login|usr|account)[ :=]{1,3}[\w.@-]{1,60}[ ,;/]{1,3}(?:and )?)(?:pass(?:word)?|pwd|pw)[ :=]{1,3})(?P<value>\"[^\"\n]{1,200}+\"|[^\s,;\"']{3,200}+)",
+         needs=("pass", "pwd", "pw"), flags=_I, must=r"(?:user(?:name)?|login|usr|account)[ :=]{1,3}[\w.@-]{1,60}[ ,;/]{1,3}(?:and )?(?:pass|pwd|pw)", replacement=_sentence),
+)  # fmt: skip
+
+
+def _if_aws(match: re.Match[str]) -> str | None:
+    """Forty characters of base64 are an AWS secret key where capitals, small letters and digits are well mixed; hex is a hash."""
+    value = match[0]
+    letters = value.replace("/", "").replace("+", "")
+    mixed = any(c.isupper() for c in value) and any(c.islower() for c in value) and any(c.isdigit() for c in value)
+    return (
+        MARK.format("api_key")
+        if mixed and len(letters) >= 34 and looks_random(letters, 30) and len(set(value)) > 18
+        else None
+    )
+
+
+VENDOR_NAMES = (
+    Rule("api_key", "keys beside the name of a vendor", rf"(?P<key>(?<![A-Za-z0-9])(?:{_VENDOR})[\w.-]{{0,24}}[\"'\]]{{0,2}}[ \t]{{0,4}}(?:=>|:=|==?|:|\|\|:|>)[ \t]{{0,4}}[\"'`]?)(?P<value>[A-Za-z0-9_-]{{15,200}}+[A-Za-z0-9_+/=-]{{0,200}}+)(?![\w.(/])",
+         begins=True, runs=True, needs=_VENDOR_WORDS, flags=_I, must=rf"(?:{_VENDOR})[\w.-]{{0,24}}[\"'\]]{{0,2}}[ \t]{{0,4}}(?:=|:|\||>)", replacement=_random_value),
+)  # fmt: skip
+BARE = (
+    Rule("api_key", "AWS secret keys", r"(?:(?<![A-Za-z0-9+/_.-])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])", needs=(), must=r"[A-Za-z0-9+/]{40}(?:[^A-Za-z0-9+/]|$)",
+         replacement=_if_aws),
+)  # fmt: skip

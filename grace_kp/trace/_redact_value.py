@@ -1,0 +1,205 @@
+"""Secrets and identifiers out of JSON values, where keys, pairs and argument lists say what a text means."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.trace._redact_text import clean
+from grace_kp.trace._rule import MARK
+from grace_kp.trace._secret_names import is_harmless, is_secret_name, names_number, plain_name
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+_PASSWORD = MARK.format("password")
+_NAME_KEYS = ("name", "key", "field", "header", "id", "label", "k", "param", "parameter", "variable", "property", "attribute", "Name", "Key", "Header", "ParameterKey", "setting", "option")  # fmt: skip
+_VALUE_KEYS = frozenset(
+    [
+        "value",
+        "val",
+        "v",
+        "content",
+        "default",
+        "text",
+        "data",
+        "secret",
+        "Value",
+        "currentValue",
+        "defaultValue",
+        "stringValue",
+        "ParameterValue",
+        "string_value",
+        "plaintext",
+        "answer",
+    ]
+)
+
+
+def redact_value(value: Any, *, identifiers: bool, counts: Counter[str] | None = None) -> Any:
+    """Return a JSON value without secrets; the same object where nothing was found.
+
+    A text under a key such as `password` or `apiKey` is a secret unless it is plainly something else; so is a number under a key
+    such as `pin` or `card_number`. `{"name": "password", "value": …}`, `["authorization", …]` and `["--token", …]` count as well.
+    `counts` is increased by what was removed, by type.
+    """
+    kind = type(value)
+    if kind is str:
+        return clean(value, identifiers, counts)
+    if kind is not dict and kind is not list:
+        return value
+    return _Walk(identifiers, counts).run(value)
+
+
+class _Walk:
+    """One value under way: depth first with a stack, so that depth costs memory and not the interpreter's stack."""
+
+    __slots__ = ("changed", "counts", "identifiers", "stack")
+
+    def __init__(self, identifiers: bool, counts: Counter[str] | None) -> None:
+        self.identifiers = identifiers
+        self.counts = counts
+        self.changed = False
+        # (value, where the result goes, its place there, the name of a secret that it stands under)
+        self.stack: list[tuple[Any, Any, Any, str | None]] = []
+
+    def run(self, root: Any) -> Any:
+        """Return the cleaned value."""
+        out: list[Any] = [None]
+        stack = self.stack
+        stack.append((root, out, 0, None))
+        while stack:
+            value, target, place, secret = stack.pop()
+            kind = type(value)
+            if kind is str:
+                clean_text = self.text(value, secret)
+                if clean_text is not value:
+                    self.changed = True
+                target[place] = clean_text
+            elif kind is dict:
+                target[place] = self.mapping(value, secret)
+            elif kind is list:
+                target[place] = self.sequence(value, secret)
+            elif kind is int and secret is not None and type(place) is str and names_number(secret) and abs(value) > 99:
+                self.changed = True
+                target[place] = self.removed()
+            else:
+                target[place] = value
+        return out[0] if self.changed else root
+
+    def text(self, value: str, secret: str | None) -> str:
+        """A text by itself, or the secret of that name."""
+        if secret is None:
+            return clean(value, self.identifiers, self.counts)
+        if not value or (value.startswith("[REDACTED:") and value.endswith("]") and value.count("[") == 1):
+            return value
+        if is_harmless(secret, value, "key"):
+            return clean(value, self.identifiers, self.counts)
+        return self.removed()
+
+    def removed(self) -> str:
+        """The replacement of one secret, counted."""
+        if self.counts is not None:
+            self.counts["password"] += 1
+        return _PASSWORD
+
+    def mapping(self, value: dict[Any, Any], secret: str | None) -> dict[Any, Any]:
+        """The object without its items, which follow on the stack; keys are texts and cleaned at once."""
+        cleaned: dict[Any, Any] = {}
+        numbers: dict[Any, int] = {}
+        pair = secret or _pair_name(value)
+        for key, item in value.items():
+            name = key
+            if type(key) is str:
+                name = clean(key, self.identifiers, self.counts)
+                if name is not key:
+                    self.changed = True
+            if name in cleaned:  # two keys that read the same without what was in them
+                self.changed = True
+                name = _numbered(name, cleaned, numbers)
+            cleaned[name] = None
+            under = secret
+            if under is None:
+                under = key if is_secret_name(key) else pair if pair is not None and key in _VALUE_KEYS else None
+            self.stack.append((item, cleaned, name, under))
+        return cleaned
+
+    def sequence(self, value: list[Any], secret: str | None) -> list[Any]:
+        """The list without its items, which follow on the stack."""
+        row: list[Any] = [None] * len(value)
+        marked = {} if secret is not None else _marked(value)
+        self.stack.extend((item, row, number, marked.get(number, secret)) for number, item in enumerate(value))
+        return row
+
+
+def _numbered(name: Any, taken: dict[Any, Any], numbers: dict[Any, int]) -> str:
+    """A free name: the next number is remembered, so that many equal keys cost no more than different ones."""
+    number = numbers.get(name, 1) + 1
+    while (free := f"{name} ({number})") in taken:
+        number += 1
+    numbers[name] = number
+    return free
+
+
+def _pair_name(value: dict[Any, Any]) -> str | None:
+    """The secret's name in an object such as {"name": "password", "value": …}."""
+    if len(value) > 12 or _VALUE_KEYS.isdisjoint(value):
+        return None
+    for key in _NAME_KEYS:
+        name = value.get(key)
+        if type(name) is str and is_secret_name(name):
+            return name
+    return None
+
+
+_OPTION = re.compile(r"--?[A-Za-z][\w.-]{1,60}")
+_SHORT_OPTIONS = {
+    "sshpass": ("-p",), "redis-cli": ("-a", "--pass"), "docker": ("-p",), "podman": ("-p",), "mongosh": ("-p",), "mongo": ("-p",),
+    "mongodump": ("-p",), "mongorestore": ("-p",), "sqlcmd": ("-P",), "bcp": ("-P",), "ldapsearch": ("-w",), "ldapmodify": ("-w",),
+    "ldapadd": ("-w",), "ldapwhoami": ("-w",), "mosquitto_pub": ("-P",), "mosquitto_sub": ("-P",), "plink": ("-pw",), "pscp": ("-pw",),
+    "zip": ("-P",), "unzip": ("-P",), "az": ("-p",), "helm": ("-p",), "ssh-keygen": ("-N",), "openssl": ("-passin", "-passout", "-pass", "-k"),
+    "keytool": ("-storepass", "-keypass"), "ipmitool": ("-P",), "beeline": ("-p",), "cqlsh": ("-p",), "skopeo": ("-p",), "oc": ("-p",),
+    "evil-winrm": ("-p",), "rabbitmqadmin": ("-p",),
+}  # fmt: skip
+_LOGIN = frozenset({"docker", "podman", "az", "helm", "skopeo", "oc"})  # elsewhere, -p is a port or a project
+_MYSQL = re.compile(r"(?:mysql|mariadb)(?:dump|admin|import|show|check|-dump|-admin)?")
+_ATTACHED = re.compile(r"-p[^-].{2,}", re.DOTALL)
+_USER = re.compile(r"[^\s:/]{1,100}:[^\s/].*", re.DOTALL)
+
+
+def _marked(items: list[Any]) -> dict[int, str]:
+    """The places in a list that hold a secret, with its name: [name, value], and the arguments of a command."""
+    if len(items) < 2 or type(items[0]) is not str or len(items) > 1_000:
+        return {}
+    marked: dict[int, str] = {}
+    if len(items) == 2 and type(items[1]) is str and is_secret_name(items[0]) and not items[0].startswith("-"):
+        if not _is_name(items[1]):
+            marked[1] = plain_name(items[0])
+        return marked
+    texts = [item if type(item) is str else "" for item in items]
+    command = texts[0].rsplit("/", 1)[-1].rsplit("\\", 1)[-1]
+    short = _SHORT_OPTIONS.get(command, ())
+    if command in _LOGIN and "login" not in texts:
+        short = ()
+    for number, item in enumerate(texts[:-1]):
+        follows = texts[number + 1]
+        if not item.startswith("-") or not follows:
+            continue
+        if (
+            item in short
+            or (_OPTION.fullmatch(item) and is_secret_name(item.lstrip("-")) and not follows.startswith("-"))
+            or (
+                item in {"-u", "--user", "--proxy-user", "-U"}
+                and command in {"curl", "wget", "http", "https"}
+                and _USER.fullmatch(follows)
+            )
+        ):
+            marked[number + 1] = "password"
+    if _MYSQL.fullmatch(command):
+        marked.update((number, "password") for number, item in enumerate(texts) if _ATTACHED.fullmatch(item))
+    return marked
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is the name of a field rather than a value: [“password”, “email”] lists fields."""
+    return (re.fullmatch(r"[a-z]+(?:_[a-z]+)*", text) is not None and len(text) <= 12) or is_secret_name(text)

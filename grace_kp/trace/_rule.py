@@ -1,0 +1,221 @@
+"""One rule of redaction: what a secret or an identifier looks like, and what a text must contain before the rule can match.
+
+A rule carries two necessary conditions, both derived from the table or stated there: lower-case substrings for the pure Python
+scan, and a regular expression in RE2's syntax for the compiled one. Both may be met without a match; a match never lacks them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterable, Iterator
+
+MARK = "[REDACTED:{}]"
+_SHORT = 6  # repetitions that the necessary expression counts; more states would slow the compiled scan
+
+Replacement = Callable[["re.Match[str]"], "str | None"]
+
+
+class Rule:
+    """One kind of text to remove. Patterns are ASCII: `\\w`, `\\s` and case folding know no other letters."""
+
+    __slots__ = (
+        "_compiled",
+        "_must",
+        "_replacement",
+        "also",
+        "begins",
+        "flags",
+        "kind",
+        "needs",
+        "pattern",
+        "runs",
+        "shapes",
+        "vendor",
+    )
+
+    def __init__(
+        self,
+        kind: str,
+        vendor: str,
+        pattern: str,
+        *,
+        needs: tuple[str, ...],
+        also: tuple[str, ...] = (),
+        begins: bool = False,
+        runs: bool = False,
+        shapes: tuple[bytes, ...] = (),
+        must: str | None = None,
+        flags: int = 0,
+        replacement: Replacement | None = None,
+    ) -> None:
+        """Describe a rule.
+
+        Args:
+            kind: the type that stands in the replacement text.
+            vendor: whose format it is, or what it describes.
+            pattern: a regular expression; it is compiled on first use.
+            needs: lower-case substrings; a text without any of them cannot match. Empty where there are none.
+            also: more such substrings; a text without any of these cannot match, either.
+            begins: whether every match begins with one of `needs`, so that only these places are visited.
+            runs: whether every match contains a long run of letters, digits, `_` and `-`.
+            shapes: instead of `needs`, parts of the text with 0 for digits, A for capitals and a for small letters.
+            must: a necessary expression in RE2's syntax; by default derived from `pattern`.
+            flags: of `re`; `ASCII` is always added.
+            replacement: the replacement of a match, or None to leave the match as it is.
+        """
+        self.kind = kind
+        self.vendor = vendor
+        self.pattern = pattern
+        self.needs = needs
+        self.also = also
+        self.begins = begins
+        self.runs = runs
+        self.shapes = shapes
+        self.flags = flags | re.ASCII
+        self._must = must
+        self._replacement = replacement
+        self._compiled: re.Pattern[str] | None = None
+
+    @property
+    def must(self) -> str:
+        """An expression in RE2's syntax that every matching text matches, too."""
+        letters = "".join(letter for letter, flag in _FLAGS if self.flags & flag)
+        return (f"(?{letters})" if letters else "") + (self._must or necessary(self.pattern))
+
+    def compiled(self) -> re.Pattern[str]:
+        """Return the pattern, compiled on first use."""
+        if self._compiled is None:
+            self._compiled = re.compile(self.pattern, self.flags)
+        return self._compiled
+
+    def matches(self, text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        """Return the matches from left to right; none begins inside of another."""
+        return _matches_at(places_of(self.needs, lower(text)), text, pattern) if self.begins else pattern.finditer(text)
+
+    def sub(self, text: str, counts: Counter[str] | None) -> str:
+        """Return the text with every match replaced; the same object where nothing was replaced."""
+        pattern = self.compiled()
+        kind, replacement = self.kind, self._replacement
+        mark = MARK.format(kind)
+        parts: list[str] = []
+        end = 0
+        for match in self.matches(text, pattern):
+            put = mark if replacement is None else replacement(match)
+            if put is None or put == match[0]:
+                continue
+            if counts is not None:
+                counts[kind] += 1
+            parts += (text[end : match.start()], put)
+            end = match.end()
+        if not parts:
+            return text
+        parts.append(text[end:])
+        return "".join(parts)
+
+
+def _matches_at(places: Iterable[int], text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    end = 0
+    for place in places:
+        if place >= end and (match := pattern.match(text, place)) is not None:
+            yield match
+            end = match.end()
+
+
+def lower(text: str) -> str:
+    """Return the text in lower case with every character in its place: one capital letter would become two characters."""
+    return text.lower() if text.isascii() else text.replace("İ", "I").lower()
+
+
+def places_of(needles: Iterable[str], text: str) -> list[int]:
+    """Return the places in a text in lower case where any of the needles begins, in order."""
+    found: set[int] = set()
+    for needle in needles:
+        place = text.find(needle)
+        while place >= 0:
+            found.add(place)
+            place = text.find(needle, place + 1)
+    return sorted(found)
+
+
+_FLAGS = (("i", re.IGNORECASE), ("m", re.MULTILINE), ("s", re.DOTALL))
+_COUNT = re.compile(r"\{(\d+)(,?)(\d*)\}")
+
+
+def necessary(pattern: str) -> str:
+    """Return an expression in RE2's syntax that matches wherever `pattern` does, and sometimes elsewhere.
+
+    Lookarounds disappear, possessive quantifiers and atomic groups become ordinary ones, and long repetitions are counted
+    only up to a few.
+    """
+    out: list[str] = []
+    place = 0
+    while place < len(pattern):
+        if pattern.startswith(("(?=", "(?!", "(?<=", "(?<!"), place):
+            place = _group_end(pattern, place)
+        elif pattern.startswith("(?>", place):
+            out.append("(?:")
+            place += 3
+        elif pattern.startswith("(?P<", place):
+            out.append("(?:")
+            place = pattern.index(">", place) + 1
+        elif pattern[place] == "[":
+            end = _class_end(pattern, place)
+            out.append(pattern[place:end].replace(r"\s", r"\s\v"))
+            place = end
+        elif pattern[place] == "\\":
+            out.append({r"\s": r"[\s\v]", r"\Z": r"\z"}.get(pattern[place : place + 2], pattern[place : place + 2]))
+            place += 2
+        elif pattern[place] in "{*+?":
+            place = _quantifier(pattern, place, out)
+        else:
+            out.append(pattern[place])
+            place += 1
+    return "".join(out)
+
+
+def _quantifier(pattern: str, place: int, out: list[str]) -> int:
+    match = _COUNT.match(pattern, place)
+    if match is None:
+        out.append(pattern[place])
+        place += 1
+    else:
+        least, most = int(match[1]), int(match[3] or match[1]) if match[3] or not match[2] else None
+        if most is not None and most <= _SHORT:
+            out.append(match[0])
+        else:
+            out.append(f"{{{min(least, _SHORT)},}}")
+        place = match.end()
+    # A possessive quantifier finds less than the ordinary one; a lazy one finds the same.
+    return place + 1 if place < len(pattern) and pattern[place] in "+?" else place
+
+
+def _class_end(pattern: str, place: int) -> int:
+    end = place + 1
+    if pattern[end] == "^":
+        end += 1
+    if pattern[end] == "]":
+        end += 1
+    while pattern[end] != "]":
+        end += 2 if pattern[end] == "\\" else 1
+    return end + 1
+
+
+def _group_end(pattern: str, place: int) -> int:
+    depth = 0
+    while True:
+        character = pattern[place]
+        if character == "[":
+            place = _class_end(pattern, place)
+            continue
+        if character == "\\":
+            place += 2
+            continue
+        depth += (character == "(") - (character == ")")
+        place += 1
+        if depth == 0:
+            return place

@@ -1,0 +1,213 @@
+"""Which rules can match a text at all: decided by google-re2 in one pass where it is installed, by substrings elsewhere.
+
+Both decide by necessary conditions of the rules. What they let through beyond the rules that match costs time and changes nothing,
+so that the redacted text is the same with either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from grace_kp.trace._commands import BARE, FILES, OPTIONS, SENTENCES, VENDOR_NAMES
+from grace_kp.trace._identifiers import IDENTIFIERS
+from grace_kp.trace._named_rule import NamedRule
+from grace_kp.trace._patterns import ADDRESSES, HEADERS, JSON_TOKENS, KEY_FILES
+from grace_kp.trace._rule import Rule, lower
+from grace_kp.trace._secret_rules import RUN_LENGTH, VAGUE, VENDOR_RULES
+
+# In the order of application: what can stand inside of something else comes after it.
+SECRETS: tuple[Rule, ...] = (
+    KEY_FILES
+    + ADDRESSES
+    + JSON_TOKENS
+    + VENDOR_RULES
+    + HEADERS
+    + FILES
+    + OPTIONS
+    + (NamedRule(),)
+    + SENTENCES
+    + VENDOR_NAMES
+    + BARE
+)
+
+Scan = Callable[[str], Sequence[Rule]]
+
+
+def candidates(text: str, *, identifiers: bool) -> Sequence[Rule]:
+    """Return the rules that can match, in the order of application."""
+    return (_SCANS.get(identifiers) or scanner(identifiers))(text)
+
+
+_SCANS: dict[bool, Scan] = {}
+
+
+def scanner(identifiers: bool) -> Scan:
+    """Return the fastest scan that this installation has; it is built once, when the first text is redacted."""
+    scan = _SCANS[identifiers] = compiled_scan(identifiers) or pure_scan(identifiers)
+    return scan
+
+
+def compiled_scan(identifiers: bool) -> Scan | None:
+    """Return the scan by google-re2; None where it is not installed."""
+    try:
+        import re2
+    except ImportError:
+        return None
+    rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
+    options = re2.Options()
+    options.max_mem = 1 << 28
+    found = re2.Set.SearchSet(options)
+    for rule in rules:
+        found.Add(rule.must)
+    found.Compile()
+    match = found.Match
+    pure: list[Scan] = []
+
+    def scan(text: str) -> Sequence[Rule]:
+        try:
+            places = match(text)
+        except UnicodeEncodeError:  # half a surrogate pair
+            if not pure:
+                pure.append(pure_scan(identifiers))
+            return pure[0](text)
+        return [rules[place] for place in sorted(places)] if places else ()
+
+    return scan
+
+
+# Texts as shapes: which characters of keys follow each other, and which kinds of characters do.
+_KEY = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_RUN = b"k" * RUN_LENGTH
+_TO_RUNS = bytes(ord("k") if byte in _KEY + b"_-" else ord(" ") for byte in range(256))
+_LONG_KEY = b"k" * 40
+_TO_LONG_KEYS = bytes(ord("k") if byte in _KEY + b"+/" else ord(" ") for byte in range(256))
+_TO_SHAPE = bytes(
+    ord("0") if byte in b"0123456789" else ord("A") if byte in _KEY[:26] else ord("a") if byte in _KEY[26:52] else byte
+    for byte in range(256)
+)
+_AROUND = 64  # characters beside a run in which the rest of its format stands
+
+
+def pure_scan(identifiers: bool) -> Scan:
+    """Return the scan that needs nothing but Python."""
+    rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
+    ascii_needles, other_needles = _Needles(), _Needles()
+    shapes: dict[bytes, int] = {}
+    vague: list[tuple[re.Pattern[str], int]] = []
+    vague_in_runs: list[tuple[re.Pattern[str], int]] = []
+    gates: dict[tuple[str, ...], int] = {}
+    with_runs = long_keys = 0
+    for place, rule in enumerate(rules):
+        bit = 1 << place
+        with_runs |= bit if rule.runs else 0
+        if rule.also:
+            gates[rule.also] = gates.get(rule.also, 0) | bit
+        if rule in BARE:
+            long_keys |= bit
+        elif not VAGUE.isdisjoint(rule.needs):
+            (vague_in_runs if rule.runs else vague).append((re.compile(rule.must, rule.flags), bit))
+        for shape in rule.shapes:
+            shapes[shape] = shapes.get(shape, 0) | bit
+        for need in rule.needs:
+            (ascii_needles if need.isascii() else other_needles).add(need, bit)
+    find_ascii, find_other = ascii_needles.compiled(), other_needles.compiled()
+
+    def scan(text: str) -> Sequence[Rule]:
+        low = lower(text)
+        found = find_ascii(low)
+        if not low.isascii():
+            found |= find_other(low)
+        for parts, bits in gates.items():
+            if found & bits and not any(part in low for part in parts):
+                found &= ~bits
+        for pattern, bit in vague:
+            if pattern.search(text) is not None:
+                found |= bit
+        data = text.encode("utf-8", "surrogatepass")
+        if _LONG_KEY in data.translate(_TO_LONG_KEYS):
+            found |= long_keys
+        if shapes:
+            shape = data.translate(_TO_SHAPE)
+            for part, bits in shapes.items():
+                if part in shape:
+                    found |= bits
+        mapped = data.translate(_TO_RUNS)
+        if _RUN not in mapped:
+            found &= ~with_runs
+        else:
+            runs = _runs(data, mapped)
+            for pattern, bit in vague_in_runs:
+                if pattern.search(runs) is not None:
+                    found |= bit
+        return _selected(rules, found) if found else ()
+
+    return scan
+
+
+def _selected(rules: tuple[Rule, ...], found: int) -> Sequence[Rule]:
+    selected = []
+    while found:
+        lowest = found & -found
+        selected.append(rules[lowest.bit_length() - 1])
+        found ^= lowest
+    return selected
+
+
+class _Needles:
+    """Substrings with the bits of their rules, looked for all at once."""
+
+    __slots__ = ("_rules",)
+
+    def __init__(self) -> None:
+        self._rules: dict[str, int] = {}
+
+    def add(self, needle: str, rules: int) -> None:
+        """Add a substring for the rules of these bits."""
+        if needle not in VAGUE:
+            self._rules[needle] = self._rules.get(needle, 0) | rules
+
+    def compiled(self) -> Callable[[str], int]:
+        """Return a function from a text to the bits of all rules of which it contains a substring."""
+        tree: dict[str, Any] = {}
+        bits: dict[str, int] = {}
+        for needle in sorted(self._rules, key=len):
+            # A longer substring counts as found where a shorter one begins it.
+            shorter = next((needle[:end] for end in range(1, len(needle)) if needle[:end] in bits), needle)
+            bits[shorter] = bits.get(shorter, 0) | self._rules[needle]
+            if shorter == needle:
+                branch = tree
+                for character in needle:
+                    branch = branch.setdefault(character, {})
+        expression = _alternatives(tree)
+        search, find_all = re.compile(expression).search, re.compile(f"(?=({expression}))").findall
+
+        def found_in(text: str) -> int:
+            found = 0
+            if search(text) is not None:
+                for needle in set(find_all(text)):
+                    found |= bits[needle]
+            return found
+
+        return found_in
+
+
+def _alternatives(tree: dict[str, Any]) -> str:
+    """Return a regular expression for the texts of a tree, which decides character by character."""
+    branches = [re.escape(character) + _alternatives(branch) for character, branch in sorted(tree.items())]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})" if branches else ""
+
+
+def _runs(data: bytes, mapped: bytes) -> str:
+    """Return the parts of a text that contain long runs, with what stands beside them."""
+    parts: list[bytes] = []
+    done = 0
+    start = mapped.find(_RUN)
+    while start >= 0:
+        end = mapped.find(b" ", start)
+        end = len(data) if end < 0 else end
+        parts.append(data[max(done, start - _AROUND) : end + _AROUND])
+        done = end + _AROUND
+        start = mapped.find(_RUN, end)
+    return b"".join(parts).decode("utf-8", "replace")

@@ -1,0 +1,74 @@
+"""Redaction on a corpus: every synthetic secret is removed wherever it stands, and no harmless text is changed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from grace_kp.trace import Redaction, redact
+from grace_kp.trace._redact import redact_value
+from tests.trace.redaction_corpus import CONTEXTS, IDENTIFIERS, STRUCTURES, TOKENS
+from tests.trace.redaction_harmless import HARMLESS, HARMLESS_VALUES
+
+
+def test_keys_are_known_by_their_format():
+    """Bare, between words, in Japanese text, in quotes and after an escape; nothing of the end of a key stays."""
+    for label, secret in TOKENS:
+        for around in ("{}", "see {} there", "鍵は{}です", '"{}"', "x={}", "line\\n{}"):
+            if "\\" in around and ";" in secret:
+                continue  # the settings of a connection: the password goes, the rest may stay
+            cleaned = redact(around.replace("{}", secret), "private").text
+            assert secret[-10:] not in cleaned, (label, around)
+
+
+def test_secrets_are_known_by_their_context():
+    """Commands, configuration, headers, addresses, sentences."""
+    for label, text, secret in CONTEXTS:
+        assert secret not in redact(text, "private").text, (label, text)
+
+
+def test_secrets_are_known_by_their_place_in_a_structure():
+    """Keys, pairs, lists of arguments, JSON in a text."""
+    for label, value, secret in STRUCTURES:
+        assert secret not in json.dumps(redact_value(value, identifiers=False)), (label, value)
+
+
+def test_harmless_texts_stay():
+    """Code, configuration, prose, names and hashes: the same object comes back at `private`."""
+    assert [] == [text for text in HARMLESS if redact(text, "private") != Redaction(text, {})]
+
+
+def test_identifiers_are_the_only_change_at_the_other_levels():
+    """What `aggregated` removes from a harmless text are identifiers by its rules, never secrets."""
+    kinds = {kind for text in HARMLESS for kind in redact(text, "aggregated").counts}
+    assert set() == kinds
+
+
+@pytest.mark.parametrize("value", HARMLESS_VALUES, ids=str)
+def test_harmless_values_stay(value):
+    """Counts, settings, schemas and placeholders under keys that resemble those of secrets."""
+    assert redact_value(value, identifiers=False) is value
+
+
+@pytest.mark.parametrize(("text", "kind"), IDENTIFIERS)
+def test_numbers_with_check_digits_are_identifiers(text, kind):
+    """Card numbers, IBANs and social security numbers stay at `private` and go at the other levels."""
+    assert Redaction(f"pay {text} now", {}) == redact(f"pay {text} now", "private")
+    assert Redaction(f"pay [REDACTED:{kind}] now", {kind: 1}) == redact(f"pay {text} now", "aggregated")
+
+
+@pytest.mark.parametrize(("text", "kind"), [item for item in IDENTIFIERS if item[1] != "ssn"])
+def test_a_wrong_check_digit_is_no_identifier(text, kind):
+    """One digit more or less, and it is an ordinary number."""
+    wrong = text[:-1] + str((int(text[-1]) + 1) % 10)
+    assert kind not in redact(f"pay {wrong} now", "aggregated").counts
+
+
+def test_corpus_is_removed_once():
+    """Redacting twice changes nothing."""
+    texts = [secret for _, secret in TOKENS] + [text for _, text, _ in CONTEXTS]
+    once = [redact(text, "aggregated").text for text in texts]
+    assert once == [redact(text, "aggregated").text for text in once]
+    values = [redact_value(value, identifiers=True) for _, value, _ in STRUCTURES]
+    assert values == [redact_value(value, identifiers=True) for value in values]

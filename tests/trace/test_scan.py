@@ -1,0 +1,129 @@
+"""The scans in front of the rules: both leave out only rules that match nothing, so that the result is the same with either."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grace_kp.trace import _scan
+from grace_kp.trace._identifiers import IDENTIFIERS
+from grace_kp.trace._redact import redact, redact_value
+from grace_kp.trace._redact_text import MAX_CHARACTERS, UNSCANNED_MARK, clean
+from grace_kp.trace._rule import necessary
+from grace_kp.trace._scan import SECRETS, compiled_scan, pure_scan
+from tests.trace.redaction_corpus import CONTEXTS, TOKENS
+from tests.trace.redaction_harmless import HARMLESS
+
+RULES = [
+    rule for rule in SECRETS + IDENTIFIERS if "A3T" not in rule.pattern
+]  # its lookahead is too much for a generator
+PURE, COMPILED = pure_scan(True), compiled_scan(True)
+
+
+@given(st.data())
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+def test_no_scan_leaves_out_a_rule_that_matches(data):
+    """Texts are generated from the rules' own patterns."""
+    rule = data.draw(st.sampled_from(RULES))
+    text = data.draw(st.from_regex(re.compile(rule.pattern, rule.flags)))
+    if rule.sub(text, None) != text:
+        assert [True, True] == [any(found is rule for found in scan(text)) for scan in (PURE, COMPILED)]
+
+
+PIECES = st.sampled_from(
+    [text for _, text, _ in CONTEXTS]
+    + [secret for _, secret in TOKENS]
+    + HARMLESS
+    + ["\n", " ", "\\n", "%3D", "\ud800", "İ", "="]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=6), max_size=4).map("".join))
+@settings(max_examples=60, deadline=None)
+def test_both_scans_give_the_same_text(text):
+    """With google-re2 and without it; half a surrogate pair included."""
+    results = []
+    for scan in (PURE, COMPILED):
+        for rule in scan(text):
+            text_after = rule.sub(text, None)
+            results.append((rule.vendor, text_after)) if text_after != text else None
+    half = len(results) // 2
+    assert results[:half] == results[half:]
+
+
+def test_necessary_expressions_are_weaker():
+    """Lookarounds and possessive quantifiers disappear, long repetitions shrink."""
+    assert r"(?:a|b)[\s\v\]]+c{6,}\z" == necessary(r"(?<![x)])(?P<name>a|b)[\s\]]++(?=c)c{20,400}+\Z")
+
+
+ADVERSARIAL = """
+import sys
+from grace_kp.trace._redact import redact_text, redact_value
+from grace_kp.trace import _scan
+for scan in (_scan.pure_scan, _scan.compiled_scan):
+    _scan._SCANS[True] = scan(True)
+    for piece in {pieces!r}:
+        redact_text(piece * ({size} // len(piece)), identifiers=True)
+redact_value({{f"user{{number}}@example.com": number for number in range(20_000)}}, identifiers=True)
+print("done")
+"""
+REPEATED = [
+    "AKIA", "sk-", "kp_", "eyJ", "password=", "password: ", "token=\\\\'", '"', "a:", "::", "0-", "a@", "/home/", "-----BEGIN PRIVATE KEY-----",
+    "http://a:", "curl -u a", "mysql -p", "docker -p ", "PuTTY-User-Key-File-2", 'name="password" ', "my password is x ", "Cookie: a=",
+    "Server=x;", "kind: Secret\n", "machine a login b ", "Bearer abcdefgh1 ", "4111 ", "DE00 ", "key", "[REDACTED:password]", "パスワードは",
+    "authorization: ", "cnonce=", "Ab1/", "AKIAIOSFODNN7EXAMPLE",
+]  # fmt: skip
+
+
+def test_time_is_linear_in_hostile_texts():
+    """100 kB of the beginnings of secrets, and 20,000 keys that look alike afterwards, within a budget of processor time.
+
+    What is quadratic takes at least ten times as long as the budget allows; what is linear, a tenth of it.
+    """
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (90, 90))\n" if os.name == "posix" else ""
+    script = limit + ADVERSARIAL.format(pieces=REPEATED, size=100_000)
+    finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ("done\n", 0) == (finished.stdout, finished.returncode), finished.stderr
+
+
+def test_keys_that_look_alike_get_numbers():
+    """Every value is kept under a key of its own."""
+    value = {f"user{number}@example.com": number for number in range(50)}
+    cleaned = redact_value(value, identifiers=True)
+    assert ["[REDACTED:email]", "[REDACTED:email] (2)", "[REDACTED:email] (3)"] == list(cleaned)[:3]
+    assert list(range(50)) == list(cleaned.values())
+
+
+def test_a_text_beyond_the_budget_loses_its_rest(monkeypatch):
+    """The rest is removed as a whole, counted, and not scanned again."""
+    monkeypatch.setattr("grace_kp.trace._redact_text.MAX_CHARACTERS", 40)
+    text = "first words and a password=hunter2secret " + "more words " * 20
+    cleaned = redact(text, "private")
+    assert f"first words and a {UNSCANNED_MARK}" == cleaned.text
+    assert {"unscanned": 1} == cleaned.counts
+    assert cleaned.text == redact(cleaned.text, "private").text
+    assert MAX_CHARACTERS >= 1_000_000
+
+
+def test_rules_that_never_settle_lose_the_rest(monkeypatch):
+    """A text that still changes after the last pass keeps what comes before the change."""
+
+    class Growing:
+        def sub(self, text, counts):
+            return text.replace("x!", "xx!", 1) if len(text) < 500 else text
+
+    monkeypatch.setattr("grace_kp.trace._redact_text.candidates", lambda text, *, identifiers: [Growing()])
+    assert f"some words {UNSCANNED_MARK}" == clean("some words ax! and others", False, None)
+
+
+def test_without_google_re2_the_pure_scan_is_used(monkeypatch):
+    """The extra is optional."""
+    monkeypatch.setitem(sys.modules, "re2", None)
+    monkeypatch.setattr(_scan, "_SCANS", {})
+    assert compiled_scan(False) is None
+    assert "password=[REDACTED:password]" == redact("password=hunter2secret", "private").text
