@@ -7,7 +7,8 @@ import re
 from grace_kp.trace._patterns import PLACEHOLDER, after_key
 from grace_kp.trace._randomness import looks_random
 from grace_kp.trace._rule import MARK, Rule, necessary
-from grace_kp.trace._secret_names import BEFORE_KEYS, KEYS, PASSWORDS, SUFFIX, TOKENS, is_harmless
+from grace_kp.trace._secret_names import BEFORE_KEYS, KEYS, PASSWORDS, SUFFIX, TOKENS
+from grace_kp.trace._secret_values import is_harmless
 
 _I = re.IGNORECASE
 _IM = re.IGNORECASE | re.MULTILINE

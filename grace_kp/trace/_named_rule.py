@@ -19,8 +19,8 @@ from grace_kp.trace._secret_names import (
     SUFFIX,
     TOKENS,
     is_count_name,
-    is_harmless,
 )
+from grace_kp.trace._secret_values import is_harmless
 
 if TYPE_CHECKING:
     from collections import Counter

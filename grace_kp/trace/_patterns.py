@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from grace_kp.trace._randomness import looks_random
 from grace_kp.trace._rule import MARK, Rule
-from grace_kp.trace._secret_names import is_harmless
+from grace_kp.trace._secret_values import is_harmless
 
 if TYPE_CHECKING:
     from grace_kp.trace._rule import Replacement

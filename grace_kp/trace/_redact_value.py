@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.trace._redact_text import clean
 from grace_kp.trace._rule import MARK
-from grace_kp.trace._secret_names import is_harmless, is_secret_name, names_number, plain_name
+from grace_kp.trace._secret_names import is_secret_name, names_number, plain_name
+from grace_kp.trace._secret_values import is_harmless
 
 if TYPE_CHECKING:
     from collections import Counter
