@@ -34,15 +34,17 @@ if TYPE_CHECKING:
 CONTEXT = "https://openknowledgepulse.org/schema/v1"
 TYPE = "ReasoningTrace"
 
-_INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?Z")
+_INSTANT = re.compile(r"([0-9]{4})(-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2})(:[0-9]{2}(\.[0-9]+)?)?Z")
 
 
 def _instant(text: str) -> str:
     # The text itself is kept, so that a document reads back to the letter.
-    if not _INSTANT.fullmatch(text):
+    parts = _INSTANT.fullmatch(text)
+    if parts is None or "T24" in text:
         raise ValueError("must be a UTC instant in ISO 8601 that ends in Z, for example 2026-01-02T03:04:05.000Z")
     try:
-        datetime.fromisoformat(text)
+        # Python has no year 0; the schema has, and it is a leap year.
+        datetime.fromisoformat(f"{parts[1] if parts[1] != '0000' else '2000'}{parts[2]}{(parts[3] or '')[:10]}")
     except ValueError as error:
         raise ValueError(f"must be an instant that exists: {error}") from None
     return text
@@ -76,24 +78,34 @@ def _not_empty(text: str) -> str:
 
 def _begins_with(prefix: str) -> AfterValidator:
     def check(text: str) -> str:
-        if not text.startswith(prefix) or text == prefix:
-            raise ValueError(f"must be {prefix!r} with an identifier after it")
+        if not text.startswith(prefix):
+            raise ValueError(f"must begin with {prefix!r}")
         return text
 
     return AfterValidator(check)
 
 
-def _names(value: Any) -> list[str] | str:
+def _names(value: Any) -> list[str]:
     if isinstance(value, str):
-        return value
+        return [value]  # what earlier versions took; the schema has lists alone, so that is what is written
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return list(value)
-    raise ValueError("must be a text or a list of texts")
+    raise ValueError("must be a list of texts")
+
+
+def _whole(value: Any) -> int:
+    if not _is_number(value) or value != value // 1:
+        raise ValueError("must be a whole number")
+    if value < 0:
+        raise ValueError("must be at least 0")
+    number: int = value  # 1.0 is the whole number 1 in JSON, and stays 1.0
+    return number
 
 
 UnitInterval = Annotated[int | float, PlainValidator(_unit)]
 Milliseconds = Annotated[int | float, PlainValidator(_not_negative)]
-Names = Annotated[list[str] | str, PlainValidator(_names)]
+Names = Annotated[list[str], PlainValidator(_names)]
+WholeNumber = Annotated[int, PlainValidator(_whole)]
 NonEmpty = Annotated[str, AfterValidator(_not_empty)]
 TraceId = Annotated[str, _begins_with("kp:trace:")]
 AgentId = Annotated[str, _begins_with("kp:agent:")]
@@ -206,14 +218,14 @@ class Task(_Part):
 class ToolRef(_Part):
     """The tool that a step used."""
 
-    name: NonEmpty
+    name: str
     mcp_server: str | None = None
 
 
 class Step(_Part):
     """One step of a run."""
 
-    step_id: Annotated[int, Field(ge=0)]
+    step_id: WholeNumber
     type: Annotated[StepType, Field(strict=False)]
     content: str | None = None
     tool: ToolRef | None = None

@@ -302,9 +302,12 @@ def test_a_killed_process_leaves_its_finished_runs_and_the_open_one(tmp_path):
     """SIGKILL in the middle: finished traces are whole, the open run is an interrupted trace with its steps so far."""
     url = f"sqlite:///{tmp_path / 't.db'}"
     code = """
-        import sys, time
+        import sqlite3, sys, time
         import grace_kp as gk
         grace = gk.Grace(store=sys.argv[1], reviewer=None)
+        def journal():
+            file = sqlite3.connect(sys.argv[1].removeprefix("sqlite:///"))
+            return b"".join(data for (data,) in file.execute("SELECT data FROM journal"))
         @grace.tool
         def work(n): return f"result {n} sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
         for n in range(3):
@@ -313,7 +316,7 @@ def test_a_killed_process_leaves_its_finished_runs_and_the_open_one(tmp_path):
         with grace.run("open one"):
             work("a"); work("b")
             print("ready", flush=True)
-            time.sleep(0.15)
+            while b"result b" not in journal(): time.sleep(0.01)
             print("journaled", flush=True)
             time.sleep(60)
     """
