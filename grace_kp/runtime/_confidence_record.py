@@ -40,7 +40,7 @@ def failure_of(document: Mapping[str, Any]) -> str:
     status = grace.get("status", "completed")
     if document["metadata"].get("success") is not False or status == SUSPENDED:
         return ""
-    if status in _FAILURES:
+    if isinstance(status, str) and status in _FAILURES:
         return _FAILURES[status]
     error = grace.get("error")
     if isinstance(error, dict) and isinstance(error.get("type"), str):

@@ -57,7 +57,13 @@ def result_from_trace(trace: ReasoningTrace | Mapping[str, Any], **inputs: str) 
     """
     document = _document(trace)
     grace = document.get("grace") or {}
-    ended = {call.get("tool_call"): call.get("status") == "ok" for call in grace.get("calls") or ()}
+    listed = grace.get("calls")  # a trace from elsewhere may hold anything here
+    calls = [call for call in listed if isinstance(call, Mapping)] if isinstance(listed, list) else []
+    ended = {
+        call["tool_call"]: call.get("status") == "ok"
+        for call in calls
+        if isinstance(call.get("tool_call"), int | float)
+    }
     numbers = [step.get("step_id") for step in _calls(document)]
     taken = grace.get("duration_ms")
     return EditResult(
@@ -66,7 +72,7 @@ def result_from_trace(trace: ReasoningTrace | Mapping[str, Any], **inputs: str) 
         blocks_before=None,
         blocks_after=None,
         pages={ANSWER: (document.get("outcome") or {}).get("result_summary") or ""},
-        duration_ms=taken if isinstance(taken, int | float) else None,
+        duration_ms=taken if isinstance(taken, int | float) and not isinstance(taken, bool) else None,
     )
 
 

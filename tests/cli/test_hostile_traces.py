@@ -10,10 +10,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 import grace_kp as gk
 from grace_kp.cli._app import main
+from grace_kp.cli._score import assessed, assessor
+from grace_kp.cli._show import Sheet
+from grace_kp.confidence import factors_from_trace
 from grace_kp.runtime._pipeline import record_of
+from grace_kp.scorers import result_from_trace
 from grace_kp.scorers._reports import to_html, to_junit
 from grace_kp.store import open_store
 
@@ -122,6 +127,20 @@ def run(*arguments):
     return ended.value.code, out.getvalue(), err.getvalue()
 
 
+@given(GRACE)
+def test_what_commands_call_survives_any_grace_part(grace):
+    """Scores, records of the store, typed properties, operations for scorers, evidence, the page."""
+    trace = gk.ReasoningTrace.model_validate(document(grace))
+    assessed(trace, assessor("grace"))
+    record_of(trace.to_dict())
+    assert trace.to_dict() == document(grace) | {"metadata": trace.to_dict()["metadata"]}
+    for name in ("confidence", "value", "decisions"):
+        getattr(trace, name)
+    result_from_trace(trace)
+    factors_from_trace(trace.to_dict())
+    Sheet(Console(file=io.StringIO(), width=80), full=True, nested=True).print(trace)
+
+
 COMMANDS = (
     ("traces", "list"), ("traces", "show", "last"), ("traces", "show", "last", "--full", "--nested"), ("traces", "list", "--json"),
     ("traces", "show", "last", "--json"),
@@ -129,7 +148,7 @@ COMMANDS = (
 
 
 @given(GRACE | st.none())
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_commands_survive_any_grace_part(grace):
     """Exit 0, and nothing that went wrong."""
     with tempfile.TemporaryDirectory() as folder:
