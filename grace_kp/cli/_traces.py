@@ -178,7 +178,7 @@ def import_traces(
     Secrets are removed first. Runs without a confidence get one.
     """
     from grace_kp.cli._score import assessed, assessor
-    from grace_kp.runtime._pipeline import record_of
+    from grace_kp.runtime._records import record_of
     from grace_kp.trace._redact import redact_value
 
     target, how = opened(store), assessor("grace")

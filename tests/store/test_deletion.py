@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.gating import Entry
-from grace_kp.runtime._pipeline import record_of
+from grace_kp.runtime._records import record_of
 from grace_kp.store import JournalEntry, open_store
 
 ROOT = Path(__file__).resolve().parents[2]
