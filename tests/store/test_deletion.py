@@ -183,8 +183,8 @@ def test_a_recorded_run_leaves_nothing_in_any_file(tmp_path):
         assert (1, True, "") == (report, report.clean, report.remains)
         assert [] == holding(tmp_path)
         assert ["kept"] == [trace.task.objective for trace in grace.store.query()]
-        (kept,) = grace.store.reports()
-        assert {"troubles": {"x": 1}, "last_trouble": None, "dropped": 0} == json.loads(kept)
+        reports = [json.loads(data) for data in grace.store.reports()]  # also this process's own, after other tests
+        assert {"troubles": {"x": 1}, "last_trouble": None, "dropped": 0} in reports
 
 
 def test_clear_leaves_nothing_either(tmp_path):
