@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from grace_kp.gating._identity import Coverage
     from grace_kp.gating._ledger import Entry
     from grace_kp.gating._policy import Policy
+
+
+class _Unknown:
+    """Type of `UNKNOWN`."""
+
+
+UNKNOWN: Final = _Unknown()
+"""Default of a parameter that is optional, and whose default is not known. It is neither shown nor checked."""
+
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @dataclass(slots=True)
@@ -50,11 +60,12 @@ class Case:
         """The arguments that a reviewer sees and may change, defaults included."""
         whole = inspect.BoundArguments(self.signature, dict(self.bound.arguments))
         whole.apply_defaults()
-        given = self.bound.arguments
+        passed, parameters = self.bound.arguments, self.signature.parameters
         return {
             name: value
             for name, value in whole.arguments.items()
-            if name != self.hidden and (name in given or value not in ((), {}))
+            if name != self.hidden
+            and (name in passed or not (parameters[name].kind in _VARIADIC or value is UNKNOWN))
         }
 
 

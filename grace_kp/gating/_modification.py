@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from grace_kp.gating._case import Case
 
 _POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+_POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
 
 
 def modified(case: Case, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
@@ -27,7 +28,8 @@ def modified(case: Case, changes: Mapping[str, Any]) -> tuple[inspect.BoundArgum
     rest = next((parameter.name for parameter in parameters.values() if parameter.kind is _KEYWORDS), None)
     arguments = dict(case.bound.arguments)
     declared = case.types()
-    for name, value in changes.items():
+    # Parameters first: `**more` as a whole does not undo changes of single keywords.
+    for name, value in sorted(changes.items(), key=lambda change: change[0] not in parameters):
         if name == case.hidden or (name not in parameters and rest is None):
             known = ", ".join(key for key in parameters if key != case.hidden) or "none"
             return None, f"{case.action} has no parameter {name!r}; it has {known}"
@@ -44,14 +46,30 @@ def modified(case: Case, changes: Mapping[str, Any]) -> tuple[inspect.BoundArgum
             arguments[name] = fitting
         else:
             arguments[str(rest)] = {**arguments.get(str(rest), {}), name: fitting}
-    ordered = {name: arguments[name] for name in parameters if name in arguments}
-    changed = inspect.BoundArguments(case.signature, ordered)
+    changed = inspect.BoundArguments(case.signature, _without_gaps(case.signature, arguments))
     try:
         bound = case.signature.bind(*changed.args, **changed.kwargs)
     except TypeError as error:
         return None, f"the arguments do not fit {case.action}: {error}"
     problem = "" if case.check is None else case.check(arguments)
     return (None, f"the arguments do not fit {case.action}: {problem}") if problem else (bound, "")
+
+
+def _without_gaps(signature: inspect.Signature, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with the default of each missing parameter that others need in front of them.
+
+    Without it, what is passed by position would end up in another parameter or in `**more`.
+    """
+    filled = dict(arguments)
+    missing: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        if name not in arguments:
+            missing.append(parameter)
+        elif parameter.kind is _POSITIONAL_ONLY or (parameter.kind is _POSITIONAL and arguments[name]):
+            filled.update({item.name: item.default for item in missing})
+        elif parameter.kind is _KEYWORDS and arguments[name]:
+            filled.update({item.name: item.default for item in missing if item.kind is _POSITIONAL_ONLY})
+    return filled
 
 
 def declared_types(action: Any, signature: inspect.Signature) -> dict[str, Any]:

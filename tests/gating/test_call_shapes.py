@@ -1,0 +1,77 @@
+"""What a reviewer sees and changes arrives in the parameters that it is for, whatever kinds of parameters the action has."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+
+import numpy as np
+import pytest
+
+import grace_kp as gk
+from grace_kp.testing import ScriptedReviewer, make_grace
+
+R = gk.InterventionResponse
+
+
+def variadic(a, b=1, *rest, **more):
+    return {"a": a, "b": b, "rest": rest, "more": more}
+
+
+def positional(a=1, b=2, /, **more):
+    return {"a": a, "b": b, "more": more}
+
+
+def run(action, changes, *args, is_async=False, **kwargs):
+    """What a call returns whose reviewer changes these arguments."""
+    grace = make_grace(reviewer=ScriptedReviewer(R("modify", modified=changes), "cancel"))
+
+    @functools.wraps(action)
+    async def action_async(*args, **kwargs):
+        return action(*args, **kwargs)
+
+    gated = grace.gate(floor="confirm")(action_async if is_async else action)
+    return asyncio.run(gated(*args, **kwargs)) if is_async else gated(*args, **kwargs)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"rest": [5]}, {"a": 0, "b": 1, "rest": (5,), "more": {}}),
+        ({"rest": [5], "x": 1}, {"a": 0, "b": 1, "rest": (5,), "more": {"x": 1}}),
+        ({"b": 7}, {"a": 0, "b": 7, "rest": (), "more": {}}),
+        ({"x": 1, "more": {"y": 2}}, {"a": 0, "b": 1, "rest": (), "more": {"x": 1, "y": 2}}),
+        ({"more": {"y": 2}, "x": 1}, {"a": 0, "b": 1, "rest": (), "more": {"x": 1, "y": 2}}),
+    ],
+)
+def test_changes_arrive_where_they_belong(changes, expected, is_async):
+    """A parameter in front that keeps its default moves nothing into `**more`; the order of the changes does not matter."""
+    assert expected == run(variadic, changes, 0, is_async=is_async)
+
+
+@pytest.mark.parametrize(
+    ("changes", "args", "kwargs", "expected"),
+    [
+        ({"b": 7}, (), {}, {"a": 1, "b": 7, "more": {}}),
+        ({"a": 7}, (5,), {"a": 9}, {"a": 7, "b": 2, "more": {"a": 9}}),
+        ({"more": {"b": 3}}, (5,), {}, {"a": 5, "b": 2, "more": {"b": 3}}),
+    ],
+)
+def test_positional_parameters_and_keywords_of_their_names(changes, args, kwargs, expected):
+    """A name means the parameter; a keyword of that name is changed as part of `**more`."""
+    assert expected == run(positional, changes, *args, **kwargs)
+
+
+@pytest.mark.parametrize("default", [{}, (), [], np.zeros(3), None, ""])
+def test_every_default_value_is_shown(default):
+    """The empty ones and those that cannot be compared, too."""
+    reviewer = ScriptedReviewer("proceed")
+
+    @make_grace(reviewer=reviewer).gate(floor="confirm")
+    def act(it, option=default, *rest, **more):
+        return option
+
+    assert act(1) is default
+    assert ["it", "option"] == list(reviewer.requests[0].arguments)
+    assert reviewer.requests[0].arguments["option"] is default
