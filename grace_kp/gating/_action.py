@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import ActionCancelled, GateError
 from grace_kp.gating._case import Case, Consent
 from grace_kp.gating._drive import drive, drive_async
+from grace_kp.gating._error_text import error_text
 from grace_kp.gating._flow import check_unchanged, consent
 from grace_kp.gating._hidden import recorded_arguments
 from grace_kp.gating._identity import Coverage
@@ -179,8 +180,8 @@ def _begun(case: Case, given: Consent) -> Ran | None:
     try:
         return case.kept.claim(again_after_failure="response" not in case.entry)
     except Exception as error:
-        case.entry["outcome"], case.entry["error"] = "cancelled", f"{type(error).__name__}: {error}"[:500]
-        message = f"{case.action} was not run, because it could not be kept that it is about to: {error}"
+        case.entry["outcome"], case.entry["error"] = "cancelled", error_text(error)
+        message = f"{case.action} was not run, because it could not be kept that it is about to: {error_text(error)}"
         raise ActionCancelled(message) from error
 
 
@@ -210,7 +211,7 @@ def _keep(case: Case, result: Any, error: BaseException | None) -> None:
         elif isinstance(error, Exception):
             case.kept.failed(error)
     except Exception as problem:  # noqa: BLE001 — the action has run; what it gave is the caller's
-        case.entry["ledger_error"] = f"{type(problem).__name__}: {problem}"[:500]
+        case.entry["ledger_error"] = error_text(problem)
 
 
 def _not_run(case: Case, error: BaseException) -> None:
@@ -218,7 +219,7 @@ def _not_run(case: Case, error: BaseException) -> None:
         case.entry["outcome"] = "waiting"
     elif case.entry["outcome"] == "undecided":
         case.entry["outcome"] = "cancelled"
-        case.entry["error"] = f"{type(error).__name__}: {error}"[:500]
+        case.entry["error"] = error_text(error)
 
 
 def _about_to_run(case: Case, given: Consent) -> None:
@@ -240,7 +241,7 @@ def _release(kept: Entry, case: Case) -> None:
     try:
         kept.release()
     except Exception as problem:  # noqa: BLE001 — the action does not run either way
-        case.entry["ledger_error"] = f"{type(problem).__name__}: {problem}"[:500]
+        case.entry["ledger_error"] = error_text(problem)
 
 
 def _ran(case: Case, given: Consent, error: BaseException | None) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionRedirected, ActionTimedOut
 from grace_kp.gating._case import Case, Consent
 from grace_kp.gating._digest import NotCheckable
+from grace_kp.gating._error_text import error_text
 from grace_kp.gating._hidden import for_reviewer, recorded_arguments, unseen_problem
 from grace_kp.gating._modification import modified
 from grace_kp.gating._notice import record_notice
@@ -21,6 +22,7 @@ from grace_kp.gating._policy import strictest_level
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.trace._redact import redact_text
+from grace_kp.trace._render import render_text
 
 if TYPE_CHECKING:
     from grace_kp.confidence import ActionDecision, ConfidenceScore, Thresholds
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_RETRIES = 3
 MAX_MODIFICATIONS = 3
+MAX_WORDS = 1_000_000
+"""Characters of a reviewer's words that reach the agent."""
 
 
 class GateScope(Protocol):
@@ -157,14 +161,14 @@ def _decided(case: Case, attempt: int) -> Generator[Todo, Any, InterventionReque
         decision, score = score.decision, score.confidence
     elif isinstance(score, Failed) and case.scope.again is not None:
         # What was decided cannot be looked up or kept, and an answer from before may be about something else.
-        case.entry["error"] = f"{type(score.error).__name__}: {score.error}"[:500]
+        case.entry["error"] = error_text(score.error)
         if isinstance(score.error, ActionCancelled):
             case.entry["outcome"] = "cancelled"
             raise score.error
-        message = f"{case.action} was not run, because the decision about it cannot be kept: {score.error}"
+        message = f"{case.action} was not run, because the decision about it cannot be kept: {error_text(score.error)}"
         raise _end(case, "cancelled", ActionCancelled, message, None)
     elif isinstance(score, Failed):
-        why = f"the confidence could not be computed: {type(score.error).__name__}: {score.error}"
+        why = f"the confidence could not be computed: {error_text(score.error)}"
         decision = ActionDecision(InterventionLevel.ESCALATE, 0.0, why, "request_clarification")
         score = None
     else:
@@ -260,7 +264,11 @@ def _response(case: Case, request: InterventionRequest, answer: Any, reviewer: A
     from grace_kp.gating._reviewer import name_of
 
     if isinstance(answer, InterventionResponse) and not answer.timeout_reached:
-        response = answer if answer.reviewer is not None else replace(answer, reviewer=name_of(reviewer))
+        response = replace(
+            answer,
+            reviewer=name_of(reviewer) if answer.reviewer is None else render_text(answer.reviewer),
+            user_input=None if answer.user_input is None else render_text(answer.user_input, MAX_WORDS),
+        )
         case.entry["response"] = _told(response)
         return response
     timed_out = isinstance(answer, NoAnswer | InterventionResponse)
@@ -278,12 +286,9 @@ def _response(case: Case, request: InterventionRequest, answer: Any, reviewer: A
     if answer is None:
         message = f"{case.action} needs a person ({request.level}) and there is nobody to ask; it was not run"
     else:
-        error = answer.error
-        what = redact_text(
-            f"{type(error).__name__}: {error}", identifiers=False
-        )  # the message may reach a model or a log
-        message = f"asking about {case.action} failed ({what}); it was not run"
-        case.entry["error"] = f"{type(error).__name__}: {error}"
+        case.entry["error"] = error_text(answer.error)
+        failure = redact_text(case.entry["error"], identifiers=False)  # the message may reach a model or a log
+        message = f"asking about {case.action} failed ({failure}); it was not run"
     raise _end(case, "cancelled", ActionCancelled, message, request, response)
 
 

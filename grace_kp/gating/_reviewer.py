@@ -44,7 +44,8 @@ def asking(reviewer: Any) -> Callable[[InterventionRequest], Any]:
 
 def name_of(reviewer: Any) -> str:
     """What the record calls the reviewer when it does not say itself."""
-    return getattr(reviewer, "name", None) or getattr(reviewer, "__name__", None) or type(reviewer).__name__
+    names = (getattr(reviewer, "name", None), getattr(reviewer, "__name__", None))
+    return next((name for name in names if name and isinstance(name, str)), type(reviewer).__name__)
 
 
 def is_async(call: Any) -> bool:
@@ -62,4 +63,6 @@ def understood(answer: Any) -> InterventionResponse:
         return answer
     if isinstance(answer, InterventionAction) or (type(answer) is str and answer in set(InterventionAction)):
         return InterventionResponse(answer)
-    raise UnusableAnswer(f"the reviewer answered {type(answer).__name__} {answer!r:.60}, which is no answer")
+    known = ", ".join(InterventionAction)
+    # Only the type is named: the value may be something secret that the reviewer was shown.
+    raise UnusableAnswer(f"the answer has the type {type(answer).__name__} and is none of {known}")
