@@ -64,8 +64,7 @@ class Case:
         return {
             name: value
             for name, value in whole.arguments.items()
-            if name != self.hidden
-            and (name in passed or not (parameters[name].kind in _VARIADIC or value is UNKNOWN))
+            if name != self.hidden and (name in passed or not (parameters[name].kind in _VARIADIC or value is UNKNOWN))
         }
 
 

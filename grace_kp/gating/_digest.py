@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._contents import IDENTITY, Identified, OwnObject, is_complete, known_types
+from grace_kp.gating._error_text import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -113,9 +114,9 @@ class _Digest:
                 self._feed([arguments[name], name])
             except NotCheckable as error:
                 raise NotCheckable(error.problem, argument=error.argument or name) from None
-            except (RuntimeError, ValueError, BufferError) as error:
-                # Changed by another thread while it was read, nested too deeply, closed or released.
-                problem = f"cannot be read ({type(error).__name__}: {error})"
+            except Exception as error:
+                # Changed by another thread while it was read, nested too deeply, closed or released, or code of its own that failed.
+                problem = f"cannot be read ({error_text(error)})"
                 raise NotCheckable(problem, argument=name) from error
         return self._hash.hexdigest()
 
@@ -160,7 +161,7 @@ class _Digest:
             stack.extend(reversed(parts))
         elif issubclass(kind, enum.Enum):
             self._of_enums.add(id(kind))
-            self._attributes(stack, value, _stored(_dictionary_getter(kind), value), [], b"o%d;")
+            self._attributes(stack, value, _stored(dictionary_getter(kind), value), [], b"o%d;")
         elif issubclass(kind, type):
             self._identity(value, named=id(value) not in self._of_enums)
         elif kind is OwnObject:
@@ -257,7 +258,7 @@ class _Digest:
                 if type(member) is types.MemberDescriptorType:
                     hides = name.startswith(("__", f"_{owner.__name__.lstrip('_')}__"))
                     (private if hides else slots).append((name, member.__get__))
-        dictionary = _dictionary_getter(kind)
+        dictionary = dictionary_getter(kind)
         if not is_complete(base, kind) and (
             not all(found.__flags__ & _HEAP_TYPE for found in above)
             or _hidden_bytes(kind, base, len(slots) + len(private))
@@ -275,7 +276,7 @@ def _hidden_bytes(kind: type, base: type, slots: int) -> int:
     return kind.__basicsize__ - base.__basicsize__ - _POINTER * (slots + weak + dictionary)
 
 
-def _dictionary_getter(kind: type) -> Getter | None:
+def dictionary_getter(kind: type) -> Getter | None:
     """Read the attributes past whatever a class makes of the name `__dict__`."""
     for owner in kind.__mro__:
         found = owner.__dict__.get("__dict__")

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._request import frozen
-from grace_kp.gating._view import flat, plain, view
+from grace_kp.gating._tree import flat, plain
+from grace_kp.gating._view import view
 from grace_kp.levels import InterventionAction
 from grace_kp.trace._hidden import redacted_arguments
 from grace_kp.trace._redact import redact_text

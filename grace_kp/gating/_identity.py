@@ -12,6 +12,7 @@ from grace_kp.errors import GateError
 from grace_kp.gating._case import UNKNOWN
 from grace_kp.gating._contents import Identified, OwnObject
 from grace_kp.gating._digest import NotCheckable, digest_of
+from grace_kp.gating._error_text import error_text
 
 if TYPE_CHECKING:
     import inspect
@@ -71,7 +72,7 @@ def _identified(name: str, value: Any, identify: Callable[[Any], object]) -> Ide
     try:
         return Identified(type(value), identify(value))
     except Exception as error:
-        problem = f"cannot be identified: identity= failed with {type(error).__name__}: {error}"
+        problem = f"cannot be identified: identity= failed with {error_text(error)}"
         raise NotCheckable(problem, argument=name) from error
 
 

@@ -7,48 +7,39 @@ the statement that something cannot be shown. This module runs no code of the va
 from __future__ import annotations
 
 import enum
-import json
 import math
 import re
 import sys
 from collections import deque
-from dataclasses import dataclass, field
-from types import BuiltinFunctionType, FunctionType, MappingProxyType, MemberDescriptorType, ModuleType
+from dataclasses import dataclass
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MappingProxyType,
+    MemberDescriptorType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any
+
+from grace_kp.gating._digest import dictionary_getter
+from grace_kp.gating._tree import Node, flat
 
 MAX_VALUES = 100_000
 MAX_CHARACTERS = 2_000_000
-MAX_PLAIN_DEPTH = 60
-"""Nesting up to which a tree becomes nested JSON values; what is deeper becomes text."""
-
 MAX_DECIMAL_BITS = 13_000
 """Size up to which an integer is shown in decimal; Python refuses to print much larger ones."""
 MAX_ARRAY = 1_000
 """Number of items up to which an array is shown."""
 
 _HEAP_TYPE = 1 << 9
-_TEXTS = (str, bytes, bytearray)
-_SCALARS = (*_TEXTS, int, float, memoryview)
+_SCALARS = (str, bytes, bytearray, int, float, complex, memoryview)
 _NAMED = (FunctionType, BuiltinFunctionType, ModuleType, type)
+# Modules whose values say in their text all there is of them.
 _PRINTED = frozenset({"datetime", "decimal", "fractions", "pathlib", "uuid", "ipaddress", "zoneinfo"})
+_PRINTED_TYPES = frozenset({("pydantic_core", "Url"), ("pydantic_core", "MultiHostUrl"), ("pydantic_core", "TzInfo")})
+_PRINTED_KINDS_OF_NUMPY = "biufcmM"
 _INTEGERS_OF_JSON = range(-(2**63), 2**64)
-
-
-@dataclass(slots=True)
-class Node:
-    """One value of the tree: a leaf with `text`, or a container with `children`."""
-
-    text: str = ""
-    quoted: bool = False
-    """The leaf is a text, and stands in quotes."""
-    label: str = ""
-    """Name of the class, where the value is none of JSON's own kinds."""
-    brackets: str = ""
-    """Opening and closing bracket of a container; empty for a leaf."""
-    children: list[tuple[Node | None, Node]] = field(default_factory=list)
-    """Key and value; the key is None in a sequence."""
-    scalar: Any = None
-    """The JSON value of a leaf, where it has one."""
 
 
 @dataclass(slots=True)
@@ -91,7 +82,11 @@ class _Viewing:
                 del self._ancestors[item]
                 self._depth -= 1
                 continue
-            parts = self._fill(node, item)
+            try:
+                parts = self._fill(node, item)
+            except Exception as error:  # noqa: BLE001 — the values are anybody's
+                node.brackets, node.label, node.children = "", "", []
+                parts = self._close(node, f"{_name(type(item))}: {type(error).__name__} when it was read")
             if not node.brackets:
                 continue
             self._ancestors[id(item)] = self._depth
@@ -112,7 +107,7 @@ class _Viewing:
             self._text(node, key)
             return
         if type(key) is _Attribute:
-            node.text = f".{key}"
+            node.text = f".{key}" if key.isidentifier() else f".{flat(Node(key, quoted=True))}"
             return
         part = view(key, min(1_000, max(self._values, 0)), self._characters)
         self._values -= 1
@@ -129,7 +124,7 @@ class _Viewing:
             node.text, node.scalar = {None: "null", True: "true", False: "false"}[value], value
             return []
         if isinstance(kind, enum.EnumMeta):
-            node.text = f"{_name(kind)}.{object.__getattribute__(value, '__dict__').get('_name_')}"
+            node.text = f"{_name(kind)}.{(_fields(value, kind) or {}).get('_name_')}"
             return []
         if issubclass(kind, _SCALARS):
             return self._scalar(node, value, kind)
@@ -145,7 +140,7 @@ class _Viewing:
         if own:
             # A subclass: attributes that its instances carry are part of what is passed.
             node.label, node.brackets = _name(kind), "()"
-            return [("value", base.__getitem__(value, slice(None)) if base in _TEXTS else base(value)), *own.items()]
+            return [("value", _PLAIN[base](value)), *own.items()]
         if base is str:
             self._text(node, str.__str__(value))
         elif base is int:
@@ -154,7 +149,9 @@ class _Viewing:
             node.scalar = number if number in _INTEGERS_OF_JSON else None
         elif base is float:
             node.text = float.__repr__(value)
-            node.scalar = float.__float__(value) if math.isfinite(value) else None
+            node.scalar = float.__float__(value) if math.isfinite(float.__float__(value)) else None
+        elif base is complex:
+            node.text = complex.__repr__(value)
         else:
             self._bytes(node, value, kind)
         if kind is not base or base is bytearray or base is memoryview:
@@ -170,7 +167,8 @@ class _Viewing:
             node.text, node.quoted, node.scalar = text, True, text
 
     def _bytes(self, node: Node, value: bytes | bytearray | memoryview, kind: type) -> None:
-        size = value.nbytes if isinstance(value, memoryview) else len(value)
+        value = memoryview(value)
+        size = value.nbytes
         self._characters -= 4 * size
         if self._characters < 0:
             self._close(node, f"{_name(kind)} of {size:,} bytes, too long to be shown in full")
@@ -180,16 +178,17 @@ class _Viewing:
     def _composite(self, node: Node, value: Any, kind: type) -> list[tuple[Any, Any]]:
         module = kind.__module__ if type(kind.__module__) is str else ""
         package = module.partition(".")[0]
-        if package in _PRINTED:
+        if _says_it_all(kind, module, package):
             self._text(node, str(value))
-            node.label, node.scalar = _name(kind), node.text
+            node.label, node.quoted = _name(kind), package != "numpy"
+            node.scalar = node.text if node.quoted else None
             return []
         parts = _parts(node, value, kind)
         if parts is not None:
             return parts
         if kind is range:
-            node.text = repr(value)
-            return []
+            node.label, node.brackets = "range", "()"
+            return [("start", value.start), ("stop", value.stop), ("step", value.step)]
         if kind is re.Pattern:
             node.label, node.brackets = "Pattern", "()"
             return [("pattern", value.pattern), ("flags", value.flags)]
@@ -201,7 +200,7 @@ class _Viewing:
         if name:
             node.text = f"<{'class' if isinstance(value, type) else _name(kind)} {name}>"
             return []
-        if _is_transparent(kind):
+        if kind is SimpleNamespace or _is_transparent(kind):
             node.label, node.brackets = _name(kind), "()"
             return list((_fields(value, kind) or {}).items())
         where = f" {value.__qualname__}" if isinstance(value, FunctionType) else ""
@@ -217,6 +216,26 @@ class _Viewing:
 
 _NO_KEY: Any = object()
 
+# A subclass of a built-in type as that type, without running its code.
+_PLAIN: dict[type, Any] = {
+    str: str.__str__,
+    bytes: lambda value: bytes(memoryview(value)),
+    bytearray: lambda value: bytearray(memoryview(value)),
+    int: int.__int__,
+    float: float.__float__,
+    complex: complex.__complex__,
+}
+
+
+def _says_it_all(kind: type, module: str, package: str) -> bool:
+    """Whether the text of a value is all there is of it. Only the library's own class counts, not one that claims its name."""
+    if package == "numpy":
+        generic = sys.modules["numpy"].generic
+        known = issubclass(kind, generic) and sys.modules["numpy"].dtype(kind).kind in _PRINTED_KINDS_OF_NUMPY
+    else:
+        known = package in _PRINTED or (module.partition(".")[0], _name(kind)) in _PRINTED_TYPES
+    return known and bool(_importable(kind))
+
 
 def _parts(node: Node, value: Any, kind: type) -> list[tuple[Any, Any]] | None:
     """The parts of a container, whose brackets and label are filled in; None where `value` is no known container."""
@@ -226,9 +245,9 @@ def _parts(node: Node, value: Any, kind: type) -> list[tuple[Any, Any]] | None:
         parts = list(dict.items(value))
     elif kind is MappingProxyType:
         node.brackets, node.label, parts = "{}", _name(kind), list(value.items())
-    elif issubclass(kind, tuple) and isinstance(kind.__dict__.get("_fields"), tuple):
+    elif issubclass(kind, tuple) and _has_named_fields(kind, tuple.__len__(value)):
         node.brackets, node.label = "()", _name(kind)
-        parts = list(zip(kind.__dict__["_fields"], tuple.__iter__(value), strict=False))
+        parts = list(zip(kind.__dict__["_fields"], tuple.__iter__(value), strict=True))
     else:
         base = next((base for base in (list, tuple, set, frozenset, deque) if issubclass(kind, base)), None)
         if base is None:
@@ -241,8 +260,13 @@ def _parts(node: Node, value: Any, kind: type) -> list[tuple[Any, Any]] | None:
         parts = [(_NO_KEY, item) for item in items]
     if kind not in _BUILT_IN:
         fields = _fields(value, kind)
-        parts.extend((_Attribute(name), item) for name, item in (fields or {}).items())
+        parts.extend((_Attribute(name) if type(name) is str else name, item) for name, item in (fields or {}).items())
     return parts
+
+
+def _has_named_fields(kind: type, count: int) -> bool:
+    names = kind.__dict__.get("_fields")
+    return type(names) is tuple and len(names) == count and all(type(name) is str for name in names)
 
 
 _BUILT_IN = frozenset({dict, list, tuple, set, frozenset, deque, MappingProxyType})
@@ -263,43 +287,42 @@ def _name(kind: type) -> str:
     return name
 
 
-def _fields(value: Any, kind: type) -> dict[str, Any] | None:
+def _fields(value: Any, kind: type) -> dict[Any, Any] | None:
     """All instance attributes of an object, read without running its code; None where it has no place for any."""
-    fields: dict[str, Any] = {}
-    try:
-        own = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        own = None
-    if type(own) is dict:
-        fields.update(own)
+    fields: dict[Any, Any] = {}
+    read = dictionary_getter(kind)
+    own = None if read is None else read(value)
+    if isinstance(own, dict):
+        fields.update(dict.items(own))
     found = own is not None
     for base in kind.__mro__:
-        for name in _slots(base):
+        for name, slot in _slots(base).items():
             found = True
-            mangled = f"_{base.__name__.lstrip('_')}{name}" if name[:2] == "__" and name[-2:] != "__" else name
-            slot = base.__dict__.get(mangled)
-            if type(slot) is not MemberDescriptorType or mangled == "__pydantic_fields_set__":
+            if name == "__pydantic_fields_set__":
                 continue
             try:
                 item = slot.__get__(value, kind)
             except AttributeError:
                 continue
             if item is not None or not name.startswith("__pydantic_"):
-                fields.setdefault(mangled, item)
-    return {name: item for name, item in fields.items() if type(name) is str} if found else None
+                fields.setdefault(name, item)
+    return fields if found else None
 
 
-def _slots(base: type) -> tuple[str, ...]:
-    slots = base.__dict__.get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+def _slots(base: type) -> dict[str, MemberDescriptorType]:
+    return {
+        name: slot for name, slot in base.__dict__.items() if type(slot) is MemberDescriptorType and name != "__dict__"
+    }
 
 
 def _is_transparent(kind: type) -> bool:
     """Whether the attributes of an object are all there is of it: its class is written in Python, up to `object`."""
     room = 8 if kind.__dictoffset__ > 0 else 0
     room += 8 if kind.__weakrefoffset__ > 0 else 0
-    room += 8 * sum(name not in {"__dict__", "__weakref__"} for base in kind.__mro__ for name in _slots(base))
+    room += 8 * sum(len(_slots(base)) for base in kind.__mro__)
     in_python = all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__)
+    if kind.__dictoffset__ and dictionary_getter(kind) is None:
+        return False
     return in_python and kind.__basicsize__ <= object.__basicsize__ + room and kind.__itemsize__ == 0
 
 
@@ -315,86 +338,3 @@ def _importable(value: Any) -> str:
     for name in path.split("."):
         target = vars(target).get(name) if hasattr(target, "__dict__") else None
     return f"{module}.{path}" if target is value else ""
-
-
-def flat(node: Node, limit: int = sys.maxsize) -> str:
-    """A tree on one line, with texts as JSON; empty where it is longer than `limit`."""
-    out: list[str] = []
-    size = 0
-    stack: list[Node | str] = [node]
-    while stack:
-        item = stack.pop()
-        if type(item) is str:
-            out.append(item)
-        else:
-            assert isinstance(item, Node)  # noqa: S101
-            out.append(_leaf_text(item) if not item.brackets else f"{item.label}{item.brackets[0]}")
-            if item.brackets:
-                stack.extend(_pieces(item))
-        size += len(out[-1])
-        if size > limit:
-            return ""
-    return "".join(out)
-
-
-def _pieces(node: Node) -> list[Node | str]:
-    """What follows the opening bracket, last piece first."""
-    pieces: list[Node | str] = [closing(node)]
-    for number in range(len(node.children) - 1, -1, -1):
-        key, child = node.children[number]
-        pieces.append(child)
-        if key is not None:
-            pieces.extend([separator(node), key_text(node, key)])
-        if number:
-            pieces.append(", ")
-    return pieces
-
-
-def closing(node: Node) -> str:
-    """The closing bracket; a tuple of one value has a comma before it."""
-    is_single = len(node.children) == 1 and node.brackets == "()" and not node.label
-    return ",)" if is_single else node.brackets[1]
-
-
-def separator(node: Node) -> str:
-    """What stands between a key and its value: `: ` in a mapping, `=` in an object."""
-    return "=" if node.brackets == "()" else ": "
-
-
-def key_text(node: Node, key: Node) -> str:
-    """A key as it is shown: a name in an object, a text in quotes in a mapping."""
-    return key.text if node.brackets == "()" and key.text.isidentifier() else _leaf_text(key)
-
-
-def _leaf_text(node: Node) -> str:
-    text = json.dumps(node.text, ensure_ascii=False) if node.quoted else node.text
-    return f"{node.label}({text})" if node.label else text
-
-
-def plain(node: Node) -> Any:
-    """A tree as a JSON value. Values that JSON does not have become text."""
-    return _plain(node, 0)
-
-
-def _plain(node: Node, depth: int) -> Any:
-    if not node.brackets:
-        if node.scalar is not None or node.text == "null":
-            return node.scalar
-        return _leaf_text(node) if node.label and not node.quoted else node.text
-    if depth >= MAX_PLAIN_DEPTH:
-        return flat(node)
-    keyed = [key for key, _ in node.children if key is not None]
-    if len(keyed) < len(node.children) or _is_sequence(node):
-        return flat(node) if keyed else [_plain(child, depth + 1) for _, child in node.children]
-    out: dict[str, Any] = {"@class": node.label} if node.label else {}
-    for key, (_, child) in zip(keyed, node.children, strict=True):
-        name, number = key.text, 1
-        while name in out:
-            number += 1
-            name = f"{key.text} ({number})"
-        out[name] = _plain(child, depth + 1)
-    return out
-
-
-def _is_sequence(node: Node) -> bool:
-    return node.brackets == "[]" or (node.brackets == "()" and not node.label)

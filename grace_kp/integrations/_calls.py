@@ -150,7 +150,8 @@ class ToolCase:
         given = {parameter.name for parameter in parameters if parameter.name in self.arguments}
         defaults = argument_defaults(self.tool)
         parameters = [
-            item if item.name in given else item.replace(default=defaults.get(item.name, UNKNOWN)) for item in parameters
+            item if item.name in given else item.replace(default=defaults.get(item.name, UNKNOWN))
+            for item in parameters
         ]
         others = [name for name in self.arguments if name not in given]
         if others:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import ActionCancelled
 from grace_kp.gating import Entry, InterventionResponse
-from grace_kp.gating._view import plain, view
+from grace_kp.gating._tree import plain
+from grace_kp.gating._view import view
 from grace_kp.integrations._hitl import action_request, decisions_in, edited_name, hitl_request, unseen_problem
 from grace_kp.levels import InterventionAction
 

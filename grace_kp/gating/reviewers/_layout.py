@@ -14,7 +14,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from grace_kp.gating._view import Node, closing, separator
+from grace_kp.gating._tree import Node, closing, separator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
