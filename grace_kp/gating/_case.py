@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,12 +15,9 @@ if TYPE_CHECKING:
     from grace_kp.gating._policy import Policy
 
 
-class _Unknown:
-    """Type of `UNKNOWN`."""
+class Unknown:
+    """Stands for the default of an optional parameter where it is not known. It is neither shown nor checked."""
 
-
-UNKNOWN: Final = _Unknown()
-"""Default of a parameter that is optional, and whose default is not known. It is neither shown nor checked."""
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -64,7 +61,7 @@ class Case:
         return {
             name: value
             for name, value in whole.arguments.items()
-            if name != self.hidden and (name in passed or not (parameters[name].kind in _VARIADIC or value is UNKNOWN))
+            if name != self.hidden and (name in passed or not (parameters[name].kind in _VARIADIC or value is Unknown))
         }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.errors import GateError
-from grace_kp.gating._case import UNKNOWN
+from grace_kp.gating._case import Unknown
 from grace_kp.gating._contents import Identified, OwnObject
 from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._error_text import error_text
@@ -46,7 +46,7 @@ class Coverage:
         self._defaults = {
             name: parameter.default
             for name, parameter in signature.parameters.items()
-            if not (parameter.default is parameter.empty or parameter.default is UNKNOWN)
+            if not (parameter.default is parameter.empty or parameter.default is Unknown)
             and type(parameter.default) not in _UNCHANGEABLE
         }
         self._identifiers = _identifiers(action, signature, own, self._owner, identity)

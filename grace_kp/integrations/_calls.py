@@ -22,7 +22,7 @@ from grace_kp.gating import (
     recorded_arguments,
     strictest_level,
 )
-from grace_kp.gating._case import UNKNOWN
+from grace_kp.gating._case import Unknown
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import current_run, evidence_of, gaps_of, material_of, note
 from grace_kp.runtime._gates import Scope, frozen_decision
@@ -150,7 +150,7 @@ class ToolCase:
         given = {parameter.name for parameter in parameters if parameter.name in self.arguments}
         defaults = argument_defaults(self.tool)
         parameters = [
-            item if item.name in given else item.replace(default=defaults.get(item.name, UNKNOWN))
+            item if item.name in given else item.replace(default=defaults.get(item.name, Unknown))
             for item in parameters
         ]
         others = [name for name in self.arguments if name not in given]
