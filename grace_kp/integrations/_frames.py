@@ -107,8 +107,16 @@ class Frame:
         # A call has its own beginning.
         self.start = (here.run if isinstance(here, Call) else here).clock() if own is None else 0
 
+    @property
+    def is_task(self) -> bool:
+        """Whether this is a task of LangGraph's functional API: a place of its own inside of a node's, under its own name."""
+        place, parent = self.place, self.parent
+        if place is None or parent is None or parent.place is None or not place.startswith(f"{parent.place}|"):
+            return False
+        return place[len(parent.place) + 1 :].partition(":")[0] == self.name
+
     def enter_node(self, metadata: Mapping[str, Any]) -> None:
-        """This is a node of a graph; note which step of its thread it is in."""
+        """This is a node of a graph, or a task; note which step of its thread it is in."""
         self.is_node = True
         self.is_agent_model = self.name == "model" and metadata.get("ls_integration") == AGENTS
         step, home = metadata.get("langgraph_step"), self.home

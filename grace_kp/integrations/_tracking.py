@@ -122,7 +122,7 @@ class Tracker:
         place = metadata.get("langgraph_checkpoint_ns") if metadata else None
         frame = self._keep(key, Frame(parent, parent.inner_here(), name, inputs, place))
         frame.is_parser = is_parser
-        if is_node:
+        if is_node or frame.is_task:
             frame.enter_node(metadata or {})
             if parent.home.failures is not None:
                 self.unreported.node_started(frame)

@@ -17,6 +17,7 @@ from langchain.agents import create_agent
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
@@ -251,6 +252,29 @@ class TestAnswersThatComeTooLate:
         assert "suspended" == grace.store.get(waiting.id).grace["status"]
         invoked(app, Command(resume="yes"), handler)
         assert "completed" == grace.store.get(waiting.id).grace["status"]
+
+
+def test_a_question_in_a_task_of_the_functional_api(grace, handler, saver):
+    """A task that had ended is not run again, and the one that asks has each step once."""
+
+    @task
+    def prepare(text):
+        return look.invoke({"query": text})
+
+    @task
+    def decide(text):
+        look.invoke({"query": "decide"})
+        return [text, interrupt("ok?")]
+
+    @entrypoint(checkpointer=saver)
+    def flow(text):
+        return decide(prepare(text).result()).result()
+
+    flow.invoke("a", config(handler))
+    assert ["found a", "yes"] == flow.invoke(Command(resume="yes"), config(handler))
+    (done,) = grace.store.query()
+    assert ["a", "decide"] == [step.input["query"] for step in done.steps if step.tool]
+    assert (["look"], "completed") == (done.grace["repeated"], done.grace["status"])
 
 
 class TestNewMessages:

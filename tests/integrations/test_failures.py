@@ -18,6 +18,7 @@ from langchain_core.output_parsers import PydanticOutputParser
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.func import entrypoint, task
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, RetryPolicy
@@ -313,6 +314,20 @@ class TestAttempts:
 
         call(self.app(self.node(call, 0, action)), {"said": []}, {"callbacks": [handler]})
         assert [("broken", "error"), ("search", "ok")] == statuses(only(grace))
+
+    def test_a_task_of_the_functional_api(self, grace, handler, call):
+        fetch = task(retry_policy=self.POLICY, name="fetch")(self.failing(2)[0])
+
+        @entrypoint()
+        def flow(inputs):
+            return fetch(inputs).result()
+
+        @entrypoint()
+        async def aflow(inputs):
+            return await fetch(inputs)
+
+        call(aflow if call is ainvoke else flow, {"said": []}, {"callbacks": [handler]})
+        assert [("fetch", "error"), ("fetch", "error"), ("fetch", "ok")] == statuses(only(grace))
 
     def test_nodes_side_by_side_do_not_meet(self, grace, handler, call):
         graph = StateGraph(State)
