@@ -13,8 +13,11 @@ import pytest
 
 pytest.importorskip("langgraph", reason="needs the extra langchain")
 
+import langgraph.types
 from langchain.agents import create_agent
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
+from langchain_core.tracers.base import BaseTracer
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.func import entrypoint, task
@@ -353,29 +356,40 @@ class TestNewMessages:
         assert "closed" == grace.store.get(old.id).grace["status"]
 
 
-async def test_a_sequence_that_is_cancelled_between_two_handlers_ends(grace, handler):
-    """LangGraph calls tracers after our handler when a node has a TracePolicy; a cancellation in between is reported to nobody."""
-    from langchain_core.tracers.base import BaseTracer
+class SlowTracer(BaseTracer):
+    """A tracer that never gets past the start of a run."""
+
+    def __init__(self):
+        super().__init__()
+        self.reached = asyncio.Event()
+
+    def _persist_run(self, run):
+        pass
+
+    async def on_chain_start(self, *args, **kwargs):
+        self.reached.set()
+        await asyncio.Event().wait()
+
+
+def sequence_with_a_policy():
+    """LangGraph calls tracers after all other handlers where a node has a TracePolicy."""
     from langgraph._internal._runnable import RunnableSeq
-    from langgraph.types import TracePolicy
 
-    reached = asyncio.Event()
+    policy = langgraph.types.TracePolicy(process_inputs=lambda _: {})
+    return RunnableSeq(lambda value: value, lambda value: value, trace_policy=policy)
 
-    class Slow(BaseTracer):
-        """A tracer that takes its time."""
 
-        def _persist_run(self, run):
-            pass
+CANCELLED = {"chain": lambda: RunnableLambda(lambda value: value)}
+if hasattr(langgraph.types, "TracePolicy"):
+    CANCELLED["policy"] = sequence_with_a_policy
 
-        async def on_chain_start(self, *args, **kwargs):
-            reached.set()
-            await asyncio.Event().wait()
 
-    sequence = RunnableSeq(
-        lambda value: value, lambda value: value, trace_policy=TracePolicy(process_inputs=lambda _: {})
-    )
-    task = asyncio.create_task(sequence.ainvoke({"q": 1}, {"callbacks": [handler, Slow()]}))
-    await reached.wait()
+@pytest.mark.parametrize("kind", CANCELLED)
+async def test_a_run_that_is_cancelled_between_two_handlers_ends(grace, handler, kind):
+    """A cancellation after our handler and before the next one is reported to nobody; the task's end stands in for it."""
+    tracer = SlowTracer()
+    task = asyncio.create_task(CANCELLED[kind]().ainvoke({"q": 1}, {"callbacks": [handler, tracer]}))
+    await tracer.reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -386,8 +400,6 @@ async def test_a_sequence_that_is_cancelled_between_two_handlers_ends(grace, han
 
 
 async def test_a_task_that_calls_many_chains_keeps_nothing_of_them(grace, handler):
-    from langchain_core.runnables import RunnableLambda
-
     chain = RunnableLambda(lambda value: value)
     for number in range(100):
         await chain.ainvoke(number, {"callbacks": [handler]})
