@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import operator
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from langchain.agents import create_agent
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langchain_core.tracers.base import BaseTracer
+from langgraph._internal._runnable import RunnableSeq
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.func import entrypoint, task
@@ -373,14 +375,12 @@ class SlowTracer(BaseTracer):
 
 def sequence_with_a_policy():
     """LangGraph calls tracers after all other handlers where a node has a TracePolicy."""
-    from langgraph._internal._runnable import RunnableSeq
-
     policy = langgraph.types.TracePolicy(process_inputs=lambda _: {})
     return RunnableSeq(lambda value: value, lambda value: value, trace_policy=policy)
 
 
 CANCELLED = {"chain": lambda: RunnableLambda(lambda value: value)}
-if hasattr(langgraph.types, "TracePolicy"):
+if "trace_policy" in inspect.signature(RunnableSeq).parameters:  # not in the oldest versions
     CANCELLED["policy"] = sequence_with_a_policy
 
 
