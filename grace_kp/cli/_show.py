@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.cli._decisions import facts_of, spaced
 from grace_kp.cli._figures import items, mapping, number, put_figures, put_tokens
 from grace_kp.cli._output import clean, visible, visible_json
 from grace_kp.cli._page import put, put_field, put_text
@@ -134,31 +135,11 @@ class Sheet:
 
     def _decision(self, entry: dict[str, Any]) -> None:
         """Write what a gate decided: the action with its arguments and edits, and who answered what."""
-        entry = dict(entry)
-        response = mapping(entry.pop("response", None))
-        action, outcome = entry.pop("action", "-"), entry.pop("outcome", "-")
-        self._field("gate", f"{action}: {_spaced(outcome)}", "bold")
-        level, score = entry.pop("level", None), entry.pop("score", None)
-        if level is not None:
-            self._fact("level", clean(f"{level}, at a confidence of {score}"))
-        arguments, edits = mapping(entry.pop("arguments", None)), mapping(response.pop("modified", None))
-        for name, value in arguments.items():
-            self._argument("argument", name, visible_json(value))
-        for name, value in edits.items():
-            before = visible_json(arguments[name]) if name in arguments else "nothing"
-            self._argument("edited", name, f"{before} -> {visible_json(value)}")
-        for name, value in mapping(entry.pop("executed_arguments", None)).items():
-            self._argument("executed with", name, visible_json(value))
-        if response:
-            self._fact("answer", clean(_answer(response)))
-        for name in ("reason", "digest", "executed_digest"):
-            if entry.get(name):
-                self._fact(_spaced(name), clean(str(entry.pop(name))))
-        for name, value in entry.items():
-            self._fact(_spaced(name), clean(value) if isinstance(value, str) else visible_json(value))
-
-    def _argument(self, kind: str, name: str, value: str) -> None:
-        self._fact(kind, f"{clean(name)} = {value}")
+        action, outcome = entry.get("action", "-"), entry.get("outcome", "-")
+        self._field("gate", f"{action}: {spaced(outcome)}", "bold")
+        rest = {name: value for name, value in entry.items() if name not in {"action", "outcome"}}
+        for name, text in facts_of(rest):
+            self._fact(name, text)
 
     def _family(self, trace: ReasoningTrace, grace: dict[str, Any]) -> None:
         """Write which run this one belongs to, and which belong to it."""
@@ -237,23 +218,6 @@ def _words(value: object) -> str:
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ", ".join(value)
     return json.dumps(value, ensure_ascii=False)
-
-
-def _spaced(name: object) -> str:
-    return str(name).replace("_", " ")
-
-
-def _answer(response: dict[str, Any]) -> str:
-    """A reviewer's response as a sentence."""
-    words = [f"{response.get('action')} by {response.get('reviewer') or 'nobody'}"]
-    if response.get("timeout_reached"):
-        words.append("after the deadline")
-    took = number(response.get("response_time_ms"))
-    if took is not None:
-        words.append(f"in {took / 1_000:,.1f} s")
-    said = (name for name in ("user_input", "selected_option") if response.get(name) is not None)
-    words += [f"{_spaced(name)}: {response[name]}" for name in said]
-    return ", ".join(words)
 
 
 def _facts(trace: ReasoningTrace) -> str:

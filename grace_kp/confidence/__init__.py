@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._aggregate import ConfidenceAggregator
 from grace_kp.confidence._calculator import ConfidenceCalculator
-from grace_kp.confidence._decision import ActionDecision, Thresholds, decide
+from grace_kp.confidence._decision import ActionDecision, Thresholds, check_thresholds, decide
 from grace_kp.confidence._evaluation import FALLBACK_SCORE, Evaluation
 from grace_kp.confidence._evidence import Evidence, evidence_of_calls, factors_from_trace
 from grace_kp.confidence._factors import ConfidenceFactors
@@ -58,6 +58,7 @@ __all__ = [
     "Thresholds",
     "Unusable",
     "agreement_of",
+    "check_thresholds",
     "checked_scores",
     "could_change",
     "decide",

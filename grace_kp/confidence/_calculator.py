@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grace_kp.confidence._decision import ActionDecision, Thresholds, decide
+from grace_kp.confidence._decision import ActionDecision, Thresholds, check_thresholds, decide
 from grace_kp.confidence._profiles import PROFILES, Profile
 
 if TYPE_CHECKING:
@@ -24,12 +24,14 @@ class ConfidenceCalculator:
 
     Raises:
         ValueError: there is no profile of that name.
+        TypeError: the thresholds are no `Thresholds`.
     """
 
     __slots__ = ("_profile", "thresholds")
 
     def __init__(self, profile: str | Profile = "grace", thresholds: Thresholds = _DEFAULT) -> None:
         self._profile = _profile(profile)
+        check_thresholds(thresholds)
         self.thresholds = thresholds
 
     @property

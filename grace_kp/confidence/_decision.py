@@ -56,6 +56,22 @@ class Thresholds:
         return cls(**{name: math.inf if value == NEVER else cast("float", value) for name, value in values.items()})
 
 
+def check_thresholds(value: object) -> None:
+    """Refuse thresholds of another type.
+
+    Raises:
+        TypeError: naming the type, and what to write instead.
+    """
+    if isinstance(value, Thresholds):
+        return
+    hint = "Thresholds(silent=0.9, notify=0.7, confirm=0.4)"
+    if isinstance(value, dict):
+        hint = "Thresholds.from_dict(...)"
+    elif isinstance(getattr(value, "current", None), Thresholds):
+        hint = "its .current"
+    raise TypeError(f"thresholds must be a Thresholds, not {type(value).__name__}; pass {hint}")
+
+
 @dataclass(frozen=True, slots=True)
 class ActionDecision:
     """How an action may go ahead. `level` is taken as text too, and `suggested_action` follows from it when left out.

@@ -173,8 +173,7 @@ def _decided(case: Case, attempt: int) -> Generator[Todo, Any, InterventionReque
         score = None
     else:
         decision = decide(score.score, thresholds)
-    level, why = strictest_level(decision.level, case.policy, case.gaps)
-    reason = f"{decision.reason} {why}".strip()
+    level, reason = strictest_level(decision.level, case.policy, case.gaps, decision.reason)
     frozen_decision = _with_level(decision, level, reason)
     request = InterventionRequest(
         id=new_request_id(),

@@ -108,24 +108,29 @@ class Policy:
 
 
 def strictest_level(
-    level: InterventionLevel, policy: Policy, gaps: Sequence[str] = ()
+    level: InterventionLevel, policy: Policy, gaps: Sequence[str] = (), reason: str = ""
 ) -> tuple[InterventionLevel, str]:
-    """Return the level after the policy's floor and after gaps in the evidence, and why it is not the confidence alone.
+    """Return the level after the policy's floor and after gaps in the evidence, and the reason for it.
 
     Args:
         level: the level of the confidence.
         policy: what holds for the action.
         gaps: why evidence is missing or cannot be used; with any, the level is at least CONFIRM.
+        reason: the reason for the level of the confidence.
     """
-    raised, why = level, ""
+    raised = level
     if policy.floor is not None and not policy.denies:
         raised = raised.at_least(InterventionLevel(policy.floor))
     if raised is not level:
-        why = f"The policy asks for {raised} at least."
+        required = f"the policy requires at least {raised}."
+        reason = f"{reason.removesuffix('.')}, but {required}" if reason else f"T{required[1:]}"
     if gaps:
         raised = raised.at_least(InterventionLevel.CONFIRM)
-        why = f"{why} Evidence is missing or cannot be used, so the gate asks at least for confirm: {'; '.join(gaps)}.".strip()
-    return raised, why
+        lacks = "; ".join(gaps)
+        reason = (
+            f"{reason} Evidence is missing or cannot be used, so the gate requires at least confirm: {lacks}.".strip()
+        )
+    return raised, reason
 
 
 def _both(one: bool | None, other: bool | None) -> bool | None:

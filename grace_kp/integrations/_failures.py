@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.integrations._messages import text_of
 from grace_kp.record import FAILED, TOOL, Call, call_in, way_out
-from grace_kp.trace._render import describe_error
+from grace_kp.record._captured import recorded_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,7 @@ class Unreported:
         failures = failures_of(frame)
         if frame.place is None or way_out(error) != FAILED or _passes_through(frame, error):
             return
-        described, end = describe_error(error, frame.run.max_text), frame.run.clock()
+        described, end = recorded_error(error, frame.run.owner, frame.run.max_text), frame.run.clock()
         if frame.place in failures.names:
             self._failed_attempt(frame, described, end)
         else:

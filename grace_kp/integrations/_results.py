@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.integrations._frames import holds_documents, named
 from grace_kp.integrations._messages import answer_of, documents_in, said_by, tool_result
 from grace_kp.record import CLOSED, FAILED, RETRIEVER, ModelCall, call_in, way_out
-from grace_kp.record._steps import NOT_CAPTURED
-from grace_kp.trace._render import describe_error, render_text
+from grace_kp.record._captured import NOT_CAPTURED, recorded_error
+from grace_kp.trace._render import render_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,7 +72,7 @@ def record_failed_model(frame: Frame, error: BaseException, response: Any) -> st
             end=run.clock(),
             text=text,
             status="error" if way == FAILED else way,
-            error=None if way == CLOSED else describe_error(error, run.max_text),
+            error=None if way == CLOSED else recorded_error(error, run.owner, run.max_text),
             usage=usage or None,
             place=frame.place,
         )

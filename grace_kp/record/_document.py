@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._attributes import attributes_of
+from grace_kp.record._captured import NOT_CAPTURED
 from grace_kp.record._earlier import Earlier
 from grace_kp.record._gaps import lost_evidence
 from grace_kp.record._gate_entry import stored_entry
 from grace_kp.record._run import Call, Run
 from grace_kp.record._signals import CLOSED, INTERRUPTED, SUSPENDED
-from grace_kp.record._steps import NOT_CAPTURED, WAITING, StepBuilder
+from grace_kp.record._steps import WAITING, StepBuilder
 from grace_kp.trace._redact import redact_text, redact_value
 from grace_kp.trace._render import cut, render, storable, to_text
 
@@ -118,7 +119,7 @@ class Documents:
         children = [call["child"] for call in builder.calls if "child" in call]
         if children:
             grace["children"] = children
-        decisions = self._decisions(run.decisions)
+        decisions = self._decisions(run, run.decisions)
         if run.earlier is not None:
             decisions = self._went_on(run, grace, decisions)
         if decisions:
@@ -209,8 +210,17 @@ class Documents:
             number = list(calls).index(id(call))
         return f"c{number}"
 
-    def _decisions(self, decisions: Iterable[dict[str, Any]]) -> list[Any]:
-        return [stored_entry(entry, identifiers=self._identifiers) for entry in decisions]
+    def _decisions(self, run: Run, decisions: Iterable[dict[str, Any]]) -> list[Any]:
+        owner = run.owner
+        return [
+            stored_entry(
+                entry,
+                identifiers=self._identifiers,
+                capture_input=owner.capture_input,
+                capture_output=owner.capture_output,
+            )
+            for entry in decisions
+        ]
 
     def _document(
         self,
@@ -263,7 +273,7 @@ class Documents:
         changed = self._changed_attributes(run, builder)
         if news is not None or changed is not None:
             steps, calls, decided = ([], [], len(run.decisions)) if news is None else news
-            part = {"steps": steps, "calls": calls, "decisions": self._decisions(run.decisions[decided:])}
+            part = {"steps": steps, "calls": calls, "decisions": self._decisions(run, run.decisions[decided:])}
             rows.append((builder.journaled, to_json(part if changed is None else {**part, "attributes": changed})))
             builder.journaled += 1
         return rows

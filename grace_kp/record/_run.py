@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._attributes import Attributes
+from grace_kp.record._captured import NOT_CAPTURED, recorded_error
 from grace_kp.record._current import BEYOND, CAPTURE
 from grace_kp.record._losses import Losses
 from grace_kp.record._said import ModelCall, Note, Pause
 from grace_kp.record._searches import read_hits as _read_hits
 from grace_kp.record._shield import note, shielded, shielded_pair
 from grace_kp.record._signals import CLOSED, COMPLETED, FAILED, SUSPENDED, handoff_text, way_out
-from grace_kp.trace._render import describe_error, render, render_text
+from grace_kp.trace._render import render, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -91,9 +92,8 @@ class Call:
     @shielded
     def refuse(self, kind: str, message: str) -> None:
         """The call returned, but what it returned says that it failed."""
-        run = self.run
-        end = run.clock()
-        error = (kind, render_text(message, run.max_text))
+        run, end = self.run, self.run.clock()
+        error = (kind, render_text(message, run.max_text) if run.owner.capture_output else NOT_CAPTURED)
         if run.open and self.status is None:
             self.end, self.status, self.error = end, "error", error
             run.events.append(self)
@@ -119,7 +119,7 @@ class Call:
             if way == COMPLETED:
                 self.result = handoff_text(error)
             else:
-                self.error = describe_error(error, run.max_text)
+                self.error = recorded_error(error, run.owner, run.max_text)
             run.events.append(self)
         if self.owns:
             run.fail(error)
@@ -370,7 +370,7 @@ class Run(Losses):
         if status == COMPLETED:
             self.close(handoff_text(error))
             return
-        self.error = describe_error(error, self.max_text)
+        self.error = recorded_error(error, self.owner, self.max_text)
         self._finish(status, None, error)
 
     def _finish(self, status: str, result: Any, error: BaseException | None) -> None:

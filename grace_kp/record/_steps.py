@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.record._captured import NOT_CAPTURED
 from grace_kp.record._run import Call
 from grace_kp.record._said import ModelCall
 from grace_kp.record._signals import CLOSED, SUSPENDED
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from grace_kp.record._said import Note
 
 MAX_HIT_TEXTS = 64
-NOT_CAPTURED = "[not captured]"
 WAITING = "waits for a person"
 NOTHING = "The run recorded no step and returned no text."
 

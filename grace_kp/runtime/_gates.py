@@ -177,16 +177,16 @@ def frozen_decision(
     gaps: Sequence[str] = (),
 ) -> dict[str, Any]:
     """A decision as it is kept: what a reviewer is shown of it, and what it was made about."""
-    why = strictest_level(decided.level, policy, gaps)[1]
-    if not why and level is not decided.level:
-        why = f"The policy asks for {level} at least."
+    required, reason = strictest_level(decided.level, policy, gaps, decided.reason)
+    if level is not required:
+        reason = f"{reason} This call requires at least {level}."
     told = {
         "digest": digest,
         "level": str(level),
         "score": score.score,
         "breakdown": score.evaluated,
         "penalties": list(score.penalties_applied),
-        "reason": " ".join(part for part in (decided.reason, why, score.reason) if part),
+        "reason": f"{reason} {score.reason}".strip(),
     }
     if gaps:
         told["evidence_gaps"] = list(gaps)

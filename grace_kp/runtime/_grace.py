@@ -86,18 +86,17 @@ class Grace(Front):
 
         Raises:
             SettingsError: a setting is unknown or has no usable value.
+            TypeError: `thresholds` is no `Thresholds`.
         """
         url = store if isinstance(store, str) else None
         self.settings = Settings.load(
-            store=url,
-            domain=domain,
-            profile=profile,
-            privacy_level=privacy_level,
-            **settings,
+            store=url, domain=domain, profile=profile, privacy_level=privacy_level, **settings
         )
         for name, model, verb in (("evaluator", evaluator, "ask"), ("embedder", embedder, "embed")):
             if model not in (None, "auto") and not callable(model) and not callable(getattr(model, verb, None)):
                 raise SettingsError(f"{name}: must be 'auto', None or a model (got {type(model).__name__})")
+        if thresholds is not None:
+            importlib.import_module("grace_kp.confidence").check_thresholds(thresholds)
         self._store_given = store if store is not None and not isinstance(store, str) else None
         self._thresholds = thresholds
         self._evaluator = evaluator

@@ -134,7 +134,7 @@ def test_show_gives_contents_in_full(command, recorded):
         "answer            modify by ana",
         "gate        pay: cancelled",
         "argument          euros = 2000",
-        "cancel by ana, in 0.0 s, user input: too much",
+        "cancel by ana, after 0.0 s, user input: too much",
         "executed digest",
     ):
         assert piece in shown

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import grace_kp as gk
+from grace_kp.gating import Policy
 from grace_kp.testing import ScriptedReviewer
 
 
@@ -95,3 +96,19 @@ def test_the_time_to_live_of_the_novelty_cache_is_a_setting():
     assert [0.5, 0.5] == novelties(short, "red", "red")
     endless = gk.Grace(store="memory:", evaluator=None, embedder=embedded, novelty_cache_ttl=0)
     assert [0.5, 0.0] == novelties(endless, "red", "red")
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "hint"),
+    [
+        (0.5, r"not float; pass Thresholds\(silent=0.9"),
+        ({"silent": 0.8}, r"not dict; pass Thresholds.from_dict"),
+        (gk.DynamicThresholds(), r"not DynamicThresholds; pass its .current"),
+        (gk.Thresholds, "not type; pass"),
+    ],
+)
+def test_thresholds_of_another_type_are_refused(thresholds, hint):
+    """Where they are passed in, with what to write instead."""
+    for make in (gk.Grace, gk.ConfidenceCalculator, Policy):
+        with pytest.raises(TypeError, match=f"thresholds must be a Thresholds, {hint}"):
+            make(thresholds=thresholds)

@@ -326,7 +326,7 @@ def test_a_stricter_level_stays():
     """A gap raises a level to CONFIRM and lowers none; a floor and a gap are both named."""
     level, why = strictest_level(gk.InterventionLevel.SILENT, Policy("escalate"), ["x is missing"])
     assert gk.InterventionLevel.ESCALATE is level
-    assert "The policy asks for escalate at least." in why
+    assert "The policy requires at least escalate. Evidence is missing" in why
     assert "x is missing" in why
 
 

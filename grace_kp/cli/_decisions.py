@@ -1,0 +1,98 @@
+"""What a gate decided, as labelled facts for a page in the terminal: the action, its arguments and edits, who answered what.
+
+An entry may come from anywhere, so nothing here relies on its form.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.cli._figures import mapping, number
+from grace_kp.cli._output import clean, visible_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_REST = ("reason", "digest", "executed_digest")
+
+
+def facts_of(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the label and the text of each fact, most important first; every field of the entry is among them."""
+    entry = dict(entry)
+    response = mapping(entry.pop("response", None))
+    level, score = entry.pop("level", None), entry.pop("score", None)
+    if level is not None:
+        yield "level", clean(f"{level}, at a confidence of {score}")
+    yield from _arguments(entry, response)
+    if response:
+        yield "answer", clean(_answer(response, entry))
+    notice = mapping(entry.get("notice"))
+    if notice.get("text"):
+        del entry["notice"]
+        yield "notice", clean(f"{_receiver(notice.get('to'))}: {notice['text']}")
+    for name in _REST:
+        if entry.get(name):
+            yield spaced(name), clean(str(entry.pop(name)))
+    waited = number(entry.get("waited_ms"))
+    if waited is not None:
+        del entry["waited_ms"]
+        yield "waited", f"{waited / 1_000:,.1f} s"
+    for name, value in entry.items():
+        yield spaced(name), clean(value) if isinstance(value, str) else visible_json(value)
+
+
+def spaced(name: object) -> str:
+    """A name of a field in words."""
+    return str(name).replace("_", " ")
+
+
+def _arguments(entry: dict[str, Any], response: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Arguments, edits and executed arguments, each with what the entry does not show of them."""
+    arguments, edits = mapping(entry.pop("arguments", None)), mapping(response.pop("modified", None))
+    for name, value in arguments.items():
+        yield "argument", f"{clean(name)} = {visible_json(value)}"
+    yield from _hidden("hidden", entry)
+    for name, value in edits.items():
+        before = visible_json(arguments[name]) if name in arguments else "nothing"
+        yield "edited", f"{clean(name)} = {before} -> {visible_json(value)}"
+    yield from _hidden("hidden", response, label="hidden in edits")
+    for name, value in mapping(entry.pop("executed_arguments", None)).items():
+        yield "executed with", f"{clean(name)} = {visible_json(value)}"
+    yield from _hidden("executed_hidden", entry, label="hidden of these")
+
+
+def _hidden(field: str, entry: dict[str, Any], label: str = "hidden") -> Iterator[tuple[str, str]]:
+    """How many characters of which argument are missing; a field of another form stays in the entry."""
+    counts = entry.get(field)
+    if not isinstance(counts, dict) or not all(_is_count(count) for count in counts.values()):
+        return
+    del entry[field]
+    for name, count in counts.items():
+        yield label, f"{clean(name)}, {count:,} character{'' if count == 1 else 's'}"
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _answer(response: dict[str, Any], entry: dict[str, Any]) -> str:
+    """What was answered, or why there is no answer; an error that explains it is taken out of the entry."""
+    action, reviewer = response.get("action"), response.get("reviewer")
+    if response.get("timeout_reached"):
+        runs = "; the policy lets the action run then" if action == "proceed" else ""
+        return f"none: nobody answered in time{runs}"
+    if not reviewer and action == "cancel":
+        if entry.get("error"):
+            return f"none: asking failed: {entry.pop('error')}"
+        return "none: there was nobody to ask"
+    words = [f"{action} by {reviewer or 'an unknown reviewer'}"]
+    took = number(response.get("response_time_ms"))
+    if took is not None:
+        words.append(f"after {took / 1_000:,.1f} s")
+    stated = (name for name in ("user_input", "selected_option") if response.get(name) is not None)
+    words += [f"{spaced(name)}: {response[name]}" for name in stated]
+    return ", ".join(words)
+
+
+def _receiver(place: object) -> str:
+    return f"to {'the ' if place in {'log', 'terminal'} else ''}{place}" if isinstance(place, str) else "not delivered"
