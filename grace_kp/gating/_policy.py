@@ -44,6 +44,7 @@ class Policy:
 
     Raises:
         ValueError: an unknown floor, a timeout that is no number of 0 or more, or `auto_proceed_on_timeout` that is neither True nor False.
+        TypeError: `thresholds` is no `Thresholds`.
     """
 
     floor: InterventionLevel | str | None = None
@@ -63,6 +64,10 @@ class Policy:
                 raise ValueError(f"floor must be one of {', '.join(_FLOORS)}, not {self.floor!r}")
             object.__setattr__(self, "floor", str(self.floor))
         check_timeout(self.timeout)
+        if self.thresholds is not None:
+            from grace_kp.confidence import check_thresholds
+
+            check_thresholds(self.thresholds)
         if self.auto_proceed_on_timeout is not None:
             check_auto_proceed(self.auto_proceed_on_timeout)
 
