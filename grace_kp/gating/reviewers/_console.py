@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from grace_kp.gating._request import InterventionResponse, frozen
-from grace_kp.gating.reviewers._layout import Page
+from grace_kp.gating.reviewers._layout import Page, units, wrap
 from grace_kp.gating.reviewers._question import Question, hidden_text
 from grace_kp.gating.reviewers._terminal import NoTerminal, Terminal, TimeIsUp
 from grace_kp.levels import InterventionAction
@@ -223,7 +223,8 @@ class _Dialogue:
         self._terminal.write("".join(f"{line}\n" for line in lines))
 
     def _remark(self, text: str) -> None:
-        self._write(textwrap.wrap(text, self._terminal.size[0]))
+        page = self._page()
+        self._write(wrap(units(text, page), page.width))
 
     def _prompt(self) -> str:
         width = self._terminal.size[0]

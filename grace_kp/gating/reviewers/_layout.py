@@ -6,6 +6,7 @@ Rules that let a reader recover the exact text from what is shown:
   itself never looks like a character of ours.
 - A line break in the text is `\\n`, followed by a new line.
 - A line that ends in a single backslash goes on without a space. Any other wrapped line ends at a single space of the text.
+- A line that continues the one above begins with a bar, so no text can pass for a line of the question.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ MAX_MARKS = 3
 MAX_INDENT_SHARE = 3
 """A nested value is indented by at most this share of the width: a third."""
 STEP = 2
-"""Columns by which a nested value, and the rest of a wrapped one, is indented."""
+"""Columns by which a nested value, and the rest of a wrapped one, is indented: the width of `BAR`."""
+BAR = "| "
+"""Begins every line that continues the one above."""
 CODE_POINTS = "in this order: "
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 # Default-ignorable and blank characters that `str.isprintable` accepts.
@@ -59,9 +62,14 @@ def escaped(character: str) -> str:
 
 
 def _cells(character: str) -> int:
-    if unicodedata.category(character) in {"Mn", "Me"}:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+    """Columns that a character beyond ASCII takes at most, because terminals differ.
+
+    A line that is wider on the screen than thought would be broken by the terminal, without our bar. So a mark counts as a column, and
+    symbols and characters of ambiguous width count as two.
+    """
+    category = unicodedata.category(character)[0]
+    is_narrow = category == "M" or (category == "L" and unicodedata.east_asian_width(character) in {"N", "Na", "H"})
+    return 1 if is_narrow else 2
 
 
 def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -> Iterator[Unit]:
@@ -139,11 +147,11 @@ def _joined(line: list[Unit]) -> str:
 
 
 def prose(label: str, text: str, page: Page, indent: int) -> list[str]:
-    """Lay out a labelled text without quotes; its lines after the first stand `indent` columns in."""
+    """Lay out a labelled text without quotes; its lines after the first stand `indent` columns in, behind a bar."""
     lines = wrap([*_plain_units(label), *units(text, page)], page.width, indent)
     if _is_right_to_left(text):
         lines += wrap([*_plain_units(CODE_POINTS), *units(text, page, ascii_only=True)], page.width - indent)
-    return [lines[0], *(" " * indent + line for line in lines[1:])]
+    return [lines[0], *(f"{BAR:>{indent}}{line}" for line in lines[1:])]
 
 
 def value_lines(name: str, root: Node, page: Page, indent: int) -> list[str]:
@@ -171,7 +179,7 @@ def value_lines(name: str, root: Node, page: Page, indent: int) -> list[str]:
                 key, child = node.children[number]
                 is_last = number == len(node.children) - 1
                 stack.append((column + STEP, _before(node, key, page), child, "" if is_last else ","))
-        out += [pad + lines[0], *(pad + " " * STEP + line for line in lines[1:])]
+        out += [pad + lines[0], *(pad + BAR + line for line in lines[1:])]
     return out
 
 
