@@ -2,41 +2,84 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._digest import digest_of
 from grace_kp.gating._request import InterventionResponse, frozen
+from grace_kp.gating._reviewer import asking, is_async, name_of, understood
 from grace_kp.levels import InterventionAction
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator, Mapping
+
     from grace_kp.gating._request import InterventionRequest
+
+    Rounds = Generator[InterventionRequest, object, InterventionResponse]
 
 
 class ConfirmationFlow:
     """A reviewer may change the arguments and is shown the result again, up to `max_rounds` times; then it is cancelled.
 
     For reviewers that want to see what they made of a request before it counts: wrap them, `reviewer=ConfirmationFlow(mine)`.
-    The answer is PROCEED where nothing was changed, MODIFY with all changes where something was.
+    The answer is PROCEED where nothing was changed, MODIFY with all changes where something was. A sync reviewer makes the flow sync, an
+    async one makes it async.
+
+    Raises:
+        TypeError: `reviewer` can neither be called nor has it `review`.
+        ValueError: `max_rounds` is less than 1.
     """
 
     def __init__(self, reviewer: Any, *, max_rounds: int = 3) -> None:
         if max_rounds < 1:
             raise ValueError(f"max_rounds must be 1 or more, not {max_rounds!r}")
-        from grace_kp.gating._reviewer import asking
-
         self._ask = asking(reviewer)
         self._max_rounds = max_rounds
-        self.name = getattr(reviewer, "name", None) or getattr(reviewer, "__name__", type(reviewer).__name__)
+        self.name = name_of(reviewer)
+        # What a gate wants to know of the reviewer behind it.
+        self.keeps_time: bool = getattr(reviewer, "keeps_time", False) is True
+        self.pauses: bool = getattr(reviewer, "pauses", False) is True
+        self.stores: Callable[[str], bool] | None = getattr(reviewer, "stores", None)
 
-    def review(self, request: InterventionRequest) -> InterventionResponse:
-        """Ask until the reviewer confirms, or `max_rounds` changes have been made."""
-        from grace_kp.gating._reviewer import understood
+    @property
+    def review(self) -> Callable[[InterventionRequest], InterventionResponse | Awaitable[InterventionResponse]]:
+        """Ask until the reviewer confirms, or `max_rounds` changes have been made: a coroutine function where the reviewer is async."""
+        return self._review_async if is_async(self._ask) else self._review
 
+    def _review(self, request: InterventionRequest) -> InterventionResponse | Awaitable[InterventionResponse]:
+        rounds = self._rounds(request)
+        shown = next(rounds)
+        try:
+            while True:
+                answer = self._ask(shown)
+                if hasattr(answer, "__await__"):  # a plain function that returns a coroutine
+                    return self._went_on(rounds, answer)
+                shown = rounds.send(answer)
+        except StopIteration as end:
+            response: InterventionResponse = end.value
+            return response
+
+    async def _review_async(self, request: InterventionRequest) -> InterventionResponse:
+        rounds = self._rounds(request)
+        return await self._went_on(rounds, self._ask(next(rounds)))
+
+    async def _went_on(self, rounds: Rounds, answer: Any) -> InterventionResponse:
+        try:
+            while True:
+                shown = rounds.send(await answer if hasattr(answer, "__await__") else answer)
+                answer = self._ask(shown)
+        except StopIteration as end:
+            response: InterventionResponse = end.value
+            return response
+
+    def _rounds(self, request: InterventionRequest) -> Rounds:
+        """Yield what to ask, take the answers, and return the response."""
+        ends = None if request.timeout is None else time.monotonic() + request.timeout
         changes: dict[str, Any] = {}
         shown = request
         for _ in range(self._max_rounds + 1):
-            response = understood(self._ask(shown))
+            response = understood((yield shown))
             if response.timeout_reached:
                 return response
             if response.action is InterventionAction.PROCEED and changes:
@@ -47,14 +90,24 @@ class ConfirmationFlow:
                 # Nothing says what to run instead, and the original is not what was agreed to.
                 return replace(response, action=InterventionAction.CANCEL, user_input="modified without arguments")
             changes = {**changes, **response.modified}
-            arguments = {**request.arguments, **changes}
-            shown = replace(
-                request,
-                arguments=frozen(arguments),
-                digest=digest_of({"request": request.digest, "changes": changes}),
-                attempt=shown.attempt + 1,
-                hidden={name: count for name, count in request.hidden.items() if name not in changes},
-            )
+            left = None if ends is None else ends - time.monotonic()
+            if left is not None and left <= 0:
+                return InterventionResponse(InterventionAction.CANCEL, timeout_reached=True, reviewer=self.name)
+            shown = _changed(request, changes, attempt=shown.attempt + 1, timeout=left)
         return InterventionResponse(
             InterventionAction.CANCEL, user_input=f"changed more than {self._max_rounds} times", reviewer=self.name
         )
+
+
+def _changed(
+    request: InterventionRequest, changes: Mapping[str, Any], *, attempt: int, timeout: float | None
+) -> InterventionRequest:
+    """The request as it is with a reviewer's changes."""
+    return replace(
+        request,
+        arguments=frozen({**request.arguments, **changes}),
+        digest=digest_of({"request": request.digest, "changes": changes}),
+        attempt=attempt,
+        timeout=None if timeout is None else round(timeout, 1),
+        hidden={name: count for name, count in request.hidden.items() if name not in changes},
+    )

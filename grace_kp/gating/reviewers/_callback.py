@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.gating._reviewer import is_async, name_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -17,8 +19,16 @@ class CallbackReviewer:
         if not callable(callback):
             raise TypeError(f"a callback can be called, {type(callback).__name__} cannot")
         self._callback = callback
-        self.name = name or getattr(callback, "__name__", type(callback).__name__)
+        self.name = name or name_of(callback)
+        # What a gate wants to know of the reviewer behind it.
+        self.keeps_time: bool = getattr(callback, "keeps_time", False) is True
+        self.pauses: bool = getattr(callback, "pauses", False) is True
+        self.stores: Callable[[str], bool] | None = getattr(callback, "stores", None)
 
-    def review(self, request: InterventionRequest) -> Any:
-        """Whatever the callable answers."""
-        return self._callback(request)
+    @property
+    def review(self) -> Callable[[InterventionRequest], Any]:
+        """Ask the callable: a coroutine function where that is async."""
+        return self._review_async if is_async(self._callback) else self._callback
+
+    async def _review_async(self, request: InterventionRequest) -> Any:
+        return await self._callback(request)
