@@ -18,9 +18,11 @@ from grace_kp.record._run import Call, Run
 from grace_kp.record._signals import CLOSED, INTERRUPTED, SUSPENDED
 from grace_kp.record._steps import WAITING, StepBuilder
 from grace_kp.trace._redact import redact_text, redact_value
+from grace_kp.trace._redact_text import UNSCANNED
 from grace_kp.trace._render import cut, render, storable, to_text
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable
 
     from grace_kp.record._said import Pause
@@ -92,7 +94,11 @@ class Documents:
             kind, message = run.error
             grace["error"] = {"type": kind, "message": self.clean(message)}
         again = [] if pause is None else builder.repeats(pause.again)
-        result, steps = self._summary(run, status), builder.steps
+        result, steps = self._summary(run, status, builder.removed), builder.steps
+        if builder.removed[UNSCANNED]:
+            grace["unscanned_texts"] = builder.removed[
+                UNSCANNED
+            ]  # too long or too hostile: their ends were removed unread
         if not steps:
             # A trace has at least one step. This one stands in for those to come, so it is left out when the run goes on.
             steps, again = [{"step_id": 0, "type": "observation", "content": result}], [0]
@@ -159,7 +165,7 @@ class Documents:
             return {}
         return {"usage": total, "own_usage": own} if of_nested else {"usage": total}
 
-    def _summary(self, run: Run, status: str) -> str:
+    def _summary(self, run: Run, status: str, removed: Counter[str]) -> str:
         if status == SUSPENDED and run.result is None and run.error is None:
             return f"The run {WAITING}."
         if not run.owner.capture_output:
@@ -169,10 +175,10 @@ class Documents:
             return self.clean(f"{kind}: {message}" if message else kind)
         result = run.result
         if type(result) is str:
-            return self.clean(result)
+            return redact_text(storable(result), identifiers=self._identifiers, counts=removed)
         if result is None:
             return ""
-        return cut(to_text(redact_value(render(result), identifiers=self._identifiers)), self._max_text)
+        return cut(to_text(redact_value(render(result), identifiers=self._identifiers, counts=removed)), self._max_text)
 
     def _header(self, run: Run) -> dict[str, Any]:
         name = self.clean(run.name)

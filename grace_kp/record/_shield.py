@@ -72,7 +72,12 @@ def note(where: str, error: BaseException | str, *, theirs: bool = False) -> Non
     if not theirs and not isinstance(error, str):
         TROUBLES.own += 1
     try:
-        TROUBLES.last = (kind if isinstance(error, str) else f"{kind}: {error}")[:500]
+        from grace_kp.trace._redact import redact_text  # needed only where something goes wrong
+
+        # What an exception says may quote the values that it is about.
+        TROUBLES.last = redact_text(kind if isinstance(error, str) else f"{kind}: {error}"[:8_192], identifiers=False)[
+            :500
+        ]
     except Exception:  # noqa: BLE001
         TROUBLES.last = kind
     if TROUBLES.counts[kind] == 1:

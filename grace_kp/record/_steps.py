@@ -6,6 +6,7 @@ Everything that leaves here is JSON, bounded, and without secrets.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._captured import NOT_CAPTURED
@@ -50,6 +51,7 @@ class StepBuilder:
         "model_calls",
         "nested",
         "places",
+        "removed",
         "steps",
     )
 
@@ -64,6 +66,8 @@ class StepBuilder:
         self.hit_texts: list[str] = []
         """Texts that searches found, without secrets; not part of the trace."""
         self._run: Run | None = run
+        self.removed: Counter[str] = Counter()
+        """What redaction has removed from the steps, by type."""
         self._identifiers = identifiers
         self._position = 0
         self._index: dict[int, int] = {}
@@ -165,7 +169,7 @@ class StepBuilder:
         return step
 
     def _clean(self, text: str) -> str:
-        return redact_text(storable(text), identifiers=self._identifiers)
+        return redact_text(storable(text), identifiers=self._identifiers, counts=self.removed)
 
     def _called(self, call: Call) -> None:
         calls, steps = self.calls, self.steps
@@ -202,13 +206,14 @@ class StepBuilder:
     def _input(self, call: Call) -> dict[str, Any]:
         args, identifiers = call.args, self._identifiers
         if type(args) is list:  # rendered already
-            return redact_value(call.spec.bind(args, call.kwargs), identifiers=identifiers)  # type: ignore[no-any-return]
+            bound = call.spec.bind(args, call.kwargs)
+            return redact_value(bound, identifiers=identifiers, counts=self.removed)  # type: ignore[no-any-return]
         names = call.spec.positional
         named = dict(zip(names, args, strict=False)) if len(args) <= len(names) else call.spec.bind(args, None)
         for key, value in named.items():
             if type(value) is float and value - value != 0:
                 named[key] = str(value)
-        return redact_value(named, identifiers=identifiers)  # type: ignore[no-any-return]
+        return redact_value(named, identifiers=identifiers, counts=self.removed)  # type: ignore[no-any-return]
 
     def _returned(self, call: Call) -> None:
         number = self._index[id(call)]
@@ -245,7 +250,8 @@ class StepBuilder:
     def _content(self, result: Any) -> str:
         if type(result) is str:
             return self._clean(result)
-        return to_text(redact_value(render(result) if type(result) is float else result, identifiers=self._identifiers))
+        value = render(result) if type(result) is float else result
+        return to_text(redact_value(value, identifiers=self._identifiers, counts=self.removed))
 
     def _search(self, call: Call) -> dict[str, Any]:
         hits = call.hits

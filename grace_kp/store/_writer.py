@@ -20,6 +20,7 @@ from grace_kp.store._forking import Forking
 from grace_kp.store._journaling import Journaling
 from grace_kp.store._lifetime import exiting, work, would_wait_for_itself
 from grace_kp.store._stats import WriterStats
+from grace_kp.trace._redact import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -323,7 +324,7 @@ class Writer(Forking):
         self._retry_at = time.monotonic() + self._pause
         self._pause = min(self._pause * 2, RETRY_SECONDS[1])
         what = str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
-        message = f"the store cannot write: {what}"
+        message = redact_text(f"the store cannot write: {what}", identifiers=False)
         if message != self._last_error or not self._failing:
             self._report(message)
         self._last_error = message
