@@ -7,7 +7,7 @@ import re
 from grace_kp.trace._patterns import PLACEHOLDER, after_key
 from grace_kp.trace._randomness import looks_random
 from grace_kp.trace._rule import MARK, Rule, necessary
-from grace_kp.trace._secret_names import BEFORE_KEYS, KEYS, PASSWORDS, SUFFIX, TOKENS
+from grace_kp.trace._secret_names import BEFORE_KEYS, KEYS, PASSWORDS, SUFFIX, TOKENS, is_count_name
 from grace_kp.trace._secret_values import is_harmless
 
 _I = re.IGNORECASE
@@ -18,7 +18,7 @@ _PATH = r"(?<![\w.-])(?:[\w./~-]{0,80}/)?"
 _GAP = r"[ \t]{1,4}(?:\\\n[ \t]{0,8})?"
 _OPTIONS = rf"(?:{_GAP}(?:\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'|[^\s|;&\"'][^\s|;&]{{0,200}}+)){{0,14}}?{_GAP}"
 ARGUMENT = (
-    r"(?P<value>\"(?:[^\"\\\n]|\\.){1,400}+\"?|'[^'\n]{1,400}+'?|[^\s\"'|;&<>()\[\]{},`-][^\s\"'|;&<>()`,]{0,400}+)"
+    r"(?P<value>\"(?:[^\"\\\n]|\\.){1,400}+\"?|'[^'\n]{1,400}+'?|[^\s\"'|;&<>()\[\]{},`=-][^\s\"'|;&<>()`,]{0,400}+)"
 )
 _password = after_key("password", "quoted")
 
@@ -26,6 +26,9 @@ _password = after_key("password", "quoted")
 def _argument(match: re.Match[str]) -> str | None:
     """The argument of an option that takes a password; a path or a variable is none."""
     value = match["value"].strip("\"'\\")
+    option = match["key"].rstrip(" \t=").rpartition(" ")[2].strip("-").replace("-", "_")
+    if is_count_name(option) or (value.isdecimal() and "token" in option.lower()):
+        return None
     if (
         PLACEHOLDER.fullmatch(value)
         or value.startswith(("$", "@", "/", "./", "<", "env:", "file:"))
@@ -85,6 +88,30 @@ def _sentence(match: re.Match[str]) -> str | None:
     return match["key"] + MARK.format("password") + value[len(value.rstrip(".,;:!?)。、")) :]
 
 
+_ALGORITHM = re.compile(
+    r"(?:sha|md|hs|rs|es|ps|aes|utf|base|rc|rfc|ecdsa|rsa|ed|python|node|oauth|http|x|v|argon|pbkdf|pkcs|crc|ipv)-?\d.*",
+    _I,
+)
+
+
+def _behind(match: re.Match[str]) -> str | None:
+    """A value without anything between it and its name: only what looks generated or is made of letters, digits and marks."""
+    core = match["value"].strip("\"'`").rstrip(".,;:!?)")
+    digits, letters = any("0" <= c <= "9" for c in core), any(c.isalpha() for c in core)
+    marked = any(c in "!@#$%^&*+?~" for c in core)
+    if (
+        not (digits and letters and (marked or looks_random(core, 8)))
+        or _ALGORITHM.fullmatch(core)
+        or "[REDACTED" in core
+    ):
+        return None
+    return (
+        None
+        if _NUMBERED.fullmatch(core) or is_harmless(match["key"], core, "quoted")
+        else match["key"] + MARK.format("password")
+    )
+
+
 def _is_word(name: str, core: str, *, quoted: bool) -> bool:
     if len(core) < 6 or is_harmless(name, core, "quoted") or _NUMBERED.fullmatch(core):
         return True
@@ -131,6 +158,14 @@ OPTIONS = (
          also=("-",), needs=("htpasswd",), replacement=_argument),
     Rule("password", "rabbitmqctl and user management", rf"(?P<key>(?<![\w.-])(?:rabbitmqctl[ \t]{{1,4}}(?:add_user|change_password)|wpa_passphrase|nmcli[^\n]{{1,100}}password)[ \t]{{1,4}}(?:[\w.@-]{{1,60}}[ \t]{{1,4}})?){ARGUMENT}(?=[ \t]{{0,4}}(?:\n|\Z|[;&|]))",
          needs=("rabbitmqctl", "wpa_passphrase", "nmcli"), replacement=_argument),
+    Rule("password", "user/password of Oracle", rf"(?P<key>{_PATH}(?:sqlplus|expdp|impdp|sqlldr|rman)(?:{_GAP}(?:-\w{{1,10}}|target)){{0,4}}{_GAP}[\"']?\w{{1,40}}/)(?P<value>[^\s/@\"']{{2,100}}+)",
+         needs=("sqlplus", "expdp", "impdp", "sqlldr", "rman"), replacement=_argument),
+    Rule("password", "accounts of Windows", rf"(?P<key>(?<![\w.-])net user [\w.-]{{1,60}} ){ARGUMENT}", needs=("net user",), replacement=_argument, flags=_I),
+    Rule("password", "options of Windows", r"(?P<key>(?<=\s)/(?:p|pass|password|rp|pw):)(?P<value>\"[^\"\n]{1,200}+\"|[^\s\"']{3,200}+)", needs=("/p", "/rp"), replacement=_argument, flags=_I,
+         must=r"[\s\v]/(?:p|pass|password|rp|pw):"),
+    Rule("password", "secure strings of PowerShell", r"(?P<key>ConvertTo-SecureString\s{1,4}(?:-String\s{1,4})?)(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')", needs=("convertto-securestring",), replacement=_argument, flags=_I),
+    Rule("password", "variables of csh and fish", rf"(?P<key>(?<![\w.-])(?:setenv|set -[gxU]{{1,3}}|set --\w{{1,10}})[ \t]{{1,4}}[\w]{{0,60}}?(?:{_NAME})[ \t]{{1,4}}){ARGUMENT}", needs=("setenv", "set -"), replacement=_argument, flags=_I,
+         must=r"(?:setenv|set -)[^\n]"),
     Rule("password", "settings of tools", rf"(?P<key>(?<![\w.-])(?:aws configure set|npm config set|yarn config set|git config(?: --\w{{1,10}})?|setx?|fly secrets set|gh secret set|heroku config:set|vault login|pulumi config set --secret|kubectl config set-credentials|conda config --set)[ \t]{{1,4}}(?:[\w./:-]{{0,80}}(?:{_NAME}|authtoken))?[ \t]{{1,4}}){ARGUMENT}",
          needs=("configure set", "config set", "git config", "config --", "set ", "set\t", "setx", "config:set", "vault login"), must=r"(?:vault login[ \t]|(?:aws configure set|config set|git config|secrets? set|setx?|config:set|set-credentials|--set|export|--secret)[ \t][^\n]{0,80}(?:pass|pwd|pswd|secret|token|cred|mnemonic|key|sess|conn|seed|recovery|backup|auth|kenn?wort|contrase|wacht|senha|salasana|heslo|parola|adgangs|sandi|[^\x00-\x7f]))", flags=_I, replacement=lambda match: _setting(match)),
 )  # fmt: skip
@@ -151,6 +186,22 @@ def _setting(match: re.Match[str]) -> str | None:
     if named is None and not match["key"].startswith("vault login"):
         return None
     return None if is_harmless("password", match["value"], "quoted") else match["key"] + MARK.format("password")
+
+
+def _second(match: re.Match[str]) -> str | None:
+    """The second of two texts: a plain word after the name of a secret is more likely the name of another field."""
+    core = match["value"].strip("\"'")
+    if re.fullmatch(r"[A-Za-z]+(?:[ _-][A-Za-z]+)*[.:?!]?", core) or core.startswith(
+        ("http", "/", "#", ".", "$", "{", "%", "*")
+    ):
+        return None
+    if (
+        is_harmless(match["key"], match["value"], "quoted")
+        or len(core) < 3
+        or (" " in core and not looks_random(core, 8))
+    ):
+        return None
+    return match["key"] + MARK.format("password")
 
 
 _VENDOR_WORDS = (
@@ -175,9 +226,14 @@ FILES = (
          needs=("value", "val", "content", "default", "secret"), also=("name", "key", "id\"", "id=", "id:", "id'", "id\\", "id ", "id\t", "id\n", "id\r", "id\v", "id\f", "field", "property", "variable"), flags=_I, must=r"(?:name|key|id|field|property|variable)\\{0,4}[\"']?[\s\v]*[=:][\s\v]*\\{0,4}[\"']", replacement=_password),
     Rule("password", "names and values in YAML", rf"(?P<key>(?:name|key):[ \t]{{1,4}}[\"']?[\w.-]{{0,60}}?(?:{_NAME}|(?<![A-Za-z])(?:pin|otp|auth))[\"']?[ \t]{{0,4}}\n[ \t]{{0,40}}value:[ \t]{{1,4}})(?P<value>\"[^\"\n]{{1,4000}}+\"|'[^'\n]{{1,4000}}+'|[^\s\"'#&*!|>{{-][^\n]{{0,4000}}+)",
          needs=("value:",), flags=_I, must=r"\n[ \t]{0,40}value:", replacement=_password),
+    Rule("password", "two arguments, a name and a value",
+         r"(?P<key>(?:[\"'][^\"'\n]{0,60}?(?:passw(?:or)?d|passcode|passphrase|(?<![A-Za-z])pwd|secret|(?:api|access|private)[_-]?key|(?<![A-Za-z])(?:otp|cvv|cvc|pin)(?![A-Za-z])|token)[^\"'\n]{0,30}[\"'])\s{0,4}(?:,|=>)\s{0,4})(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
+         needs=("passw", "passcode", "passphrase", "pwd", "secret", "key", "otp", "cvv", "cvc", "pin", "token"), also=(",", "=>"), flags=_I,
+         must=r"(?:pass|pwd|secret|key|otp|cvv|cvc|pin|token)[^\"'\n]{0,30}[\"'][\s\v]{0,4}(?:,|=>)[\s\v]{0,4}[\"']", replacement=_second),
+    Rule("password", "card verification codes", r"(?P<key>(?<![A-Za-z])(?:cvv2?|cvc2?|csc)[ :#]{1,3}(?:is |code |number )?[: ]{0,2})(?P<value>\d{3,4})(?!\d)", needs=("cvv", "cvc", "csc"), flags=_I, replacement=_card),
     Rule("password", "multipart forms", rf"(?P<key>form-data; name=\\{{0,2}}\"[\w.-]{{0,60}}?{_NAME}\\{{0,2}}\"(?:\r?\n|\\r\\n|\\n){{2}})(?P<value>[^\r\n\\]{{1,4000}}+)",
          needs=("form-data",), flags=_I, must="form-data; name=", replacement=lambda match: match["key"] + MARK.format("password") if "[REDACTED:" not in match["value"] else None),
-    Rule("password", "SQL", r"(?P<key>\b(?:IDENTIFIED (?:WITH \w{1,40} )?(?:BY|AS)|(?:WITH |SET )?(?:ENCRYPTED )?PASSWORD(?:\s{0,4}=\s{0,4}PASSWORD\(|\(| FOR [^\s]{1,60} =)?)\s{1,4})(?P<value>'[^'\n]{1,400}+'|\"[^\"\n]{1,400}+\")",
+    Rule("password", "SQL", r"(?P<key>\b(?:IDENTIFIED (?:WITH \w{1,40} )?(?:BY|AS)\s{1,4}|(?:WITH |SET )?(?:ENCRYPTED )?PASSWORD(?:\s{0,4}=\s{0,4}PASSWORD\(\s{0,4}|\(\s{0,4}| FOR [^\s]{1,60} =\s{0,4}|\s{1,4})))(?P<value>'[^'\n]{1,400}+'|\"[^\"\n]{1,400}+\")",
          needs=("identified", "password"), flags=_I, replacement=_password),
     Rule("password", ".netrc", r"(?P<key>(?:machine|default|login)\s{1,8}[^\s]{0,100}(?:\s{1,8}(?:login|account)\s{1,8}[^\s]{1,100}){0,2}\s{1,8}password\s{1,8})(?P<value>[^\s]{1,400}+)",
          needs=("password",), must=r"(?:machine|default|login)[\s\v](?s:.*)[\s\v]password[\s\v]", replacement=after_key("password", "tight")),
@@ -199,19 +255,34 @@ FILES = (
 )  # fmt: skip
 
 _SENTENCE = (
-    r"(?P<key>(?<![A-Za-z-])(?:(?:pass(?:word|code|phrase|wd)?|pwd|secret(?: key)?|(?:api|access|private|license|licence|secret|auth(?:entication)?)[ -]?(?:key|token|code)|token|pin(?: (?:code|number))?|otp|(?:verification|security|recovery|backup|one[- ]time|login|2fa|mfa) (?:code|password|pin))s?"
+    r"(?P<key>(?<![A-Za-z-])(?:(?:pass(?:word|code|phrase|wd)?|pwd|credentials?|creds|secret(?: key)?|(?:api|access|private|license|licence|secret|auth(?:entication)?)[ -]?(?:key|token|code)|token|pin(?: (?:code|number))?|otp|(?:verification|security|recovery|backup|one[- ]time|login|2fa|mfa) (?:code|password|pin))s?"
     r"(?: (?:for|of|to|on) [\w.@'-]{1,40}(?: [\w.@'-]{1,30}){0,4}?)?(?: (?:(?:has been|was|is|were) (?:re)?(?:set|changed) to|(?:re)?set to|changed to|is|was|=|will be|should be|are|equals))(?: now| still| currently| just| set to)?[: ]{1,3}|(?:log ?in|sign ?in|connect|authenticate) (?:with|as|using) [\w.@-]{1,60} ?/ ?|(?:use|try|with|using) (?:the |this |my |our )?(?:pass(?:word|code|phrase)|pwd|token|api[ -]?key|key|secret|pin|otp) ))"
 )
 SENTENCES = (
     Rule("password", "sentences",
          _SENTENCE +
          r"(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+'|`[^`\n]{1,200}+`|“[^”\n]{1,200}+”|[^\s,\"'`]{4,400}+)",
-         needs=("pass", "pwd", "secret", "key", "token", "pin", "otp", "code", "login", "log in", "sign in", "connect", "authenticate"), flags=_I,
+         needs=("pass", "pwd", "cred", "secret", "key", "token", "pin", "otp", "code", "login", "log in", "sign in", "connect", "authenticate"), flags=_I,
          also=(" is", " was", " were", " =", " will", " has", "set to", " should", " are", " equals", "changed to", "with", "as ", "using", "use ", "try "),
          must=necessary(_SENTENCE) + r"(?:[\"'`“]|[^\s\v,\"'`]*[0-9!@#$%^&*+=?~])",
          replacement=_sentence),
+    Rule("password", "a user and a password",
+         r"(?P<key>(?<![A-Za-z-])(?:credentials?|creds|log ?in|account)(?: are| is| with)?[: ]{1,3}[\w.@-]{1,60} ?[/:] ?)(?P<value>[^\s,\"'`]{6,200}+)",
+         needs=("credential", "creds", "login", "log in", "account"), also=("/", ":"), flags=_I, must=r"(?:credentials?|creds|log ?in|account)[^\n]{0,90}[/:]", replacement=_sentence),
+    Rule("password", "values typed into a field",
+         r"(?P<key>(?:passw(?:or)?d|passcode|pwd|secret|token|otp|api[_-]?key)[^\n\"']{0,20}[\"'][^\n]{0,40}?\.(?:send_keys|fill|type|setValue|set_value|input|sendKeys|press_sequentially)\()(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')",
+         needs=("send_keys(", "fill(", "type(", "setvalue(", "set_value(", "input(", "sendkeys(", "press_sequentially("), flags=_I, replacement=_second),
+    Rule("password", "sentences that name the value first",
+         r"(?P<key>(?<![A-Za-z-])(?:use|set|enter|type|with|put|try|provide|using|entering) )(?P<value>\"[^\"\s]{4,200}+\"|'[^'\s]{4,200}+'|`[^`\s]{4,200}+`|[^\s,\"'`]{6,200}+)"
+         r"(?= (?:as|for|in|into) (?:the |my |your |our |its |his |her |a )?(?:\w{1,20} ){0,2}(?:pass(?:word|code|phrase)|pwd|pin|token|api[ -]?key|secret|otp)\b)",
+         needs=("password", "passcode", "passphrase", "pwd", "pin", "token", "key", "secret", "otp"), also=("use ", "set ", "enter ", "type ", "with ", "put ", "try ", "provide ", "using ", "entering "), flags=_I,
+         must=r"(?:use|set|enter|type|with|put|try|provide|using|entering) [^\s\v]* (?:as|for|in|into) ", replacement=_sentence),
+    Rule("password", "names with the value right behind",
+         r"(?P<key>(?<![A-Za-z-])(?:password|passwd|passphrase|passcode|pwd|(?:api|access|secret)[ -]?key|token|secret)[ \t]{1,4})(?P<value>\"[^\"\s]{8,200}+\"|'[^'\s]{8,200}+'|`[^`\s]{8,200}+`|[^\s,\"'`()<>{}\[\]=:/-][^\s,\"'`()<>{}\[\]=]{7,200}+)",
+         needs=("password", "passwd", "passphrase", "passcode", "pwd", "key", "token", "secret"), also=("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"), flags=_I,
+         must=r"(?:password|passwd|passphrase|passcode|pwd|key|token|secret)[ \t]{1,4}[^\s\v]*[0-9]", replacement=_behind),
     Rule("password", "sentences in Japanese, Chinese, Russian and others",
-         r"(?P<key>(?:パスワード|パスコード|暗証番号|ログインパスワード|確認コード|認証コード|(?:API|アクセス)(?:キー|トークン)|トークン|密码|密碼|口令|验证码|驗證碼|令牌|密钥|[Пп]ароль|비밀번호|contraseña|mot de passe|passwort|kennwort|senha|clave)\s{0,2}(?:は|が|を|是|为|為|:|—|–|-|は、|는|은|es|est|ist|é|(?:от \S{1,40} )?это)\s{0,2}[「『\"“]?)"
+         r"(?P<key>(?:パスワード|パスコード|暗証番号|ログインパスワード|確認コード|認証コード|(?:API|アクセス)(?:キー|トークン)|トークン|密码|密碼|口令|验证码|驗證碼|令牌|密钥|[Пп]ароль|비밀번호|contraseña|mot de passe|passwort|kennwort|senha|clave)\s{0,2}(?:は|が|を|是|为|為|:|—|–|-|は、|는|은|es|est|ist|é|(?:от \S{1,40} )?это)?\s{0,2}[「『\"“]?)"
          r"(?P<value>[!-~]{4,200}?)(?=[」』\"”]|です|でした|に|を|と|で|。|、|，|\s|[.]?\Z)",
          needs=("パス", "暗証番号", "コード", "キー", "トークン", "密码", "密碼", "口令", "码", "碼", "令牌", "密钥", "ароль", "비밀번호", "contrase", "mot de passe", "passwort", "kennwort", "senha", "clave"), flags=_I, replacement=_sentence,
          must=r"(?:パス|暗証番号|コード|キー|トークン|密码|密碼|口令|验证码|驗證碼|令牌|密钥|[Пп]ароль|비밀번호|contraseña|mot de passe|passwort|kennwort|senha|clave)"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from grace_kp.trace._randomness import looks_random
 from grace_kp.trace._rule import MARK, Rule, lower, necessary, places_of
 from grace_kp.trace._secret_names import (
     BEFORE_KEYS,
@@ -56,7 +57,9 @@ _SEPARATOR = (
 _PLAIN = rf"(?:{PASSWORDS}|{TOKENS}|authorization){SUFFIX}"
 _PARTS = rf"(?:(?-i:(?<=[a-z])(?=[A-Z]))|(?<![A-Za-z]))(?:{SHORT}){SUFFIX}"
 _ELSEWHERE = rf"(?:{PASSWORDS_ELSEWHERE}|{SECRETS_ELSEWHERE})(?:[^\x00-\x7f]{{1,6}}(?=[\"']?\s?[:=：＝]))?(?:[（(][^\n()（）]{{0,20}}[)）])?"
-_NAME = rf"(?:{_PLAIN}|{_PARTS}|{_ELSEWHERE})"
+# Any other name that ends in "key" is the name of a secret only if its value looks generated: SENDGRID_KEY, encryption.key.
+_OTHER_KEY = r"(?P<other>(?<=[A-Za-z0-9][_.-])key)"
+_NAME = rf"(?:{_PLAIN}|{_PARTS}|{_ELSEWHERE}|{_OTHER_KEY})"
 
 # Each name begins with one of these, in lower case; a name that ends in "key" is entered there.
 ASCII_NEEDLES = (
@@ -90,7 +93,7 @@ class NamedRule(Rule):
             rf"(?P<key>{_NAME}{_SEPARATOR}){VALUE}",
             needs=ASCII_NEEDLES + OTHER_NEEDLES,
             also=("=", ":", "：", "＝", "%3"),
-            must=f"(?:{names}|{elsewhere}){between}",
+            must=f"(?:{names}|[_.-]key|{elsewhere}){between}",
             flags=re.IGNORECASE,
         )
 
@@ -122,7 +125,10 @@ class NamedRule(Rule):
 
 def _keeps(match: re.Match[str], value: str) -> bool:
     operator, after = match["operator"], match["after"]
-    if is_count_name(_whole_name(match)):
+    name = _whole_name(match)
+    if is_count_name(name):
+        return True
+    if match["other"] and (not looks_random(value.strip("\"'`"), 12) or NO_SECRET_KEY.search(name)):
         return True
     if value[0] in "\"'`“「\\":
         style = "quoted"
@@ -143,4 +149,9 @@ def _whole_name(match: re.Match[str]) -> str:
     return (before[0] if before else "") + name
 
 
-_BEFORE = re.compile(r"[\w-]{1,40}\Z", re.ASCII)
+NO_SECRET_KEY = re.compile(
+    r"(?:public|pub|primary|foreign|partition|sort|range|cache|idempotency|row|hash|object|s3|dedup|group|order|index|unique|natural|lookup|item|"
+    r"cell|map|dict|i18n|translation|feature|config|route|parent|entity|event|message|session_cache)[_.-]?key\Z",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(r"[\w.-]{1,40}\Z", re.ASCII)

@@ -65,7 +65,7 @@ def _basic(match: re.Match[str]) -> str | None:
 def if_random(match: re.Match[str]) -> str | None:
     value = match["value"]
     return (
-        match["key"] + MARK.format("api_key") if looks_random(value, 14) or (len(value) > 40 and "%" in value) else None
+        match["key"] + MARK.format("api_key") if looks_random(value, 12) or (len(value) > 40 and "%" in value) else None
     )
 
 

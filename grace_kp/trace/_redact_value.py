@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.trace._named_rule import NO_SECRET_KEY
+from grace_kp.trace._randomness import looks_random
 from grace_kp.trace._redact_text import clean
 from grace_kp.trace._rule import MARK
 from grace_kp.trace._secret_names import is_secret_name, names_number, plain_name
@@ -121,7 +123,10 @@ class _Walk:
             cleaned[name] = None
             under = secret
             if under is None:
-                under = key if is_secret_name(key) else pair if pair is not None and key in _VALUE_KEYS else None
+                if is_secret_name(key) or _is_generated_key(key, item):
+                    under = key
+                elif pair is not None and key in _VALUE_KEYS:
+                    under = pair
             self.stack.append((item, cleaned, name, under))
         return cleaned
 
@@ -133,6 +138,16 @@ class _Walk:
         return row
 
 
+_OTHER_KEY = re.compile(r"[\w.-]{2,60}[_.-]KEY|[\w.-]{2,60}(?:[_.-]key|[a-z]Key)")
+
+
+def _is_generated_key(key: Any, value: Any) -> bool:
+    """A text that looks generated, below a name such as SENDGRID_KEY; `cache_key` and the like name no secrets."""
+    if type(key) is not str or type(value) is not str or not 16 <= len(value) <= 400:
+        return False
+    return _OTHER_KEY.fullmatch(key) is not None and NO_SECRET_KEY.search(key) is None and looks_random(value, 16)
+
+
 def _numbered(name: Any, taken: dict[Any, Any], numbers: dict[Any, int]) -> str:
     """A free name: the next number is remembered, so that many equal keys cost no more than different ones."""
     number = numbers.get(name, 1) + 1
@@ -142,14 +157,39 @@ def _numbered(name: Any, taken: dict[Any, Any], numbers: dict[Any, int]) -> str:
     return free
 
 
+# Where a program that fills in forms puts its text: the description of a field names the secret.
+_FIELD_KEYS = (
+    "selector",
+    "element",
+    "locator",
+    "target",
+    "xpath",
+    "css",
+    "placeholder",
+    "description",
+    "aria_label",
+    "element_description",
+)
+_FIELD = re.compile(
+    r"passw(?:or)?d|passcode|(?<![a-z])pwd|api[_-]?key|(?<![a-z])(?:otp|cvv|cvc|pin)(?![a-z])|secret|パスワード|密码",
+    re.IGNORECASE,
+)
+
+
 def _pair_name(value: dict[Any, Any]) -> str | None:
-    """The secret's name in an object such as {"name": "password", "value": …}."""
+    """The secret's name in an object such as {"name": "password", "value": …} or {"selector": "#password", "text": …}."""
     if len(value) > 12 or _VALUE_KEYS.isdisjoint(value):
         return None
     for key in _NAME_KEYS:
         name = value.get(key)
         if type(name) is str and is_secret_name(name):
             return name
+    if value.get("type") in {"password", "secret"}:
+        return "password"
+    for key in _FIELD_KEYS:
+        name = value.get(key)
+        if type(name) is str and len(name) <= 200 and _FIELD.search(name):
+            return "password"
     return None
 
 

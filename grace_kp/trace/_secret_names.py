@@ -11,7 +11,7 @@ def _words(text: str) -> frozenset[str]:
 
 # Each word, in lower case, stands at the beginning of its name in the list below it.
 PASSWORDS = (
-    r"pass(?:word|wd|phrase|code|wort|wrd|key)|passwd|pwd|pswd|kenn?wort|contrase(?:ñ|n|\\u00f1)a|wachtwoord|senha|lösenord|"
+    r"pass(?:[_-]?word|wd|phrase|code|wort|wrd|key|w(?![a-z]))|passwd|pwd|pswd|kenn?wort|contrase(?:ñ|n|\\u00f1)a|wachtwoord|senha|lösenord|"
     r"salasana|jelszó|heslo|hasło|şifre|parola|adgangskode|mật khẩu|kata sandi|(?<=mot de )passe|(?<=mot_de_)passe|(?<=motde)passe|(?<=mots de )passe"
 )
 PASSWORDS_ELSEWHERE = (
@@ -27,8 +27,8 @@ _BEFORE_KEY = sorted(
         "anthropic cohere stripe fernet vault azure google maps registry publish project restic recovery"
     )
 )
-KEYS = "".join(f"(?<={word})|(?<={word}[ _-])|" for word in _BEFORE_KEY)[:-1]
-BEFORE_KEYS = rf"(?:{'|'.join(_BEFORE_KEY)})[ _-]?"
+KEYS = "".join(f"(?<={word})|(?<={word}[ _.-])|" for word in _BEFORE_KEY)[:-1]
+BEFORE_KEYS = rf"(?:{'|'.join(_BEFORE_KEY)})[ _.-]?"
 TOKENS = (
     r"secret(?:[ _-]?(?:access[_-]?)?key(?:[_-]?base)?)?|token|credential|creds|mnemonic|"
     rf"(?:{KEYS})key(?:[_-]?(?:id|data|base))?"
@@ -36,13 +36,13 @@ TOKENS = (
 )
 # Words that are parts of other words count only as a part of a name: db_pass, userPin.
 SHORT = (
-    r"pass|pin|pincode|pin[ _-]code|otp|totp|mfa|mfa[ _-]?code|otp[ _-]?code|totp[ _-]?(?:secret|code)|2fa[ _-]?code|cvv2?|cvc2?|cvn|csc|jwt|pw|"
-    r"auth|sid|credit[ _-]?card(?:[ _-]?num(?:ber)?|[ _-]?no)?|card[ _-]?(?:num(?:ber)?|no|code)|cc[ _-]?num(?:ber)?|security[ _-]?(?:code|answer)|"
-    r"verification[ _-]?code|ccv|passe|wpa[ _-]?psk|psk|dsn"
+    r"pass|psw|pin|pincode|pin[ _-]code|otp|totp|mfa|mfa[ _-]?code|otp[ _-]?code|totp[ _-]?(?:secret|code)|2fa[ _-]?code|cvv2?|cvc2?|cvn|csc|jwt|pw|"
+    r"auth|sid|credit[ _-]?card(?:[ _-]?num(?:ber)?|[ _-]?no)?|card[ _-]?(?:num(?:ber)?|no|code)|cc[ _-]?num(?:ber)?|security[ _-]?code|"
+    r"verification[ _-]?code|ccv|passe|wpa[ _-]?psk|psk|dsn|clave|(?:secret|security)[ _-]?answer"
 )
 SUFFIX = (
     r"s?(?:[_-]?(?:value|hash|hashed|confirm(?:ation|ed)?|repeat|again|new|old|current|previous|plain(?:text)?|text|raw|string|str|b64|base64|"
-    r"encrypted|prod(?:uction)?|dev|staging|test|live|primary|secondary|admin|root|user|backup|main|default|env|v\d|\d{1,3}|[ab]))?"
+    r"encrypted|prod(?:uction)?|dev|staging|test|live|primary|secondary|admin|root|user|backup|main|default|env|pem|v\d|\d{1,3}|[ab]))?"
 )
 
 PASSWORD_NAME = re.compile(
@@ -59,7 +59,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _NAME_EXACT = _words(
-    "authorization proxyauthorization xauthorization cookie setcookie bearer sig signature xamzsignature xamzsecuritytoken pass auth "
+    "authorization proxyauthorization xauthorization cookie cookies setcookie bearer sig signature xamzsignature xamzsecuritytoken pass auth "
     "pin jwt ssn socialsecuritynumber xamzcredential secretid accountkey sharedaccesskey sharedaccesssignature sastoken webhookurl "
     "slackwebhook slackwebhookurl clientkeydata clientcertificatekey dockerconfigjson"
 )

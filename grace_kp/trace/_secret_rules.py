@@ -247,8 +247,13 @@ _OR_ESCAPE = r"(?:\g<0>|(?<=\\\\[nrtbf]))"  # what a format must not follow is n
 _REST = r"[A-Za-z0-9_]*+"
 
 
-def _if_random(match: re.Match[str]) -> str | None:
-    return MARK.format("api_key") if looks_random(match[0]) else None
+def _key(match: re.Match[str]) -> str | None:
+    """A key; one that ends in a row of equal characters is an example in a text of documentation."""
+    return None if len(set(match[0][-8:].lower())) == 1 else MARK.format("api_key")
+
+
+def _random_key(match: re.Match[str]) -> str | None:
+    return _key(match) if looks_random(match[0]) else None
 
 
 def _begins(row: Format) -> bool:
@@ -284,7 +289,7 @@ def _rule(row: Format) -> Rule:
         begins=_begins(row),
         runs=_runs(row),
         must=row.must or necessary(row.pattern),
-        replacement=_if_random if row.random else None,
+        replacement=_random_key if row.random else _key,
     )
 
 

@@ -29,6 +29,7 @@ _WORDS = _words(
     "changed update updated forgot forgotten enter confirm new old current n/a na tbd todo fixme unlimited expected actual result input output "
     "data payload request response header headers body form config settings env environ vault prompt interactive strong weak valid ok okay "
     "correct traceback accepted rejected denied failed success passed fail error warning info debug include includes same-origin omit from for with and "
+    "oauth oauth2 oidc saml sso ldap kerberos jwt ntlm mtls apikey api_key hs256 rs256 bcrypt argon2 sha256 md5 totp "
     "or if else return await async new function lambda def class const let var import export print raise throw and/or to be of in at by it "
     "必須 必要 任意 不要 なし 無し 変更 必填 可选 无 非公開 省略"
 )
@@ -39,14 +40,15 @@ _CODE_WORDS = _words(
 )
 _PLACEHOLDER = re.compile(
     r"<[^<>]{0,120}>?|\$\{.{0,200}|\$\(.{0,400}|\$\$?[A-Za-z_][\w.:]{0,80}|%[A-Za-z_]\w{0,60}%|%\(\w{1,60}\)s|%s|\{\{.{0,200}|\{[\w.:!\[\]'\"-]{0,80}\}|\[[A-Za-z_ -]{1,60}\]|"
-    r"[*xX•.#_–—?…-]{1,80}|\\?\*{1,80}|(?:x{3,}|X{3,}|\*{3,})[\w-]{0,8}|"
+    r"[*xX•.#_–—?…-]{1,80}|[\w.-]{0,24}(?:x{4,}|X{4,}|\*{4,})|\\?\*{1,80}|(?:x{3,}|X{3,}|\*{3,})[\w-]{0,8}|"
     r"(?:your|my|the|some|an?|insert|enter|replace|put|add|paste)[ _-][\w .'-]{0,80}|(?:replace|change|fill)[ _-]?(?:me|this|in)\b.{0,40}|"
     r"@[\w./:-]{1,120}|!\w{1,30}.{0,120}|(?:env|file|vault|ssm|secretsmanager|op|keyring|aws-sm|gcp-sm|doppler|sops|arn)[:(].{0,200}|\.{2,}.{0,10}|"
     r"(?:example|sample|dummy|placeholder)[ _-]?(?:password|token|key|secret|value|api[_-]?key)s?",
     re.IGNORECASE,
 )
+_MONEY = re.compile(r"(?:[$€£¥]|USD ?|EUR ?)\d[\d,.]*[kKmM]?")
 _FIGURE = re.compile(r"[+-]?\d{1,3}(?:,?\d{3}){0,2}(?:\.\d{1,9})?(?:%|k|m|ms|s|h|d)?", re.IGNORECASE)
-_COUNTED = re.compile(r"(?:token|key|s[\"'\\]{0,8})\W*\Z", re.IGNORECASE)
+_COUNTED = re.compile(r"(?:token|key|トークン数?|令牌数?|토큰 ?수?|токенов|s[\"'\\]{0,8})\W*\Z", re.IGNORECASE)
 _SENTENCE = _words(
     "must should is are was were be the your a an required invalid enter please at least cannot can't characters forgot reset incorrect "
     "wrong missing expired not field fields for to of with when if and or used will does do did has have contain contains could failed "
@@ -102,6 +104,10 @@ def is_harmless(name: str, value: str, style: str) -> bool:
         or _PLACEHOLDER.fullmatch(core)
     ):
         return True
+    if _MONEY.fullmatch(core):
+        return True
+    if core.endswith("-") or (value.rstrip("\"'").endswith(("...", "…")) and len(core) < 16):
+        return True  # the beginning of a key, shown as an example
     if low in _SCHEMES and "auth" in name.lower():
         return True
     if _FIGURE.fullmatch(core) and (_COUNTED.search(name) or len(core) < 3):
@@ -122,6 +128,8 @@ def _assigns_password(name: str, style: str) -> bool:
 
 
 def _harmless_quoted(name: str, bare: str, core: str, style: str) -> bool:
+    if style == "quoted" and bare[0] in ",)]}" and name[-1:] in ":=：" and name[-2:-1].isalnum():
+        return True  # the quote ends a text that itself ends with the name: print("Password:", end="")
     words = core.lower().split()
     if len(words) > 1 and (not _SENTENCE.isdisjoint(words) or len(words) > 12):
         return True

@@ -8,8 +8,10 @@ import pytest
 
 from grace_kp.trace import Redaction, redact
 from grace_kp.trace._redact import redact_value
-from tests.trace.redaction_corpus import CONTEXTS, IDENTIFIERS, STRUCTURES, TOKENS
+from tests.trace.redaction_contexts import CONTEXTS
+from tests.trace.redaction_corpus import IDENTIFIERS, TOKENS
 from tests.trace.redaction_harmless import HARMLESS, HARMLESS_VALUES
+from tests.trace.redaction_structures import STRUCTURES
 
 
 def test_keys_are_known_by_their_format():

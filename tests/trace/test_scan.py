@@ -16,7 +16,8 @@ from grace_kp.trace._redact import redact, redact_value
 from grace_kp.trace._redact_text import MAX_CHARACTERS, UNSCANNED_MARK, clean
 from grace_kp.trace._rule import necessary
 from grace_kp.trace._scan import SECRETS, compiled_scan, pure_scan
-from tests.trace.redaction_corpus import CONTEXTS, TOKENS
+from tests.trace.redaction_contexts import CONTEXTS
+from tests.trace.redaction_corpus import TOKENS
 from tests.trace.redaction_harmless import HARMLESS
 
 RULES = [
