@@ -327,8 +327,7 @@ class Writer(Forking):
         message = redact_text(f"the store cannot write: {what}", identifiers=False)
         if message != self._last_error or not self._failing:
             self._report(message)
-        self._last_error = message
-        self._failing = True
+        self._last_error, self._failing = message, True
 
     def _recover_from_failure(self) -> None:
         if self._failing:
