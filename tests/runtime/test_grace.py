@@ -10,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -404,9 +403,7 @@ def test_a_late_flush_during_a_hook_does_not_hang():
     grace = gk.Grace(store="memory:", reviewer=None)
     answers = []
     grace.on_complete(lambda trace: answers.append(grace.flush(timeout=0.2)))
-    started = time.monotonic()
     with grace.run("x"):
         pass
     grace.flush()
     assert answers == [False]
-    assert time.monotonic() - started < 20

@@ -159,44 +159,48 @@ def test_when_needed_leaves_out_the_second_call_where_it_cannot_matter():
 
 def test_the_agent_does_not_wait_for_the_judge():
     """Runs are judged side by side, and stored in the order in which they ended."""
-    judge = judge_of(seconds=0.5)
-    grace = runtime(judge, judge_workers=4)
+    gate, judged = threading.Event(), []
+
+    def stuck(prompt):
+        gate.wait()
+        judged.append(prompt)
+        return BOTH
+
+    grace = runtime(stuck, judge_workers=4, judge_timeout=600)
 
     @grace.agent
     def agent(number):
         return f"answer {number}"
 
-    agent(-1)
-    started = time.perf_counter()
-    for number in range(4):
+    for number in range(5):
         agent(number)
-    assert time.perf_counter() - started < 0.4
+    assert [] == judged
+    gate.set()
     assert grace.flush(30)
     results = [trace.outcome.result_summary for trace in reversed(grace.store.query())]
-    assert [f"answer {number}" for number in range(-1, 4)] == results
+    assert [f"answer {number}" for number in range(5)] == results
     assert all(trace.grace["evaluation"]["calls"] == 1 for trace in grace.store.query())
 
 
 def test_an_agent_that_outruns_its_judge_is_not_slowed():
     """Beyond a bound runs are stored with a fallback that says so; none is lost."""
-    gate = threading.Event()
+    gate, judged = threading.Event(), []
 
     def stuck(prompt):
-        gate.wait(30)
+        gate.wait()
+        judged.append(prompt)
         return BOTH
 
-    grace = runtime(stuck, judge_calls_per_minute=0)
+    grace = runtime(stuck, judge_calls_per_minute=0, judge_timeout=600)
 
     @grace.agent
     def agent(number):
         return f"answer {number}"
 
-    started = time.perf_counter()
     for number in range(1_500):
         agent(number)
-    agent_seconds = time.perf_counter() - started
+    assert [] == judged
     gate.set()
-    assert agent_seconds < 20
     assert grace.flush(120)
     traces = grace.store.query(limit=None)
     assert 1_500 == len(traces)
