@@ -38,7 +38,7 @@ figure{margin:1.5rem 0;max-width:44rem;color:inherit}svg{width:100%;height:auto}
 .wide thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}.wide,.wide tbody,.wide tr,.wide th,.wide td{display:block}
 .wide tr{border-bottom:1px solid var(--line);padding:.4rem 0}.wide th,.wide td{border:0;padding:.1rem 0}.wide tbody th{font-weight:600}
 .wide [data-label]{display:flex;justify-content:space-between;gap:1rem;text-align:right}
-.wide [data-label]:empty{display:none}.wide [data-label]::before{content:attr(data-label);color:var(--soft);text-align:left;font-weight:400;flex:1;white-space:normal}}
+.wide [data-label]:empty{display:none}.wide [data-label]::before{content:attr(data-label);content:attr(data-label) / "";color:var(--soft);text-align:left;font-weight:400;flex:1;white-space:normal}}
 """
 WIDE = 4
 """Columns from which on the rows of a table stand below each other on a narrow page."""
@@ -111,7 +111,7 @@ def _safe(text: str) -> str:
 def _page(title: str, body: str) -> str:
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{_safe(title)}</title><style>{_STYLE}</style><h1>{_safe(title)}</h1>{body}</html>\n"
+        f"<title>{_safe(title)}</title><style>{_STYLE}</style><main><h1>{_safe(title)}</h1>{body}</main></html>\n"
     )
 
 
@@ -128,18 +128,21 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     def cell(place: int, value: object, *, head: bool) -> str:
         figure = ' class="n"' if place in numbers else ""
         if head:
-            return f'<th scope="col"{figure}>{_safe(str(value))}</th>'
+            return f'<th role="columnheader" scope="col"{figure}>{_safe(str(value))}</th>'
         label = f' data-label="{_safe(header[place])}"' if len(header) > WIDE and place != name else ""
-        tag, scope = ("th", ' scope="row"') if place == name else ("td", "")
+        tag, scope = ("th", ' role="rowheader" scope="row"') if place == name else ("td", ' role="cell"')
         return f"<{tag}{scope}{figure}{label}>{_safe(str(value))}</{tag}>"
 
     def line(values: Sequence[object], *, head: bool = False) -> str:
-        return f"<tr>{''.join(cell(place, value, head=head) for place, value in enumerate(values))}</tr>"
+        return f'<tr role="row">{"".join(cell(place, value, head=head) for place, value in enumerate(values))}</tr>'
 
     name = header.index("variant") if "variant" in header else 0
     body = "".join(map(line, rows))
     wide = ' class="wide"' if len(header) > WIDE else ""
-    return f"<table{wide}><thead>{line(header, head=True)}</thead><tbody>{body}</tbody></table>"
+    head = line(header, head=True)
+    return (
+        f'<table role="table"{wide}><thead role="rowgroup">{head}</thead><tbody role="rowgroup">{body}</tbody></table>'
+    )
 
 
 def _figures(variant: Variant) -> tuple[str, ...]:
@@ -224,9 +227,8 @@ def _plot(caption: str, draw: Callable[[Any], None], height: float) -> str:
     picture = file.getvalue()
     picture = picture[picture.index("<svg") :].replace(_INK, "currentColor")
     picture = re.sub(r"<metadata>.*?</metadata>", "", picture, flags=re.DOTALL)
-    return (
-        f'<figure role="img" aria-label="{_safe(caption)}">{picture}<figcaption>{_safe(caption)}</figcaption></figure>'
-    )
+    picture = picture.replace("<svg", f'<svg role="img" aria-label="{_safe(caption)}"', 1)
+    return f"<figure>{picture}<figcaption>{_safe(caption)}</figcaption></figure>"
 
 
 def _scores(axes: Any, rounds: Sequence[Round], best: Variant) -> None:

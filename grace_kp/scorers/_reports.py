@@ -28,10 +28,11 @@ label{display:inline-block;margin:.2rem 1.2rem .2rem 0;padding:.2rem 0;cursor:po
 _CARDS = """
 thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}table,caption,tbody,tr,th,td{display:block}
 tbody{border-bottom:1px solid var(--line);padding:.4rem 0}th,td,tbody th{border:0;padding:.1rem 0}tbody th{font-weight:600}
-td[data-label]{display:flex;justify-content:space-between;gap:1rem;text-align:right}td[data-label]::before{content:attr(data-label);color:var(--soft);
+td[data-label]{display:flex;justify-content:space-between;gap:1rem;text-align:right}td[data-label]::before{content:attr(data-label);content:attr(data-label) / "";color:var(--soft);
 text-align:left;white-space:normal;font-weight:400;flex:1}
 """
-"""Rows below each other, for a page that is too narrow for the columns."""
+"""Rows below each other, for a page that is too narrow for the columns. The elements have roles, because `display` takes those that they have by
+themselves away from screen readers."""
 
 
 def to_html(rows: Sequence[Row], title: str) -> str:
@@ -49,9 +50,9 @@ def to_html(rows: Sequence[Row], title: str) -> str:
     hiding = "".join(f"body:has(#{name}:checked) .case:not(.{name}){{display:none}}" for name, *_ in choices[1:])
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{_safe(title)}</title><style>{style}{hiding}</style><h1>{_safe(title)}</h1>"
+        f"<title>{_safe(title)}</title><style>{style}{hiding}</style><main><h1>{_safe(title)}</h1>"
         f"<p>{passed:,} of {len(rows):,} cases pass; overall {mean:.3f} on average.</p>"
-        f"{_scorers_table(rows, scorers)}{_filters(choices)}{_cases_table(rows, scorers)}</html>\n"
+        f"{_scorers_table(rows, scorers)}{_filters(choices)}{_cases_table(rows, scorers)}</main></html>\n"
     )
 
 
@@ -85,12 +86,14 @@ def _scorers_table(rows: Sequence[Row], scorers: Sequence[dict[str, Any]]) -> st
             ("threshold", f"{scorer['threshold']:.2f}"), ("weight", f"{scorer['weight']:g}"), ("mean", f"{sum(scores) / len(scores):.3f}"),
             ("least", f"{min(scores):.3f}"), ("passes", f"{passing:,} of {len(results):,}"),
         )  # fmt: skip
-        figures = "".join(f'<td class="n" data-label="{name}">{text}</td>' for name, text in cells)
-        lines.append(f'<tbody><tr><th scope="row">{_safe(scorer["type"])}</th>{figures}</tr></tbody>')
+        figures = "".join(f'<td role="cell" class="n" data-label="{name}">{text}</td>' for name, text in cells)
+        lines.append(
+            f'<tbody role="rowgroup"><tr role="row"><th role="rowheader" scope="row">{_safe(scorer["type"])}</th>{figures}</tr></tbody>'
+        )
     names = ("threshold", "weight", "mean", "least", "passes")
-    head = "".join(f'<th scope="col" class="n">{name}</th>' for name in names)
+    head = "".join(f'<th role="columnheader" scope="col" class="n">{name}</th>' for name in names)
     return (
-        f'<table><caption>Scorers</caption><thead><tr><th scope="col">scorer</th>{head}</tr></thead>{"".join(lines)}</table>'
+        f'<table role="table"><caption>Scorers</caption><thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">scorer</th>{head}</tr></thead>{"".join(lines)}</table>'
         if lines
         else ""
     )
@@ -98,27 +101,27 @@ def _scorers_table(rows: Sequence[Row], scorers: Sequence[dict[str, Any]]) -> st
 
 def _cases_table(rows: Sequence[Row], scorers: Sequence[dict[str, Any]]) -> str:
     head = "".join(
-        f'<th scope="col" class="n">{_safe(scorer["type"])}<small>at least {scorer["threshold"]:.2f}</small></th>'
+        f'<th role="columnheader" scope="col" class="n">{_safe(scorer["type"])}<small>at least {scorer["threshold"]:.2f}</small></th>'
         for scorer in scorers
     )
     body = "".join(_case_rows(name, report) for name, report in rows)
     return (
-        f'<table><caption>Cases</caption><thead><tr><th scope="col">case</th><th scope="col">result</th>'
-        f'<th scope="col" class="n">overall</th>{head}</tr></thead>{body}</table>'
+        f'<table role="table"><caption>Cases</caption><thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">case</th><th role="columnheader" scope="col">result</th>'
+        f'<th role="columnheader" scope="col" class="n">overall</th>{head}</tr></thead>{body}</table>'
     )
 
 
 def _case_rows(name: str, report: dict[str, Any]) -> str:
     results = report["results"]
     failed = "".join(f" fails-{place}" for place, result in enumerate(results) if not result["passed"])
-    word = '<td class="ok" data-label="result">passes</td>' if report["passed"] else '<td class="bad" data-label="result">fails</td>'  # fmt: skip
+    word = '<td role="cell" class="ok" data-label="result">passes</td>' if report["passed"] else '<td role="cell" class="bad" data-label="result">fails</td>'  # fmt: skip
     row = (
-        f'<tbody class="case {"passes" if report["passed"] else "fails"}{failed}"><tr><th scope="row">{_safe(name)}</th>{word}'
-        f'<td class="n" data-label="overall">{report["overall"]:.3f}</td>{"".join(map(_score_cell, results))}</tr>'
+        f'<tbody role="rowgroup" class="case {"passes" if report["passed"] else "fails"}{failed}"><tr role="row"><th role="rowheader" scope="row">{_safe(name)}</th>{word}'
+        f'<td role="cell" class="n" data-label="overall">{report["overall"]:.3f}</td>{"".join(map(_score_cell, results))}</tr>'
     )
     lines = _safe("\n".join(report["diagnosis"]))
     if lines:
-        row += f'<tr class="why"><td colspan="{3 + len(results)}"><details><summary>why</summary><pre>{lines}</pre></details></td></tr>'
+        row += f'<tr role="row" class="why"><td role="cell" colspan="{3 + len(results)}"><details><summary>why</summary><pre>{lines}</pre></details></td></tr>'
     return f"{row}</tbody>"
 
 
@@ -127,7 +130,7 @@ def _score_cell(result: dict[str, Any]) -> str:
     text = "not scored" if result.get("error") else f"{result['score']:.2f}"
     mark = "" if result["passed"] else "✗ "
     label = _safe(f"{result['type']}, at least {result['threshold']:.2f}")
-    return f'<td class="n {"ok" if result["passed"] else "bad"}" data-label="{label}">{mark}{text}</td>'
+    return f'<td role="cell" class="n {"ok" if result["passed"] else "bad"}" data-label="{label}">{mark}{text}</td>'
 
 
 def _safe(text: str) -> str:

@@ -96,6 +96,15 @@ def test_headers_say_what_they_head(page):
     assert len(page.all("table")) <= scopes.count("row")
 
 
+def test_tables_keep_their_roles(page):
+    """Rows below each other are laid out as blocks; what they are stands in the roles."""
+    roles = {"table": {"table"}, "thead": {"rowgroup"}, "tbody": {"rowgroup"}, "tr": {"row"}, "td": {"cell"}}
+    roles["th"] = {"columnheader", "rowheader"}
+    assert roles == {tag: {one.get("role") for one in page.all(tag)} for tag in roles}
+    scopes = {"columnheader": "col", "rowheader": "row"}
+    assert [] == [one for one in page.all("th") if scopes[one["role"]] != one["scope"]]
+
+
 def test_a_narrow_window_needs_no_sideways_scrolling(page):
     """The page takes the window's width, long words break, and cells carry the names of their columns for rows below each other."""
     assert [True] == [
