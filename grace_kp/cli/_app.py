@@ -111,5 +111,5 @@ def _failed(error: Exception) -> int:
         say_error(error)
         return 2
     else:
-        say_error(f"something went wrong that should not: {type(error).__name__}: {error}")
+        say_error(f"internal error: {type(error).__name__}: {error}")
     return 1

@@ -29,24 +29,26 @@ _REASONS = 20
 def contribute(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID]...", help="Ids or beginnings of them; all that may leave when none is given."),
+        typer.Argument(
+            metavar="[ID]...", help="Ids, or their first characters. Without any: all traces that may be sent."
+        ),
     ] = None,
     store: StoreOption = None,
-    url: Annotated[str | None, typer.Option(help="The registry; from the settings when not given.")] = None,
+    url: Annotated[str | None, typer.Option(help="URL of the registry. Default: the setting `registry_url`.")] = None,
     domain: Annotated[str | None, typer.Option(help="Only this task domain.")] = None,
-    min_score: Annotated[float, typer.Option(min=0, max=1, help="The least score.")] = 0.75,
-    since: Annotated[str | None, typer.Option(help="Only from this time on: 2h, 7d, 2026-01-31.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many leave at the most.")] = 100,
+    min_score: Annotated[float, typer.Option(min=0, max=1, help="Only scores of at least this.")] = 0.75,
+    since: Annotated[
+        str | None, typer.Option(help="Only runs that began since then: 2h (ago), 7d, 2026-01-31.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Send at most this many.")] = 100,
     include_grace: Annotated[
-        bool, typer.Option("--include-grace", help="Send what is beyond the public schema too.")
+        bool, typer.Option("--include-grace", help="Also send the part `grace`, which is not in the public schema.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show exactly what would leave, and send nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact requests, and send nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Send without asking.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
 ) -> None:
-    """Send traces to a knowledge registry: those visible to network or org, from a score on, without secrets and identifiers.
+    """Send traces to a knowledge registry. Only traces with visibility network or org are sent, without secrets and identifiers.
 
     The key is read from the environment variable GRACE_KP_REGISTRY_KEY.
 
@@ -119,9 +121,9 @@ def _show(prepared: list[Contribution], *, as_json: bool) -> None:
                 _line(f"{name}: {value}")
             sys.stdout.write(visible_json(json.loads(one.body), indent=2) + "\n\n")
         else:
-            _line(f"{one.id} stays here: {one.reason}")
+            _line(f"{one.id} is not sent: {one.reason}")
     leaving = sum(one.eligible for one in prepared)
-    _line(f"{leaving:,} of {len(prepared):,} would leave; nothing was sent")
+    _line(f"{leaving:,} of {len(prepared):,} would be sent; nothing was sent")
 
 
 def _line(*parts: str) -> None:
@@ -148,7 +150,7 @@ def _ask(url: str, leaving: list[tuple[ReasoningTrace, Contribution]], staying: 
     out = console(stderr=True)
     rows.print(out)
     for reason, count in Counter(one.reason for one in staying).most_common(_REASONS):
-        out.print(f"{count:,} stay{'s' if count == 1 else ''} here: {plain(reason)}")
+        out.print(f"{count:,} {'is' if count == 1 else 'are'} not sent: {plain(reason)}")
     count = len(leaving)
     out.print(f"Send {count:,} trace{'' if count == 1 else 's'} to {plain(url)}? Type yes: ", end="", soft_wrap=True)
     try:
@@ -165,7 +167,7 @@ def _told(done: list[Contributed], staying: list[Contribution]) -> None:
     for one in done:
         _line(one.id, f"{one.status.replace('_', ' ')}{f': {one.reason}' if one.reason else ''}")
     for reason, count in Counter(one.reason for one in staying).most_common(_REASONS):
-        _line(f"{count:,} stay{'s' if count == 1 else ''} here: {reason}")
+        _line(f"{count:,} {'is' if count == 1 else 'are'} not sent: {reason}")
     if not done and not staying:
         _line("no traces")
 

@@ -12,17 +12,17 @@ from grace_kp.cli._output import console, plain, put_json, say_error
 
 
 def delete(
-    id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One run: an id, or the beginning of one.")] = None,  # noqa: A002
+    id: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, or at least its first 3 characters.")] = None,  # noqa: A002
     store: StoreOption = None,
     session: Annotated[str | None, typer.Option(help="All runs of this session.")] = None,
     user: Annotated[str | None, typer.Option(help="All runs of this user.")] = None,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", help="Runs that began before: 30d, 12h, 2026-01-31.")
+        str | None, typer.Option("--older-than", help="Runs that began before then: 30d (ago), 12h, 2026-01-31.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON; needs --yes.")] = False,
 ) -> None:
-    """Delete runs and the runs nested in them, wherever the store holds their contents. Conditions hold together.
+    """Delete runs and the runs nested in them, with all contents that the store holds. A run must meet all conditions.
 
     Example: grace-kp traces delete --user ana@example.com --older-than 30d
     """
@@ -45,7 +45,7 @@ def delete(
         out.print(f"deleted {int(report):,} run{'' if report == 1 else 's'}")
         if report.actions:
             out.print(
-                f"emptied {report.actions:,} entries of the ledger of actions; that these actions ran stays known"
+                f"emptied {report.actions:,} entries of the ledger of actions; the ledger still knows that these actions ran"
             )
         if cache is not None:
             out.print(f"emptied the judgement cache {plain(cache)}")
@@ -60,7 +60,9 @@ def delete(
 def _confirm(count: int, conditions: dict[str, Any]) -> None:
     what = ", ".join(f"{name.replace('_', ' ')} {plain(str(value))}" for name, value in conditions.items())
     if not sys.stdin.isatty():
-        raise ValueError("delete asks before it deletes; use --yes where nobody can answer")
+        raise ValueError(
+            "delete asks for a confirmation, and standard input is no terminal; use --yes to delete without asking"
+        )
     runs = "1 run" if "id" in conditions else f"{count:,} run{'' if count == 1 else 's'}"
     typer.confirm(f"Delete {runs} ({what}) and the runs nested in them? This cannot be undone.", abort=True, err=True)
 

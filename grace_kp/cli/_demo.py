@@ -40,9 +40,9 @@ _WORD = re.compile(r"[A-Za-z_]{3,}")
 
 def demo(
     store: Annotated[
-        str, typer.Option("--store", help="Where the traces go; memory: leaves nothing behind.")
+        str, typer.Option("--store", help="Store for the traces; memory: leaves nothing behind.")
     ] = "memory:",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the traces as JSON, and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the traces, as one JSON list.")] = False,
 ) -> None:
     """Watch an agent work offline: its trace as it grows, the scores with their parts, and a gated action."""
     from grace_kp.runtime import Grace

@@ -42,12 +42,12 @@ WEEK = 7 * 86_400
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     fetch_model: Annotated[
         bool, typer.Option("--fetch-model", help="Fetch the default embedding model (91 MB) from the hub first.")
     ] = False,
 ) -> None:
-    """Say what is installed, configured and reachable, and what each lack means. Exit code 1 when something is broken."""
+    """Show what is installed, configured and reachable, and what each missing part means. The exit code is 1 if something is broken."""
     if fetch_model:
         _fetch()
     report = examine()

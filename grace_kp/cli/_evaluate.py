@@ -40,18 +40,24 @@ _SCORE: list[Callable[[int], Row]] = []
 
 
 def evaluate(
-    suite: Annotated[str, typer.Argument(help="A YAML file, or a preset: standard, strict, operation-focused.")],
-    cases: Annotated[Path, typer.Argument(help='JSON lines: {"id": …, "actual": {…}, "expected": {…}}.')],
-    html: Annotated[Path | None, typer.Option(help="Write a page.")] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; all cores when not given.")] = None,
+    suite: Annotated[
+        str, typer.Argument(metavar="SUITE", help="A YAML file, or a preset: standard, strict, operation-focused.")
+    ],
+    cases: Annotated[
+        Path, typer.Argument(metavar="CASES", help='JSON lines: {"id": …, "actual": {…}, "expected": {…}}.')
+    ],
+    html: Annotated[Path | None, typer.Option(help="Write an HTML page to this file.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes. Default: one per core.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
     imports: Annotated[
         list[str] | None,
-        typer.Option("--import", metavar="MODULE", help="Import a module or .py file first, which registers scorers."),
+        typer.Option(
+            "--import", metavar="MODULE", help="First import this module or .py file, which registers scorers."
+        ),
     ] = None,
 ) -> None:
-    """Score every case; exit code 1 when one fails, 2 when suite or cases cannot be read.
+    """Score every case with a suite. The exit code is 1 if a case fails, and 2 if suite or cases cannot be read.
 
     Example: grace-kp eval suite.yaml cases.jsonl --html report.html
     """
@@ -99,7 +105,7 @@ def _import(name: str) -> None:
             called = f"grace_kp_import_{file.stem}" if file.stem in sys.modules else file.stem
             spec = importlib.util.spec_from_file_location(called, file)
             if spec is None or spec.loader is None:
-                raise ImportError("it is no Python file")
+                raise ImportError("this is not a Python file")
             sys.modules[called] = module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         else:
@@ -118,7 +124,7 @@ def _rows(suite: str, cases: Path, jobs: int, *, details: bool) -> list[Row]:
     made = Suite.from_yaml(suite) if suite.endswith((".yaml", ".yml")) else Suite.preset(suite)
     lines = list(read_lines(cases))
     if not lines:
-        raise CaseError(f"{cases}: there are no cases in it")
+        raise CaseError(f"{cases}: the file has no cases")
 
     def score(number: int) -> Row:
         line, text = lines[number]
@@ -134,7 +140,7 @@ def _rows(suite: str, cases: Path, jobs: int, *, details: bool) -> list[Row]:
         )  # forks here, before the progress bar brings a thread
         return list(progress(rows, "evaluating", total=len(lines)))
     except BrokenProcessPool:
-        raise GraceError("a process that scores cases has ended before its time") from None
+        raise GraceError("a process that scores cases ended unexpectedly") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

@@ -63,7 +63,7 @@ def _put_confidence(out: Console, score: float, confidence: dict[str, Any]) -> N
         put_field(out, "penalties", clean(penalties_text(penalties)), indent=2, label=PART - 2)
     computed = number(confidence.get("score"))
     if "own" in confidence and computed is not None:
-        put_field(out, "computed", f"{computed:.3f}, but the run set its own", indent=2, label=PART - 2)
+        put_field(out, "computed", f"{computed:.3f}; the run stated its own", indent=2, label=PART - 2)
 
 
 def _put_value(out: Console, score: float, value: dict[str, Any]) -> None:

@@ -38,12 +38,12 @@ def writable(*paths: Path | None) -> None:
             continue
         folder = path.resolve().parent
         if path.exists() and not os.access(path, os.W_OK):
-            raise GraceError(f"{path}: it cannot be written: Permission denied")
+            raise GraceError(f"{path}: cannot be written: Permission denied")
         if folder.is_dir() and not os.access(folder, os.W_OK):
-            raise GraceError(f"{folder}: nothing can be written there: Permission denied")
+            raise GraceError(f"{folder}: cannot write into this folder: Permission denied")
         if path.is_dir() or not folder.is_dir():
             raise GraceError(
-                f"{path}: it cannot be written: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
+                f"{path}: cannot be written: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
             )
 
 
@@ -61,7 +61,7 @@ def judged(path: Path, tests: TestSet, by: Sequence[By] | None, out: Path | None
     waiting = [one for one in outputs if not one.ratings]
     if waiting and not by:
         raise NotRated(
-            f"{path}: {len(waiting)} of {len(outputs)} runs have no judgements; --by terminal or --by model judges them"
+            f"{path}: {len(waiting)} of {len(outputs)} runs have no judgements; add them with --by terminal or --by model"
         )
     raters = _raters(by or []) if waiting else []
     done: list[Output] = []
@@ -85,7 +85,7 @@ def _raters(by: Sequence[By]) -> list[Rater]:
     for one in by:
         if one is By.TERMINAL:
             if not sys.stdin.isatty():
-                raise GraceError("nobody can be asked here: standard input is no terminal")
+                raise GraceError("--by terminal needs a terminal, and standard input is none")
             found.append(PersonRater(ask=_ask, tell=_tell))
         else:
             from grace_kp.models import choose_judge

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
 StoreOption = Annotated[
-    str | None, typer.Option("--store", help="memory: or sqlite:///path.db; from the settings when not named.")
+    str | None, typer.Option("--store", help="memory: or sqlite:///path.db. Default: the setting `store`.")
 ]
 CHOOSE = "--store or GRACE_KP_STORE names another"
 LEAST = 3
@@ -104,17 +104,17 @@ def find(store: Store, wanted: str) -> ReasoningTrace:
         return found
     short = short_id(wanted)
     if len(short) < LEAST:
-        raise GraceError(f"no trace {wanted!r}; the beginning of an id has {LEAST} characters at least")
+        raise GraceError(f"no trace {wanted!r}; give at least the first {LEAST} characters of an id")
     matching = _beginning_with(store, short)
     if not matching:
         raise GraceError(f"no trace {wanted!r}; `grace-kp traces list` shows ids, {CHOOSE}")
     if len(matching) > 1:
         shown = ", ".join(short_id(name) for name in matching[:CANDIDATES])
         more = f" and {len(matching) - CANDIDATES:,} more" if len(matching) > CANDIDATES else ""
-        raise GraceError(f"{len(matching):,} traces begin with {wanted!r}: {shown}{more}; add characters")
+        raise GraceError(f"{len(matching):,} trace ids begin with {wanted!r}: {shown}{more}; give more characters")
     found = store.get(matching[0])
     if found is None:
-        raise GraceError(f"no trace {wanted!r}: it was deleted just now")
+        raise GraceError(f"no trace {wanted!r}: it has just been deleted")
     return found
 
 

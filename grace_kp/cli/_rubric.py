@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from grace_kp.rubric import History, Rated, Recommendation, TestSet, Variant
 
 rubric = typer.Typer(
-    no_args_is_help=True, help="Tell whether a variant of a prompt or agent is better, and keep the rounds."
+    no_args_is_help=True,
+    help="Find out whether a variant of a prompt or agent is better, and keep a history of rounds.",
 )
 
 
@@ -30,19 +31,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 JudgedBy = Annotated[
     list[By] | None,
     typer.Option(
-        "--by", help="Who judges outputs without judgements; may be given twice. The model alone judges twice."
+        "--by", help="Who judges outputs that have no judgements. Repeat it for two raters; a model alone judges twice."
     ),
 ]
-Html = Annotated[Path | None, typer.Option("--html", help="Write a page with plots.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Write an HTML page with plots to this file.")]
 
 
 @rubric.command()
 def check(
     tests: TestSetFile,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when it departs from what is asked.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there are warnings.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say how a test set departs from what is asked of one: documents, problems, severities, kinds, bonus candidates, runs.
+    """Check a test set against the requirements: documents, problems, severities, kinds, bonus candidates, runs.
 
     Example: grace-kp rubric check tests.yaml
     """
@@ -56,9 +57,9 @@ def check(
         for line in warnings:
             _warn(line)
         problems = sum(len(one.problems) for one in made.documents)
-        told = f"{len(warnings)} warning{'' if len(warnings) == 1 else 's'}" if warnings else "it is balanced"
+        result = f"{len(warnings)} warning{'' if len(warnings) == 1 else 's'}" if warnings else "balanced"
         counts = f"{len(made.documents)} documents, {problems} problems in {len(made.categories)} categories"
-        put_text(console(), f"{counts}: {told}")
+        put_text(console(), f"{counts}: {result}")
     if warnings and strict:
         raise typer.Exit(1)
 
@@ -68,10 +69,13 @@ def score(
     tests: TestSetFile,
     variants: Annotated[list[Path], typer.Argument(metavar="VARIANT...", help="Variants, YAML or JSON.")],
     by: JudgedBy = None,
-    out: Annotated[Path | None, typer.Option(help="Write the variant with its judgements (one variant).")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the variant with its judgements to this file; only with a single VARIANT."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What variants come to: scores, spread, categories; and how far two judgements agree.
+    """Score variants: mean, spread, rates by category, and the agreement of two judgements.
 
     Example: grace-kp rubric score tests.yaml longer.yaml --by terminal --out longer.judged.json
     """
@@ -94,19 +98,19 @@ def score(
 def compare(
     tests: TestSetFile,
     best: Annotated[
-        Path, typer.Argument(metavar="BEST", help="The current best: a variant, or the history (.md) that has it.")
+        Path, typer.Argument(metavar="BEST", help="The best so far: a variant, or a history (.md) that holds it.")
     ],
     variant: Annotated[Path, typer.Argument(metavar="VARIANT", help="The variant, YAML or JSON.")],
     by: JudgedBy = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Add the round to the history; the first one needs no best.")
+        bool, typer.Option("--record", help="Add this round to the history BEST, which may be empty or missing.")
     ] = False,
-    notes: Annotated[str, typer.Option(help="Prose for the round that is recorded.")] = "",
-    out: Annotated[Path | None, typer.Option(help="Write the variant with its judgements.")] = None,
+    notes: Annotated[str, typer.Option(help="Notes to record with the round.")] = "",
+    out: Annotated[Path | None, typer.Option(help="Write the variant with its judgements to this file.")] = None,
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:
-    """Which of two variants to go on with, and how sure that is.
+    """Compare two variants: which one to keep, and how certain that is.
 
     Example: grace-kp rubric compare tests.yaml history.md longer.yaml --record --notes "Asks for reasons first."
     """
@@ -127,9 +131,9 @@ def compare(
     else:
         old = judged(best, made, by).variant
     if old is None and not record:
-        raise GraceError(f"{best} has no rounds yet; --record makes this variant the first")
+        raise GraceError(f"{best} has no rounds yet; use --record to make this variant the first")
     if old is None and html is not None:
-        raise GraceError("there is nothing to compare the first round with, so there is no page")
+        raise GraceError("there is nothing to compare the first round with, so --html has nothing to show")
     rated = judged(variant, made, by, out)
     found = None if old is None else compared(old, rated.variant)
     rounds = 0
@@ -152,11 +156,11 @@ def compare(
 def _fits(history: History, tests: TestSet, name: str | None) -> History:
     """A history that a round over this test set can be compared with, and added to where a name is given."""
     if history.is_none:
-        raise GraceError(f"{history.path} is no history: there is no test set in it")
+        raise GraceError(f"{history.path} is not a history: it names no test set")
     if history.test_set is not None and history.test_set != tests:
         raise GraceError(f"the rounds in {history.path} were run on another test set")
     if name is not None and any(one.variant.name == name for one in history.rounds):
-        raise GraceError(f"there is a variant {name!r} already in {history.path}; give it a name of its own")
+        raise GraceError(f"{history.path} already has a variant {name!r}; choose another name")
     return history
 
 
@@ -175,7 +179,7 @@ def _recorded(
         except HistoryChanged:
             continue  # somebody else was faster
         return best, found, len(history.rounds)
-    raise GraceError(f"{path} changes all the time; nothing was recorded")
+    raise GraceError(f"{path} kept changing while the round was added; nothing was recorded, try again")
 
 
 @rubric.command()
@@ -184,7 +188,7 @@ def history(
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:
-    """The rounds so far, the current best, and whether going on may still be worth it.
+    """Show the rounds so far, the best one, and whether more rounds are likely to help.
 
     Example: grace-kp rubric history history.md --html report.html
     """
@@ -195,7 +199,7 @@ def history(
         raise GraceError(f"{file}: there is no such file")
     read = History.load(file)
     if read.is_none:
-        raise GraceError(f"{file} is no history: there is no test set in it")
+        raise GraceError(f"{file} is not a history: it names no test set")
     if html is not None:
         write_whole(html, history_page(read))
     best = read.best
@@ -284,7 +288,11 @@ def _show_agreement(rated: Rated) -> None:
         _warn(f"{gap.rater} did not judge {count} of run {gap.run} ({gap.document}): {gap.reason}")
     if not it.problems:
         return
-    kappa = "not defined, because both say the same of everything" if it.kappa is None else f"{it.kappa:.2f}"
+    kappa = (
+        "is not defined, because both raters gave every problem the same judgement"
+        if it.kappa is None
+        else f"{it.kappa:.2f}"
+    )
     agreed = f"two raters agree on {it.observed:.0%} of {it.problems} judgements; Cohen's kappa {kappa}"
     put_text(out, f"{clean(rated.variant.name)}: {agreed}")
     for dispute in rated.disputes[:10]:

@@ -47,18 +47,22 @@ def score(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...", help="Traces or chat runs, JSON lines or JSON, .gz too; - is standard input."
+            metavar="FILE...", help="Traces or chat runs as JSON or JSON lines, plain or .gz; - is standard input."
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
-    as_jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON line per run, as they come.")] = False,
-    domain: Annotated[str | None, typer.Option(help="Task domain of runs that name none; selects the weights.")] = None,
+    as_jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="Print one JSON line per run, as soon as it is scored.")
+    ] = False,
+    domain: Annotated[
+        str | None, typer.Option(help="Task domain for runs that name none; it selects the weights.")
+    ] = None,
     profile: Annotated[
         str, typer.Option(help="Confidence profile for runs without a confidence: grace or strict.")
     ] = "grace",
     summary: Annotated[bool, typer.Option("--summary/--no-summary", help="Print the summary below the table.")] = True,
 ) -> None:
-    """Score every run in FILES: its value score and the parts, and a summary.
+    """Score every run in FILES: print its value score, the parts of it, and a summary.
 
     Example: grace-kp score runs.jsonl.gz --json
     """

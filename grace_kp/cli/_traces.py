@@ -24,29 +24,34 @@ traces = typer.Typer(no_args_is_help=True, help="List, show, import and export s
 MAX_BATCH_BYTES = 16 << 20
 
 Domain = Annotated[str | None, typer.Option(help="Only this task domain.")]
-MinScore = Annotated[float | None, typer.Option(min=0, max=1, help="Only scores from here on.")]
-MaxScore = Annotated[float | None, typer.Option(min=0, max=1, help="Only scores up to here.")]
+MinScore = Annotated[float | None, typer.Option(min=0, max=1, help="Only scores of at least this.")]
+MaxScore = Annotated[float | None, typer.Option(min=0, max=1, help="Only scores of at most this.")]
 Success = Annotated[
     bool | None, typer.Option("--success/--failed", help="Only runs that succeeded, or only those that did not.")
 ]
-Status = Annotated[RunStatus | None, typer.Option(help="Only this status.")]
-Since = Annotated[str | None, typer.Option(help="Only from this time on: 2h, 7d, 2026-01-31.")]
-Until = Annotated[str | None, typer.Option(help="Only up to this time.")]
-Text = Annotated[str | None, typer.Option(help="Only with this text in objective, steps or result.")]
+Status = Annotated[RunStatus | None, typer.Option(help="Only runs with this status.")]
+Since = Annotated[str | None, typer.Option(help="Only runs that began since then: 2h (ago), 7d, 2026-01-31.")]
+Until = Annotated[str | None, typer.Option(help="Only runs that began before then, in the same forms.")]
+Text = Annotated[str | None, typer.Option(help="Only runs with this text in objective, steps or result.")]
 ScorerName = Annotated[str | None, typer.Option("--scorer", help="Only runs scored by this scorer or suite.")]
 ScorerPassed = Annotated[
     bool | None,
     typer.Option(
-        "--scorer-passed/--scorer-failed", help="Only where that score passes, or fails (of any scorer, without --scorer)."
+        "--scorer-passed/--scorer-failed", help="Only runs whose score from --scorer passes, or fails; without --scorer, from any scorer."
     ),
 ]  # fmt: skip
-MinScorer = Annotated[float | None, typer.Option(min=0, max=1, help="Only where that score is at least this.")]
-MaxScorer = Annotated[float | None, typer.Option(min=0, max=1, help="Only where that score is at most this.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; may be repeated.")]
+MinScorer = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Only runs whose score from --scorer is at least this.")
+]
+MaxScorer = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Only runs whose score from --scorer is at most this.")
+]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="Only runs with this tag; may be repeated.")]
 User = Annotated[str | None, typer.Option(help="Only runs for this user.")]
 Session = Annotated[str | None, typer.Option(help="Only runs of this session.")]
 Metadata = Annotated[
-    list[str] | None, typer.Option("--metadata", metavar="KEY=VALUE", help="Only with this metadata; may be repeated.")
+    list[str] | None,
+    typer.Option("--metadata", metavar="KEY=VALUE", help="Only runs with this metadata; may be repeated."),
 ]
 
 
@@ -69,11 +74,11 @@ def list_traces(
     user: User = None,
     session: Session = None,
     metadata: Metadata = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="List at most this many.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
-    as_jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON line per trace.")] = False,
+    as_jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON line per trace.")] = False,
 ) -> None:
-    """The newest traces.
+    """List the newest traces.
 
     Example: grace-kp traces list --since 2h --min-score 0.6
     """
@@ -93,7 +98,7 @@ def list_traces(
 def _nothing(source: Store, url: str | None, conditions: dict[str, Any]) -> str:
     count = source.count() if conditions else 0
     if count:
-        return f"no traces match; there {'is' if count == 1 else 'are'} {count:,} in {described(url)}"
+        return f"no traces match; the store has {count:,}: {described(url)}"
     return f"no traces in {described(url)}"
 
 
@@ -148,13 +153,13 @@ def _conditions(options: dict[str, Any]) -> dict[str, Any]:
 
 @traces.command()
 def show(
-    id: Annotated[str, typer.Argument(metavar="ID", help="An id, the first 3 or more characters of one, or `last`.")],  # noqa: A002
+    id: Annotated[str, typer.Argument(metavar="ID", help="An id, at least its first 3 characters, or `last`.")],  # noqa: A002
     store: StoreOption = None,
     full: Annotated[bool, typer.Option("--full", help="Shorten nothing.")] = False,
     nested: Annotated[bool, typer.Option("--nested", help="Show the nested runs in full, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the document as it is stored.")] = False,
 ) -> None:
-    """One trace: its steps, confidence, score, tokens, decisions and nested runs.
+    """Show one trace: its steps, confidence, score, tokens, decisions and nested runs.
 
     Example: grace-kp traces show last --full
     """
@@ -170,10 +175,10 @@ def show(
 def import_traces(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Traces or chat runs; - is standard input.")],
     store: StoreOption = None,
-    domain: Annotated[str | None, typer.Option(help="Task domain of runs that name none.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Task domain for runs that name none.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Put the traces of FILES into the store; a trace that is there already is replaced.
+    """Import the traces of FILES into the store; a trace with the same id is replaced.
 
     Secrets are removed first. Runs without a confidence get one.
     """
@@ -206,7 +211,7 @@ def import_traces(
 
 @traces.command()
 def export(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to; .gz packs it, - is standard output.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Output file; .gz compresses it, - is standard output.")],
     store: StoreOption = None,
     domain: Domain = None,
     min_score: MinScore = None,
@@ -226,7 +231,7 @@ def export(
     metadata: Metadata = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the count as JSON.")] = False,
 ) -> None:
-    """Write traces as JSON lines, oldest first. The file is there whole or not at all.
+    """Write traces as JSON lines, oldest first. If the export fails, no partial file is left.
 
     Example: grace-kp traces export good.jsonl.gz --min-score 0.75
     """

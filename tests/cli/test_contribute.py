@@ -68,7 +68,7 @@ def test_a_dry_run_shows_what_would_leave_and_sends_nothing(store, server):
     text = command("--dry-run", "--min-score", "0", store=store, url=server.url).stdout
     assert "[REDACTED:email]" in text
     assert "bob@example.com" not in text
-    assert "2 of 3 would leave; nothing was sent" in text
+    assert "2 of 3 would be sent; nothing was sent" in text
     assert "k-123" not in text + ran.stdout
 
     command("--yes", "--min-score", "0", store=store, url=server.url)
@@ -124,7 +124,7 @@ def test_what_is_there_already_is_no_failure(store, server):
     server.status = 409
     ran = command("--yes", "--min-score", "0", store=store, url=server.url)
     assert (0, 2) == (ran.returncode, ran.stdout.count("already there"))
-    assert "1 stays here: its visibility is private" in ran.stdout
+    assert "1 is not sent: its visibility is private" in ran.stdout
 
 
 def test_the_limit_counts_those_that_leave(store, server):

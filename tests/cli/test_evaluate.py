@@ -229,7 +229,7 @@ def test_half_surrogate_pairs_cannot_be_written_and_cost_nothing_else(run, tmp_p
 def test_no_cases_are_an_error(run, lines):
     ran = run(lines)
     assert 2 == ran.returncode
-    assert "cases.jsonl: there are no cases in it" in ran.stderr
+    assert "cases.jsonl: the file has no cases" in ran.stderr
 
 
 def test_the_first_line_that_cannot_be_read_is_told_by_several_processes_too(run):

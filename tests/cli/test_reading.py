@@ -118,7 +118,7 @@ def test_no_traces_names_the_store_and_the_way_to_another(command, grace, tmp_pa
     """An empty store, conditions that nothing meets, and a store in memory."""
     url = f"sqlite:///{tmp_path / 'traces.db'}"
     ran = command("traces", "list", "--store", url, "--domain", "none", columns=300)
-    assert f"no traces match; there is 1 in {tmp_path / 'traces.db'} (from --store)" in ran.stdout
+    assert f"no traces match; the store has 1: {tmp_path / 'traces.db'} (from --store)" in ran.stdout
     grace.store.clear()
     assert grace.flush()
     ran = command("traces", "list", "--store", url, columns=300)

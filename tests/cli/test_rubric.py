@@ -142,7 +142,7 @@ def test_rounds_in_a_history(run, room):
     assert "go on with longer: keep the current best: the variant regresses in liability by 0.75" in flat(third.stdout)
     again = run("compare", "tests.yaml", "history.md", "longer.yaml", "--record")
     assert 1 == again.returncode
-    assert "there is a variant 'longer' already in history.md; give it a name of its own" in flat(again.stderr)
+    assert "history.md already has a variant 'longer'; choose another name" in flat(again.stderr)
     history = rb.History.load(room / "history.md")
     assert ["base", "longer"] == [one.variant.name for one in history.rounds]
     assert "Asks for reasons." == history.rounds[1].notes
@@ -161,18 +161,18 @@ def test_rounds_in_a_history(run, room):
     [
         (
             ["score", "tests.yaml", "open.yaml"],
-            "open.yaml: 2 of 2 runs have no judgements; --by terminal or --by model judges them",
+            "open.yaml: 2 of 2 runs have no judgements; add them with --by terminal or --by model",
         ),
         (
             ["score", "tests.yaml", "open.yaml", "--by", "terminal"],
-            "nobody can be asked here: standard input is no terminal",
+            "--by terminal needs a terminal, and standard input is none",
         ),
         (["score", "tests.yaml", "open.yaml", "--by", "model"], "no model can judge: no API key is set"),
         (["score", "tests.yaml", "nope.yaml"], "nope.yaml: No such file or directory"),
         (["score", "tests.yaml", "base.yaml", "longer.yaml", "--out", "x.json"], "--out takes one variant"),
         (
             ["compare", "tests.yaml", "none.md", "base.yaml"],
-            "none.md has no rounds yet; --record makes this variant the first",
+            "none.md has no rounds yet; use --record to make this variant the first",
         ),
         (["compare", "tests.yaml", "base.yaml", "longer.yaml", "--record"], "--record needs a history"),
         (
@@ -180,7 +180,7 @@ def test_rounds_in_a_history(run, room):
             "nothing to compare the first round with",
         ),
         (["history", "none.md"], "none.md: there is no such file"),
-        (["history", "contract.txt"], "contract.txt is no history: there is no test set in it"),
+        (["history", "contract.txt"], "contract.txt is not a history: it names no test set"),
     ],
 )
 def test_mistakes_are_one_line(run, room, arguments, problem):
@@ -349,13 +349,13 @@ def test_a_model_that_judges_only_once(run, room, model):
     [
         (
             ["compare", "tests.yaml", "history.md", "open.yaml", "--record"],
-            "there is a variant 'open' already in history.md",
+            "history.md already has a variant 'open'",
         ),
         (["compare", "other.yaml", "history.md", "base.yaml"], "the rounds in history.md were run on another test set"),
         (["compare", "tests.yaml", "history.md", "base.yaml", "--html", "nowhere/x.html"], "there is no such folder"),
         (["score", "tests.yaml", "open.yaml", "--out", "nowhere/x.json"], "there is no such folder"),
-        (["compare", "tests.yaml", "contract.md", "open.yaml", "--record"], "contract.md is no history"),
-        (["history", "contract.md"], "contract.md is no history"),
+        (["compare", "tests.yaml", "contract.md", "open.yaml", "--record"], "contract.md is not a history"),
+        (["history", "contract.md"], "contract.md is not a history"),
     ],
 )
 def test_what_can_be_known_before_is_said_before_anybody_judges(run, room, model, arguments, problem):
@@ -397,4 +397,4 @@ def test_a_history_that_may_only_be_read(run, room):
     (room / "history.md").chmod(0o444)
     ran = run("compare", "tests.yaml", "history.md", "longer.yaml", "--record")
     assert (1, before) == (ran.returncode, (room / "history.md").read_bytes())
-    assert "history.md: it cannot be written: Permission denied" in flat(ran.stderr)
+    assert "history.md: cannot be written: Permission denied" in flat(ran.stderr)
