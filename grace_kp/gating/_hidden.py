@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 MAX_RECORDED = 65_536
 """Characters of all arguments of a call after which each further one is cut to `MIN_TEXT`."""
 MIN_TEXT = 64
+MAX_COUNTED = 5_000
+"""Values inside an argument up to which its characters are counted; beyond, `hidden` is a lower bound, so that no call waits for it."""
 _CUT = re.compile(
     r"… \[cut: [\d,]+ of [\d,]+ characters kept\]|… [\d,]+ more|[\d,]+ more|<\w+: (?:not shown(?:, too deep)?|[\d,]+ bytes)>"
 )
@@ -63,7 +65,7 @@ def _cut(value: Any, rendered: Any) -> int:
     marks = sum(map(len, _CUT.findall(text)))
     if not marks:
         return 0
-    size = len(value) if isinstance(value, str) else len(flat(view(value).root))
+    size = len(value) if isinstance(value, str) else len(flat(view(value, MAX_COUNTED).root))
     return max(size - (len(text) - marks), 1)
 
 

@@ -29,6 +29,8 @@ MAX_VALUES = 100_000
 MAX_CHARACTERS = 2_000_000
 MAX_DECIMAL_BITS = 13_000
 """Size up to which an integer is shown in decimal; Python refuses to print much larger ones."""
+MAX_SORTED = 10_000
+"""Number of members up to which a set is shown in order."""
 MAX_ARRAY = 1_000
 """Number of items up to which an array is shown."""
 
@@ -92,6 +94,8 @@ class _Viewing:
             self._ancestors[id(item)] = self._depth
             self._depth += 1
             stack.append((None, id(item)))
+            left = max(self._values, 0)
+            rest, parts = len(parts) - left, parts[:left]
             for key, _ in parts:
                 name = None if key is _NO_KEY else Node()
                 node.children.append((name, Node()))
@@ -100,6 +104,9 @@ class _Viewing:
             stack.extend(
                 (child, part) for (_, child), (_, part) in reversed(list(zip(node.children, parts, strict=True)))
             )
+            if rest > 0:
+                node.children.append((None, Node()))
+                self._close(node.children[-1][1], f"{rest:,} more values, too many to be shown in full")
         return View(root, self._opaque)
 
     def _key(self, node: Node, key: Any) -> None:
@@ -255,8 +262,9 @@ def _parts(node: Node, value: Any, kind: type) -> list[tuple[Any, Any]] | None:
         node.brackets = "()" if base is tuple else "[]"
         node.label = "" if kind in {list, tuple} else _name(kind)
         items: list[Any] = list(base.__iter__(value))
-        if base in {set, frozenset}:
-            items.sort(key=lambda item: flat(view(item, 1_000).root))
+        if base in {set, frozenset} and len(items) <= MAX_SORTED:
+            # By text, for a steady order. Nested sets are not sorted: each level would be read twice, and so 2^depth times in all.
+            items.sort(key=lambda item: flat(view(item, 1).root) if type(item) in _SORTED else "")
         parts = [(_NO_KEY, item) for item in items]
     if kind not in _BUILT_IN:
         fields = _fields(value, kind)
@@ -269,6 +277,7 @@ def _has_named_fields(kind: type, count: int) -> bool:
     return type(names) is tuple and len(names) == count and all(type(name) is str for name in names)
 
 
+_SORTED = frozenset({str, bytes, int, float, bool, type(None)})
 _BUILT_IN = frozenset({dict, list, tuple, set, frozenset, deque, MappingProxyType})
 
 

@@ -13,7 +13,8 @@ import pydantic
 import pytest
 
 import grace_kp as gk
-from grace_kp.gating import NotCheckable, digest_of
+from grace_kp.gating import NotCheckable, digest_of, recorded_arguments
+from grace_kp.gating._view import view
 from grace_kp.gating.reviewers._layout import Page
 from grace_kp.gating.reviewers._question import Question
 from grace_kp.testing import ScriptedReviewer, make_grace
@@ -169,3 +170,23 @@ def test_a_value_that_fails_when_it_is_read_cannot_be_checked():
         (entry,) = run.trace.grace["decisions"]
         assert outcome == entry["outcome"]
         assert "cannot be read" in entry["unchecked"]
+
+
+def test_nested_sets_are_read_once(request_for):
+    """Fifty levels, each with two members; the members that can be compared stand in order."""
+    nested = frozenset()
+    for number in range(50):
+        nested = frozenset([nested, number])
+    assert 50 == "".join(Question(request_for({"x": nested})).argument("x", Page(300))).count("frozenset[") - 1
+    assert 'set["a", 1, null]' == shown({None, "a", 1}, request_for)
+
+
+def test_what_is_too_large_to_be_shown_is_not_read():
+    """The rest is one leaf, whatever its number; and the count of hidden characters is a lower bound then."""
+    seen = view({"a": list(range(1_000_000)), "b": set(range(1_000_000))}, 100)
+    numbers = seen.root.children[0][1]
+    assert 99 == len(numbers.children)
+    assert "<999,902 more values, too many to be shown in full>" == numbers.children[-1][1].text
+    assert 2 == len(seen.opaque)
+    hidden = recorded_arguments({"rows": list(range(1_000_000))})["hidden"]["rows"]
+    assert 5_000 < hidden < 100_000
