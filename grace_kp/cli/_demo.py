@@ -46,7 +46,9 @@ def demo(
 ) -> None:
     """Watch an agent work offline: its trace as it grows, the scores with their parts, and a gated action."""
     from grace_kp.runtime import Grace
+    from grace_kp.store import open_store
 
+    open_store(store).close()  # a store that cannot be used is an error before anything is shown
     out = console()
     say: Callable[[str | Text], None] = (lambda _text: None) if as_json else out.print
     root = _files_to_read()

@@ -97,6 +97,8 @@ def plain(text: str, width: int = 0) -> str:
     return _escaped(clean(text, width))
 
 
+# Characters that JSON may hold as they are, and that a terminal obeys: DEL, C1 controls, line separators, changes of the direction.
+_OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _BRACKETS = re.compile(r"(\\*)\[(?=([a-z#/@][^\[\]]*\])?)")
 _OPEN_END = re.compile(r"\\\Z|\[[^\[\]]*\Z")
 
@@ -137,7 +139,8 @@ def put_jsonl(values: Iterable[Any]) -> None:
 def _json(value: Any, indent: int | None = None) -> str:
     from grace_kp.trace._render import storable
 
-    return storable(json.dumps(value, ensure_ascii=not writes_unicode(sys.stdout), indent=indent))
+    text = storable(json.dumps(value, ensure_ascii=not writes_unicode(sys.stdout), indent=indent))
+    return _OBEYED.sub(lambda match: _escape(match[0]), text)
 
 
 def say_error(message: object) -> None:

@@ -86,3 +86,10 @@ def test_last_of_nested_runs_alone_is_the_newest():
 
     other.store.put([record_of(trace.to_dict()) for trace in reversed(nested)])
     assert "b" == find(other.store, "last").task.objective
+
+
+def test_a_store_that_cannot_be_used_ends_the_demo_before_it_begins(command):
+    """In one line, which names the stores that there are."""
+    ran = command("demo", "--store", "foo://")
+    assert (1, "") == (ran.returncode, ran.stdout)
+    assert "grace-kp: unknown store 'foo://'; known are memory: or sqlite:///path.db\n" == ran.stderr

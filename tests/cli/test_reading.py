@@ -127,3 +127,18 @@ def test_no_traces_names_the_store_and_the_way_to_another(command, grace, tmp_pa
     )
     assert "[]\n" == command("traces", "list", "--store", url, "--json").stdout
     assert "empty in every new process" in command("traces", "list", "--store", "memory:", columns=300).stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["list", "--json"], ["list", "--jsonl"], ["show", "last", "--json"]], ids=" ".join
+)
+def test_json_holds_nothing_that_a_terminal_obeys(command, tmp_path, arguments):
+    """C1 controls, DEL and changes of the direction are escaped; what is parsed is the same."""
+    hostile = "\x9b2J\u202e\x7f\u2066 京都"
+    store = f"sqlite:///{tmp_path / 'traces.db'}"
+    with gk.Grace(store=store, evaluator=None, embedder=None) as grace, grace.run(hostile):
+        pass
+    out = command("traces", *arguments, "--store", store).stdout
+    assert out.replace("\n", "").isprintable()
+    parsed = json.loads(out)
+    assert hostile == (parsed[0] if isinstance(parsed, list) else parsed)["task"]["objective"]
