@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from grace_kp.record._attributes import attributes_of
 from grace_kp.record._captured import NOT_CAPTURED
 from grace_kp.record._earlier import Earlier
 from grace_kp.record._gaps import lost_evidence
 from grace_kp.record._gate_entry import stored_entry
+from grace_kp.record._named_secrets import named_secrets, without
 from grace_kp.record._run import Call, Run
 from grace_kp.record._signals import CLOSED, INTERRUPTED, SUSPENDED
 from grace_kp.record._steps import WAITING, StepBuilder
@@ -106,7 +107,10 @@ class Documents:
             grace["repeats"] = again
         # Nothing has failed in a run that waits for a person.
         success = run.own_success if run.own_success is not None else status in {"completed", SUSPENDED}
-        return self._document(self._header(run), steps, grace, success=success, result=result, framework=run.framework)
+        document = self._document(
+            self._header(run), steps, grace, success=success, result=result, framework=run.framework
+        )
+        return cast("dict[str, Any]", without(document, named_secrets(run.decisions)))
 
     def _grace(self, run: Run, builder: StepBuilder, status: str, end: int) -> dict[str, Any]:
         grace: dict[str, Any] = {
@@ -279,8 +283,13 @@ class Documents:
         changed = self._changed_attributes(run, builder)
         if news is not None or changed is not None:
             steps, calls, decided = ([], [], len(run.decisions)) if news is None else news
-            part = {"steps": steps, "calls": calls, "decisions": self._decisions(run, run.decisions[decided:])}
-            rows.append((builder.journaled, to_json(part if changed is None else {**part, "attributes": changed})))
+            part: dict[str, Any] = {
+                "steps": steps,
+                "calls": calls,
+                "decisions": self._decisions(run, run.decisions[decided:]),
+            }
+            part = part if changed is None else {**part, "attributes": changed}
+            rows.append((builder.journaled, to_json(without(part, named_secrets(run.decisions)))))
             builder.journaled += 1
         return rows
 
