@@ -14,7 +14,7 @@ _I = re.IGNORECASE
 _IM = re.IGNORECASE | re.MULTILINE
 _NAME = rf"(?:{PASSWORDS}|pass|{TOKENS}){SUFFIX}"
 # Where a command stands, its options, and one argument of it; a line may go on after a backslash.
-_PATH = r"(?<![\w.-])(?:[\w./~-]{0,80}/)?"
+_PATH = r"(?<![\w.-])"  # a folder may stand before it
 _GAP = r"[ \t]{1,4}(?:\\\n[ \t]{0,8})?"
 _OPTIONS = rf"(?:{_GAP}(?:\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'|[^\s|;&\"'][^\s|;&]{{0,200}}+)){{0,14}}?{_GAP}"
 ARGUMENT = (
@@ -135,31 +135,31 @@ OPTIONS = (
          needs=("--", "-pass", "-pw", "-token", "-secret", "-api", "-dest", "-src", "-store", "-key"), flags=_I, replacement=_argument,
          must=rf"--[a-z-]*{necessary(_NAME.replace(KEYS, BEFORE_KEYS))}[ \t=]|--[a-z-]*(?:auth|pin|pw|pass)[ \t=]|-(?:pass(?:word|wd|phrase)?|pwd?|token|secret|api[-_]?key|(?:dest|src)?(?:store|key)pass)[ \t=]"),
     Rule("password", "user and password of curl and wget",
-         rf"(?P<key>{_PATH}(?:curl|wget|http|https|xh|rclone|ab|siege|hey|svn|aria2c|lftp|cadaver){_OPTIONS}(?:-u|--user|--proxy-user|-U|-a|-A)(?:[ \t]{{1,4}}|=|(?=\w))){ARGUMENT}",
-         also=("-",), needs=("curl", "wget", "http", "https", "rclone", "hey", "cadaver", "xh", "lftp", "siege", "aria2c", "ab ", "svn"), must=r"(?:-u|--user|--proxy-user|-U|-a|-A)[ \t=]?[\"']?[^\s:|;&]{1,200}:", replacement=_user_and_password),
+         rf"(?P<key>{_PATH}(?:curl|wget|http|https|xh|rclone|siege|svn|aria2c|lftp|cadaver){_OPTIONS}(?:-u|--user|--proxy-user|-U|-a|-A)(?:[ \t]{{1,4}}|=|(?=\w))){ARGUMENT}",
+         also=("-",), begins=True, needs=("curl", "wget", "http", "https", "rclone", "cadaver", "xh", "lftp", "siege", "aria2c", "svn"), must=r"(?:-u|--user|--proxy-user|-U|-a|-A)[ \t=]?[\"']?[^\s:|;&]{1,200}:", replacement=_user_and_password),
     Rule("password", "MySQL and MariaDB", rf"(?P<key>{_PATH}{_MYSQL}{_OPTIONS}-p)(?P<value>\"[^\"\n]{{1,200}}+\"|'[^'\n]{{1,200}}+'|[^\s\"'|;&<>()=-][^\s\"'|;&<>()]{{2,200}}+)",
-         also=("-",), needs=("mysql", "mariadb", "mycli"), must=r"(?:mysql|mariadb|mycli)(?s:.*)-p[^\s\v]", replacement=_attached),
+         also=("-",), begins=True, needs=("mysql", "mariadb", "mycli"), must=r"(?:mysql|mariadb|mycli)(?s:.*)-p[^\s\v]", replacement=_attached),
     Rule("password", "sshpass and archives", rf"(?P<key>{_PATH}(?:sshpass|7z[arz]?|unrar|rar|zip|unzip){_OPTIONS}-(?:p|hp|P)[ \t]{{0,4}}){ARGUMENT}",
-         also=("-",), needs=("sshpass", "7z", "7za", "7zr", "7zz", "unrar", "rar", "zip", "unzip"), must=r"(?:sshpass|7z[arz]?|rar|zip)(?s:.*)-(?:p|hp|P)", replacement=_attached),
+         also=("-",), begins=True, needs=("sshpass", "7z", "7za", "7zr", "7zz", "unrar", "rar", "zip", "unzip"), must=r"(?:sshpass|7z[arz]?|rar|zip)(?s:.*)-(?:p|hp|P)", replacement=_attached),
     Rule("password", "-p, -w, -a and the like of other commands",
          rf"(?P<key>{_PATH}(?:docker|podman|buildah|skopeo|helm|az|oc|mongo(?:sh|dump|restore|export|import)?|sqlcmd|bcp|isql|ldap(?:search|add|modify|delete|whoami|passwd)|mosquitto_(?:pub|sub)|redis-cli|plink|pscp|psftp|winscp|smbclient|xfreerdp|openssl|gpg|keytool|jarsigner|ipmitool|snmpwalk|snmpget|rabbitmqadmin|impala-shell|beeline|vertica|vsql|cqlsh|hydra|evil-winrm|crackmapexec|netexec|ansible-vault|ssh-keygen|aws|vault|nats|databricks|influx|db2|fly|mc|restic|borg|duplicity){_OPTIONS}"
          rf"(?:-p|-w|-a|-P|-pw|-passin|-passout|-storepass|-keypass|-srcstorepass|-deststorepass|-passphrase|-N|-pass|-c|--pass)[ \t]{{1,4}}(?:pass:)?){ARGUMENT}",
-         also=("-",), needs=("docker", "podman", "buildah", "skopeo", "helm", "az", "oc", "mongo", "sqlcmd", "bcp", "isql", "ldap", "mosquitto_", "redis-cli", "plink", "pscp", "psftp", "winscp", "smbclient", "xfreerdp", "openssl", "gpg", "keytool", "jarsigner", "ipmitool", "snmpwalk", "snmpget", "rabbitmqadmin", "impala-shell", "beeline", "vertica", "vsql", "cqlsh", "hydra", "evil-winrm", "crackmapexec", "netexec", "ansible-vault", "ssh-keygen", "aws", "vault", "nats", "databricks", "influx", "db2", "fly", "mc", "restic", "borg", "duplicity"),
+         also=("-",), begins=True, needs=("docker", "podman", "buildah", "skopeo", "helm", "az", "oc", "mongo", "sqlcmd", "bcp", "isql", "ldap", "mosquitto_", "redis-cli", "plink", "pscp", "psftp", "winscp", "smbclient", "xfreerdp", "openssl", "gpg", "keytool", "jarsigner", "ipmitool", "snmpwalk", "snmpget", "rabbitmqadmin", "impala-shell", "beeline", "vertica", "vsql", "cqlsh", "hydra", "evil-winrm", "crackmapexec", "netexec", "ansible-vault", "ssh-keygen", "aws", "vault", "nats", "databricks", "influx", "db2", "fly", "mc", "restic", "borg", "duplicity"),
          must=r"(?:docker|podman|buildah|skopeo|helm|az|oc|mongo|sqlcmd|bcp|isql|ldap|mosquitto_|redis-cli|plink|pscp|psftp|winscp|smbclient|xfreerdp|openssl|gpg|keytool|jarsigner|ipmitool|snmpwalk|snmpget|rabbitmqadmin|impala-shell|beeline|vertica|vsql|cqlsh|hydra|evil-winrm|crackmapexec|netexec|ansible-vault|ssh-keygen|aws|vault|nats|databricks|influx|db2|fly|mc|restic|borg|duplicity)(?s:.*)[ \t]-(?:p|w|a|P|pw|passin|passout|storepass|keypass|srcstorepass|deststorepass|passphrase|N|pass|c|-pass)[ \t]",
          replacement=lambda match: _other_option(match)),
     Rule("password", "user%password", rf"(?P<key>{_PATH}(?:smbclient|rpcclient|net|smbget|winexe|mount){_OPTIONS}-U[ \t]{{0,4}})(?P<value>\"?[\w.\\-]{{1,60}}(?P<colon>%)[^\s\"']{{1,200}}+\"?)",
-         needs=("-u",), must=r"-U[ \t]{0,4}\"?[\w.\\-]{1,60}%", replacement=_user_and_password),
+         also=("-u",), begins=True, needs=("smbclient", "rpcclient", "net", "smbget", "winexe", "mount"), must=r"-U[ \t]{0,4}\"?[\w.\\-]{1,60}%", replacement=_user_and_password),
     Rule("password", "net use and runas", rf"(?P<key>(?<![\w.-])net use [^\s]{{1,20}} [^\s]{{3,120}} ){ARGUMENT}(?= /user)", needs=("net use",), replacement=_argument, flags=_I),
     Rule("password", "chpasswd and htpasswd", r"(?P<key>(?:echo|printf)[ \t]{1,4}(?:-\w )?[\"']?[\w.-]{1,40}:)(?P<value>[^\s\"'|]{3,200}+)(?=[\"']?[ \t]{0,4}\|[ \t]{0,4}(?:sudo )?(?:chpasswd|docker|passwd))",
          also=("|",), needs=("chpasswd", "passwd", "docker"), must="chpasswd|docker|passwd", replacement=_argument),
     Rule("password", "passwords through a pipe", r"(?P<key>(?:echo|printf)[ \t]{1,4}(?:-\w{1,2} )?)(?P<value>\"[^\"\n$]{3,200}+\"|'[^'\n]{3,200}+'|[^\s\"'|$;&-][^\s\"'|;&]{2,200}+)(?=[ \t]{0,4}\|[^\n|]{0,120}(?:sudo (?:[^\n|]{0,20} )?-S|--password-stdin|passwd --stdin|--passphrase-fd|cryptsetup))",
          also=("|",), needs=("sudo", "-stdin", "--stdin", "passphrase-fd", "cryptsetup"), must="-S|stdin|passphrase-fd|cryptsetup", replacement=_argument),
     Rule("password", "htpasswd -b and useradd", rf"(?P<key>{_PATH}htpasswd[ \t]{{1,4}}-[a-zA-Z]{{0,6}}b[a-zA-Z]{{0,6}}(?:[ \t]{{1,4}}[^\s-][^\s]{{0,100}}){{1,2}}?[ \t]{{1,4}}[\w.@-]{{1,60}}[ \t]{{1,4}}){ARGUMENT}(?=[ \t]{{0,4}}(?:\n|\Z|[;&|]))",
-         also=("-",), needs=("htpasswd",), replacement=_argument),
+         also=("-",), begins=True, needs=("htpasswd",), replacement=_argument),
     Rule("password", "rabbitmqctl and user management", rf"(?P<key>(?<![\w.-])(?:rabbitmqctl[ \t]{{1,4}}(?:add_user|change_password)|wpa_passphrase|nmcli[^\n]{{1,100}}password)[ \t]{{1,4}}(?:[\w.@-]{{1,60}}[ \t]{{1,4}})?){ARGUMENT}(?=[ \t]{{0,4}}(?:\n|\Z|[;&|]))",
          needs=("rabbitmqctl", "wpa_passphrase", "nmcli"), replacement=_argument),
     Rule("password", "user/password of Oracle", rf"(?P<key>{_PATH}(?:sqlplus|expdp|impdp|sqlldr|rman)(?:{_GAP}(?:-\w{{1,10}}|target)){{0,4}}{_GAP}[\"']?\w{{1,40}}/)(?P<value>[^\s/@\"']{{2,100}}+)",
-         needs=("sqlplus", "expdp", "impdp", "sqlldr", "rman"), replacement=_argument),
+         begins=True, needs=("sqlplus", "expdp", "impdp", "sqlldr", "rman"), replacement=_argument),
     Rule("password", "accounts of Windows", rf"(?P<key>(?<![\w.-])net user [\w.-]{{1,60}} ){ARGUMENT}", needs=("net user",), replacement=_argument, flags=_I),
     Rule("password", "options of Windows", r"(?P<key>(?<=\s)/(?:p|pass|password|rp|pw):)(?P<value>\"[^\"\n]{1,200}+\"|[^\s\"']{3,200}+)", needs=("/p", "/rp"), replacement=_argument, flags=_I,
          must=r"[\s\v]/(?:p|pass|password|rp|pw):"),
@@ -225,7 +225,7 @@ FILES = (
          rf"(?P<key>\b(?:name|key|id|field|property|variable)\\{{0,4}}[\"']?\s{{0,4}}[=:]\s{{0,4}}\\{{0,4}}[\"'][\w.$-]{{0,60}}?(?:{_NAME}|(?:(?<![A-Za-z])|(?<=_))(?:pin|cvv|otp|auth|authorization|cookie|x-api-key))\\{{0,4}}[\"'](?:\s{{0,8}},\s{{0,8}}\\{{0,4}}[\"']?|\s{{1,8}}|/?>\s{{0,8}}<)(?:type=[\"']\w{{1,12}}[\"']\s{{0,4}})?(?:value|val|content|default|secret)\\{{0,4}}[\"']?(?:\s{{0,4}}[=:]\s{{0,4}}|>))(?P<value>\\{{0,4}}\"(?:[^\"\\\n]|\\(?!\"))*+\\{{0,4}}\"|\\{{0,4}}'[^'\n]*+'|[^<\s\"',;]{{1,400}}+)",
          needs=("value", "val", "content", "default", "secret"), also=("name", "key", "id\"", "id=", "id:", "id'", "id\\", "id ", "id\t", "id\n", "id\r", "id\v", "id\f", "field", "property", "variable"), flags=_I, must=r"(?:name|key|id|field|property|variable)\\{0,4}[\"']?[\s\v]*[=:][\s\v]*\\{0,4}[\"']", replacement=_password),
     Rule("password", "names and values in YAML", rf"(?P<key>(?:name|key):[ \t]{{1,4}}[\"']?[\w.-]{{0,60}}?(?:{_NAME}|(?<![A-Za-z])(?:pin|otp|auth))[\"']?[ \t]{{0,4}}\n[ \t]{{0,40}}value:[ \t]{{1,4}})(?P<value>\"[^\"\n]{{1,4000}}+\"|'[^'\n]{{1,4000}}+'|[^\s\"'#&*!|>{{-][^\n]{{0,4000}}+)",
-         needs=("value:",), flags=_I, must=r"\n[ \t]{0,40}value:", replacement=_password),
+         needs=("value:",), also=("name:", "key:"), flags=_I, must=r"\n[ \t]{0,40}value:", replacement=_password),
     Rule("password", "two arguments, a name and a value",
          r"(?P<key>(?:[\"'][^\"'\n]{0,60}?(?:passw(?:or)?d|passcode|passphrase|(?<![A-Za-z])pwd|secret|(?:api|access|private)[_-]?key|(?<![A-Za-z])(?:otp|cvv|cvc|pin)(?![A-Za-z])|token)[^\"'\n]{0,30}[\"'])\s{0,4}(?:,|=>)\s{0,4})(?P<value>\"[^\"\n]{1,400}+\"|'[^'\n]{1,400}+')",
          needs=("passw", "passcode", "passphrase", "pwd", "secret", "key", "otp", "cvv", "cvc", "pin", "token"), also=(",", "=>"), flags=_I,
@@ -262,8 +262,8 @@ SENTENCES = (
     Rule("password", "sentences",
          _SENTENCE +
          r"(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+'|`[^`\n]{1,200}+`|“[^”\n]{1,200}+”|[^\s,\"'`]{4,400}+)",
-         needs=("pass", "pwd", "cred", "secret", "key", "token", "pin", "otp", "code", "login", "log in", "sign in", "connect", "authenticate"), flags=_I,
-         also=(" is", " was", " were", " =", " will", " has", "set to", " should", " are", " equals", "changed to", "with", "as ", "using", "use ", "try "),
+         begins=True, needs=("pass", "pwd", "cred", "secret", "api", "access", "private", "license", "licence", "auth", "token", "pin", "otp", "verification", "security", "recovery", "backup", "one-time", "one time", "login", "2fa", "mfa", "log in", "signin", "sign in", "connect", "use ", "try ", "with ", "using "), flags=_I,
+         also=("pass", "pwd", "cred", "secret", "key", "token", "code", "pin", "otp", "log", "sign", "connect", "auth"),
          must=necessary(_SENTENCE) + r"(?:[\"'`“]|[^\s\v,\"'`]*[0-9!@#$%^&*+=?~])",
          replacement=_sentence),
     Rule("password", "a user and a password",
@@ -279,7 +279,7 @@ SENTENCES = (
          must=r"(?:use|set|enter|type|with|put|try|provide|using|entering) [^\s\v]* (?:as|for|in|into) ", replacement=_sentence),
     Rule("password", "names with the value right behind",
          r"(?P<key>(?<![A-Za-z-])(?:password|passwd|passphrase|passcode|pwd|(?:api|access|secret)[ -]?key|token|secret)[ \t]{1,4})(?P<value>\"[^\"\s]{8,200}+\"|'[^'\s]{8,200}+'|`[^`\s]{8,200}+`|[^\s,\"'`()<>{}\[\]=:/-][^\s,\"'`()<>{}\[\]=]{7,200}+)",
-         needs=("password", "passwd", "passphrase", "passcode", "pwd", "key", "token", "secret"), also=("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"), flags=_I,
+         begins=True, needs=("password", "passwd", "passphrase", "passcode", "pwd", "api", "access", "secret", "token"), also=("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"), flags=_I,
          must=r"(?:password|passwd|passphrase|passcode|pwd|key|token|secret)[ \t]{1,4}[^\s\v]*[0-9]", replacement=_behind),
     Rule("password", "sentences in Japanese, Chinese, Russian and others",
          r"(?P<key>(?:パスワード|パスコード|暗証番号|ログインパスワード|確認コード|認証コード|(?:API|アクセス)(?:キー|トークン)|トークン|密码|密碼|口令|验证码|驗證碼|令牌|密钥|[Пп]ароль|비밀번호|contraseña|mot de passe|passwort|kennwort|senha|clave)\s{0,2}(?:は|が|を|是|为|為|:|—|–|-|は、|는|은|es|est|ist|é|(?:от \S{1,40} )?это)?\s{0,2}[「『\"“]?)"
@@ -308,6 +308,6 @@ VENDOR_NAMES = (
          begins=True, runs=True, needs=_VENDOR_WORDS, flags=_I, must=rf"(?:{_VENDOR})[\w.-]{{0,24}}[\"'\]]{{0,2}}[ \t]{{0,4}}(?:=|:|\||>)", replacement=_random_value),
 )  # fmt: skip
 BARE = (
-    Rule("api_key", "AWS secret keys", r"(?:(?<![A-Za-z0-9+/_.-])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])", needs=(), must=r"[A-Za-z0-9+/]{40}(?:[^A-Za-z0-9+/]|$)",
+    Rule("api_key", "AWS secret keys", r"(?:(?<![A-Za-z0-9+/_.-])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])", needs=(), must=r"(?:[^A-Za-z0-9+/]|^|\\[nrt])[A-Za-z0-9+/]{40}(?:[^A-Za-z0-9+/]|$)",
          replacement=_if_aws),
 )  # fmt: skip

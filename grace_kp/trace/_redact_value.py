@@ -10,11 +10,13 @@ from grace_kp.trace._randomness import looks_random
 from grace_kp.trace._redact_text import clean
 from grace_kp.trace._rule import MARK
 from grace_kp.trace._secret_names import is_secret_name, names_number, plain_name
+from grace_kp.trace._secret_rules import RUN_LENGTH
 from grace_kp.trace._secret_values import is_harmless
 
 if TYPE_CHECKING:
     from collections import Counter
 
+_SHORTEST_KEY = RUN_LENGTH  # no rule matches a shorter word of ASCII letters, digits and underscores
 _PASSWORD = MARK.format("password")
 _NAME_KEYS = ("name", "key", "field", "header", "id", "label", "k", "param", "parameter", "variable", "property", "attribute", "Name", "Key", "Header", "ParameterKey", "setting", "option")  # fmt: skip
 _VALUE_KEYS = frozenset(
@@ -113,7 +115,7 @@ class _Walk:
         pair = secret or _pair_name(value)
         for key, item in value.items():
             name = key
-            if type(key) is str:
+            if type(key) is str and not (len(key) < _SHORTEST_KEY and key.isascii() and key.isidentifier()):
                 name = clean(key, self.identifiers, self.counts)
                 if name is not key:
                     self.changed = True

@@ -95,8 +95,8 @@ def pure_scan(identifiers: bool) -> Scan:
     rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
     ascii_needles, other_needles = _Needles(), _Needles()
     shapes: dict[bytes, int] = {}
-    vague: list[tuple[re.Pattern[str], int]] = []
-    vague_in_runs: list[tuple[re.Pattern[str], int]] = []
+    vague: list[tuple[str, re.Pattern[str], int]] = []
+    vague_in_runs: list[tuple[str, re.Pattern[str], int]] = []
     gates: dict[tuple[str, ...], int] = {}
     with_runs = long_keys = 0
     for place, rule in enumerate(rules):
@@ -107,7 +107,8 @@ def pure_scan(identifiers: bool) -> Scan:
         if rule in BARE:
             long_keys |= bit
         elif not VAGUE.isdisjoint(rule.needs):
-            (vague_in_runs if rule.runs else vague).append((re.compile(rule.must, rule.flags), bit))
+            for need in rule.needs:
+                (vague_in_runs if rule.runs else vague).append((need, re.compile(rule.must, rule.flags), bit))
         for shape in rule.shapes:
             shapes[shape] = shapes.get(shape, 0) | bit
         for need in rule.needs:
@@ -122,8 +123,8 @@ def pure_scan(identifiers: bool) -> Scan:
         for parts, bits in gates.items():
             if found & bits and not any(part in low for part in parts):
                 found &= ~bits
-        for pattern, bit in vague:
-            if pattern.search(text) is not None:
+        for need, pattern, bit in vague:
+            if need in low and pattern.search(text) is not None:
                 found |= bit
         data = text.encode("utf-8", "surrogatepass")
         if _LONG_KEY in data.translate(_TO_LONG_KEYS):
@@ -138,8 +139,9 @@ def pure_scan(identifiers: bool) -> Scan:
             found &= ~with_runs
         else:
             runs = _runs(data, mapped)
-            for pattern, bit in vague_in_runs:
-                if pattern.search(runs) is not None:
+            low_runs = runs.lower()
+            for need, pattern, bit in vague_in_runs:
+                if need in low_runs and pattern.search(runs) is not None:
                     found |= bit
         return _selected(rules, found) if found else ()
 
@@ -171,11 +173,11 @@ class _Needles:
     def compiled(self) -> Callable[[str], int]:
         """Return a function from a text to the bits of all rules of which it contains a substring."""
         tree: dict[str, Any] = {}
-        bits: dict[str, int] = {}
+        longer: dict[str, list[tuple[str, int]]] = {}
         for needle in sorted(self._rules, key=len):
-            # A longer substring counts as found where a shorter one begins it.
-            shorter = next((needle[:end] for end in range(1, len(needle)) if needle[:end] in bits), needle)
-            bits[shorter] = bits.get(shorter, 0) | self._rules[needle]
+            # The tree ends where its shortest text does; what begins with it is looked for afterwards.
+            shorter = next((needle[:end] for end in range(1, len(needle)) if needle[:end] in longer), needle)
+            longer.setdefault(shorter, []).append((needle, self._rules[needle]))
             if shorter == needle:
                 branch = tree
                 for character in needle:
@@ -186,8 +188,10 @@ class _Needles:
         def found_in(text: str) -> int:
             found = 0
             if search(text) is not None:
-                for needle in set(find_all(text)):
-                    found |= bits[needle]
+                for shortest in set(find_all(text)):
+                    for needle, rules in longer[shortest]:
+                        if needle in text:
+                            found |= rules
             return found
 
         return found_in

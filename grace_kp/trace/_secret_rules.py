@@ -294,5 +294,5 @@ def _rule(row: Format) -> Rule:
 
 
 # Formats without a word that would be worth looking for; the compiled necessary expression decides.
-VAGUE = frozenset(("q~", "==", "yc", "s.", ".", "_", "sk", ":", "|", "ac", "-", "!", "00", "6l", "0/"))
+VAGUE = frozenset(("q~", "==", "yc", "s.", ".", "_", "sk", ":", "|", "ac", "-", "!", "00", "6l", "0/", "1/", "2/"))
 VENDOR_RULES: tuple[Rule, ...] = tuple(_rule(row) for rows in (CLOUDS, DEVELOPMENT, MODELS, BUSINESS) for row in rows)
