@@ -13,6 +13,7 @@ QUICK = {
     "recording": ("--rounds", "9", "--sustained-rounds", "3", "--sustained-runs", "300"),
     "arguments": ("--rounds", "15"),
     "scoring": (),
+    "redaction": ("--limit", "0.5"),
     "evaluating": ("--cases", "1000"),
     "judging": ("--runs", "100"),
     "langchain_handler": ("--rounds", "9", "--sustained-runs", "100"),
