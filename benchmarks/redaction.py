@@ -26,7 +26,10 @@ from grace_kp.trace._redact import redact_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WORDS = ["the", "agent", "looked", "at", "three", "offers", "and", "chose", "second", "because", "it", "was", "cheaper", "than", "others", "in", "city", "token", "password", "key", "value", "session", "result", "search", "found", "documents", "answer", "question", "error", "retry", "user", "order", "status", "confirmed", "total", "price", "night", "hotel", "flight"]
+PROSE = (
+    "the agent looked at three offers and chose second because it was cheaper than others in city token password key value session result "
+    "search found documents answer question error retry user order status confirmed total price night hotel flight"
+)
 HOSTILE = [
     "AKIA", "AKIAIOSFODNN7EXAMPLE", "sk-", "eyJ", "password=", 'password="', "token=\\\\'", "docker -p ", "curl -u a", "0-", "a@", "a:", "::",
     "-----BEGIN PRIVATE KEY-----", "kind: Secret\n", "authorization: ", "http://a:", "clave", "form-data; name=\"password\"",
@@ -35,10 +38,10 @@ HOSTILE = [
 
 def messages(number: int) -> list[str]:
     """Prose, JSON and code of different lengths, mostly short, with a secret or an identifier in one of forty."""
-    chance = random.Random(1)
+    chance, words_of_prose = random.Random(1), PROSE.split()
     texts = []
     for index in range(number):
-        words = " ".join(chance.choice(WORDS) for _ in range(chance.choice((6, 15, 30, 60, 250))))
+        words = " ".join(chance.choice(words_of_prose) for _ in range(chance.choice((6, 15, 30, 60, 250))))
         if index % 3 == 1:
             words = json.dumps({"text": words, "score": chance.random(), "id": chance.getrandbits(64), "tokens": 512})
         if index % 3 == 2:
