@@ -126,7 +126,8 @@ def _check(action: Any) -> None:
         raise GateError(f"a gate goes on a function, not on the class {plain.__name__}; gate the method that acts")
     if not callable(plain):
         raise GateError(f"a gate goes on a function, not on {type(plain).__name__}")
-    if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
+    call = plain if inspect.isroutine(plain) else type(plain).__call__
+    if inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
         raise GateError(
             f"{getattr(plain, '__qualname__', plain)} is a generator: it acts piece by piece, after the gate has let it through; "
             "gate the function that does the acting"

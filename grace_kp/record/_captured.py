@@ -20,6 +20,6 @@ def recorded_error(error: BaseException, owner: Recorder, max_text: int) -> tupl
     arguments, so its message needs `capture_input`, too.
     """
     kind, message = describe_error(error, max_text)
-    if not owner.capture_output or (isinstance(error, ActionNotApproved) and not owner.capture_input):
+    if not owner.capture_output or (issubclass(type(error), ActionNotApproved) and not owner.capture_input):
         message = NOT_CAPTURED
     return kind, message

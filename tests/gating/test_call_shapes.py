@@ -75,3 +75,20 @@ def test_every_default_value_is_shown(default):
     assert act(1) is default
     assert ["it", "option"] == list(reviewer.requests[0].arguments)
     assert reviewer.requests[0].arguments["option"] is default
+
+
+class Yielding:
+    def __call__(self, it):
+        yield it
+
+
+class AsyncYielding:
+    async def __call__(self, it):
+        yield it
+
+
+@pytest.mark.parametrize("action", [Yielding(), AsyncYielding(), functools.partial(Yielding(), 1)])
+def test_a_callable_object_that_yields_cannot_be_gated(action):
+    """It acts after the gate has let it through, like a generator function."""
+    with pytest.raises(gk.GateError, match="is a generator"):
+        make_grace().gate(floor="confirm")(action)
