@@ -120,6 +120,11 @@ def for_reviewer(request: InterventionRequest, reviewer: Any) -> InterventionReq
     return without_secrets(request, stores) if callable(stores) else request
 
 
+def _has_mark(value: Any) -> bool:
+    """Whether a value still has a mark of redaction somewhere, so that it is no value of the reviewer's."""
+    return "[REDACTED:" in flat(view(value).root)
+
+
 def unseen_problem(request: InterventionRequest, response: InterventionResponse) -> str:
     """Why a response to a request with hidden content does not count; empty where it does."""
     if (
@@ -129,7 +134,11 @@ def unseen_problem(request: InterventionRequest, response: InterventionResponse)
     ):
         return ""
     changes = response.modified or {}
-    missing = [name for name in request.hidden if name not in changes or changes[name] == request.arguments.get(name)]
+    missing = [
+        name
+        for name in request.hidden
+        if name not in changes or changes[name] == request.arguments.get(name) or _has_mark(changes[name])
+    ]
     if not missing:
         return ""
     listed = ", ".join(f"{name} ({request.hidden[name]:,} characters)" for name in missing)

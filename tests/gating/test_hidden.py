@@ -205,3 +205,14 @@ def test_a_message_to_the_agent_holds_no_secret():
     with pytest.raises(gk.ActionCancelled, match="ConnectionError: could not post") as refused:
         call("curl -H 'Authorization: Bearer abcdefghijklmnop0123456789'")
     assert "abcdefghijklmnop" not in str(refused.value)
+
+
+def test_an_edit_that_keeps_a_mark_of_redaction_does_not_count():
+    """The action would run with the mark in place of what was hidden."""
+    changes = {"secret": {"password": "[REDACTED:password]", "retries": 2}}
+    reviewer = Redacting(R("modify", modified=changes), R("cancel"))
+    call, ran = gated(reviewer)
+    with pytest.raises(gk.ActionCancelled):
+        call("ls", secret={"password": "hunter2", "retries": 1})
+    assert "hidden content cannot be approved: secret" in reviewer.requests[1].problem
+    assert [] == ran
