@@ -56,7 +56,7 @@ _SENTENCE = _words(
     "field. を は が に"
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z_$]*")
-_CHAIN = re.compile(r"[!*&]?[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.|!\.)[A-Za-z_$*][\w$]*|\[[^\]\s]{0,60}\]?)+[!?]?")
+_CHAIN = re.compile(r"[!*&]?[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.|!\.)[A-Za-z_$*][\w$]*|\[[^\[\]\s]{0,60}\]?)++[!?]?")
 _CHAIN_ROOT = _words(
     "self cls this os sys config cfg conf settings env environ process args opts options params request req res resp response ctx "
     "context data user app kwargs secrets secret credentials creds auth client session event state props var vars local module vault "
@@ -80,7 +80,10 @@ _SCHEMES = frozenset(
 _NAMED_AGAIN = re.compile(
     r"pass|pwd|token|secret|key|cred|auth|cookie|session|otp|pin|user|value|env|arg", re.IGNORECASE
 )
-_ENDING = re.compile(r"[.,;:!?)\]}>'\"\\]+\Z")
+_ENDING = ".,;:!?)]}>'\"\\"
+_MIXED = re.compile(r"[^\d]*+\d[^A-Za-z]*+[A-Za-z][^\d]*+\d", re.ASCII)  # a digit, a letter and a digit, in this order
+_NUMBER_AT_END = re.compile(r"[A-Za-z]\d+\Z", re.ASCII)
+_LONGEST_WORD = 500  # characters; a longer value without blanks is neither a name, a path, a type nor a placeholder
 
 
 def is_harmless(name: str, value: str, style: str) -> bool:
@@ -92,7 +95,7 @@ def is_harmless(name: str, value: str, style: str) -> bool:
         style: `quoted`; `tight` (no blank before the value); `spaced`; `compare` (after `==`); `key` (of a JSON object).
     """
     bare = value.strip("\"'\\“”「」` \t\r\n")
-    core = _ENDING.sub("", bare)
+    core = bare.rstrip(_ENDING)
     if not core or "[REDACTED:" in value[:14]:
         return True
     low = core.lower()
@@ -160,6 +163,8 @@ def _harmless_bare(name: str, bare: str, core: str, style: str) -> bool:
         return True
     if bare.endswith(":"):
         return False
+    if len(bare) > _LONGEST_WORD:
+        return _CALL.match(bare) is not None
     if bare.startswith(("http://", "https://", "./", "../", "~/")) and not re.search(r"[:?][^/]*@|[?&]", bare):
         return True
     if _CALL.match(bare) or (
@@ -168,7 +173,7 @@ def _harmless_bare(name: str, bare: str, core: str, style: str) -> bool:
         return True
     if _TYPE_NAME.fullmatch(core) and ":" in name:
         return True
-    if style == "compare" and not (looks_random(core, 8) or re.search(r"\d.*[A-Za-z].*\d|[A-Za-z]\d+\Z", core)):
+    if style == "compare" and not (looks_random(core, 8) or _MIXED.match(core) or _NUMBER_AT_END.search(core)):
         return True
     chain = _CHAIN.fullmatch(core)
     if chain is not None:

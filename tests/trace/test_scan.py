@@ -70,6 +70,15 @@ for scan in (_scan.pure_scan, _scan.compiled_scan):
     _scan._SCANS[True] = scan(True)
     for piece in {pieces!r}:
         redact_text(piece * ({size} // len(piece)), identifiers=True)
+for piece in {values!r}:
+    text = piece * ({size} // len(piece))
+    for name in ("password=x", "token=", "password == ", "token = 'x", "key: "):
+        redact_text(name + text + "~b", identifiers=False)
+    redact_value({{"password": text + "b", "token": [text, "1" + text]}}, identifiers=False)
+for length in (25, 200, 400):
+    for piece in {values!r}:
+        for other in {values!r}:
+            redact_text(f"token = {{piece * length}}{{other * length}}~ password == {{piece * length}}{{other * length}}! ", identifiers=False)
 redact_value({{f"user{{number}}@example.com": number for number in range(20_000)}}, identifiers=True)
 print("done")
 """
@@ -79,15 +88,36 @@ REPEATED = [
     "Server=x;", "kind: Secret\n", "machine a login b ", "Bearer abcdefgh1 ", "4111 ", "DE00 ", "key", "[REDACTED:password]", "パスワードは",
     "authorization: ", "cnonce=", "Ab1/", "AKIAIOSFODNN7EXAMPLE",
 ]  # fmt: skip
+VALUES = [
+    ")",
+    "[",
+    "a[b",
+    "Optional[",
+    "1",
+    "a",
+    "a1",
+    "a.",
+    "a_",
+    "a/",
+    "/",
+    ":",
+    "http://:",
+    "\\",
+    "->",
+    "x)",
+    "(",
+    "{",
+    "your ",
+]
 
 
 def test_time_is_linear_in_hostile_texts():
-    """100 kB of the beginnings of secrets, and 20,000 keys that look alike afterwards, within a budget of processor time.
+    """100 kB of the beginnings of secrets, values of 100 kB after a secret's name, and 20,000 keys that look alike afterwards, within a budget of processor time.
 
     What is quadratic takes at least ten times as long as the budget allows; what is linear, a tenth of it.
     """
     limit = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (90, 90))\n" if os.name == "posix" else ""
-    script = limit + ADVERSARIAL.format(pieces=REPEATED, size=100_000)
+    script = limit + ADVERSARIAL.format(pieces=REPEATED, values=VALUES, size=100_000)
     finished = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert ("done\n", 0) == (finished.stdout, finished.returncode), finished.stderr
 
