@@ -36,7 +36,7 @@ def gate(
     """`action` behind a gate; sync or async as it is.
 
     Args:
-        action: a function, coroutine function or method.
+        action: a function, coroutine function or method; or a partial of one, whose arguments count like those of the call.
         name: what policies call it; the function's own name when None.
         policy_for: gives the policy of an action by its name, each time it is called.
         scope: gives what the gate needs to know of the run around the call.
@@ -45,6 +45,7 @@ def gate(
     Raises:
         GateError: a generator function or a class, with the reason why it cannot be gated; or `identity` names no parameter.
     """
+    named, (action, preset, preset_by_name) = action, _unwrapped(action)
     _check(action)
     called = name or getattr(action, "__name__", None) or type(action).__name__
     signature = inspect.signature(action)
@@ -57,7 +58,8 @@ def gate(
         return declared_types(action, signature)
 
     def case_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Case:
-        bound = signature.bind(*args, **kwargs)  # a call that does not fit fails here, before anybody is asked
+        # A call that does not fit fails here, before anybody is asked.
+        bound = signature.bind(*_filled(preset, args), **{**preset_by_name, **kwargs})
         entry: dict[str, Any] = {"action": called, "outcome": "undecided"}
         case = Case(called, signature, bound, hidden, policy_for(called), scope(), entry, coverage, types)
         entry.update(recorded_arguments(case.shown()))
@@ -65,9 +67,9 @@ def gate(
             case.scope.again.begin()
         return case
 
-    if inspect.iscoroutinefunction(action) or inspect.iscoroutinefunction(getattr(action, "func", None)):
+    if inspect.iscoroutinefunction(action):
 
-        @functools.wraps(action)
+        @functools.wraps(named)
         async def gated_coroutine(*args: Any, **kwargs: Any) -> Any:
             case = case_of(args, kwargs)
             given = await _guarded_async(case)
@@ -94,7 +96,7 @@ def gate(
 
         return gated_coroutine
 
-    @functools.wraps(action)
+    @functools.wraps(named)
     def gated(*args: Any, **kwargs: Any) -> Any:
         case = case_of(args, kwargs)
         given = _guarded(case)
@@ -118,18 +120,37 @@ def gate(
     return gated
 
 
+_PLACEHOLDER = getattr(functools, "Placeholder", object())
+"""Stands in a partial for an argument of the call, from Python 3.14 on."""
+
+
+def _unwrapped(action: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """The function in a partial, with the arguments that the partial sets: a reviewer sees these, too."""
+    preset: tuple[Any, ...] = ()
+    by_name: dict[str, Any] = {}
+    while isinstance(action, functools.partial):
+        preset = _filled(action.args, preset)
+        by_name = {**action.keywords, **by_name}
+        action = action.func
+    return action, preset, by_name
+
+
+def _filled(preset: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments by position: those that are preset, and those of the call in the places left for them and behind."""
+    rest = list(args)
+    front = [rest.pop(0) if value is _PLACEHOLDER and rest else value for value in preset]
+    return (*front, *rest)
+
+
 def _check(action: Any) -> None:
-    plain = action
-    while isinstance(plain, functools.partial):
-        plain = plain.func
-    if inspect.isclass(plain):
-        raise GateError(f"a gate goes on a function, not on the class {plain.__name__}; gate the method that acts")
-    if not callable(plain):
-        raise GateError(f"a gate goes on a function, not on {type(plain).__name__}")
-    call = plain if inspect.isroutine(plain) else type(plain).__call__
+    if inspect.isclass(action):
+        raise GateError(f"a gate goes on a function, not on the class {action.__name__}; gate the method that acts")
+    if not callable(action):
+        raise GateError(f"a gate goes on a function, not on {type(action).__name__}")
+    call = action if inspect.isroutine(action) else type(action).__call__
     if inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
         raise GateError(
-            f"{getattr(plain, '__qualname__', plain)} is a generator: it acts piece by piece, after the gate has let it through; "
+            f"{getattr(action, '__qualname__', action)} is a generator: it acts piece by piece, after the gate has let it through; "
             "gate the function that does the acting"
         )
 

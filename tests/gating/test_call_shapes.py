@@ -92,3 +92,57 @@ def test_a_callable_object_that_yields_cannot_be_gated(action):
     """It acts after the gate has let it through, like a generator function."""
     with pytest.raises(gk.GateError, match="is a generator"):
         make_grace().gate(floor="confirm")(action)
+
+
+def transfer(account, euros, *, note=""):
+    return f"{euros} to {account}{note}"
+
+
+async def transfer_async(account, euros, *, note=""):
+    return transfer(account, euros, note=note)
+
+
+PARTIALS = pytest.mark.parametrize(
+    "action",
+    [
+        functools.partial(transfer, "ana"),
+        functools.partial(functools.partial(transfer, note="!"), "ana", note=""),
+        functools.partial(transfer_async, "ana"),
+    ],
+)
+
+
+def finished(result):
+    return asyncio.run(result) if asyncio.iscoroutine(result) else result
+
+
+@PARTIALS
+def test_the_arguments_of_a_partial_are_shown_and_can_be_changed(action):
+    """They are a part of what will run."""
+    reviewer = ScriptedReviewer("proceed", R("modify", modified={"account": "ben"}))
+    gated = make_grace(reviewer=reviewer).gate(floor="confirm")(action)
+    assert "50 to ana" == finished(gated(50))
+    assert {"account": "ana", "euros": 50, "note": ""} == dict(reviewer.requests[0].arguments)
+    assert "50 to ben" == finished(gated(50))
+
+
+@PARTIALS
+def test_a_policy_knows_a_partial_by_the_name_of_its_function(action):
+    """Otherwise a partial would evade it."""
+    gated = make_grace(reviewer=None, policies={"transfer*": "deny"}).gate(action)
+    with pytest.raises(gk.ActionDenied):
+        finished(gated(50))
+
+
+def test_a_change_within_an_argument_of_a_partial_is_found():
+    """Between consent and call."""
+    items, ran = [1], []
+
+    def change(request):
+        items.append(2)
+        return R("proceed")
+
+    gated = make_grace(reviewer=change).gate(floor="confirm")(functools.partial(ran.append, items))
+    with pytest.raises(gk.ActionCancelled):
+        gated()
+    assert [] == ran
