@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._current import BEYOND, CURRENT, located
+from grace_kp.record._current import BEYOND, CURRENT, FIRST, ORDER, located
 from grace_kp.record._gaps import stray
 from grace_kp.record._run import Call, Run
 from grace_kp.record._shield import shielded_pair
@@ -69,19 +69,13 @@ def entering(spec: Spec) -> Enter:
 
 
 def _entering_agent(spec: Spec) -> Enter:
-    @shielded_pair
+    bound = spec.bound
+
     def enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | None:
-        return open_agent(spec, args, kwargs)
+        return open_run(spec, args[1:] if bound else args, kwargs)
 
-    @shielded_pair
-    def enter_or_silent(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | None:
-        run = enter(args, kwargs)
-        if run is None and spec.recorder().enabled:
-            # It could not be opened. The gates inside have to know that they do not see what happens in it.
-            return silent_run(spec, spec.name)
-        return run
-
-    return enter_or_silent
+    # The gates inside of a run that could not be opened have to know that they do not see what happens in it.
+    return shielded_pair(enter, lambda: silent_run(spec, spec.name))
 
 
 def silent_run(spec: Spec, objective: str) -> Run:
@@ -138,7 +132,9 @@ def open_run(
     if objective is None:
         objective = spec.objective_of(args, kwargs, owner.max_text) if owner.capture_input else spec.name
     run = Run(owner, spec, name=spec.name, objective=objective, domain=spec.domain or owner.domain, via=via)
-    run.begin()
+    run.number = number = next(ORDER)
+    if FIRST.number == 0:
+        FIRST.number = number
     if via is not None:
         via.child = run
     elif around is not None:

@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from grace_kp.record._current import FIRST, TROUBLES
-from grace_kp.record._spec import AGENT, SCOPE
+from grace_kp.record._spec import AGENT
 
 if TYPE_CHECKING:
     from grace_kp.confidence import Evidence
@@ -53,9 +53,9 @@ def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
     troubles = TROUBLES.own - run.troubles_before
     if troubles:
         gaps.append(f"recording failed {troubles} times; see grace.status()")
-    if recorder.stray_since > run.number:
+    if max(recorder.stray_since, run.owner.stray_since) > run.number:
         gaps.append(STRAY)
-    if run.spec.kind == SCOPE:
+    if run.spec.kind != AGENT:  # a run that the action, or the tool that calls it, has opened for want of another one
         if run.via_trace is not None:
             gaps.append(OVER)
         elif _started_by_another(run, recorder):

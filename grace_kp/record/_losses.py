@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from grace_kp.record._current import FIRST, ORDER, TROUBLES
-
 EARLIER = "what this run recorded before it was suspended cannot be found"
 
 
@@ -17,21 +15,15 @@ class Losses:
 
     __slots__ = ("dropped", "missing", "number", "troubles_before")
 
-    def __init__(self) -> None:
-        self.dropped = 0
-        """Steps beyond the bound."""
-        self.missing: tuple[str, ...] = ()
-        """Why evidence from before this run was resumed is missing."""
-        self.number = 0
-        """Its place in the order in which runs began; 0 until it is known to have begun."""
-        self.troubles_before = TROUBLES.own
-        """Failures of recording in this process before this run began."""
-
-    def begin(self) -> None:
-        """Take the next number, and note the first run of this thread."""
-        self.number = next(ORDER)
-        if FIRST.number == 0:
-            FIRST.number = self.number
+    # `Run` sets them itself: another call to set them would show in the time that opening a run takes.
+    dropped: int
+    """Steps beyond the bound."""
+    missing: tuple[str, ...]
+    """Why evidence from before this run was resumed is missing."""
+    number: int
+    """Its place in the order in which runs began; 0 until it is known to have begun."""
+    troubles_before: int
+    """Failures of recording in this process before this run began."""
 
     def inherit(self, earlier: dict[str, Any] | None) -> None:
         """Take over what was lost by the time the run was suspended; None where its trace by then is not to be had."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._attributes import Attributes
 from grace_kp.record._captured import NOT_CAPTURED, recorded_error
-from grace_kp.record._current import BEYOND, CAPTURE
+from grace_kp.record._current import BEYOND, CAPTURE, TROUBLES
 from grace_kp.record._losses import Losses
 from grace_kp.record._said import ModelCall, Note, Pause
 from grace_kp.record._searches import read_hits as _read_hits
@@ -174,7 +174,9 @@ class Run(Losses):
     def __init__(
         self, owner: Recorder, spec: Spec, *, name: str, objective: str, domain: str, via: Call | None = None
     ) -> None:
-        super().__init__()
+        self.dropped = self.number = 0
+        self.missing = ()
+        self.troubles_before = TROUBLES.own
         self.owner = owner
         self.spec = spec
         self.name = name

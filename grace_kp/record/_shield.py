@@ -38,8 +38,15 @@ def shielded(function: Callable[P, R]) -> Callable[P, R | None]:
     return guarded
 
 
-def shielded_pair(function: Callable[[A, B], R]) -> Callable[[A, B], R | None]:
-    """`shielded` for a function of exactly two arguments: the recorded call's own path, where packing arguments would show."""
+def shielded_pair(
+    function: Callable[[A, B], R], otherwise: Callable[[], R | None] = lambda: None
+) -> Callable[[A, B], R | None]:
+    """`shielded` for a function of exactly two arguments: the recorded call's own path, where packing arguments would show.
+
+    Args:
+        function: what may fail.
+        otherwise: gives the result where it does.
+    """
     name = function.__qualname__
 
     @functools.wraps(function)
@@ -48,7 +55,7 @@ def shielded_pair(function: Callable[[A, B], R]) -> Callable[[A, B], R | None]:
             return function(first, second)
         except Exception as error:  # noqa: BLE001
             note(name, error)
-            return None
+        return shielded(otherwise)()
 
     return guarded
 

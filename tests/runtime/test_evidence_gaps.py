@@ -215,6 +215,58 @@ def test_an_action_in_a_plain_thread_of_a_run_asks():
     assert requests[1] is None
 
 
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+def test_an_action_of_a_tool_in_a_plain_thread_of_a_run_asks(profile):
+    """A tool that is called outside of its run knows no more of it than the action alone."""
+    grace = runtime(profile=profile)
+    requests = []
+    act = grace.gate(name="act", reviewer=lambda request: requests.append(request) or False)(lambda: "done")
+
+    @grace.tool
+    def deploy():
+        with pytest.raises(gk.ActionCancelled):
+            act()
+
+    with grace.run("do it"):
+        in_thread(deploy)
+    assert "in a thread that does not carry the run that started it" in requests[0].reason
+
+
+def test_an_action_of_a_tool_after_the_end_of_its_run_asks():
+    """The tool opens a run for itself, without the evidence of the one that is over."""
+    grace = runtime()
+    requests = []
+    act = grace.gate(name="act", reviewer=lambda request: requests.append(request) or False)(lambda: "done")
+    deploy = grace.tool(name="deploy")(act)
+    with grace.run("do it"):
+        later = gk.propagate(deploy)
+    with pytest.raises(gk.ActionCancelled):
+        later()
+    assert "had already ended" in requests[0].reason
+
+
+def test_a_tool_outside_of_any_run_does_not_ask():
+    """A program that calls a tool with a gate in it, and no agent, is asked no more than before."""
+    grace = runtime()
+    act = grace.gate(name="act")(lambda: "done")
+    deploy = grace.tool(name="deploy")(act)
+    results = []
+    in_thread(lambda: results.append(deploy()), times=2)
+    assert ["done", "done"] == results
+
+
+def test_a_gate_of_another_runtime_asks_where_tools_of_the_run_were_called_outside_of_it():
+    """What its run has lost counts, whichever runtime the gate belongs to."""
+    grace, other = runtime(), runtime()
+    requests = []
+    act = other.gate(name="act", reviewer=lambda request: requests.append(request) or False)(lambda: "done")
+    with grace.run("do it"):
+        in_thread(failing(grace))
+        with pytest.raises(gk.ActionCancelled):
+            act()
+    assert "a tool was called in a thread" in requests[0].reason
+
+
 def outside(grace):
     """The request that a gated action makes outside of any run; None where it runs unasked."""
     reviewer = ScriptedReviewer("cancel")
