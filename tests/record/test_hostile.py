@@ -1226,7 +1226,7 @@ PARTS = {
     "ending": in_recorder("ended"),
     "rendering of arguments": in_module("_enter", "render"),
     "rendering of results": in_module("_run", "render"),
-    "rendering of errors": in_module("_run", "describe_error"),
+    "rendering of errors": in_module("_captured", "describe_error"),
     "rendering of thoughts": in_module("_run", "render_text"),
     "rendering of items": in_module("_yields", "render"),
     "way out": in_module("_run", "way_out"),
@@ -1288,22 +1288,22 @@ async def test_whatever_breaks_in_recording_the_agent_goes_on(grace, monkeypatch
         raise error
 
     before = sum(TROUBLES.counts.values())
-    PARTS[part](grace, monkeypatch)
-    assert agent(given) is given
-    assert survived[0] is error
-    assert (await aagent(given)) is given
-    assert all(item is given for item in stream(given))
-    assert [True] == [item is given async for item in astream(given)]
-    with pytest.raises(LookupError) as caught:
-        failing(given)
-    assert caught.value is error
-    with grace.run("block") as run:
-        run.thought("x")
-        assert tool(given) is given
-    with pytest.raises(LookupError) as caught, grace.run("block"):
-        raise error
-    assert caught.value is error
-    monkeypatch.undo()
+    with monkeypatch.context() as broken_part:
+        PARTS[part](grace, broken_part)
+        assert agent(given) is given
+        assert survived[0] is error
+        assert (await aagent(given)) is given
+        assert all(item is given for item in stream(given))
+        assert [True] == [item is given async for item in astream(given)]
+        with pytest.raises(LookupError) as caught:
+            failing(given)
+        assert caught.value is error
+        with grace.run("block") as run:
+            run.thought("x")
+            assert tool(given) is given
+        with pytest.raises(LookupError) as caught, grace.run("block"):
+            raise error
+        assert caught.value is error
     assert sum(TROUBLES.counts.values()) > before
     assert "Broken" in TROUBLES.last
     assert grace.status()["troubles"] == dict(TROUBLES.counts)
