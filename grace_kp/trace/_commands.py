@@ -47,10 +47,13 @@ def _user_and_password(match: re.Match[str]) -> str | None:
     return match["key"] + MARK.format("password")
 
 
+_OPTIONS_OF_FIND = frozenset({"rint", "rint0", "rintf", "rune", "erm", "ath"})  # find / -name mysql -print
+
+
 def _attached(match: re.Match[str]) -> str | None:
     """A password without a blank after its option: mysql -psecret."""
     value = match["value"].strip("\"'")
-    if PLACEHOLDER.fullmatch(value) or value.startswith("$") or len(value) < 3:
+    if PLACEHOLDER.fullmatch(value) or value.startswith("$") or len(value) < 3 or value in _OPTIONS_OF_FIND:
         return None
     return match["key"] + MARK.format("password")
 
@@ -136,7 +139,7 @@ OPTIONS = (
          must=rf"--[a-z-]*{necessary(_NAME.replace(KEYS, BEFORE_KEYS))}[ \t=]|--[a-z-]*(?:auth|pin|pw|pass)[ \t=]|-(?:pass(?:word|wd|phrase)?|pwd?|token|secret|api[-_]?key|(?:dest|src)?(?:store|key)pass)[ \t=]"),
     Rule("password", "user and password of curl and wget",
          rf"(?P<key>{_PATH}(?:curl|wget|http|https|xh|rclone|siege|svn|aria2c|lftp|cadaver){_OPTIONS}(?:-u|--user|--proxy-user|-U|-a|-A)(?:[ \t]{{1,4}}|=|(?=\w))){ARGUMENT}",
-         also=("-",), begins=True, needs=("curl", "wget", "http", "https", "rclone", "cadaver", "xh", "lftp", "siege", "aria2c", "svn"), must=r"(?:-u|--user|--proxy-user|-U|-a|-A)[ \t=]?[\"']?[^\s:|;&]{1,200}:", replacement=_user_and_password),
+         also=("-",), begins=True, needs=("curl", "wget", "http", "https", "rclone", "cadaver", "xh", "lftp", "siege", "aria2c", "svn"), must=r"[ \t\n](?:-u|--user|--proxy-user|-U|-a|-A)(?:[ \t=][^\n]*|\w[^\n]*):", replacement=_user_and_password),
     Rule("password", "MySQL and MariaDB", rf"(?P<key>{_PATH}{_MYSQL}{_OPTIONS}-p)(?P<value>\"[^\"\n]{{1,200}}+\"|'[^'\n]{{1,200}}+'|[^\s\"'|;&<>()=-][^\s\"'|;&<>()]{{2,200}}+)",
          also=("-",), begins=True, needs=("mysql", "mariadb", "mycli"), must=r"(?:mysql|mariadb|mycli)(?s:.*)-p[^\s\v]", replacement=_attached),
     Rule("password", "sshpass and archives", rf"(?P<key>{_PATH}(?:sshpass|7z[arz]?|unrar|rar|zip|unzip){_OPTIONS}-(?:p|hp|P)[ \t]{{0,4}}){ARGUMENT}",
@@ -166,7 +169,7 @@ OPTIONS = (
     Rule("password", "secure strings of PowerShell", r"(?P<key>ConvertTo-SecureString\s{1,4}(?:-String\s{1,4})?)(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')", needs=("convertto-securestring",), replacement=_argument, flags=_I),
     Rule("password", "variables of csh and fish", rf"(?P<key>(?<![\w.-])(?:setenv|set -[gxU]{{1,3}}|set --\w{{1,10}})[ \t]{{1,4}}[\w]{{0,60}}?(?:{_NAME})[ \t]{{1,4}}){ARGUMENT}", needs=("setenv", "set -"), replacement=_argument, flags=_I,
          must=r"(?:setenv|set -)[^\n]"),
-    Rule("password", "settings of tools", rf"(?P<key>(?<![\w.-])(?:aws configure set|npm config set|yarn config set|git config(?: --\w{{1,10}})?|setx?|fly secrets set|gh secret set|heroku config:set|vault login|pulumi config set --secret|kubectl config set-credentials|conda config --set)[ \t]{{1,4}}(?:[\w./:-]{{0,80}}(?:{_NAME}|authtoken))?[ \t]{{1,4}}){ARGUMENT}",
+    Rule("password", "settings of tools", rf"(?P<key>(?<![\w.-])(?:aws configure set|npm config set|yarn config set|git config(?: --\w{{1,10}})?|setx?|fly secrets set|gh secret set|heroku config:set|pulumi config set --secret|kubectl config set-credentials|conda config --set)[ \t]{{1,4}}(?:[\w./:-]{{0,80}}(?:{_NAME}|authtoken))?[ \t]{{1,4}}|(?<![\w.-])vault login[ \t]{{1,4}}(?:token=)?){ARGUMENT}",
          needs=("configure set", "config set", "git config", "config --", "set ", "set\t", "setx", "config:set", "vault login"), must=r"(?:vault login[ \t]|(?:aws configure set|config set|git config|secrets? set|setx?|config:set|set-credentials|--set|export|--secret)[ \t][^\n]{0,80}(?:pass|pwd|pswd|secret|token|cred|mnemonic|key|sess|conn|seed|recovery|backup|auth|kenn?wort|contrase|wacht|senha|salasana|heslo|parola|adgangs|sandi|[^\x00-\x7f]))", flags=_I, replacement=lambda match: _setting(match)),
 )  # fmt: skip
 

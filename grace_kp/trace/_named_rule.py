@@ -52,7 +52,7 @@ _SEPARATOR = (
     rf"(?:{_Q})?[\])]?\*{{0,3}}\??[{_BLANK}]{{0,8}}"
     r"(?P<operator>:\s{0,4}&?[A-Za-z_][A-Za-z_.]{0,40}(?:\[[A-Za-z_., |\[\]]{0,40}\])?(?:\s?\|\s?[A-Za-z]{1,20}){0,3}\s{0,2}=(?![=>])"
     r"|=>|:=|={1,3}|!={1,2}|:(?!:)|[：＝]|%3[DdAa])"
-    rf"(?P<after>\*{{0,3}}[{_BLANK}]{{0,8}}(?:[|>][+-]?[ \t]{{0,8}}\n\s{{0,40}})?){_WRAPPER}(?:[bru]{{1,2}}(?=[\"']))?"
+    rf"(?P<after>\*{{0,3}}[{_BLANK}]{{0,8}}(?:[|>][+-]?[ \t]{{0,8}}\n\s{{0,40}})?){_WRAPPER}(?:[bru@$]{{1,2}}(?=[\"']))?"
 )
 _PLAIN = rf"(?:{PASSWORDS}|{TOKENS}|authorization){SUFFIX}"
 _PARTS = rf"(?:(?-i:(?<=[a-z])(?=[A-Z]))|(?<![A-Za-z]))(?:{SHORT}){SUFFIX}"
@@ -109,6 +109,8 @@ class NamedRule(Rule):
             if match is None:
                 continue
             value = match["value"]
+            if _IN_MARK.search(text, max(0, place - 40), place) is not None:
+                continue
             if _keeps(match, value):
                 # A secret may stand inside of what is kept; what is long is not read twice.
                 visited = match.end() if len(value) > _LONGEST_KEPT else match.start("value")
@@ -154,4 +156,5 @@ NO_SECRET_KEY = re.compile(
     r"cell|map|dict|i18n|translation|feature|config|route|parent|entity|event|message|session_cache)[_.-]?key\Z",
     re.IGNORECASE,
 )
+_IN_MARK = re.compile(r"\[REDACTED:\w{0,24}\Z")  # "key" in "[REDACTED:api_key]: …" is no name
 _BEFORE = re.compile(r"[\w.-]{1,40}\Z", re.ASCII)

@@ -26,18 +26,33 @@ def clean(text: str, identifiers: bool, counts: Counter[str] | None) -> str:
         text = _without_rest(text, MAX_CHARACTERS, counts)
     for _ in range(MAX_PASSES):
         before = text
-        for rule in candidates(text, identifiers=identifiers):
-            text = rule.sub(text, counts)
+        text = _one_pass(text, identifiers, counts)
         if text is before:
             return text
     return _given_up(text, identifiers, counts)
 
 
+def _one_pass(text: str, identifiers: bool, counts: Counter[str] | None) -> str:
+    """Apply every rule once, in order.
+
+    A rule that changes the text may let a later one match, or keep it from matching. So the text is scanned again after a change,
+    and the result does not depend on how many rules a scan lets through.
+    """
+    rules = candidates(text, identifiers=identifiers)
+    place = 0
+    while place < len(rules):
+        rule = rules[place]
+        place += 1
+        changed = rule.sub(text, counts)
+        if changed is not text:
+            text, place = changed, 0
+            rules = candidates(text, identifiers=identifiers, after=rule)
+    return text
+
+
 def _given_up(text: str, identifiers: bool, counts: Counter[str] | None) -> str:
     """Remove what another pass would change, and everything after it."""
-    after = text
-    for rule in candidates(text, identifiers=identifiers):
-        after = rule.sub(after, None)
+    after = _one_pass(text, identifiers, None)
     if after is text:
         return text
     same = next((place for place, (old, new) in enumerate(zip(text, after, strict=False)) if old != new), 0)

@@ -37,6 +37,12 @@ _VALUE_KEYS = frozenset(
         "string_value",
         "plaintext",
         "answer",
+        "new_value",
+        "old_value",
+        "newValue",
+        "oldValue",
+        "NewValue",
+        "OldValue",
     ]
 )
 

@@ -35,9 +35,16 @@ SECRETS: tuple[Rule, ...] = (
 Scan = Callable[[str], Sequence[Rule]]
 
 
-def candidates(text: str, *, identifiers: bool) -> Sequence[Rule]:
-    """Return the rules that can match, in the order of application."""
-    return (_SCANS.get(identifiers) or scanner(identifiers))(text)
+def candidates(text: str, *, identifiers: bool, after: Rule | None = None) -> Sequence[Rule]:
+    """Return the rules that can match, in the order of application; only those after the rule `after`, if there is one."""
+    rules = (_SCANS.get(identifiers) or scanner(identifiers))(text)
+    if after is None:
+        return rules
+    place = _ORDER[after]
+    return [rule for rule in rules if _ORDER[rule] > place]
+
+
+_ORDER = {rule: place for place, rule in enumerate(SECRETS + IDENTIFIERS)}
 
 
 _SCANS: dict[bool, Scan] = {}

@@ -40,7 +40,7 @@ _CODE_WORDS = _words(
 )
 _PLACEHOLDER = re.compile(
     r"<[^<>]{0,120}>?|\$\{.{0,200}|\$\(.{0,400}|\$\$?[A-Za-z_][\w.:]{0,80}|%[A-Za-z_]\w{0,60}%|%\(\w{1,60}\)s|%s|\{\{.{0,200}|\{[\w.:!\[\]'\"-]{0,80}\}|\[[A-Za-z_ -]{1,60}\]|"
-    r"[*xX•.#_–—?…-]{1,80}|[\w.-]{0,24}(?:x{4,}|X{4,}|\*{4,})|\\?\*{1,80}|(?:x{3,}|X{3,}|\*{3,})[\w-]{0,8}|"
+    r"[*xX•.#_–—?…@$-]{1,80}|[\w.-]{0,24}(?:x{4,}|X{4,}|\*{4,})|\\?\*{1,80}|(?:x{3,}|X{3,}|\*{3,})[\w-]{0,8}|"
     r"(?:your|my|the|some|an?|insert|enter|replace|put|add|paste)[ _-][\w .'-]{0,80}|(?:replace|change|fill)[ _-]?(?:me|this|in)\b.{0,40}|"
     r"@[\w./:-]{1,120}|!\w{1,30}.{0,120}|(?:env|file|vault|ssm|secretsmanager|op|keyring|aws-sm|gcp-sm|doppler|sops|arn)[:(].{0,200}|\.{2,}.{0,10}|"
     r"(?:example|sample|dummy|placeholder)[ _-]?(?:password|token|key|secret|value|api[_-]?key)s?",

@@ -36,6 +36,27 @@ def test_secrets_are_known_by_their_place_in_a_structure():
         assert secret not in json.dumps(redact_value(value, identifiers=False)), (label, value)
 
 
+PASSWORD = "Tr0ub4dor" + "3xq"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        f"vault login {PASSWORD}",
+        f"vault login token={PASSWORD}",
+        f'curl -u "bob smith:{PASSWORD}" https://x.example',
+        f'Password = @"{PASSWORD}"',
+        {"field": "password", "old_value": PASSWORD, "newValue": PASSWORD},
+    ],
+    ids=str,
+)
+def test_secrets_in_more_commands_and_records(value):
+    """A login without an option, a user with a blank in the name, a verbatim text of C#, a change of a field."""
+    cleaned = redact_value(value, identifiers=False)
+    assert PASSWORD not in json.dumps(cleaned)
+    assert cleaned == redact_value(cleaned, identifiers=False)
+
+
 def test_harmless_texts_stay():
     """Code, configuration, prose, names and hashes: the same object comes back at `private`."""
     assert [] == [text for text in HARMLESS if redact(text, "private") != Redaction(text, {})]
