@@ -74,20 +74,19 @@ def note(where: str, error: BaseException | str, *, theirs: bool = False) -> Non
 
     `theirs` is trouble in the user's own code that recording calls: a hook, an objective's template.
     """
-    kind = f"{where}: {error}" if isinstance(error, str) else f"{where}: {type(error).__name__}"
+    text = error if type(error) is str else ""  # what an error says of its own class is not asked
+    kind = f"{where}: {text or type(error).__name__}"
     TROUBLES.counts[kind] += 1
-    if not theirs and not isinstance(error, str):
+    if not theirs and not text:
         TROUBLES.own += 1
     try:
         from grace_kp.trace._redact import redact_text  # needed only where something goes wrong
 
         # What an exception says may quote the values that it is about.
-        TROUBLES.last = redact_text(kind if isinstance(error, str) else f"{kind}: {error}"[:8_192], identifiers=False)[
-            :500
-        ]
+        TROUBLES.last = redact_text(kind if text else f"{kind}: {error}"[:8_192], identifiers=False)[:500]
     except Exception:  # noqa: BLE001
         TROUBLES.last = kind
     if TROUBLES.counts[kind] == 1:
         _log.warning("recording went on without this: %s", TROUBLES.last)
-    if not theirs and os.environ.get(STRICT) == "1" and isinstance(error, BaseException):
-        raise error
+    if not theirs and os.environ.get(STRICT) == "1" and issubclass(type(error), BaseException):
+        raise error  # type: ignore[misc]  # it is no text

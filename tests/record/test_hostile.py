@@ -1309,6 +1309,21 @@ async def test_whatever_breaks_in_recording_the_agent_goes_on(grace, monkeypatch
     assert grace.status()["troubles"] == dict(TROUBLES.counts)
 
 
+def test_an_error_without_a_class_in_an_objective_or_a_hook_loses_no_run(grace):
+    """What the user's own code raises is noted, whatever it says of itself, and the run is stored."""
+
+    def broken_by_the_user(*_):
+        raise ErrorWithoutClass("no")
+
+    grace.on_complete(broken_by_the_user)
+    agent = grace.agent(objective=broken_by_the_user, name="agent")(lambda question: question)
+    assert "why" == agent("why")
+    assert grace.flush()
+    (trace,) = grace.store.query()
+    assert "why" == trace.task.objective
+    assert 2 == sum("ErrorWithoutClass" in kind for kind in TROUBLES.counts)
+
+
 @pytest.mark.usefixtures("lenient")
 def test_a_trouble_is_counted_each_time_and_logged_once(grace, monkeypatch, caplog):
     """A part that breaks with every call does not flood the log."""
