@@ -7,6 +7,7 @@ is called. It removes no secrets; that is `_redact`.
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from types import (
     BuiltinFunctionType,
@@ -112,16 +113,20 @@ def cut(text: str, limit: int) -> str:
     """The first `limit` characters of a longer text, with the cut made visible.
 
     The cut falls on the nearest boundary between words in the second half of what is kept, so that no half of a key or
-    a token is left behind that redaction would not recognise any more.
+    a token is left behind that redaction would not recognise any more. Keys are ASCII: a letter of another script ends a word, too.
     """
     total = len(text)
     if total <= limit:
         return text
     half = limit // 2
-    end = max(text.rfind(sign, half, limit) for sign in " \n\t\"',;&")
-    if end < 0:
-        end = limit
+    boundary = _LAST_BOUNDARY.match(text, half, limit) or _LAST_OF_NO_KEY.match(text, half, limit)
+    end = boundary.end() if boundary is not None else limit
     return f"{text[:end]}… [cut: {end:,} of {total:,} characters kept]"
+
+
+# Up to the last separator, which is left out, or the last character that is not ASCII; else the last that no key has.
+_LAST_BOUNDARY = re.compile(r"(?s:.*)(?:(?=[ \n\t\"',;&])|(?<=[^\x00-\x7f]))")
+_LAST_OF_NO_KEY = re.compile(r"(?s:.*)[^\w.~%+/=-]")
 
 
 class _Rendering:

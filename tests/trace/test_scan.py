@@ -15,6 +15,7 @@ from grace_kp.trace import _scan
 from grace_kp.trace._identifiers import IDENTIFIERS
 from grace_kp.trace._redact import redact, redact_value
 from grace_kp.trace._redact_text import MAX_CHARACTERS, UNSCANNED_MARK, clean
+from grace_kp.trace._render import cut
 from grace_kp.trace._rule import necessary
 from grace_kp.trace._scan import SECRETS, compiled_scan, pure_scan
 from tests.trace.redaction_contexts import CONTEXTS
@@ -184,3 +185,10 @@ def test_without_google_re2_the_pure_scan_is_used(monkeypatch):
     monkeypatch.setattr(_scan, "_SCANS", {})
     assert compiled_scan(False) is None
     assert "password=[REDACTED:password]" == redact("password=hunter2secret", "private").text
+
+
+@pytest.mark.parametrize("before", ["鍵は", "a|", "say(", "word "])
+def test_a_cut_leaves_no_half_of_a_key(before):
+    """A long text is cut before it is redacted. A key at the cut goes as a whole, whatever script stands before it."""
+    text = (before * 200)[:390] + before[-1] + "ghp_" + "abcdefghij0123456789ABCD" + "z" * 100
+    assert "ghp_" not in redact(cut(text, 400), "private").text
