@@ -109,6 +109,8 @@ class NamedRule(Rule):
             if match is None:
                 continue
             value = match["value"]
+            if value[-1] == "…" and text.startswith(" [cut: ", match.end()):
+                value = value[:-1] or "…"  # the text was cut behind a whole value, which is no abbreviation
             if _IN_MARK.search(text, max(0, place - 40), place) is not None:
                 continue
             if _keeps(match, value):

@@ -192,3 +192,9 @@ def test_a_cut_leaves_no_half_of_a_key(before):
     """A long text is cut before it is redacted. A key at the cut goes as a whole, whatever script stands before it."""
     text = (before * 200)[:390] + before[-1] + "ghp_" + "abcdefghij0123456789ABCD" + "z" * 100
     assert "ghp_" not in redact(cut(text, 400), "private").text
+
+
+def test_a_cut_behind_a_short_password_does_not_make_it_an_abbreviation():
+    """`password=abc…` of somebody else is harmless; the mark of a cut is none of theirs."""
+    text = "word " * 70 + "password=hunter2" + "secr " + "z" * 500
+    assert "hunter2" not in redact(cut(text, 400), "private").text
