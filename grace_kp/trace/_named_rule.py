@@ -105,14 +105,14 @@ class NamedRule(Rule):
         for place in places_of(ASCII_NEEDLES if text.isascii() else self.needs, lower(text)):
             if place < visited or _AHEAD.match(text, place) is None:
                 continue
+            if _IN_MARK.search(text, max(0, place - 40), place) is not None:
+                continue
             match = pattern.match(text, place)
             if match is None:
                 continue
             value = match["value"]
             if value[-1] == "…" and text.startswith(" [cut: ", match.end()):
                 value = value[:-1] or "…"  # the text was cut behind a whole value, which is no abbreviation
-            if _IN_MARK.search(text, max(0, place - 40), place) is not None:
-                continue
             if _keeps(match, value):
                 # A secret may stand inside of what is kept; what is long is not read twice.
                 visited = match.end() if len(value) > _LONGEST_KEPT else match.start("value")
