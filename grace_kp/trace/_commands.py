@@ -191,6 +191,11 @@ def _setting(match: re.Match[str]) -> str | None:
     return None if is_harmless("password", match["value"], "quoted") else match["key"] + MARK.format("password")
 
 
+def _of_pair(match: re.Match[str]) -> str | None:
+    """The password of `auth=("user", "password")`."""
+    return None if is_harmless("password", match["value"], "quoted") else match["key"] + MARK.format("password")
+
+
 def _second(match: re.Match[str]) -> str | None:
     """The second of two texts: a plain word after the name of a secret is more likely the name of another field."""
     core = match["value"].strip("\"'")
@@ -270,8 +275,11 @@ SENTENCES = (
          must=necessary(_SENTENCE) + r"(?:[\"'`“]|[^\s\v,\"'`]*[0-9!@#$%^&*+=?~])",
          replacement=_sentence),
     Rule("password", "a user and a password",
-         r"(?P<key>(?<![A-Za-z-])(?:credentials?|creds|log ?in|account)(?: are| is| with)?[: ]{1,3}[\w.@-]{1,60} ?[/:] ?)(?P<value>[^\s,\"'`]{6,200}+)",
+         r"(?P<key>(?<![A-Za-z-])(?:credentials?|creds|log ?in|account)(?: are| is| with)?[: ]{1,3}[\w.@-]{1,60}(?::(?!//)| ?/ ?))(?P<value>[^\s,\"'`]{6,200}+)",
          needs=("credential", "creds", "login", "log in", "account"), also=("/", ":"), flags=_I, must=r"(?:credentials?|creds|log ?in|account)[^\n]{0,90}[/:]", replacement=_sentence),
+    Rule("password", "a pair of user and password in code",
+         r"(?P<key>(?:auth[\"']?\s{0,4}[:=]\s{0,4}[(\[]|(?:basic|digest|proxy|ntlm)auth\()\s{0,4}(?:\[REDACTED:\w{1,20}\]|\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')\s{0,4},\s{0,4})(?P<value>\"[^\"\n]{1,4000}+\"|'[^'\n]{1,4000}+')",
+         needs=("auth",), also=("(", "["), flags=_I, must=r"auth[\"']?\s{0,4}[:=]\s{0,4}[(\[]|auth\(", replacement=_of_pair),
     Rule("password", "values typed into a field",
          r"(?P<key>(?:passw(?:or)?d|passcode|pwd|secret|token|otp|api[_-]?key)[^\n\"']{0,20}[\"'][^\n]{0,40}?\.(?:send_keys|fill|type|setValue|set_value|input|sendKeys|press_sequentially)\()(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')",
          needs=("send_keys(", "fill(", "type(", "setvalue(", "set_value(", "input(", "sendkeys(", "press_sequentially("), flags=_I, replacement=_second),

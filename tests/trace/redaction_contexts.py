@@ -249,6 +249,8 @@ MORE = [
     "machine x login y password {}",
     '"auth": "{}"',
     "_auth={}",
+    "requests.get(url, auth=('bob', '{}'))",
+    'session.auth = HTTPBasicAuth("bob", "{}")',
     "aws_secret_access_key = {}",
     "AWS_SESSION_TOKEN={}",
     "azure_client_secret={}",
