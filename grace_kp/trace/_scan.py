@@ -52,8 +52,29 @@ _SCANS: dict[bool, Scan] = {}
 
 def scanner(identifiers: bool) -> Scan:
     """Return the fastest scan that this installation has; it is built once, when the first text is redacted."""
-    scan = _SCANS[identifiers] = compiled_scan(identifiers) or pure_scan(identifiers)
+    scan = _SCANS[identifiers] = _remembering(compiled_scan(identifiers) or pure_scan(identifiers))
     return scan
+
+
+_REMEMBERED = 4_000
+_REMEMBERED_LENGTH = 256
+
+
+def _remembering(scan: Scan) -> Scan:
+    """Return a scan that remembers short texts without candidates: names, types and arguments come again in every trace."""
+    known: set[str] = set()
+
+    def scan_once(text: str) -> Sequence[Rule]:
+        if text in known:
+            return ()
+        rules = scan(text)
+        if not rules and len(text) <= _REMEMBERED_LENGTH:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known.add(text)
+        return rules
+
+    return scan_once
 
 
 def compiled_scan(identifiers: bool) -> Scan | None:
