@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from grace_kp.trace._rule import MARK
-from grace_kp.trace._scan import candidates
+from grace_kp.trace._scan import candidates, remember
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -24,10 +24,12 @@ def clean(text: str, identifiers: bool, counts: Counter[str] | None) -> str:
     """Apply the rules until nothing changes: what was removed may have hidden the beginning of the next secret."""
     if len(text) > MAX_CHARACTERS:
         text = _without_rest(text, MAX_CHARACTERS, counts)
-    for _ in range(MAX_PASSES):
+    for number in range(MAX_PASSES):
         before = text
         text = _one_pass(text, identifiers, counts)
         if text is before:
+            if number == 0:
+                remember(text, identifiers=identifiers)
             return text
     return _given_up(text, identifiers, counts)
 

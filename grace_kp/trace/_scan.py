@@ -52,29 +52,38 @@ _SCANS: dict[bool, Scan] = {}
 
 def scanner(identifiers: bool) -> Scan:
     """Return the fastest scan that this installation has; it is built once, when the first text is redacted."""
-    scan = _SCANS[identifiers] = _remembering(compiled_scan(identifiers) or pure_scan(identifiers))
+    scan = _SCANS[identifiers] = Remembering(compiled_scan(identifiers) or pure_scan(identifiers))
     return scan
 
 
-_REMEMBERED = 4_000
-_REMEMBERED_LENGTH = 256
+def remember(text: str, *, identifiers: bool) -> None:
+    """Note that no rule changes this text."""
+    scan = _SCANS.get(identifiers)
+    if isinstance(scan, Remembering):
+        scan.remember(text)
 
 
-def _remembering(scan: Scan) -> Scan:
-    """Return a scan that remembers short texts without candidates: names, types and arguments come again in every trace."""
-    known: set[str] = set()
+class Remembering:
+    """A scan that remembers short texts which stay as they are: names, types and arguments come again in every trace."""
 
-    def scan_once(text: str) -> Sequence[Rule]:
-        if text in known:
-            return ()
-        rules = scan(text)
-        if not rules and len(text) <= _REMEMBERED_LENGTH:
-            if len(known) >= _REMEMBERED:
-                known.clear()
-            known.add(text)
-        return rules
+    __slots__ = ("_known", "_scan")
+    MAX_TEXTS = 4_000
+    MAX_LENGTH = 256
 
-    return scan_once
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self._known: set[str] = set()
+
+    def __call__(self, text: str) -> Sequence[Rule]:
+        """Return the rules that can match, none for a text that is known to stay."""
+        return () if text in self._known else self._scan(text)
+
+    def remember(self, text: str) -> None:
+        """Keep a short text; a full memory begins anew."""
+        if len(text) <= self.MAX_LENGTH:
+            if len(self._known) >= self.MAX_TEXTS:
+                self._known.clear()
+            self._known.add(text)
 
 
 def compiled_scan(identifiers: bool) -> Scan | None:
