@@ -279,7 +279,7 @@ SENTENCES = (
          needs=("credential", "creds", "login", "log in", "account"), also=("/", ":"), flags=_I, must=r"(?:credentials?|creds|log ?in|account)[^\n]{0,90}[/:]", replacement=_sentence),
     Rule("password", "a pair of user and password in code",
          r"(?P<key>(?:auth[\"']?\s{0,4}[:=]\s{0,4}[(\[]|(?:basic|digest|proxy|ntlm)auth\()\s{0,4}(?:\[REDACTED:\w{1,20}\]|\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')\s{0,4},\s{0,4})(?P<value>\"[^\"\n]{1,4000}+\"|'[^'\n]{1,4000}+')",
-         needs=("auth",), also=("(", "["), flags=_I, must=r"auth[\"']?\s{0,4}[:=]\s{0,4}[(\[]|auth\(", replacement=_of_pair),
+         needs=("auth",), also=("(", "["), flags=_I, must=r"auth[\"']?[\s\v]{0,4}[:=][\s\v]{0,4}[(\[]|auth\(", replacement=_of_pair),
     Rule("password", "values typed into a field",
          r"(?P<key>(?:passw(?:or)?d|passcode|pwd|secret|token|otp|api[_-]?key)[^\n\"']{0,20}[\"'][^\n]{0,40}?\.(?:send_keys|fill|type|setValue|set_value|input|sendKeys|press_sequentially)\()(?P<value>\"[^\"\n]{1,200}+\"|'[^'\n]{1,200}+')",
          needs=("send_keys(", "fill(", "type(", "setvalue(", "set_value(", "input(", "sendkeys(", "press_sequentially("), flags=_I, replacement=_second),

@@ -198,3 +198,12 @@ def test_a_cut_behind_a_short_password_does_not_make_it_an_abbreviation():
     """`password=abc…` of somebody else is harmless; the mark of a cut is none of theirs."""
     text = "word " * 70 + "password=hunter2" + "secr " + "z" * 500
     assert "hunter2" not in redact(cut(text, 400), "private").text
+
+
+def test_a_vertical_tab_is_a_blank_for_both_scans():
+    """RE2's class of blanks lacks it, Python's does not."""
+    text = "auth\x0b=\x0b('bob', 'hunter2secret')"
+    for build in (compiled_scan, pure_scan):
+        scan = build(False)
+        assert scan is not None
+        assert any(rule.vendor == "a pair of user and password in code" for rule in scan(text))
