@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
-import multiprocessing
-import os
-import platform
-import signal
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,20 +16,12 @@ from grace_kp.cli._page import put_text
 from grace_kp.cli._table import Column, Table
 from grace_kp.errors import GraceError, MissingExtra
 from grace_kp.trace._files import write_whole
-from grace_kp.trace._render import describe_error, render, storable
+from grace_kp.trace._render import describe_error, storable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from grace_kp.scorers import Result, Suite
+    from collections.abc import Iterable, Iterator
 
     Row = tuple[str, dict[str, Any]]
-
-PARALLEL_FROM = 500
-"""Cases from which on several processes are worth their start."""
-CHUNK = 50
-"""Cases that a process takes at a time."""
-_SCORE: list[Callable[[int], Row]] = []
 
 
 def evaluate(
@@ -61,14 +46,15 @@ def evaluate(
 
     Example: grace-kp eval suite.yaml cases.jsonl --html report.html
     """
-    from grace_kp.scorers._reports import to_html, to_junit
+    from grace_kp.scorers import Suite, evaluate_cases, html_report, junit_report
 
     with _unreadable_is_2():
         for name in imports or ():
             _import(name)
-        rows = _rows(suite, cases, jobs or _cores(), details=as_json)
+        scorers = Suite.load(suite)
+        rows = evaluate_cases(scorers, cases, jobs=jobs, details=as_json, progress=_progress)
     title = storable(f"{Path(suite).name} over {cases.name}")
-    for path, text in ((html, to_html), (junit, to_junit)):
+    for path, text in ((html, html_report), (junit, junit_report)):
         if path is not None:
             write_whole(path, text(rows, title))
     if as_json:
@@ -77,6 +63,10 @@ def evaluate(
         _show(rows)
     if not all(report["passed"] for _, report in rows):
         raise typer.Exit(1)
+
+
+def _progress(rows: Iterable[Row], total: int) -> Iterator[Row]:
+    return progress(rows, "evaluating", total=total)
 
 
 @contextmanager
@@ -115,82 +105,6 @@ def _import(name: str) -> None:
         raise
     except BaseException as error:  # noqa: BLE001 — the user's module may raise anything, and may want to end the program
         raise GraceError(f"--import {name}: {': '.join(describe_error(error, 400))}") from None
-
-
-def _rows(suite: str, cases: Path, jobs: int, *, details: bool) -> list[Row]:
-    from grace_kp.scorers import Suite
-    from grace_kp.scorers._cases import CaseError, case_from, read_lines
-
-    made = Suite.from_yaml(suite) if suite.endswith((".yaml", ".yml")) else Suite.preset(suite)
-    lines = list(read_lines(cases))
-    if not lines:
-        raise CaseError(f"{cases}: the file has no cases")
-
-    def score(number: int) -> Row:
-        line, text = lines[number]
-        case = case_from(text, line, cases)
-        return _row(made, case.id, case.actual, case.expected, details)
-
-    if jobs == 1 or len(lines) < PARALLEL_FROM or not _can_fork():
-        return list(progress(map(score, range(len(lines))), "evaluating", total=len(lines)))
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _begin, (score,))
-    try:
-        rows = pool.map(
-            _scored, range(len(lines)), chunksize=CHUNK
-        )  # forks here, before the progress bar brings a thread
-        return list(progress(rows, "evaluating", total=len(lines)))
-    except BrokenProcessPool:
-        raise GraceError("a process that scores cases ended unexpectedly") from None
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _row(suite: Suite, name: str, actual: Any, expected: Any, details: bool) -> Row:
-    """What is shown of a case: texts that can be written, and details, where they are wanted, as plain data."""
-    report = suite.evaluate(actual, expected)
-    told = {
-        "passed": report.passed,
-        "overall": report.overall,
-        "results": [_told(one, details) for one in report.results],
-        "diagnosis": [storable(line) for line in report.diagnosis],
-    }
-    return storable(name), told
-
-
-def _told(result: Result, details: bool) -> dict[str, Any]:
-    told = {name: getattr(result, name) for name in ("type", "score", "weight", "threshold", "passed")}
-    told["error"] = storable(result.error)
-    if details:
-        try:
-            text = json.dumps(result.to_dict()["details"], ensure_ascii=False, allow_nan=False)
-        except Exception:  # noqa: BLE001 — details of a user's scorer may be anything
-            text = json.dumps(render(result.details), ensure_ascii=False)
-        told["details"] = json.loads(storable(text))
-    return told
-
-
-def _can_fork() -> bool:
-    """Forked processes have the suite as it is, with scorers that could not be sent to another. On a Mac forking is not safe."""
-    return "fork" in multiprocessing.get_all_start_methods() and platform.system() != "Darwin"
-
-
-def _cores() -> int:
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable is not None else os.cpu_count() or 1
-
-
-def _begin(score: Callable[[int], Row]) -> None:
-    """In a worker: what it scores with. It is inherited by forking, as a scorer of the user's may be none that can be sent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who presses Ctrl-C ends the command, and that ends us
-    _SCORE[:] = [score]
-
-
-def _scored(number: int) -> Row:
-    try:
-        return _SCORE[0](number)
-    except Exception as error:  # noqa: BLE001 — told by the one that waits for it; not every error can be sent
-        told = str(error) if isinstance(error, GraceError) else ": ".join(describe_error(error, 400))
-        raise GraceError(told) from None
 
 
 COLUMNS = (

@@ -11,7 +11,6 @@ import typer
 
 from grace_kp.cli._output import progress
 from grace_kp.errors import GraceError
-from grace_kp.trace._files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +53,7 @@ def judged(path: Path, tests: TestSet, by: Sequence[By] | None, out: Path | None
         NotRated: nobody is there to judge, or a problem was judged by nobody.
         RubricFileError: the file cannot be read.
     """
-    from grace_kp.rubric import NotRated, rate, read_variant
-    from grace_kp.rubric._files import variant_text
+    from grace_kp.rubric import NotRated, rate, read_variant, write_variant
 
     name, outputs = read_variant(path, tests)
     waiting = [one for one in outputs if not one.ratings]
@@ -72,7 +70,7 @@ def judged(path: Path, tests: TestSet, by: Sequence[By] | None, out: Path | None
             told = str(error).replace("run 1", f"run {len(done) + 1}", 1)
             raise NotRated(f"{path}: {told}") from None
         if out is not None:
-            write_whole(out, variant_text(name, [*done, *outputs[len(done) :]], tests))
+            write_variant(out, name, [*done, *outputs[len(done) :]], tests)
     return rate(name, done, tests)
 
 

@@ -114,9 +114,8 @@ def compare(
 
     Example: grace-kp rubric compare tests.yaml history.md longer.yaml --record --notes "Asks for reasons first."
     """
-    from grace_kp.rubric import History, read_test_set, read_variant
+    from grace_kp.rubric import History, comparison_page, read_test_set, read_variant, require_plots
     from grace_kp.rubric import compare as compared
-    from grace_kp.rubric._report import comparison_page, needs_plots
 
     made = read_test_set(tests)
     is_history = best.suffix.lower() == ".md"
@@ -125,7 +124,7 @@ def compare(
     # What could be known before is said before anybody judges.
     writable(html, out, best if record else None)
     if html is not None:
-        needs_plots()
+        require_plots()
     if is_history:
         old = _fits(History.load(best), made, read_variant(variant, made)[0] if record else None).best
     else:
@@ -155,7 +154,7 @@ def compare(
 
 def _fits(history: History, tests: TestSet, name: str | None) -> History:
     """A history that a round over this test set can be compared with, and added to where a name is given."""
-    if history.is_none:
+    if history.is_unrelated:
         raise GraceError(f"{history.path} is not a history: it names no test set")
     if history.test_set is not None and history.test_set != tests:
         raise GraceError(f"the rounds in {history.path} were run on another test set")
@@ -192,13 +191,12 @@ def history(
 
     Example: grace-kp rubric history history.md --html report.html
     """
-    from grace_kp.rubric import History
-    from grace_kp.rubric._report import history_page
+    from grace_kp.rubric import History, history_page
 
     if not file.exists():
         raise GraceError(f"{file}: there is no such file")
     read = History.load(file)
-    if read.is_none:
+    if read.is_unrelated:
         raise GraceError(f"{file} is not a history: it names no test set")
     if html is not None:
         write_whole(html, history_page(read))
@@ -303,8 +301,6 @@ def _show_agreement(rated: Rated) -> None:
 
 
 def _show_verdict(best: Variant, variant: Variant, found: Recommendation) -> None:
-    from grace_kp.rubric._statistics import runs_text
-
     out = console()
     chosen = variant if found.choice == "variant" else best
     put_text(out, f"go on with {clean(chosen.name)}: {clean(found.reason)}", style="bold")
@@ -319,4 +315,4 @@ def _show_verdict(best: Variant, variant: Variant, found: Recommendation) -> Non
         put_text(out, f"95 % interval of the difference: {low:+.2f} to {high:+.2f}")
     p = "< 0.001" if it.p_value < 0.001 else f"= {it.p_value:.3f}"
     count = f"{it.pairs:,} pair{'' if it.pairs == 1 else 's'}"
-    put_text(out, f"p {p} over {count}; further runs of each that would settle it: {runs_text(it.further_runs)}")
+    put_text(out, f"p {p} over {count}; further runs of each that would settle it: {it.further_runs_text}")

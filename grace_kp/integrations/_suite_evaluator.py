@@ -8,8 +8,6 @@ from typing import Any
 
 from grace_kp.errors import MissingExtra, brief
 from grace_kp.scorers import EditExpectation, Entry, Suite
-from grace_kp.scorers._cases import expectation_from
-from grace_kp.scorers._diagnosis import diagnosis_of
 
 try:
     from anyio import to_thread
@@ -39,7 +37,7 @@ class SuiteEvaluator(Evaluator[Any, Any, Any]):  # type: ignore[misc]
         if isinstance(given, Suite):
             self._made = given
         elif isinstance(given, str):
-            self._made = Suite.from_yaml(given) if given.endswith((".yaml", ".yml")) else Suite.preset(given)
+            self._made = Suite.load(given)
         else:
             self._made = Suite([Entry(given)], name=given.type)
 
@@ -59,8 +57,7 @@ class SuiteEvaluator(Evaluator[Any, Any, Any]):  # type: ignore[misc]
             found["overall"] = report.overall
         for name, one in report.named(("passed", "overall")).items():
             if not one.error:
-                lines = [] if one.passed else diagnosis_of(one)
-                found[name] = EvaluationReason(one.score, "\n".join(lines) or None)
+                found[name] = EvaluationReason(one.score, "\n".join(one.diagnosis) or None)
         return found
 
 
@@ -69,5 +66,5 @@ def _expected(ctx: EvaluatorContext[Any, Any, Any]) -> Any:
     if isinstance(given, EditExpectation):
         return given
     if isinstance(given, dict):
-        return expectation_from(given)
+        return EditExpectation.from_dict(given)
     raise ValueError(f"expected_output must be an EditExpectation or an object, not {brief(given)}; or give expected=")

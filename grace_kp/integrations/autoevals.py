@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.scorers import EditResult, result_from_trace
-from grace_kp.scorers._traces import is_trace
+from grace_kp.scorers import EditResult, as_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +92,5 @@ class AutoevalsScorer:
 
 def text_of(actual: Any) -> Any:
     """The text of a result or trace, all of its pages in their order; anything else as it is."""
-    if is_trace(actual):
-        actual = result_from_trace(actual)
-    return "\n\n".join((actual.pages or {}).values()) if isinstance(actual, EditResult) else actual
+    result = as_result(actual)
+    return "\n\n".join((result.pages or {}).values()) if isinstance(result, EditResult) else actual

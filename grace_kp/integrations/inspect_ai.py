@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import MissingExtra, brief
 from grace_kp.scorers import EditExpectation, EditResult, Entry, Suite, result_from_trace
-from grace_kp.scorers._cases import expectation_from
 from grace_kp.trace._redact import redact_text, redact_value
 from grace_kp.trace._render import render
 
@@ -109,7 +108,7 @@ def _expected(state: TaskState, target: Target) -> EditExpectation:
     if isinstance(given, EditExpectation):
         return given
     if isinstance(given, dict):
-        return expectation_from(given)
+        return EditExpectation.from_dict(given)
     if given is not None:
         raise ValueError(f'metadata["expected"] must be an EditExpectation or an object, not {brief(given)}')
     texts = [text for text in target if text]

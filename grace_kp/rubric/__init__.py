@@ -1,11 +1,13 @@
 """The detection rubric (SPEC §9): whether a variant of an agent or prompt is better than the current best, and how sure that is."""
 
 from grace_kp.rubric._compare import Recommendation, compare, converged
-from grace_kp.rubric._files import RubricFileError, read_test_set, read_variant
-from grace_kp.rubric._history import History, HistoryChanged, Round
+from grace_kp.rubric._files import RubricFileError, read_test_set, read_variant, write_variant
+from grace_kp.rubric._history import History, HistoryChanged
 from grace_kp.rubric._judgement import Detection, Run, run_score
 from grace_kp.rubric._raters import ModelRater, PersonRater
 from grace_kp.rubric._rating import Agreement, Dispute, Gap, NotRated, Output, Rated, Rater, Rating, agreement_of, rate
+from grace_kp.rubric._report import comparison_page, history_page, require_plots
+from grace_kp.rubric._rounds import Round
 from grace_kp.rubric._statistics import Evidence, Interval, permutation_p
 from grace_kp.rubric._summary import Summary, Variant
 from grace_kp.rubric._test_set import Document, Problem, TestSet
@@ -37,10 +39,14 @@ __all__ = [
     "Variant",
     "agreement_of",
     "compare",
+    "comparison_page",
     "converged",
+    "history_page",
     "permutation_p",
     "rate",
     "read_test_set",
     "read_variant",
+    "require_plots",
     "run_score",
+    "write_variant",
 ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from grace_kp.errors import GraceError, MissingExtra, brief
 from grace_kp.rubric._rating import Output, Rating
 from grace_kp.rubric._test_set import RUNS, Document, Problem, TestSet
+from grace_kp.trace._files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -197,8 +198,12 @@ def _rating(place: _Place, fields: Mapping[str, _Place], document: Document) -> 
     return place.made(lambda: Rating(given, **counts, reasons=dict(reasons), rater=rater))
 
 
-def variant_text(name: str, outputs: Sequence[Output], test_set: TestSet) -> str:
-    """A variant with its ratings as JSON, which reads back."""
+def write_variant(path: Path, name: str, outputs: Sequence[Output], test_set: TestSet) -> None:
+    """Write a variant with its ratings as JSON that `read_variant` reads back; the file is replaced as a whole.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     runs = []
     for output in outputs:
         run: dict[str, Any] = {"document": output.document}
@@ -208,7 +213,7 @@ def variant_text(name: str, outputs: Sequence[Output], test_set: TestSet) -> str
         if output.text is not None:
             run["output"] = output.text
         runs.append(run)
-    return json.dumps({"name": name, "runs": runs}, ensure_ascii=False, indent=2) + "\n"
+    write_whole(path, json.dumps({"name": name, "runs": runs}, ensure_ascii=False, indent=2) + "\n")
 
 
 def _told(rating: Rating, order: Sequence[str]) -> dict[str, Any]:

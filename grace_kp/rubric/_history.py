@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from grace_kp.errors import GraceError, InvalidHistory
 from grace_kp.rubric._compare import BEST, VARIANT, Recommendation, compare, converged
-from grace_kp.rubric._page import TABLES, read_round, read_test_set, round_text, test_set_text
+from grace_kp.rubric._rounds import TABLES, Round, read_round, read_test_set, round_text, test_set_text
 from grace_kp.rubric._tables import Part, cell, lines_of
 from grace_kp.trace._files import whole_file
 
@@ -30,17 +30,6 @@ _ROUND = re.compile(r"round[ \t]+(\d+):[ \t]*(.+)", re.IGNORECASE)
 
 class HistoryChanged(GraceError):
     """The page was changed by somebody else since it was read, and is not written over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One round: a variant, and what was decided between it and the best before."""
-
-    variant: Variant
-    recommendation: Recommendation | None = None
-    """None for the first round, and until it is recorded. One that was read from a page has no evidence; `compare` gives it again."""
-    notes: str = ""
-    """Prose that stands between the round's heading and its first table."""
 
 
 @dataclass(slots=True)
@@ -82,9 +71,12 @@ class History:
         return made
 
     @property
-    def is_none(self) -> bool:
-        """Whether the page holds something, and no history."""
+    def is_unrelated(self) -> bool:
+        """Whether the file has text but no test set, so that it is not a history."""
         return self.test_set is None and bool(self.text.strip()) and self._stored is not None
+
+    is_none = is_unrelated
+    """The earlier name of `is_unrelated`."""
 
     @property
     def best(self) -> Variant | None:

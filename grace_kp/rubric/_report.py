@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import MissingExtra
 from grace_kp.rubric._compare import VARIANT, Recommendation, compare
-from grace_kp.rubric._statistics import mean_interval, rate_interval, runs_text
+from grace_kp.rubric._statistics import mean_interval, rate_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grace_kp.rubric._history import History, Round
+    from grace_kp.rubric._history import History
+    from grace_kp.rubric._rounds import Round
     from grace_kp.rubric._statistics import Interval
     from grace_kp.rubric._summary import Variant
 
@@ -170,7 +171,7 @@ def _decision(found: Recommendation) -> str:
         rows += [
             ("95 % interval of the difference", _span(it.mean_difference)),
             (f"p of a permutation test, {it.pairs} pairs", "< 0.001" if it.p_value < 0.001 else f"{it.p_value:.3f}"),
-            ("further runs of each that would settle it", runs_text(it.further_runs)),
+            ("further runs of each that would settle it", it.further_runs_text),
         ]
         rows += [
             (f"rate of {category}, 95 % interval of the difference", _span(one))
@@ -194,7 +195,7 @@ def _rates_plot(variants: Sequence[Variant]) -> str:
     )
 
 
-def needs_plots() -> None:
+def require_plots() -> None:
     """Refuse to go on where no plots can be drawn.
 
     Raises:
@@ -206,7 +207,7 @@ def needs_plots() -> None:
 
 def _plot(caption: str, draw: Callable[[Any], None], height: float) -> str:
     """A figure as SVG inside of the page, in the page's own colours."""
-    needs_plots()
+    require_plots()
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

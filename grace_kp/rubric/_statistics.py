@@ -55,6 +55,11 @@ class Evidence:
     0 where it is already; None where there is no difference, where one run of each document does not tell how much runs differ, and where
     no number of runs would do, because there are fewer than six pairs or the problems speak against each other: more problems are needed."""
 
+    @property
+    def further_runs_text(self) -> str:
+        """`further_runs` as reports show it."""
+        return "cannot be told" if self.further_runs is None else f"{self.further_runs:,}"
+
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
@@ -143,11 +148,6 @@ def _pair(before: list[float], after: list[float]) -> _Pair:
     if len(before) > 1 and len(after) > 1:
         noise = variance(before) + variance(after)
     return _Pair(fmean(after) - fmean(before), noise)
-
-
-def runs_text(further_runs: int | None) -> str:
-    """A number of further runs for people; None is a number that cannot be estimated."""
-    return "cannot be told" if further_runs is None else f"{further_runs:,}"
 
 
 def _further_runs(pairs: Sequence[_Pair], best: Variant, variant: Variant, p_value: float) -> int | None:

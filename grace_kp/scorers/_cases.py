@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import GraceError, MissingExtra, brief
-from grace_kp.scorers._edits import Block, EditExpectation, EditResult, Operation
+from grace_kp.scorers._edits import EditExpectation, EditResult, checked_object
 from grace_kp.scorers._traces import result_from_trace
 from grace_kp.trace import ReasoningTrace
 
@@ -15,12 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-T = TypeVar("T")
 _CASE = frozenset({"id", "actual", "trace", "inputs", "expected"})
-_ACTUAL = frozenset({"operations", "applied", "blocks_before", "blocks_after", "pages", "duration_ms"})
-_EXPECTED = frozenset({"operations", "patterns", "ignore_case"})
-_OPERATION = frozenset({"type", "target_block_id", "target_index", "position", "content"})
-_BLOCK = frozenset({"id", "content"})
 _INPUTS = frozenset({"target", "position", "content", "index"})
 
 
@@ -47,7 +42,7 @@ def read_cases(path: Path) -> Iterator[Case]:
         OSError: the file cannot be read.
     """
     for number, line in read_lines(path):
-        yield case_from(line, number, path)
+        yield parse_case(line, number, path)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -62,7 +57,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line
 
 
-def case_from(line: bytes, number: int, path: Path) -> Case:
+def parse_case(line: bytes, number: int, path: Path) -> Case:
     """The case in a line.
 
     Raises:
@@ -92,60 +87,20 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _case(document: Any, number: int) -> Case:
-    given = _object(document, "the case", _CASE)
+    given = checked_object(document, "the case", _CASE)
     if "trace" in given:
-        return Case(str(given.get("id", number)), _traced(given), expectation_from(given.get("expected")))
-    actual = dict(_object(given.get("actual"), "actual", _ACTUAL))
-    for name in ("blocks_before", "blocks_after"):
-        if actual.get(name) is not None:
-            actual[name] = _made(Block, actual[name], f"actual.{name}", _BLOCK)
-    actual["operations"] = _operations(actual, "actual")
-    return Case(str(given.get("id", number)), EditResult(**actual), expectation_from(given.get("expected")))
-
-
-def expectation_from(given: Any) -> EditExpectation:
-    """What is expected, from an object with the fields of `EditExpectation`.
-
-    Raises:
-        ValueError: a field is unknown or cannot be used.
-    """
-    expected = dict(_object(given, "expected", _EXPECTED))
-    expected["operations"] = _operations(expected, "expected")
-    return EditExpectation(**expected)
+        return Case(str(given.get("id", number)), _traced(given), EditExpectation.from_dict(given.get("expected")))
+    return Case(
+        str(given.get("id", number)),
+        EditResult.from_dict(given.get("actual")),
+        EditExpectation.from_dict(given.get("expected")),
+    )
 
 
 def _traced(given: Mapping[str, Any]) -> EditResult:
     if "actual" in given:
         raise ValueError("a case has either actual or trace, not both")
-    names = _object(given.get("inputs", {}), "inputs", _INPUTS)
+    names = checked_object(given.get("inputs", {}), "inputs", _INPUTS)
     if not isinstance(given["trace"], dict):
         raise ValueError(f"trace must be an object, not {brief(given['trace'])}")
     return result_from_trace(ReasoningTrace.model_validate(given["trace"]), **names)
-
-
-def _operations(part: Mapping[str, Any], place: str) -> list[Operation]:
-    return _made(Operation, part.get("operations", []), f"{place}.operations", _OPERATION)
-
-
-def _object(value: Any, place: str, known: frozenset[str]) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{place} must be an object, not {brief(value)}")
-    if not value.keys() <= known:
-        strange = next(name for name in value if name not in known)
-        raise ValueError(f"{place} has an unknown field {brief(strange)}; known are {', '.join(sorted(known))}")
-    return value
-
-
-def _made(cls: type[T], listed: Any, place: str, known: frozenset[str]) -> list[T]:
-    if not isinstance(listed, list):
-        raise ValueError(f"{place} must be a list, not {brief(listed)}")
-    made: list[T] = []
-    try:
-        for one in listed:
-            # There are very many of them: a call only for one that is told to be wrong.
-            if type(one) is not dict or not one.keys() <= known:
-                _object(one, "it", known)
-            made.append(cls(**one))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{place}[{len(made)}]: {error}") from None
-    return made

@@ -20,6 +20,11 @@ class Result:
     error: str = ""
     """Why there is no score, and 0 stands for it; empty where there is one."""
 
+    @property
+    def diagnosis(self) -> tuple[str, ...]:
+        """What to look at where the score is too low, and what is seen there; empty where the score passes."""
+        return () if self.passed else tuple(diagnosis_of(self))
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         told = self.details

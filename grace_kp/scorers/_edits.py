@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from grace_kp.errors import brief
 from grace_kp.scorers._patterns import compiled_by_page, patterns_by_page
 
+T = TypeVar("T")
 INSERT, DELETE = "insert", "delete"
 MOVES = frozenset({"move", "reorder"})
 """Types that change where a block stands and not what it says."""
+_OPERATION_FIELDS = frozenset({"type", "target_block_id", "target_index", "position", "content"})
+_BLOCK_FIELDS = frozenset({"id", "content"})
+_RESULT_FIELDS = frozenset({"operations", "applied", "blocks_before", "blocks_after", "pages", "duration_ms"})
+_EXPECTATION_FIELDS = frozenset({"operations", "patterns", "ignore_case"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,20 @@ class EditResult(_Searched):
     """What stands on each page afterwards, by its title."""
     duration_ms: float | None = None
 
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """Return the result that a JSON object with the fields of this class describes.
+
+        Raises:
+            ValueError: a field is unknown or cannot be used; the message names it as a field of `actual`.
+        """
+        fields = dict(checked_object(data, "actual", _RESULT_FIELDS))
+        for name in ("blocks_before", "blocks_after"):
+            if fields.get(name) is not None:
+                fields[name] = _parsed(Block, fields[name], f"actual.{name}", _BLOCK_FIELDS)
+        fields["operations"] = _parsed(Operation, fields.get("operations", []), "actual.operations", _OPERATION_FIELDS)
+        return cls(**fields)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "operations", _all(Operation, self.operations, "operations"))
         for name in ("blocks_before", "blocks_after"):
@@ -125,12 +144,53 @@ class EditExpectation:
     ignore_case: bool = True
     compiled: tuple[tuple[str, str, Any], ...] = field(init=False, repr=False, compare=False)
 
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """Return the expectation that a JSON object with the fields of this class describes.
+
+        Raises:
+            ValueError: a field is unknown or cannot be used; the message names it as a field of `expected`.
+        """
+        fields = dict(checked_object(data, "expected", _EXPECTATION_FIELDS))
+        operations = fields.get("operations", [])
+        fields["operations"] = _parsed(Operation, operations, "expected.operations", _OPERATION_FIELDS)
+        return cls(**fields)
+
     def __post_init__(self) -> None:
         _check(self.ignore_case, bool, "ignore_case is True or False")
         object.__setattr__(self, "operations", _all(Operation, self.operations, "operations"))
         patterns = patterns_by_page(self.patterns)
         object.__setattr__(self, "patterns", patterns)
         object.__setattr__(self, "compiled", compiled_by_page(patterns, ignore_case=self.ignore_case))
+
+
+def checked_object(value: object, place: str, known: frozenset[str]) -> Mapping[str, Any]:
+    """Return a JSON object that has none but the known fields.
+
+    Raises:
+        ValueError: it is no object, or has another field.
+    """
+    if not isinstance(value, dict):
+        raise ValueError(f"{place} must be an object, not {brief(value)}")
+    if not value.keys() <= known:
+        unknown = next(name for name in value if name not in known)
+        raise ValueError(f"{place} has an unknown field {brief(unknown)}; known are {', '.join(sorted(known))}")
+    return value
+
+
+def _parsed(cls: type[T], items: object, place: str, known: frozenset[str]) -> list[T]:
+    if not isinstance(items, list):
+        raise ValueError(f"{place} must be a list, not {brief(items)}")
+    parsed: list[T] = []
+    try:
+        for item in items:
+            # Files hold very many items, so only an item that is wrong costs a call.
+            if type(item) is not dict or not item.keys() <= known:
+                checked_object(item, "it", known)
+            parsed.append(cls(**item))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{place}[{len(parsed)}]: {error}") from None
+    return parsed
 
 
 def is_number(value: Any) -> bool:

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Row = tuple[str, dict[str, Any]]
-"""The id of a case, and its report as plain data."""
+    from grace_kp.scorers._evaluation import Row
 
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--line:#d8dee4;--box:#f6f8fa;--soft:#57606a;--ok:#1a7f37;--bad:#b42318}
@@ -35,7 +34,7 @@ text-align:left;white-space:normal;font-weight:400;flex:1}
 themselves away from screen readers."""
 
 
-def to_html(rows: Sequence[Row], title: str) -> str:
+def html_report(rows: Sequence[Row], title: str) -> str:
     """A page of its own, without anything from elsewhere and without scripts.
 
     It holds a summary, each scorer with its threshold, and each case with its diagnosis. Cases can be filtered by result and by the
@@ -138,7 +137,7 @@ def _safe(text: str) -> str:
     return html.escape(_plain(text))
 
 
-def to_junit(rows: Sequence[Row], title: str) -> str:
+def junit_report(rows: Sequence[Row], title: str) -> str:
     """JUnit XML: a test case for each case, whose failure is the diagnosis."""
     failed = sum(not report["passed"] for _, report in rows)
     suite = ElementTree.Element("testsuite", name=_plain(title), tests=str(len(rows)), failures=str(failed), errors="0")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from grace_kp.errors import GraceError, MissingExtra, brief
 from grace_kp.scorers._changes import AntiHallucination
 from grace_kp.scorers._content import ContentQuality, OperationResult
-from grace_kp.scorers._diagnosis import Result, diagnosis_of
+from grace_kp.scorers._diagnosis import Result
 from grace_kp.scorers._documents import Document, SuiteError, read_document, yaml_package
 from grace_kp.scorers._edits import EditResult, is_number
 from grace_kp.scorers._patterns import PatternError
@@ -176,6 +176,17 @@ class Suite:
         )
 
     @classmethod
+    def load(cls, name: str) -> Self:
+        """Return the suite in a YAML file, or the preset of this name.
+
+        Raises:
+            SuiteError: the file is no suite, or there is no such preset.
+            OSError: the file cannot be read.
+            MissingExtra: PyYAML is not installed.
+        """
+        return cls.from_yaml(name) if name.endswith((".yaml", ".yml")) else cls.preset(name)
+
+    @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
         """A suite from a file: `scorers`, a list with `type`, `weight`, `threshold` and options.
 
@@ -233,7 +244,7 @@ class Suite:
             passed=all(one.passed for one in results),
             overall=min(1.0, max(0.0, overall)),
             results=results,
-            diagnosis=tuple(line for one in results if not one.passed for line in diagnosis_of(one)),
+            diagnosis=tuple(line for one in results for line in one.diagnosis),
         )
 
 

@@ -18,8 +18,7 @@ from grace_kp.cli._score import assessed, assessor
 from grace_kp.cli._show import Sheet
 from grace_kp.confidence import factors_from_trace
 from grace_kp.runtime._records import record_of
-from grace_kp.scorers import result_from_trace
-from grace_kp.scorers._reports import to_html, to_junit
+from grace_kp.scorers import html_report, junit_report, result_from_trace
 from grace_kp.store import open_store
 
 CONTROLS = "\x1b[2J\x1b]0;title\x07\x9b31m\x08\x7f\u202e\u2066\r\n\t"
@@ -200,5 +199,5 @@ def test_no_control_character_reaches_a_page():
         [gk.scorers.Operation(CONTROLS, CONTROLS)], [gk.scorers.Operation("edit", f"a{CONTROLS}")]
     )
     rows = [(f"case{CONTROLS}", report.to_dict())]
-    for page in (to_html, to_junit):
+    for page in (html_report, junit_report):
         assert {"\n", "\t"} >= {sign for sign in page(rows, f"title{CONTROLS}") if not sign.isprintable()}

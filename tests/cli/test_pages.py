@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 from grace_kp import rubric as rb
-from grace_kp.rubric._report import comparison_page, history_page
-from grace_kp.scorers._reports import to_html
+from grace_kp.rubric import comparison_page, history_page
+from grace_kp.scorers import html_report
 
 pytest.importorskip("matplotlib", reason="needs the extra eval")
 
@@ -61,7 +61,7 @@ def eval_page():
         (HOSTILE, report(result("accuracy", 0.5), result(HOSTILE, 1.0, 0.25))),
         ("third", report(result("accuracy", 1.0), result(HOSTILE, 0.0, 0.25, "it raised"))),
     ]
-    return to_html(rows, f"suite {HOSTILE}")
+    return html_report(rows, f"suite {HOSTILE}")
 
 
 def variants(*names):

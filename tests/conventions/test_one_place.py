@@ -10,7 +10,7 @@ FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in 
 # Why a file may catch everything. The list only gets shorter.
 CATCH_ALL = {
     "grace_kp/cli/_app.py": "the one place where errors become a line and an exit code",
-    "grace_kp/cli/_evaluate.py": "a module of the user's on being imported, and details of the user's scorers on being shown",
+    "grace_kp/cli/_evaluate.py": "a module of the user's on being imported",
     "grace_kp/confidence/_agreement.py": "whatever an embedder does ends in the documented fallback",
     "grace_kp/confidence/_asking.py": "whatever a judge does ends in the documented fallback",
     "grace_kp/asking/_calls.py": "carries what a judge raised from its thread to the one that waits",
@@ -39,6 +39,7 @@ CATCH_ALL = {
     "grace_kp/runtime/_pipeline.py": "hooks of the user's must not cost the trace",
     "grace_kp/rubric/_raters.py": "whatever a judge does is told and is no judgement",
     "grace_kp/scorers/_background.py": "a scorer of the user's that fails is told in the trace, and the others go on",
+    "grace_kp/scorers/_evaluation.py": "details of the user's scorers on being shown, and errors that cannot be sent to another process",
     "grace_kp/scorers/_patterns.py": "whatever a pattern makes the package raise that reads it is one error of ours",
     "grace_kp/scorers/_suite.py": "a scorer that fails counts as 0, and the report says why; a factory that fails is told with its line",
     "grace_kp/store/_writer.py": "a store or a run that fails is reported, never raised into the agent",

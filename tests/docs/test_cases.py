@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from grace_kp import scorers as sc
-from grace_kp.scorers._cases import read_cases
+from grace_kp.scorers import read_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp import rubric as rb
-from grace_kp.rubric._files import variant_text
 
 pytest.importorskip("yaml", reason="needs the extra eval")
 
@@ -160,7 +159,7 @@ def test_a_variant_reads_back(tmp_path_factory, runs):
     (path.parent / "t.yaml").write_text(GOOD)
     tests = rb.read_test_set(path.parent / "t.yaml")
     outputs = [rb.Output("a", text, tuple(ratings)) for text, ratings in runs]
-    path.write_text(variant_text("v", outputs, tests), "utf-8")
+    rb.write_variant(path, "v", outputs, tests)
     assert ("v", outputs) == rb.read_variant(path, tests)
 
 

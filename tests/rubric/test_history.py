@@ -349,11 +349,11 @@ def test_a_page_may_be_named_by_a_text(path):
 
 
 def test_what_is_no_history(path):
-    assert not rb.History.load(path).is_none
+    assert not rb.History.load(path).is_unrelated
     path.write_text("# A page\n\nSomething else.\n", "utf-8")
-    assert rb.History.load(path).is_none
+    assert rb.History.load(path).is_unrelated
     three(path.with_name("h.md"))
-    assert not rb.History.load(path.with_name("h.md")).is_none
+    assert not rb.History.load(path.with_name("h.md")).is_unrelated
 
 
 def test_a_decision_of_people_keeps_its_reason_and_the_figures_of_the_runs(path):

@@ -1,19 +1,21 @@
-"""The parts of a history's page: how the test set and a round are written, and how they are read and checked."""
+"""Rounds of a history: a variant and its decision, and the Markdown tables that hold the test set and each round.
+
+`_tables` reads the Markdown; this module gives the tables their meaning and checks their figures.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from grace_kp.rubric._compare import BEST, VARIANT, Recommendation, compare
 from grace_kp.rubric._judgement import Detection, Run
-from grace_kp.rubric._statistics import runs_text
 from grace_kp.rubric._summary import Variant
 from grace_kp.rubric._tables import escaped, table_text
 from grace_kp.rubric._test_set import Document, Problem, TestSet
 
 if TYPE_CHECKING:
-    from grace_kp.rubric._history import Round
     from grace_kp.rubric._statistics import Evidence
     from grace_kp.rubric._summary import Summary
     from grace_kp.rubric._tables import Part, Row
@@ -28,6 +30,17 @@ TABLES = (DOCUMENTS, PROBLEMS, RUNS, FIGURES, RATES, DECISION)
 BY_HAND = "decided otherwise by hand"
 NEAR = 0.0051
 """Figures stand on the page with two decimals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round: a variant, and the decision between it and the best before."""
+
+    variant: Variant
+    recommendation: Recommendation | None = None
+    """None for the first round, and until it is recorded. A recommendation read from a page has no evidence; `compare` computes it again."""
+    notes: str = ""
+    """Prose between the heading of the round and its first table."""
 
 
 def test_set_text(test_set: TestSet) -> str:
@@ -73,8 +86,7 @@ def _evidence(it: Evidence) -> str:
     if it.mean_difference is not None:
         low, high, level = it.mean_difference.low, it.mean_difference.high, it.mean_difference.level
         told = f"Difference {low:+.2f} to {high:+.2f} ({level:.0%} bootstrap)"
-    more = runs_text(it.further_runs)
-    return f"{told}, p = {it.p_value:.3f} over {it.pairs} pairs; further runs of each that would settle it: {more}.\n"
+    return f"{told}, p = {it.p_value:.3f} over {it.pairs} pairs; further runs of each that would settle it: {it.further_runs_text}.\n"
 
 
 def _run_rows(variant: Variant) -> list[tuple[object, ...]]:
