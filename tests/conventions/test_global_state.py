@@ -8,12 +8,10 @@ somewhere in the package. Constants, tables that are only read, type variables, 
 from __future__ import annotations
 
 import ast
-from pathlib import Path
+import functools
 
-ROOT = Path(__file__).resolve().parents[2]
-FILES = {
-    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in (ROOT / "grace_kp").rglob("*.py")
-}
+from tests.conventions.source import modules
+
 HOMES = {"grace_kp/record/_current.py", "grace_kp/runtime/_default.py"}
 # What else there is, with the reason. It only gets shorter.
 KNOWN = {
@@ -53,9 +51,9 @@ def frozen(cls):
     return any("frozen=True" in ast.unparse(decorator) for decorator in cls.decorator_list)
 
 
-def bindings(tree):
+def bindings(module):
     """Name and value of what modules and class bodies bind."""
-    bodies = [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]
+    bodies = [module.tree.body, *(node.body for node in module.nodes if isinstance(node, ast.ClassDef))]
     for node in (node for body in bodies for node in body):
         if isinstance(node, ast.Assign):
             yield from ((ast.unparse(target), node.value) for target in node.targets)
@@ -63,46 +61,55 @@ def bindings(tree):
             yield ast.unparse(node.target), node.value
 
 
-def changed_names(tree):
+def changed_names(module):
     """Names that are changed in place anywhere in a file: item or attribute set or deleted, `+=`, a mutating method."""
-    for node in ast.walk(tree):
+    for node in module.nodes:
         if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
-            yield ast.unparse(node.value)
+            changed = node.value
         elif isinstance(node, ast.AugAssign):
-            yield ast.unparse(node.target)
+            changed = node.target
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-            yield ast.unparse(node.func.value)
+            changed = node.func.value
+        else:
+            continue
+        if isinstance(changed, ast.Name):
+            yield changed.id
 
 
-def origins(file, tree):
+def origins(module):
     """Where the names of a file come from: its own, and those it imports from the package."""
-    found = {name: file for name, _ in bindings(tree)}
-    for node in ast.walk(tree):
+    found = {name: module.file for name, _ in bindings(module)}
+    for node in module.nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("grace_kp"):
-            source = node.module.replace(".", "/")
-            place = f"{source}.py" if f"{source}.py" in FILES else f"{source}/__init__.py"
+            place = modules()[node.module].file
             found.update({alias.asname or alias.name: place for alias in node.names})
     return found
 
 
+@functools.cache
 def holders():
     """Every name that holds state, as `file:name`."""
     ours = {
-        node.name: frozen(node) for tree in FILES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+        node.name: frozen(node)
+        for module in modules().values()
+        for node in module.nodes
+        if isinstance(node, ast.ClassDef)
     }
     changed = set()
-    for file, tree in FILES.items():
-        home = origins(file, tree)
-        changed |= {(home[name], name) for name in changed_names(tree) if name in home}
-    for file, tree in FILES.items():
-        for name, value in bindings(tree):
+    for module in modules().values():
+        home = origins(module)
+        changed |= {(home[name], name) for name in changed_names(module) if name in home}
+    found = []
+    for module in modules().values():
+        for name, value in bindings(module):
             container = isinstance(value, CONTAINERS) or called(value) in {"dict", "list", "set"}
             if (
                 called(value) in CHANGING
                 or (called(value) in ours and not ours[called(value)])
-                or (container and (file, name) in changed)
+                or (container and (module.file, name) in changed)
             ):
-                yield f"{file}:{name}"
+                found.append(f"{module.file}:{name}")
+    return found
 
 
 def test_state_lives_in_two_files():
@@ -123,8 +130,9 @@ def test_the_two_files_do_hold_state():
 def test_no_name_is_rebound_from_inside():
     """No `global`, and no caches on functions; `globals()` only where a package hands out its names lazily."""
     found = set()
-    for file, tree in FILES.items():
-        for node in ast.walk(tree):
+    for module in modules().values():
+        file = module.file
+        for node in module.nodes:
             if isinstance(node, ast.Global):
                 found.add(f"{file}:{node.lineno} global")
             if isinstance(node, ast.Call) and called(node) == "globals" and not file.endswith("/__init__.py"):

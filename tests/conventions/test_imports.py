@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import os
 import re
@@ -10,11 +11,11 @@ import subprocess
 import sys
 import textwrap
 import tomllib
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.conventions.source import ROOT, modules
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MODULES = {  # where a distribution is not imported by its own name
     "google-genai": "google", "langchain-core": "langchain_core", "sentence-transformers": "sentence_transformers",
@@ -36,16 +37,17 @@ def modules_of(extra):
     return {MODULES.get(name, name) for name in names}
 
 
+@functools.cache
 def imported_from_outside():
     """Each top-level module that is imported anywhere in the package, with a file that does."""
     found = {}
-    for path in (ROOT / "grace_kp").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for module in modules().values():
+        for node in module.nodes:
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
             else:
                 names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-            found.update({name.partition(".")[0]: path.relative_to(ROOT).as_posix() for name in names})
+            found.update({name.partition(".")[0]: module.file for name in names})
     return {name: file for name, file in found.items() if name not in {*sys.stdlib_module_names, "grace_kp"}}
 
 

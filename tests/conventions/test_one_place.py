@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-FILES = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in (ROOT / "grace_kp").rglob("*.py")}
+from tests.conventions.source import modules
+
 # Why a file may catch everything. The list only gets shorter.
 CATCH_ALL = {
     "grace_kp/cli/_app.py": "the one place where errors become a line and an exit code",
@@ -64,11 +63,11 @@ def raises_on(handler):
 
 def catchers():
     """The files that catch everything and go on; who cleans up and raises on is not meant."""
-    for file, text in FILES.items():
-        for node in ast.walk(ast.parse(text)):
+    for module in modules().values():
+        for node in module.nodes:
             handled = isinstance(node, ast.ExceptHandler) and broad(node) and not raises_on(node)
             if handled or (isinstance(node, ast.Call) and suppresses_everything(node)):
-                yield file
+                yield module.file
 
 
 def suppresses_everything(call):
@@ -84,5 +83,5 @@ def test_only_these_files_catch_everything():
 
 def test_recording_has_one_guard():
     """What is shielded uses it; nobody else in the room catches an error of ours to go on."""
-    guards = {file for file, text in FILES.items() if "def shielded" in text}
+    guards = {module.file for module in modules().values() if "def shielded" in module.text}
     assert {"grace_kp/record/_shield.py"} == guards

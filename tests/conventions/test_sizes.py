@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-import pytest
+from tests.conventions.source import PACKAGE, modules
 
-ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted((ROOT / "grace_kp").rglob("*.py"))
 LIMIT = 400
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}
@@ -23,43 +20,41 @@ PUBLIC = {
 DRAWERS = {"utils", "util", "helpers", "helper", "types", "common", "misc", "base", "core", "manager"}
 
 
-def named(path):
-    return str(path.relative_to(ROOT).as_posix())
-
-
-each_file = pytest.mark.parametrize("path", FILES, ids=named)
-
-
 def test_no_file_is_over_the_limit():
     """400 lines; the list of exceptions names exactly those that are over."""
-    long = {named(path) for path in FILES if len(path.read_text(encoding="utf-8").splitlines()) > LIMIT}
+    long = {module.file for module in modules().values() if len(module.text.splitlines()) > LIMIT}
     assert set(LONG) == long
 
 
-@each_file
-def test_a_file_is_named_after_what_it_holds(path):
+def well_named(module):
+    stem = module.path.stem
+    if stem.strip("_") in DRAWERS or stem != stem.lower():
+        return False
+    if module.path.parent == PACKAGE or stem in {"__init__", "__main__"} or module.file in PUBLIC:
+        return True
+    return stem.startswith("_") and not stem.startswith("__")
+
+
+def test_a_file_is_named_after_what_it_holds():
     """Inside a package `_noun.py`; no drawers for what has no place."""
-    assert path.stem.strip("_") not in DRAWERS
-    inside = path.parent != ROOT / "grace_kp"
-    assert path.stem == path.stem.lower()
-    if inside and path.stem not in {"__init__", "__main__"} and named(path) not in PUBLIC:
-        assert path.stem.startswith("_")
-        assert not path.stem.startswith("__")
+    assert [] == [module.file for module in modules().values() if not well_named(module)]
 
 
-@each_file
-def test_a_file_opens_with_what_it_is_for(path):
-    """A sentence at least, ended as one."""
-    said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    assert said, "a module opens with a paragraph that says what it is for and what not"
-    assert len(said.split()) >= 5, said
-    assert said.splitlines()[0].strip()
+def test_a_file_opens_with_what_it_is_for():
+    """A sentence at least: what the module is for, and what not."""
+    opened = {module.file: ast.get_docstring(module.tree) or "" for module in modules().values()}
+    assert {} == {
+        file: text for file, text in opened.items() if len(text.split()) < 5 or not text.splitlines()[0].strip()
+    }
 
 
-@each_file
-def test_annotations_cost_nothing(path):
+def postpones(module):
+    """Whether a module evaluates its annotations late, or has none."""
+    defines = any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.AnnAssign) for node in module.nodes)
+    postponed = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in module.tree.body)
+    return postponed or not defines
+
+
+def test_annotations_cost_nothing():
     """Every file with code postpones the evaluation of annotations, so that names for type checkers need no import."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    defines = any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.AnnAssign) for node in ast.walk(tree))
-    postponed = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
-    assert postponed or not defines
+    assert [] == [module.file for module in modules().values() if not postpones(module)]
