@@ -29,7 +29,7 @@ from grace_kp.confidence import (
     parse_reply,
     with_judgements,
 )
-from grace_kp.confidence._fence import build
+from grace_kp.judge._echo import build
 
 REPLY = '{"score": 0.8, "reason": "borne out by the first source", "coverage": 0.6, "coverage_reason": "one of two"}'
 

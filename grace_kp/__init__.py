@@ -31,12 +31,6 @@ if TYPE_CHECKING:
     from grace_kp.confidence import ConfidenceScore as ConfidenceScore
     from grace_kp.confidence import DynamicThresholds as DynamicThresholds
     from grace_kp.confidence import Evaluation as Evaluation
-    from grace_kp.confidence import JudgementCache as JudgementCache
-    from grace_kp.confidence import LLMSelfEvaluator as LLMSelfEvaluator
-    from grace_kp.confidence import QueryCoverageCalculator as QueryCoverageCalculator
-    from grace_kp.confidence import SourceAgreementCalculator as SourceAgreementCalculator
-    from grace_kp.confidence import SpendingLimit as SpendingLimit
-    from grace_kp.confidence import StepJudge as StepJudge
     from grace_kp.confidence import Thresholds as Thresholds
     from grace_kp.errors import ActionCancelled as ActionCancelled
     from grace_kp.errors import ActionDenied as ActionDenied
@@ -61,6 +55,12 @@ if TYPE_CHECKING:
     from grace_kp.gating import InterventionRequest as InterventionRequest
     from grace_kp.gating import InterventionResponse as InterventionResponse
     from grace_kp.gating import Policy as Policy
+    from grace_kp.judge import JudgementCache as JudgementCache
+    from grace_kp.judge import LLMSelfEvaluator as LLMSelfEvaluator
+    from grace_kp.judge import QueryCoverageCalculator as QueryCoverageCalculator
+    from grace_kp.judge import SourceAgreementCalculator as SourceAgreementCalculator
+    from grace_kp.judge import SpendingLimit as SpendingLimit
+    from grace_kp.judge import StepJudge as StepJudge
     from grace_kp.levels import InterventionAction as InterventionAction
     from grace_kp.levels import InterventionLevel as InterventionLevel
     from grace_kp.models import CallableEmbedder as CallableEmbedder
@@ -108,8 +108,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "confidence": (
         "ActionDecision ConfidenceAggregator ConfidenceCalculator ConfidenceFactors ConfidenceScore "
-        "DynamicThresholds Evaluation JudgementCache LLMSelfEvaluator QueryCoverageCalculator "
-        "SourceAgreementCalculator SpendingLimit StepJudge Thresholds"
+        "DynamicThresholds Evaluation Thresholds"
     ),
     "errors": (
         "ActionCancelled ActionDenied ActionNotApproved ActionOutcomeUnknown ActionRedirected ActionTimedOut "
@@ -117,6 +116,9 @@ _PLACES = {
         "SettingsError StoreError"
     ),
     "gating": "ConfirmationFlow ConsoleReviewer InterventionHandler InterventionRequest InterventionResponse Policy",
+    "judge": (
+        "JudgementCache LLMSelfEvaluator QueryCoverageCalculator SourceAgreementCalculator SpendingLimit StepJudge"
+    ),
     "levels": "InterventionAction InterventionLevel",
     "models": "CallableEmbedder GeminiEmbedder GeminiJudge OnnxEmbedder SentenceTransformerEmbedder",
     "protocols": "Embedder Judge JudgeReply",

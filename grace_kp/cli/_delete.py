@@ -26,7 +26,7 @@ def delete(
 
     Example: grace-kp traces delete --user ana@example.com --older-than 30d
     """
-    from grace_kp.store._deletion import Selection
+    from grace_kp.store import Selection
 
     target = opened(store, must_exist=True)
     conditions: dict[str, Any] = {"session": session, "user": user, "older_than": older_than}
@@ -71,7 +71,7 @@ def _empty_judgements() -> str | None:
     """Empty the file of judgements, whose reasons may quote a deleted run; its path, None where there is none."""
     from pathlib import Path
 
-    from grace_kp.confidence import JudgementCache
+    from grace_kp.judge import JudgementCache
     from grace_kp.settings import Settings
 
     path = Settings.load().judge_cache

@@ -137,7 +137,7 @@ def put_jsonl(values: Iterable[Any]) -> None:
 
 
 def _json(value: Any, indent: int | None = None) -> str:
-    from grace_kp.trace._render import storable
+    from grace_kp.trace import storable
 
     text = storable(json.dumps(value, ensure_ascii=not writes_unicode(sys.stdout), indent=indent))
     return _OBEYED.sub(lambda match: _escape(match[0]), text)

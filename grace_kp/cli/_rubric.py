@@ -13,7 +13,7 @@ from grace_kp.cli._output import clean, console, put_json
 from grace_kp.cli._page import put_field, put_text
 from grace_kp.cli._table import Column, Table
 from grace_kp.errors import GraceError
-from grace_kp.trace._files import write_whole
+from grace_kp.trace import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from grace_kp.cli._page import put, put_field, put_text
 from grace_kp.cli._table import Column, Table
 
 if TYPE_CHECKING:
-    from grace_kp.runtime._pipeline import Assessor
+    from grace_kp.runtime import Assessor
     from grace_kp.trace import ReasoningTrace
 
 FIELDS = ("id", "score", "complexity", "novelty", "tool_diversity", "outcome_confidence", "profile", "overrides")
@@ -27,7 +27,7 @@ def assessor(profile: str) -> Assessor:
         ValueError: an unknown profile.
     """
     from grace_kp.confidence import ConfidenceCalculator
-    from grace_kp.runtime._pipeline import Assessor
+    from grace_kp.runtime import Assessor
     from grace_kp.value import ValueScorer
 
     return Assessor(ConfidenceCalculator(profile), ValueScorer())

@@ -183,8 +183,8 @@ def import_traces(
     Secrets are removed first. Runs without a confidence get one.
     """
     from grace_kp.cli._score import assessed, assessor
-    from grace_kp.runtime._records import record_of
-    from grace_kp.trace._redact import redact_value
+    from grace_kp.runtime import record_of
+    from grace_kp.trace import redact_value
 
     target, how = opened(store), assessor("grace")
     batch: list[Any] = []

@@ -15,20 +15,14 @@ from grace_kp.confidence._evaluation import FALLBACK_SCORE, Evaluation
 from grace_kp.confidence._evidence import Evidence, evidence_of_calls, factors_from_trace
 from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._feedback import DynamicThresholds
-from grace_kp.confidence._hits import HitReader, SearchHits, read_hits
 from grace_kp.confidence._profiles import PROFILES, Profile
 from grace_kp.confidence._score import ConfidenceScore
 from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, ScoreKind, Scores, Unusable, checked_scores
+from grace_kp.confidence._search_results import HitReader, SearchHits, read_hits
 from grace_kp.confidence._wording import part_text, penalties_text, penalty_text
 
 if TYPE_CHECKING:
-    from grace_kp.confidence._agreement import SourceAgreementCalculator, agreement_of
-    from grace_kp.confidence._coverage import QueryCoverageCalculator
     from grace_kp.confidence._judged import could_change, with_judgements
-    from grace_kp.confidence._overall import StepJudge
-    from grace_kp.confidence._reply import parse_reply
-    from grace_kp.confidence._self_evaluation import LLMSelfEvaluator
-    from grace_kp.confidence._spending import JudgementCache, SpendingLimit, Spent
 
 __all__ = [
     "FALLBACK_SCORE",
@@ -44,27 +38,18 @@ __all__ = [
     "Evaluation",
     "Evidence",
     "HitReader",
-    "JudgementCache",
-    "LLMSelfEvaluator",
     "Profile",
-    "QueryCoverageCalculator",
     "ScoreKind",
     "Scores",
     "SearchHits",
-    "SourceAgreementCalculator",
-    "SpendingLimit",
-    "Spent",
-    "StepJudge",
     "Thresholds",
     "Unusable",
-    "agreement_of",
     "check_thresholds",
     "checked_scores",
     "could_change",
     "decide",
     "evidence_of_calls",
     "factors_from_trace",
-    "parse_reply",
     "part_text",
     "penalties_text",
     "penalty_text",
@@ -73,16 +58,7 @@ __all__ = [
 ]
 
 _ELSEWHERE = {
-    "JudgementCache": "_spending",
-    "LLMSelfEvaluator": "_self_evaluation",
-    "QueryCoverageCalculator": "_coverage",
-    "SourceAgreementCalculator": "_agreement",
-    "SpendingLimit": "_spending",
-    "Spent": "_spending",
-    "StepJudge": "_overall",
-    "agreement_of": "_agreement",
     "could_change": "_judged",
-    "parse_reply": "_reply",
     "with_judgements": "_judged",
 }
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._evaluation import FALLBACK_SCORE
 from grace_kp.confidence._factors import ConfidenceFactors
-from grace_kp.confidence._hit import usable_score
-from grace_kp.confidence._hits import SearchHits
+from grace_kp.confidence._search_result import usable_score
+from grace_kp.confidence._search_results import SearchHits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grace_kp.trace._render import describe_error
+from grace_kp.trace import describe_error
 
 MAX_ERROR = 500
 """Characters of a message that are kept."""

@@ -21,8 +21,7 @@ from grace_kp.gating._notice import record_notice
 from grace_kp.gating._policy import strictest_level
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
 from grace_kp.levels import InterventionAction, InterventionLevel
-from grace_kp.trace._redact import redact_text
-from grace_kp.trace._render import render_text
+from grace_kp.trace import redact_text, render_text
 
 if TYPE_CHECKING:
     from grace_kp.confidence import ActionDecision, ConfidenceScore, Thresholds

@@ -15,9 +15,7 @@ from grace_kp.gating._request import frozen
 from grace_kp.gating._tree import flat, plain
 from grace_kp.gating._view import view
 from grace_kp.levels import InterventionAction
-from grace_kp.trace._hidden import redacted_arguments
-from grace_kp.trace._redact import redact_text
-from grace_kp.trace._render import MAX_TEXT, render, to_text
+from grace_kp.trace import MAX_TEXT, redact_text, redacted_arguments, render, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -179,7 +179,7 @@ def outcome_unknown(action: str, ran: Ran) -> ActionOutcomeUnknown:
 
 def _can_be_kept(result: Any) -> bool:
     """Whether a result comes back from JSON as it went in, is not large, and holds no secret."""
-    from grace_kp.trace._redact import redact_value
+    from grace_kp.trace import redact_value
 
     try:
         text = json.dumps(result, allow_nan=False)

@@ -241,7 +241,7 @@ def _original(case: Case, name: str) -> Any:
 def _is_unchanged(value: Any, original: Any) -> bool:
     """Whether a reviewer returned an argument as it was, or as it is shown in JSON."""
     from grace_kp.gating._digest import NotCheckable, digest_of
-    from grace_kp.trace._render import render
+    from grace_kp.trace import render
 
     if value is original:
         return True

@@ -37,8 +37,7 @@ def deliver(request: InterventionRequest) -> str:
 
 def notice_line(action: str, arguments: Mapping[str, Any], reason: str) -> str:
     """Action, arguments and reason in one line, without control characters and secrets; long values are cut, the cut made visible."""
-    from grace_kp.trace._redact import redact_text, redact_value
-    from grace_kp.trace._render import cut, render, to_text
+    from grace_kp.trace import cut, redact_text, redact_value, render, to_text
 
     # What would split a secret in two is removed before secrets are looked for.
     shown = redact_value(_plain(render(dict(arguments))), identifiers=False)

@@ -15,12 +15,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from grace_kp.integrations._suite_evaluator import SuiteEvaluator as SuiteEvaluator
+    from grace_kp.integrations.evals._pydantic_evals import SuiteEvaluator as SuiteEvaluator
 
 __all__ = ["SuiteEvaluator"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "SuiteEvaluator":
-        return importlib.import_module("grace_kp.integrations._suite_evaluator").SuiteEvaluator
+        return importlib.import_module("grace_kp.integrations.evals._pydantic_evals").SuiteEvaluator
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

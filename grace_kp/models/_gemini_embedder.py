@@ -8,7 +8,7 @@ from grace_kp.errors import EmbedderError, JudgeError
 from grace_kp.models._gemini import ATTEMPTS, TIMEOUT
 from grace_kp.models._google import GoogleCaller
 from grace_kp.models._texts import REMEMBERED, Memory
-from grace_kp.trace._redact import redact_text
+from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

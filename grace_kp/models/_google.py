@@ -14,11 +14,10 @@ import weakref
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from grace_kp.asking import bounded
+from grace_kp.background import bounded
 from grace_kp.errors import JudgeError, MissingExtra
 from grace_kp.models._keys import KEYS, key_in
-from grace_kp.trace._redact import redact_text
-from grace_kp.trace._render import describe_error
+from grace_kp.trace import describe_error, redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

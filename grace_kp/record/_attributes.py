@@ -10,9 +10,8 @@ import inspect
 import re
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._shield import attempt, note
-from grace_kp.trace._attributes import MAX_METADATA, MAX_TAGS, MAX_VALUE, label
-from grace_kp.trace._render import render, render_text
+from grace_kp.record._guard import attempt, note
+from grace_kp.trace import MAX_METADATA, MAX_TAGS, MAX_VALUE, label, render, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import ActionNotApproved
-from grace_kp.trace._render import describe_error
+from grace_kp.trace import describe_error
 
 if TYPE_CHECKING:
     from grace_kp.record._recorder import Recorder

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._current import CURRENT
 from grace_kp.record._enter import open_run, silent_run
-from grace_kp.record._shield import shielded
+from grace_kp.record._guard import shielded
 from grace_kp.record._spec import AGENT, Spec
 from grace_kp.record._wrap import wrap
 

@@ -11,22 +11,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 from grace_kp.record._attributes import attributes_of
 from grace_kp.record._captured import NOT_CAPTURED
-from grace_kp.record._earlier import Earlier
 from grace_kp.record._gaps import lost_evidence
 from grace_kp.record._gate_entry import stored_entry
 from grace_kp.record._named_secrets import named_secrets, without
+from grace_kp.record._resume import Earlier
 from grace_kp.record._run import Call, Run
 from grace_kp.record._signals import CLOSED, INTERRUPTED, SUSPENDED
 from grace_kp.record._steps import WAITING, StepBuilder
-from grace_kp.trace._redact import redact_text, redact_value
-from grace_kp.trace._redact_text import UNSCANNED
-from grace_kp.trace._render import cut, render, storable, to_text
+from grace_kp.trace import UNSCANNED, cut, redact_text, redact_value, render, storable, to_text
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable
 
-    from grace_kp.record._said import Pause
+    from grace_kp.record._events import Pause
     from grace_kp.trace import ReasoningTrace
 
 CONTEXT = "https://openknowledgepulse.org/schema/v1"

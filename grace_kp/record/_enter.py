@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._current import BEYOND, CURRENT, FIRST, ORDER, located
 from grace_kp.record._gaps import stray
+from grace_kp.record._guard import shielded_pair
 from grace_kp.record._run import Call, Run
-from grace_kp.record._shield import shielded_pair
 from grace_kp.record._spec import AGENT, SCOPE
-from grace_kp.trace._render import render
+from grace_kp.trace import render
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from grace_kp.record._captured import NOT_CAPTURED
-from grace_kp.trace._hidden import redacted_arguments
-from grace_kp.trace._redact import redact_value
-from grace_kp.trace._render import render
+from grace_kp.trace import redact_value, redacted_arguments, render
 
 # Fields that hold arguments, rendered already, with the field that counts what they do not show.
 _ARGUMENTS = {"arguments": "hidden", "executed_arguments": "executed_hidden", "modified": "hidden"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._earlier import Earlier
+from grace_kp.record._resume import Earlier
 from grace_kp.record._run import Call
-from grace_kp.trace._render import render, to_text
+from grace_kp.trace import render, to_text
 
 if TYPE_CHECKING:
     from grace_kp.confidence import Evidence

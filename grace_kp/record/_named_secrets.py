@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.trace._redact import redact_value
+from grace_kp.trace import redact_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,8 +11,8 @@ from grace_kp.record._ids import new_trace_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from grace_kp.record._events import Pause
     from grace_kp.record._run import Run
-    from grace_kp.record._said import Pause
 
 
 class Recorder:

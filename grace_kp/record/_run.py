@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.record._attributes import Attributes
 from grace_kp.record._captured import NOT_CAPTURED, recorded_error
 from grace_kp.record._current import BEYOND, CAPTURE, TROUBLES
+from grace_kp.record._events import ModelCall, Note, Pause
+from grace_kp.record._guard import note, shielded, shielded_pair
 from grace_kp.record._losses import Losses
-from grace_kp.record._said import ModelCall, Note, Pause
 from grace_kp.record._searches import read_hits as _read_hits
-from grace_kp.record._shield import note, shielded, shielded_pair
 from grace_kp.record._signals import CLOSED, COMPLETED, FAILED, SUSPENDED, handoff_text, way_out
-from grace_kp.trace._render import render, render_text
+from grace_kp.trace import render, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._shield import shielded
+from grace_kp.record._guard import shielded
 
 if TYPE_CHECKING:
     from grace_kp.confidence import HitReader, SearchHits

@@ -10,8 +10,8 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._attributes import call_on_arguments, declared
-from grace_kp.record._shield import attempt
-from grace_kp.trace._render import cut, render, render_text, to_text
+from grace_kp.record._guard import attempt
+from grace_kp.trace import cut, render, render_text, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,16 +10,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._captured import NOT_CAPTURED
+from grace_kp.record._events import ModelCall
 from grace_kp.record._run import Call
-from grace_kp.record._said import ModelCall
 from grace_kp.record._signals import CLOSED, SUSPENDED
-from grace_kp.trace._redact import redact_text, redact_value
-from grace_kp.trace._render import render, storable, to_text
+from grace_kp.trace import redact_text, redact_value, render, storable, to_text
 
 if TYPE_CHECKING:
-    from grace_kp.record._earlier import Earlier
+    from grace_kp.record._events import Note
+    from grace_kp.record._resume import Earlier
     from grace_kp.record._run import Run
-    from grace_kp.record._said import Note
 
 MAX_HIT_TEXTS = 64
 WAITING = "waits for a person"

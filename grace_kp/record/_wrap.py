@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._current import CURRENT
 from grace_kp.record._enter import entering
-from grace_kp.record._shield import shielded
-from grace_kp.record._yields import Stream
+from grace_kp.record._guard import shielded
+from grace_kp.record._stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

@@ -17,7 +17,7 @@ from grace_kp.errors import GraceError, InvalidHistory
 from grace_kp.rubric._compare import BEST, VARIANT, Recommendation, compare, converged
 from grace_kp.rubric._rounds import TABLES, Round, read_round, read_test_set, round_text, test_set_text
 from grace_kp.rubric._tables import Part, cell, lines_of
-from grace_kp.trace._files import whole_file
+from grace_kp.trace import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

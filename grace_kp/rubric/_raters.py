@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.asking import INVISIBLE, RULES, call_judge, fenced, language_of
 from grace_kp.errors import brief
+from grace_kp.judge import INVISIBLE, RULES, call_judge, fenced, language_of
 from grace_kp.rubric._judgement import Detection
 from grace_kp.rubric._rating import Rating
-from grace_kp.trace._redact import redact_text
-from grace_kp.trace._render import describe_error
+from grace_kp.trace import describe_error, redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grace_kp.asking import Prompt
+    from grace_kp.judge import Prompt
     from grace_kp.rubric._test_set import Document
 
 VERSION = "2026-11-1"

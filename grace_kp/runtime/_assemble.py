@@ -11,7 +11,7 @@ from grace_kp.value import ValueScorer
 
 if TYPE_CHECKING:
     from grace_kp.runtime._models import Models
-    from grace_kp.scorers._background import TraceScorers
+    from grace_kp.runtime._scoring import TraceScorers
     from grace_kp.settings import Settings
 
 

@@ -22,7 +22,7 @@ from grace_kp.record import Run, current_run, evidence_of, gaps_of, material_of,
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from grace_kp.gating._case import Case
+    from grace_kp.gating import Case
     from grace_kp.record import Recorder
     from grace_kp.runtime._judging import RunJudge
 
@@ -165,7 +165,7 @@ def pausing() -> Any:
     if "langgraph" not in sys.modules:
         return None
     # Named here and not imported: integrations stand above the runtime.
-    return importlib.import_module("grace_kp.integrations._pause").pausing()
+    return importlib.import_module("grace_kp.integrations.langchain._pause").pausing()
 
 
 def frozen_decision(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._gates import Gates
     from grace_kp.runtime._models import Models
     from grace_kp.runtime._pipeline import Hook, Pipeline
-    from grace_kp.scorers._background import TraceScorers
+    from grace_kp.runtime._scoring import TraceScorers
     from grace_kp.store import Store, Writer
     from grace_kp.trace import ReasoningTrace
 
@@ -106,9 +106,10 @@ class Grace(Front):
         self._on_notify = on_notify
         self._scorers: TraceScorers | None = None
         if not (isinstance(scorers, tuple | list) and not scorers) and scorers is not None:
+            from grace_kp.runtime._scoring import TraceScorers
             from grace_kp.scorers._completed import trace_scorers
 
-            self._scorers = trace_scorers(scorers, self.settings.scorer_timeout, self._landed)
+            self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._landed)
         self._policies = {**self.settings.policies, **(policies or {})}
         self._lock = threading.Lock()
         self._choosing = threading.RLock()
@@ -246,7 +247,7 @@ class Grace(Front):
         if not any(told) or told == self._reported:
             return None
         self._reported = told
-        from grace_kp.trace._redact import redact_value
+        from grace_kp.trace import redact_value
 
         report = {"troubles": dict(TROUBLES.counts), "last_trouble": TROUBLES.last, "dropped": lost}
         return f"{os.getpid()}-{self._born}", to_json(redact_value(report, identifiers=False))

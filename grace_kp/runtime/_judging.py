@@ -13,18 +13,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence import ConfidenceFactors, Evaluation, factors_from_trace
-from grace_kp.trace._render import describe_error
+from grace_kp.trace import describe_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grace_kp.confidence import (
-        ConfidenceCalculator,
-        ConfidenceScore,
-        LLMSelfEvaluator,
-        SourceAgreementCalculator,
-        SpendingLimit,
-    )
+    from grace_kp.confidence import ConfidenceCalculator, ConfidenceScore
+    from grace_kp.judge import LLMSelfEvaluator, SourceAgreementCalculator, SpendingLimit
     from grace_kp.levels import InterventionLevel
 
 MODES = ("always", "when_needed", "never")

@@ -9,7 +9,8 @@ from grace_kp.confidence import ConfidenceCalculator
 from grace_kp.runtime._judging import RunJudge
 
 if TYPE_CHECKING:
-    from grace_kp.confidence import LLMSelfEvaluator, Thresholds
+    from grace_kp.confidence import Thresholds
+    from grace_kp.judge import LLMSelfEvaluator
     from grace_kp.settings import Settings
 
 
@@ -47,7 +48,7 @@ def choose(settings: Settings, evaluator: Any, embedder: Any, thresholds: Thresh
     model, embedder_name, embedder_why = _chosen(embedder, "embedder", settings)
     asked = agreement = limit = None
     if model is not None:
-        from grace_kp.confidence import SourceAgreementCalculator
+        from grace_kp.judge import SourceAgreementCalculator
 
         agreement = SourceAgreementCalculator(model)
     if judge is not None:
@@ -66,7 +67,7 @@ def choose(settings: Settings, evaluator: Any, embedder: Any, thresholds: Thresh
 
 
 def _evaluator(judge: Any, settings: Settings) -> LLMSelfEvaluator:
-    from grace_kp.confidence import JudgementCache, LLMSelfEvaluator, SpendingLimit
+    from grace_kp.judge import JudgementCache, LLMSelfEvaluator, SpendingLimit
 
     limit = SpendingLimit(
         calls_per_minute=settings.judge_calls_per_minute or None,

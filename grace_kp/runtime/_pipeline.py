@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors
     from grace_kp.record import Pause
     from grace_kp.runtime._judging import Judgement, RunJudge
-    from grace_kp.scorers._background import Scoring, TraceScorers
+    from grace_kp.runtime._scoring import Scoring, TraceScorers
     from grace_kp.store import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
     from grace_kp.value import ValueScorer

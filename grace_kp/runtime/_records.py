@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import to_json
-from grace_kp.trace._attributes import attributes_in
-from grace_kp.trace._render import storable
+from grace_kp.trace import attributes_in, storable
 
 if TYPE_CHECKING:
     from grace_kp.store import Record
@@ -43,7 +42,7 @@ def record_of(document: dict[str, Any]) -> Record:
 
 def _sortable(created_at: str) -> str:
     """When a run began, in the one form that texts of instants are compared in."""
-    from grace_kp.store._store import moment
+    from grace_kp.store import moment
 
     try:
         return moment(created_at, "created_at") or created_at
@@ -53,7 +52,7 @@ def _sortable(created_at: str) -> str:
 
 def _scores_of(document: dict[str, Any]) -> tuple[tuple[str, float | None, bool | None], ...]:
     """What scorers said, to be found by; a document from elsewhere may hold anything under the name."""
-    from grace_kp.store._store import scorer_name
+    from grace_kp.store import scorer_name
 
     said = (document.get("grace") or {}).get("scores")
     found = []

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import SettingsError, brief
-from grace_kp.scorers._background import TraceScorers
 from grace_kp.scorers._diagnosis import Result, diagnosis_of
 from grace_kp.scorers._edits import EditExpectation
 from grace_kp.scorers._suite import Entry, Suite, result_of
 from grace_kp.scorers._traces import result_from_trace
-from grace_kp.trace._render import render
+from grace_kp.trace import render
 
 if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
@@ -143,19 +142,14 @@ def _told(result: Result, name: str, suite: str | None = None, diagnosis: Sequen
     return told
 
 
-def trace_scorers(given: Any, seconds: float, landed: Callable[[], Any]) -> TraceScorers:
-    """What `Grace(scorers=…)` takes: one or several of scorers, suites, `OnTraces`, and callables from a trace to a score.
-
-    Args:
-        given: the scorers.
-        seconds: how long each may take for a run.
-        landed: told when a run is done.
+def trace_scorers(scorers: Any) -> list[OnTraces | _Plain]:
+    """Return the adapters of what `Grace(scorers=…)` takes: one or several of scorers, suites, `OnTraces` and callables from a trace to a score.
 
     Raises:
-        SettingsError: one is none of these.
+        SettingsError: an item is none of these.
     """
-    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    return TraceScorers([_made(one) for one in listed], seconds, landed)
+    listed = list(scorers) if isinstance(scorers, Sequence) and not isinstance(scorers, str) else [scorers]
+    return [_made(scorer) for scorer in listed]
 
 
 def _made(one: Any) -> OnTraces | _Plain:

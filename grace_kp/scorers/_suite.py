@@ -18,7 +18,7 @@ from grace_kp.scorers._documents import Document, SuiteError, read_document, yam
 from grace_kp.scorers._edits import EditResult, is_number
 from grace_kp.scorers._patterns import PatternError
 from grace_kp.scorers._scorers import OperationAccuracy, ResponseTime, Scorer, TargetBlockPrecision
-from grace_kp.trace._render import describe_error
+from grace_kp.trace import describe_error
 
 if TYPE_CHECKING:
     from grace_kp.scorers._edits import EditExpectation

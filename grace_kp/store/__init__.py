@@ -1,9 +1,22 @@
 """Where finished traces go: memory or SQLite, and the writer thread that brings them there."""
 
-from grace_kp.store._deletion import Deleted
+from grace_kp.store._deletion import Deleted, Selection
 from grace_kp.store._open import file_of, open_store
 from grace_kp.store._stats import WriterStats
-from grace_kp.store._store import JournalEntry, Query, Record, Store
+from grace_kp.store._store import JournalEntry, Query, Record, Store, moment, scorer_name
 from grace_kp.store._writer import Writer
 
-__all__ = ["Deleted", "JournalEntry", "Query", "Record", "Store", "Writer", "WriterStats", "file_of", "open_store"]
+__all__ = [
+    "Deleted",
+    "JournalEntry",
+    "Query",
+    "Record",
+    "Selection",
+    "Store",
+    "Writer",
+    "WriterStats",
+    "file_of",
+    "moment",
+    "open_store",
+    "scorer_name",
+]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.store._deletion import Deleted, Selection, belongs_to, decisions_in, nested_in, without_contents
 from grace_kp.store._store import JournalEntry, Query, Record
-from grace_kp.trace._attributes import PARENT
+from grace_kp.trace import PARENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

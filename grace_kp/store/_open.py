@@ -34,7 +34,7 @@ def open_store(url: str | Store | None = None, *, create: bool = True, file_mode
     if file is not None:
         from grace_kp.store._reader import SqliteReader
         from grace_kp.store._sqlite import SqliteStore
-        from grace_kp.trace._files import default_mode
+        from grace_kp.trace import default_mode
 
         kind = SqliteStore if create else SqliteReader
         return kind(file, file_mode=default_mode() if file_mode is None else file_mode)

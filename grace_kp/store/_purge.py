@@ -10,7 +10,7 @@ from grace_kp.errors import StoreError
 from grace_kp.store._conditions import where_of
 from grace_kp.store._deletion import Deleted, belongs_to, decisions_in, forgotten, nested_in, without_contents
 from grace_kp.store._owners import is_dead
-from grace_kp.trace._attributes import PARENT, attributes_in
+from grace_kp.trace import PARENT, attributes_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grace_kp.store._migrations import MIGRATIONS
 from grace_kp.store._sqlite import BUSY_MS, SqliteStore
-from grace_kp.trace._files import keep_private
+from grace_kp.trace import keep_private
 
 
 class SqliteReader(SqliteStore):

@@ -19,7 +19,7 @@ from grace_kp.store._migrations import MIGRATIONS
 from grace_kp.store._owners import STALE_SECONDS, host, is_dead, started
 from grace_kp.store._purge import delete_rows, mark_unclean, overwrite
 from grace_kp.store._store import JournalEntry, Query, Record, scorer_name
-from grace_kp.trace._files import keep_private
+from grace_kp.trace import keep_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from grace_kp.trace._attributes import METADATA, SESSION, TAG, USER, comparable, label
+from grace_kp.trace import METADATA, SESSION, TAG, USER, comparable, label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

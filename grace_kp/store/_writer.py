@@ -20,7 +20,7 @@ from grace_kp.store._forking import Forking
 from grace_kp.store._journaling import Journaling
 from grace_kp.store._lifetime import exiting, work, would_wait_for_itself
 from grace_kp.store._stats import WriterStats
-from grace_kp.trace._redact import redact_text
+from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

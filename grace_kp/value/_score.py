@@ -356,6 +356,6 @@ def _embed(embedder: Any, text: str) -> Any:
 
 def _describe(error: Exception) -> str:
     # Imported here: failures are rare, and the package `trace` brings the models along.
-    from grace_kp.trace._render import describe_error
+    from grace_kp.trace import describe_error
 
     return ": ".join(describe_error(error, _LONGEST_REASON))

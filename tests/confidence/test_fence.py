@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.asking import MAX_CHARS
 from grace_kp.confidence import ConfidenceFactors, LLMSelfEvaluator, QueryCoverageCalculator, StepJudge, parse_reply
-from grace_kp.confidence._fence import build
-from grace_kp.confidence._prompts import TEMPLATES, TITLES
-from grace_kp.confidence._reply import COVERAGE_NAMES, SCORE_NAMES
+from grace_kp.judge import MAX_CHARS
+from grace_kp.judge._echo import build
+from grace_kp.judge._prompts import TEMPLATES, TITLES
+from grace_kp.judge._reply import COVERAGE_NAMES, SCORE_NAMES
 
 HONEST = '{"score": 0.2, "reason": "ok"}'
 HONEST_BOTH = '{"score": 0.2, "reason": "ok", "coverage": 0.3, "coverage_reason": "ok"}'
@@ -347,7 +347,7 @@ def test_a_text_cannot_hold_its_own_code():
 
 
 SHOW = """
-from grace_kp.confidence._fence import build
+from grace_kp.judge._echo import build
 prompt = build("self_evaluation", "en", [("question", "q"), ("answer", "a")])
 print(prompt.code, prompt.key)
 """

@@ -11,8 +11,6 @@ LIMIT = 400
 LONG: dict[str, str] = {}
 # Modules that users import by their own name.
 PUBLIC = {
-    "grace_kp/integrations/langchain.py",
-    "grace_kp/integrations/knowledgepulse.py",
     "grace_kp/integrations/autoevals.py",
     "grace_kp/integrations/inspect_ai.py",
     "grace_kp/integrations/pydantic_evals.py",

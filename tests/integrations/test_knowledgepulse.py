@@ -32,8 +32,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.integrations._sending import retry_after
 from grace_kp.integrations.knowledgepulse import KEY, KnowledgePulse
+from grace_kp.integrations.knowledgepulse._sending import retry_after
 
 URL = "https://registry.example"
 

@@ -20,8 +20,8 @@ from pydantic import BaseModel
 
 import grace_kp as gk
 from grace_kp.gating import InterventionResponse
-from grace_kp.integrations._calls import schema_problem
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
+from grace_kp.integrations.langchain._calls import schema_problem
 
 from .conftest import says
 

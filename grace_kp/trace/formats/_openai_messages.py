@@ -15,7 +15,7 @@ from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace._model import ReasoningTrace
 from grace_kp.trace._render import MAX_TEXT, cut, render, storable
 from grace_kp.trace.formats._instants import UNKNOWN, instant_of
-from grace_kp.trace.formats._pieces import REFUSAL, Called, Returned, Said
+from grace_kp.trace.formats._parts import REFUSAL, Called, Returned, Said
 from grace_kp.trace.formats._texts import plain
 from grace_kp.trace.formats._turns import Turn, read_turn
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from grace_kp.errors import InvalidTrace, brief
-from grace_kp.trace.formats._pieces import (
+from grace_kp.trace.formats._parts import (
     REFUSAL,
     Called,
     Piece,

@@ -1,0 +1,313 @@
+"""What a retriever found, read off whatever it returned: how many results, their scores, their sources.
+
+Retrievers agree on nothing, so this knows the common shapes and looks no further. It consumes nothing, looks at the
+first 1,000 results, and has an answer for every value. A figure that cannot be used as a score is counted and named, never guessed
+at: a guess would become evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from grace_kp.confidence._number import is_number, listed_array
+from grace_kp.confidence._score_kinds import Unusable, kind_of
+from grace_kp.confidence._search_result import (
+    PAIR,
+    Looker,
+    attribute,
+    is_empty,
+    is_listed,
+    is_number_in_text,
+    pair_of,
+    score_in,
+    source_in,
+    split,
+    text_in,
+)
+
+MAX_HITS = 1_000
+MAX_TEXTS = 16
+MAX_UNUSABLE = 5
+"""Unusable scores that are shown one by one; all of them are counted."""
+_MAX_DEPTH = 4
+
+_DOCUMENTS = ("documents", "docs", "source_documents", "source_nodes", "nodes", "passages", "chunks", "objects")
+_LISTS = ("hits", "matches", "results", *_DOCUMENTS, "points", "artifact")
+_VAGUE_LISTS = ("items", "data", "records", "context", "sources", "ids")
+_PARALLEL_SCORES = ("scores", "similarities", "relevance_scores", "distances")
+_PARALLEL_METADATA = ("metadatas", "metadata")
+_PARALLEL_NAMES = ("ids", "sources")
+_BEYOND = f"only the first {MAX_HITS:,} results were read"
+_CONSUMABLE = ("__next__", "__anext__", "__await__")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHits:
+    """What one search found."""
+
+    count: int = 0
+    """How many results; 0 when it cannot be told without consuming them."""
+    scores: tuple[float, ...] = ()
+    """The usable scores as similarities from 0 to 1, in the order of the results."""
+    sources: tuple[str, ...] = ()
+    """The distinct sources, in order of appearance."""
+    texts: tuple[str, ...] = ()
+    """The texts of the first results, cut; for measuring how far they agree."""
+    unusable_scores: int = 0
+    """Number of results with a score that cannot be used: of unknown kind, out of range, not finite, None, not a number."""
+    note: str = ""
+    """What could not be read, if anything."""
+    unusable: tuple[Unusable, ...] = ()
+    """The first unusable scores, rendered, and why they cannot be used."""
+    unreadable: bool = False
+    """Whether results or scores may be there that could not be read at all; see `note`."""
+    kind: str = ""
+    """What the scores were declared to be; empty where nothing was declared."""
+
+
+def read_hits(result: Any, scores: Any = None) -> SearchHits:
+    """Read what a retriever returned; never raises.
+
+    Understood are None, texts, lists of texts, mappings, objects or (document, score) pairs, mappings and objects that
+    hold such a list under a usual name (`results`, `matches`, `documents`, …), also with lists of scores and ids beside
+    it and in batches, as vector databases return them. Generators are left alone.
+
+    Args:
+        result: what the retriever returned.
+        scores: what its figures are: one of `SCORE_KINDS`, or a function from a figure to a similarity from 0 to 1. Undeclared (None),
+            a field such as `score` or `similarity` is a similarity by its name. The figure of a pair, and a field such as `distance`,
+            are then unusable.
+    """
+    reading = HitReader(scores)
+    try:
+        reading.result(result, 0)
+    except Exception:  # noqa: BLE001 — foreign objects may raise anything on being looked at
+        reading.unknown("the result could not be read to its end")
+    return reading.hits()
+
+
+class HitReader:
+    """One reading in progress; it also takes results one by one, as a stream yields them."""
+
+    __slots__ = (
+        "count",
+        "declared",
+        "examples",
+        "look",
+        "note",
+        "read",
+        "scores",
+        "sources",
+        "texts",
+        "unreadable",
+        "unusable",
+    )
+
+    def __init__(self, scores: Any = None) -> None:
+        self.declared = scores
+        self.examples: list[Unusable] = []
+        self.unreadable = False
+        self.look = Looker()
+        self.count = 0
+        self.read = 0
+        self.scores: list[float] = []
+        self.sources: dict[str, None] = {}
+        self.texts: list[str] = []
+        self.unusable = 0
+        self.note = ""
+
+    def hits(self) -> SearchHits:
+        """What has been read so far."""
+        return SearchHits(
+            count=self.count,
+            scores=tuple(self.scores),
+            sources=tuple(self.sources),
+            texts=tuple(self.texts),
+            unusable_scores=self.unusable,
+            note=self.note,
+            unusable=tuple(self.examples),
+            unreadable=self.unreadable,
+            kind=kind_of(self.declared),
+        )
+
+    def unknown(self, note: str) -> None:
+        """Something is there that could not be read."""
+        self.note = note
+        self.unreadable = True
+
+    def item(self, item: Any) -> None:
+        """One result of a stream; never raises. Results beyond the first 1,000 are counted."""
+        if self.read < MAX_HITS:
+            self._item(item, 0)
+        else:
+            self.count += 1
+            self.note = _BEYOND
+
+    def result(self, result: Any, depth: int) -> None:
+        """A whole result, in whatever shape."""
+        kind = type(result)
+        if is_empty(result):
+            return
+        if depth > _MAX_DEPTH:
+            self.unknown("nested too deeply to be read")
+        elif isinstance(result, str | bytes | bytearray):
+            self.hit(result)
+        elif isinstance(result, int | float | complex):
+            self.unknown(f"no results can be read from a {kind.__name__}")
+        elif any(hasattr(kind, name) for name in _CONSUMABLE):
+            self.unknown(f"a {kind.__name__} is not consumed, so its results are unknown")
+        elif isinstance(result, Mapping):
+            self._mapping(result, depth)
+        elif kind is tuple and split(result) is not None:
+            self.hit(result)
+        elif kind is tuple and len(result) == 2 and isinstance(second := listed_array(result[1]), list):
+            self._twin(listed_array(result[0]), second, depth)
+        elif is_listed(result):
+            self._all(result, depth)
+        else:
+            self._object(result, depth)
+
+    def hit(self, hit: Any, *beside: dict[str, Any]) -> None:
+        """One result, with what a table beside the results says of it."""
+        self.count += 1
+        self.read += 1
+        try:
+            views = [*beside, *self.look.views(hit)]
+            score, unusable = score_in(views, self.declared)
+            source = source_in(views)
+            text = text_in(views) if len(self.texts) < MAX_TEXTS else ""
+        except Exception:  # noqa: BLE001 — as in read_hits; the result is there all the same
+            self.unknown("a result could not be read")
+            return
+        if score is not None:
+            self.scores.append(score)
+        elif unusable is not None:
+            self._cannot_use(unusable)
+        if source:
+            self.sources.setdefault(source)
+        if text:
+            self.texts.append(text)
+
+    def _cannot_use(self, unusable: Unusable, times: int = 1) -> None:
+        self.unusable += times
+        if len(self.examples) < MAX_UNUSABLE:
+            self.examples.append(unusable)
+
+    def _twin(self, first: Any, second: list[Any], depth: int) -> None:
+        """A tuple of two whose second is a list: (documents, scores), (text, documents), or two results."""
+        if isinstance(first, list) and len(first) == len(second) and _are_scores(second):
+            self._parallel(first, {PAIR: second})
+        elif isinstance(first, str):
+            self.result(second, depth + 1)
+        else:
+            self._all((first, second), depth)
+
+    def _mapping(self, result: Mapping[Any, Any], depth: int) -> None:
+        is_hit = self.look.looks_like_hit(result)
+        names = _LISTS if is_hit else _LISTS + _VAGUE_LISTS
+        lists = [(name, held) for name in names if isinstance(held := attribute(result, name), list | tuple | Mapping)]
+        if not lists:
+            if not is_hit:
+                self.note = "a mapping of unknown shape counts as one result"
+                self.unreadable |= any(isinstance(value, list | tuple | Mapping) and value for value in result.values())
+            self.hit(result)
+            return
+        name, held = next((pair for pair in lists if not is_empty(pair[1])), lists[0])
+        columns = {} if isinstance(held, Mapping) else _columns(result, name, held)
+        scores = None if isinstance(held, Mapping) else _unmatched_scores(result, name, columns)
+        if scores is not None:
+            size = len(_flat(held))
+            self._cannot_use(Unusable(f"{len(scores)} scores", f"there are {size} results beside them"), max(1, size))
+        if columns:
+            self._parallel(_flat(held), columns)
+        else:
+            self.result(held, depth + 1)
+
+    def _object(self, result: Any, depth: int) -> None:
+        for name in _LISTS:
+            held = attribute(result, name)
+            if isinstance(held, list | tuple):
+                self.result(held, depth + 1)
+                return
+        if not self.look.looks_like_hit(result) and hasattr(type(result), "__len__"):
+            self.count += max(0, len(result))
+            self.unknown(f"a {type(result).__name__} was counted, not read")
+            return
+        self.hit(result)
+
+    def _all(self, items: Any, depth: int) -> None:
+        """A collection of hits, or of batches of hits."""
+        taken = 0
+        for item in islice(iter(items), MAX_HITS - self.read if self.read < MAX_HITS else 0):
+            taken += 1
+            self._item(item, depth)
+        self._rest(items, taken)
+
+    def _item(self, item: Any, depth: int) -> None:
+        try:
+            is_batch, nothing = isinstance(item, list) and pair_of(item) is None, is_empty(item)
+        except Exception:  # noqa: BLE001 — as in read_hits; even asking for a class may run foreign code
+            is_batch = nothing = False
+        if is_batch:
+            self.result(item, depth + 1)
+        elif not nothing:
+            if listed_array(item) is not item:
+                self.unknown(f"a {type(item).__name__} among the results was not read")
+            self.hit(item)
+
+    def _parallel(self, documents: list[Any], columns: dict[str, list[Any]]) -> None:
+        """Documents with their scores, metadata and names in lists beside them."""
+        for index, document in enumerate(documents[:MAX_HITS]):
+            self.hit(document, *self._row(columns, index))
+        self._rest(documents, min(len(documents), MAX_HITS))
+
+    def _row(self, columns: dict[str, list[Any]], index: int) -> list[dict[str, Any]]:
+        row = {name: column[index] for name, column in columns.items() if name != "metadata"}
+        metadata = columns.get("metadata")
+        return [row] if metadata is None else [row, self.look.view(metadata[index])]
+
+    def _rest(self, items: Any, taken: int) -> None:
+        more = len(items) - taken if hasattr(type(items), "__len__") else 0
+        if more > 0:
+            self.count += more
+            self.note = _BEYOND
+
+
+def _are_scores(values: list[Any]) -> bool:
+    """Whether a list beside documents holds their scores: numbers, perhaps with None or numbers in texts among them."""
+    some = any(is_number(value) for value in values)
+    return some and all(is_number(value) or value is None or is_number_in_text(value) for value in values)
+
+
+def _columns(result: Mapping[Any, Any], documents: str, held: Any) -> dict[str, list[Any]]:
+    """The lists that run parallel to the documents, by what they say of each."""
+    size = len(_flat(held))
+    columns: dict[str, list[Any]] = {}
+    for column, names in (("score", _PARALLEL_SCORES), ("metadata", _PARALLEL_METADATA), ("id", _PARALLEL_NAMES)):
+        for name in names:
+            values = listed_array(attribute(result, name))
+            if name != documents and isinstance(values, list | tuple) and len(flat := _flat(values)) == size > 0:
+                columns["distance" if name == "distances" else column] = flat
+                break
+    return columns
+
+
+def _unmatched_scores(result: Mapping[Any, Any], documents: str, columns: dict[str, list[Any]]) -> list[Any] | None:
+    """A list of scores that does not fit the documents; None where there is none, or where one fits."""
+    if "score" in columns or "distance" in columns:
+        return None
+    for name in _PARALLEL_SCORES:
+        values = listed_array(attribute(result, name))
+        if name != documents and isinstance(values, list | tuple) and (flat := _flat(values)):
+            return flat
+    return None
+
+
+def _flat(values: Any) -> list[Any]:
+    """Batches, one list per query, as one list."""
+    if values and all(isinstance(value, list) for value in values):
+        return [item for value in values for item in value]
+    return list(values)

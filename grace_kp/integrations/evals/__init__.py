@@ -1,0 +1,3 @@
+"""Evaluation frameworks: Inspect AI, pydantic-evals and autoevals. Users import `grace_kp.integrations.inspect_ai` and its siblings."""
+
+__all__: list[str] = []

@@ -1,0 +1,5 @@
+"""The knowledge registry: contribute chosen traces to it, after redaction and with the user's consent."""
+
+from grace_kp.integrations.knowledgepulse._client import KEY, Contributed, Contribution, KnowledgePulse
+
+__all__ = ["KEY", "Contributed", "Contribution", "KnowledgePulse"]

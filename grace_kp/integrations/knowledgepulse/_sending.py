@@ -1,0 +1,142 @@
+"""One request to a registry, bounded in time and size, and when it is worth another attempt."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+from tenacity import retry_if_exception_type, wait_exponential, wait_random
+
+from grace_kp.background import bounded
+from grace_kp.errors import JudgeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import httpx
+
+AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+MAX_ANSWER = 64 << 10
+TOO_LONG = f"the registry's answer is longer than {MAX_ANSWER:,} bytes"
+FIRST_WAIT, LONGEST_WAIT = 0.2, 5.0
+FOREVER = 1e9
+
+
+class Passing(Exception):
+    """An answer that may be another one in a moment."""
+
+    def __init__(self, status: int, said: str, retry_after: float | None) -> None:
+        self.status = status
+        self.retry_after = retry_after
+        super().__init__(f"HTTP {status}: {said}".rstrip(": "))
+
+
+class Broken(Exception):
+    """The answer did not come to its end in time, or does not end at all."""
+
+
+def post(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, str]:
+    """Post, and read the answer to its end: its status and its text.
+
+    Where the status settles it, as with 401, what is wrong with the rest of the answer does not matter.
+
+    Raises:
+        Passing: the answer asks for another attempt.
+        Broken: it took too long, or is too large.
+        httpx.HTTPError: no answer was had.
+    """
+    try:
+        # The client bounds each read, not the whole of an answer; this bounds everything.
+        status, said = bounded(lambda: _posted(client, url, headers, body, seconds), seconds + 0.05, "the registry")
+    except JudgeError:
+        raise Broken(f"the registry did not answer within {seconds:g} s") from None
+    return int(status), str(said)
+
+
+def _posted(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, str]:
+    import httpx
+
+    ends = time.monotonic() + seconds
+    read = bytearray()
+    with client.stream(
+        "POST", url, headers=dict(headers), content=body, timeout=seconds, follow_redirects=False
+    ) as answer:
+        status = answer.status_code
+        try:
+            # As it came: httpx unpacks a chunk as a whole, and a small one may hold gigabytes.
+            for chunk in answer.iter_raw():
+                read += chunk
+                if time.monotonic() > ends:
+                    raise Broken(f"the registry did not answer within {seconds:g} s")
+                if len(read) > MAX_ANSWER:
+                    raise Broken(TOO_LONG)
+            read = _unpacked(read, answer.headers.get("content-encoding", "identity"))
+        except (Broken, httpx.HTTPError):
+            if 200 <= status < 300:
+                raise
+            if answer.headers.get("content-encoding", "identity") != "identity":
+                read = bytearray()
+        said = read[:MAX_ANSWER].decode("utf-8", errors="replace")
+        if status in AGAIN:
+            raise Passing(status, said, retry_after(answer.headers.get("retry-after")))
+        return status, said
+
+
+def _unpacked(data: bytearray, encoding: str) -> bytearray:
+    """An answer that was compressed although none was asked for that is.
+
+    Raises:
+        Broken: it is too long, or cannot be unpacked.
+    """
+    if encoding.strip().lower() in {"", "identity"} or not data:
+        return data
+    if encoding.strip().lower() not in {"gzip", "x-gzip", "deflate"}:
+        raise Broken(f"the registry's answer is compressed with {encoding[:40]!r}; only gzip and deflate can be read")
+    try:
+        text = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(bytes(data), MAX_ANSWER + 1)
+    except zlib.error as error:
+        raise Broken(f"the registry's answer cannot be unpacked: {error}") from None
+    if len(text) > MAX_ANSWER:
+        raise Broken(TOO_LONG)
+    return bytearray(text)
+
+
+def retry_after(header: str | None) -> float | None:
+    """The seconds that a Retry-After header asks for, as a number or a date; None where it says neither."""
+    if not header:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            moment = parsedate_to_datetime(header)
+            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+            seconds = (moment - datetime.now(UTC)).total_seconds()
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return None if seconds != seconds else min(FOREVER, max(0.0, seconds))
+
+
+def waiting(ends: float) -> dict[str, Any]:
+    """How tenacity goes on: exponentially with jitter, no sooner than Retry-After asks, and never past `ends`."""
+    import httpx
+
+    grows = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
+
+    def wait(state: Any) -> float:
+        asked = getattr(state.outcome.exception(), "retry_after", None)
+        return max(float(grows(state)), asked or 0.0)
+
+    def stop(state: Any) -> bool:
+        return bool(time.monotonic() + state.upcoming_sleep >= ends)
+
+    network = (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError, httpx.ProxyError)
+    return {
+        "retry": retry_if_exception_type((Passing, Broken, httpx.DecodingError, *network)),
+        "wait": wait,
+        "stop": stop,
+        "reraise": True,
+    }

@@ -1,0 +1,57 @@
+"""Where LangChain is in this context: read off the configuration that it carries through its own threads and tasks.
+
+Setting a variable of ours in a callback would leak: streams call back in one context and go on in another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.runnables.config import var_child_runnable_config
+
+from grace_kp.record import BEYOND
+
+if TYPE_CHECKING:
+    from grace_kp.integrations.langchain._frames import Frame
+    from grace_kp.integrations.langchain._tracking import Tracker
+    from grace_kp.record import Call, Run
+
+_config_here = var_child_runnable_config.get
+
+
+def frame_here(tracker: Tracker | None = None) -> Frame | None:
+    """The innermost LangChain event of this context that one of our handlers has seen; of this tracker, if one is given."""
+    config = _config_here()
+    if not config:
+        return None
+    manager = config.get("callbacks")
+    if not isinstance(manager, BaseCallbackManager) or manager.parent_run_id is None:
+        return None
+    key = manager.parent_run_id.int
+    if tracker is not None:
+        return tracker.frames.get(key)
+    for handler in manager.handlers:
+        found: Any = getattr(handler, "tracker", None)
+        frame = getattr(found, "frames", {}).get(key)
+        if frame is not None:
+            return frame  # type: ignore[no-any-return]
+    return None
+
+
+def _find(ours: Call | Run | None) -> Call | Run | None:
+    """The inner one of our own innermost frame and LangChain's."""
+    frame = frame_here()
+    return ours if frame is None else frame.inner(ours)
+
+
+def _place() -> str | None:
+    """The node of a graph that runs here. It is run again from its beginning if it is interrupted."""
+    config = _config_here()
+    metadata = config.get("metadata") if config else None
+    return metadata.get("langgraph_checkpoint_ns") if metadata else None
+
+
+def teach() -> None:
+    """From now on what our decorators record inside of LangChain belongs to the call that it is made in."""
+    BEYOND.find, BEYOND.place = _find, _place

@@ -1,0 +1,277 @@
+"""Failures that LangChain reports through no tool callback: calls of unknown tools, output that fits no schema, attempts of a node.
+
+They become failed calls in the trace. A success is recorded only for something that has failed before in the same run, so that a retry
+that worked counts as one failure and one success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.integrations.langchain._messages import text_of
+from grace_kp.record import FAILED, TOOL, Call, call_in, recorded_error, way_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from grace_kp.integrations.langchain._frames import Frame, Specs
+
+MAX_MESSAGES = 1_000
+MAX_SEEN = 16
+MAX_CAUSES = 10
+_HOOKS = (".before_agent", ".before_model", ".after_model", ".after_agent")
+"""Nodes of an agent's middleware. What they answer to a call is a decision that it does not run, such as a person's no."""
+
+
+class Failures:
+    """What has failed in one run without a callback of its own."""
+
+    __slots__ = ("attempts", "names")
+
+    def __init__(self) -> None:
+        self.attempts: dict[str, tuple[Frame, tuple[str, str], int]] = {}
+        """Failed first attempts of nodes, by their place; they count once the node is tried again."""
+        self.names: set[str] = set()
+
+
+def failures_of(frame: Frame) -> Failures:
+    """The failures of the run that a frame is in."""
+    home = frame.home
+    if home.failures is None:
+        home.failures = Failures()
+    return home.failures
+
+
+def recorded(frame: Frame, error: BaseException) -> None:
+    """Note that an exception stands in the trace, so that the node that it leaves does not count it again."""
+    above: Frame | None = frame
+    while above is not None and not above.is_node:
+        above = None if above is above.home else above.parent
+    if above is not None:
+        above.raised = [*(above.raised or ())[-MAX_SEEN:], error]
+
+
+def _passes_through(frame: Frame, error: BaseException) -> bool:
+    """Whether an exception that leaves a node is, or was raised from, one that is recorded already."""
+    found: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if found is None or not frame.raised:
+            return False
+        if any(found is one for one in frame.raised):
+            return True
+        found = found.__cause__ or found.__context__
+    return False
+
+
+class Unreported:
+    """Records such failures with the specs of one tracker."""
+
+    def __init__(self, specs: Specs) -> None:
+        self._specs = specs
+
+    # Attempts of a node
+
+    def node_started(self, frame: Frame) -> None:
+        """A node begins; if it has failed before at this place, it is tried again."""
+        failures = frame.home.failures
+        if failures is None or not failures.attempts or frame.place is None:
+            return
+        before = failures.attempts.pop(frame.place, None)
+        if before is None:
+            return
+        earlier, error, end = before
+        self._failed_attempt(earlier, error, end)
+        failures.names.add(frame.place)
+
+    def node_failed(self, frame: Frame, error: BaseException) -> None:
+        """A node raised. A first attempt is kept until it is known whether there is another one."""
+        failures = failures_of(frame)
+        if frame.place is None or way_out(error) != FAILED or _passes_through(frame, error):
+            return
+        described, end = recorded_error(error, frame.run.owner, frame.run.max_text), frame.run.clock()
+        if frame.place in failures.names:
+            self._failed_attempt(frame, described, end)
+        else:
+            failures.attempts[frame.place] = (frame, described, end)
+
+    def _failed_attempt(self, frame: Frame, error: tuple[str, str], end: int) -> None:
+        if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
+            call.refuse(*error)
+            call.end = end
+
+    # Messages
+
+    def node_ended(self, frame: Frame, outputs: Any) -> None:
+        """A node or chain returned: look for calls that it says have failed."""
+        failures = frame.home.failures
+        if frame.is_node and failures is not None and frame.place in failures.names:
+            failures.names.discard(frame.place)
+            if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
+                call.close(outputs)
+        updates = _updates(outputs)
+        if frame.is_node and updates:
+            frame.home.last = updates[-1]
+        if frame.is_node and frame.name.endswith(_HOOKS):
+            return
+        messages = list(_new_messages(outputs, updates))
+        failed = [message for message in messages if _is_tool(message) and message.status == "error"]
+        if failed:
+            self._failed_calls(frame, messages, failed)
+        elif frame.is_agent_model and any(_is_tool(message) for message in messages):
+            self._structured(frame, messages, updates)
+
+    def _failed_calls(self, frame: Frame, messages: list[Any], failed: list[Any]) -> None:
+        if any(getattr(message, "type", None) == "ai" for message in messages) and _has_nested_run(frame):
+            return  # a node that is an agent of its own; its trace has these
+        old = {message.tool_call_id for message in _messages_in(frame.inputs) if _is_tool(message)}
+        answered = _answered_in(frame.inputs)
+        proposed = {call.get("id"): call for call in _proposed_in(frame.inputs) if call.get("id") not in answered}
+        reported = _calls_since(frame)
+        for message in failed:
+            if message.tool_call_id in old and message.tool_call_id not in proposed:
+                continue
+            call = proposed.get(message.tool_call_id, {})
+            name = str(message.name or call.get("name") or "tool")
+            if name in reported:
+                reported.remove(name)
+            elif not _is_gated(frame, name):
+                arguments = call.get("args")
+                self._refused(frame, name, arguments, "ToolError", text_of(message) or "the tool reported an error")
+
+    def _structured(self, frame: Frame, messages: list[Any], updates: list[Mapping[str, Any]]) -> None:
+        """The model's node of an agent answers calls only where it reads structured output from them."""
+        proposed = {call["id"]: call for message in messages for call in getattr(message, "tool_calls", None) or ()}
+        answers = [message for message in messages if _is_tool(message) and message.tool_call_id in proposed]
+        failed = all(update.get("structured_response") is None for update in updates)
+        failures = failures_of(frame)
+        for message in answers:
+            call = proposed[message.tool_call_id]
+            name = str(call["name"])
+            if failed:
+                failures.names.add(f"schema:{name}")
+                self._refused(frame, name, call.get("args"), "StructuredOutputError", text_of(message))
+            elif f"schema:{name}" in failures.names:
+                self._succeeded(frame, name, call.get("args"), text_of(message))
+
+    # Parsers and models
+
+    def parser_ended(self, frame: Frame, outputs: Any) -> None:
+        """A parser returned; that counts where it has failed before."""
+        failures = frame.home.failures
+        if failures is not None and f"parser:{frame.name}" in failures.names:
+            self._succeeded(frame, frame.name, {"input": frame.inputs}, outputs)
+
+    def parser_failed(self, frame: Frame, error: BaseException) -> None:
+        """A parser could not read what a model gave."""
+        recorded(frame, error)
+        failures_of(frame).names.add(f"parser:{frame.name}")
+        if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
+            call.fail(error)
+
+    def model_ended(self, frame: Frame, response: Any) -> None:
+        """A model proposed calls whose arguments cannot be read."""
+        for generations in getattr(response, "generations", None) or ():
+            for generation in generations[:1]:
+                message = getattr(generation, "message", None)
+                for call in getattr(message, "invalid_tool_calls", None) or ():
+                    text = str(call.get("error") or "the arguments cannot be read")
+                    arguments = {"arguments": call.get("args")}
+                    self._refused(frame, str(call.get("name") or "tool"), arguments, "InvalidToolCall", text)
+
+    # Calls
+
+    def _call(self, frame: Frame, name: str, arguments: Any, *, now: bool = False) -> Call | None:
+        given = arguments if isinstance(arguments, dict) else {"input": arguments}
+        call = call_in(frame.here, self._specs(TOOL, name, None), given)
+        if call is not None:
+            call.place = frame.place
+            if not now:
+                call.start = frame.start
+        return call
+
+    def _refused(self, frame: Frame, name: str, arguments: Any, kind: str, text: str) -> None:
+        if (call := self._call(frame, name, arguments or {}, now=True)) is not None:
+            call.refuse(kind, text)
+
+    def _succeeded(self, frame: Frame, name: str, arguments: Any, result: Any) -> None:
+        if (call := self._call(frame, name, arguments or {}, now=True)) is not None:
+            call.close(result)
+
+
+def _calls_since(frame: Frame) -> list[str]:
+    """The names of the calls that were recorded while this event went on."""
+    seen: set[int] = set()
+    names = []
+    for event in frame.run.events:
+        if type(event) is Call and event.start >= frame.start and id(event) not in seen:
+            seen.add(id(event))
+            names.append(event.spec.name)
+    return names
+
+
+def _has_nested_run(frame: Frame) -> bool:
+    return any(
+        type(event) is Call and event.child is not None and event.start >= frame.start for event in frame.run.events
+    )
+
+
+def _is_gated(frame: Frame, name: str) -> bool:
+    """Whether a gate of this run has decided on an action of this name; then its entry says what became of the call."""
+    return any(entry.get("action") == name for entry in frame.run.decisions)
+
+
+def _is_tool(message: Any) -> bool:
+    return getattr(message, "type", None) == "tool" and hasattr(message, "tool_call_id") and hasattr(message, "status")
+
+
+def _updates(outputs: Any) -> list[Mapping[str, Any]]:
+    """The updates of the state in what a node returned: a mapping, or commands that carry some."""
+    parts = outputs if isinstance(outputs, list | tuple) else [outputs]
+    found = []
+    for part in parts[:MAX_MESSAGES]:
+        update = part.update if type(part).__name__ == "Command" and getattr(part, "graph", None) is None else part
+        if isinstance(update, Mapping):
+            found.append(update)
+    return found
+
+
+def _new_messages(outputs: Any, updates: list[Mapping[str, Any]]) -> Iterator[Any]:
+    if isinstance(outputs, list | tuple):
+        yield from (part for part in outputs[:MAX_MESSAGES] if hasattr(part, "type"))
+    for update in updates:
+        messages = update.get("messages")
+        if isinstance(messages, list | tuple):
+            yield from messages[:MAX_MESSAGES]
+        elif hasattr(messages, "type"):
+            yield messages
+
+
+def _messages_in(inputs: Any) -> list[Any]:
+    """The messages that a node was given, in any form that a state can have."""
+    if isinstance(inputs, Mapping) and isinstance(inputs.get("state"), Mapping | list):
+        inputs = inputs["state"]
+    found = inputs.get("messages") if isinstance(inputs, Mapping) else getattr(inputs, "messages", inputs)
+    return list(found[:MAX_MESSAGES]) if isinstance(found, list | tuple) else []
+
+
+def _answered_in(inputs: Any) -> set[str]:
+    """The calls of the last message of a model that had been answered before a node began."""
+    answered: set[str] = set()
+    for message in reversed(_messages_in(inputs)):
+        if getattr(message, "tool_calls", None):
+            return answered
+        if _is_tool(message):
+            answered.add(message.tool_call_id)
+    return set()
+
+
+def _proposed_in(inputs: Any) -> Iterator[Mapping[str, Any]]:
+    """The calls that a node was given to carry out: of the last message of a model, or handed over one by one."""
+    if isinstance(inputs, Mapping) and isinstance(inputs.get("tool_call"), Mapping):
+        yield inputs["tool_call"]
+        return
+    messages = _messages_in(inputs)
+    yield from (part for part in messages if isinstance(part, Mapping) and part.get("type") == "tool_call")
+    proposed = next((calls for message in reversed(messages) if (calls := getattr(message, "tool_calls", None))), ())
+    yield from (call for call in proposed if isinstance(call, Mapping))

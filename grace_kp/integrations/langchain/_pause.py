@@ -1,0 +1,275 @@
+"""A LangGraph node that can be paused: how a gate inside of it asks by an interrupt, and knows its calls again when the node is run again."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.errors import ActionCancelled
+from grace_kp.gating import Entry, InterventionResponse, plain, view
+from grace_kp.integrations.langchain._hitl import (
+    action_request,
+    decisions_in,
+    edited_name,
+    hitl_request,
+    unseen_problem,
+)
+from grace_kp.levels import InterventionAction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from grace_kp.gating import InterventionRequest
+
+MAX_QUESTIONS = 4
+MAX_NODES = 2_000
+LONGEST_WAIT = 300.0
+TOO_LONG = "the gated calls before this one in its node have not been decided on; it was not run"
+
+
+class Pausing:
+    """The node that runs in this context."""
+
+    def __init__(self, configurable: dict[str, Any]) -> None:
+        self._configurable = configurable
+        self.thread = str(configurable.get("thread_id", ""))
+        self.place = str(configurable.get("checkpoint_ns", ""))
+        self.reviewer = Interrupting(functools.partial(_checkpointed, configurable))
+        self._node = _NODES.of(configurable)
+        self._number = 0
+
+    def begin(self) -> None:
+        """A gated call begins; called in the order in which the node calls its actions."""
+        self._number = self._node.begin()
+
+    def wait(self) -> None:
+        """Until the calls before this one have been decided on.
+
+        Raises:
+            ActionCancelled: that took too long.
+        """
+        self._node.wait(self._number)
+
+    async def wait_async(self) -> None:
+        """`wait` without blocking the event loop."""
+        ends = time.monotonic() + LONGEST_WAIT
+        while not self._node.is_next(self._number):
+            if time.monotonic() > ends:
+                raise ActionCancelled(TOO_LONG)
+            await asyncio.sleep(0.001)
+
+    def end(self) -> None:
+        """It has been decided on."""
+        self._node.end(self._number)
+
+    @property
+    def answered(self) -> bool:
+        """Whether somebody has answered an interrupt of this node before."""
+        pad = self._configurable.get("__pregel_scratchpad")
+        waiting = getattr(pad, "get_null_resume", None)
+        return bool(getattr(pad, "resume", None)) or (callable(waiting) and waiting(False) is not None)
+
+    def may_have_forgotten(self, keeps: Any) -> bool:
+        """Whether somebody has answered here before, and the ledger ends with the process and has never heard of the thread."""
+        if getattr(keeps, "lasting", False):
+            return False
+        first = bool(keeps.put_action(f"langgraph|{self.thread}", b"{}", only_if=None))
+        return first and self.answered
+
+    def entry(self, keeps: Any, action: str) -> Entry:
+        """The ledger's entry of this call: the thread, the node's task, and which call of the action it is in there."""
+        return Entry(keeps, f"langgraph|{self.thread}|{self.place}|{self._number}|{action}")
+
+
+class Interrupting:
+    """A reviewer that raises LangGraph's interrupt, and takes the answer that the graph is resumed with.
+
+    A checkpoint keeps the question, so the question holds no secret that the checkpoint does not hold already.
+    """
+
+    pauses = True
+    name = "interrupt"
+
+    def __init__(self, checkpointed: Callable[[], Iterator[str]] = lambda: iter(())) -> None:
+        """Ask in a node.
+
+        Args:
+            checkpointed: gives the texts of the state that the checkpoint holds.
+        """
+        self._checkpointed = checkpointed
+
+    def stores(self, text: str) -> bool:
+        """Whether the checkpoint holds this text already, alone or inside of another."""
+        return any(text in held for held in self._checkpointed())
+
+    def review(self, request: InterventionRequest) -> InterventionResponse:
+        """Ask; returns when the graph is resumed.
+
+        Raises:
+            GraphInterrupt: the graph stops here and waits.
+        """
+        from langgraph.types import interrupt
+
+        views = {name: view(value) for name, value in request.arguments.items()}
+        shown = {name: plain(seen.root) for name, seen in views.items()}
+        unseen = [name for name, seen in views.items() if seen.opaque]
+        action = action_request(request.action, shown, _reasons(request), "", hidden=request.hidden, unseen=unseen)
+        problem = request.problem
+        for _ in range(MAX_QUESTIONS):
+            answer = interrupt(hitl_request([action], problem))
+            responses, problem = decisions_in(answer, 1)
+            if not responses:
+                continue
+            response = _with_own_values(responses[0], request, shown)
+            problem = _name_problem(request, answer, response) or unseen_problem(
+                answer, 0, _kept(response, request, unseen)
+            )
+            if not problem:
+                return (
+                    replace(response, selected_option="run unseen") if unseen and response.should_continue else response
+                )
+        return InterventionResponse(InterventionAction.CANCEL, user_input=f"no usable answer: {problem}")
+
+
+def _reasons(request: InterventionRequest) -> dict[str, Any]:
+    score = request.confidence
+    return {
+        "level": str(request.level),
+        "score": request.decision.confidence_score,
+        "breakdown": {} if score is None else score.evaluated,
+        "penalties": [] if score is None else score.penalties_applied,
+        "reason": request.reason,
+    }
+
+
+def _with_own_values(
+    response: InterventionResponse, request: InterventionRequest, shown: dict[str, Any]
+) -> InterventionResponse:
+    """The response with the real objects in place of what they look like in JSON, where the reviewer sent that back unchanged."""
+    if response.action is not InterventionAction.MODIFY:
+        return response
+    changes = {
+        name: request.arguments[name] if name in shown and value == shown[name] else value
+        for name, value in (response.modified or {}).items()
+    }
+    return replace(response, modified=changes)
+
+
+def _kept(response: InterventionResponse, request: InterventionRequest, names: list[str]) -> list[str]:
+    """Which of these arguments an action would run with as they are."""
+    if response.action is InterventionAction.MODIFY:
+        changes = response.modified or {}
+        return [name for name in names if changes.get(name, request.arguments[name]) is request.arguments[name]]
+    return names if response.action is InterventionAction.PROCEED else []
+
+
+def _name_problem(request: InterventionRequest, answer: Any, response: InterventionResponse) -> str:
+    other = edited_name(answer, 0) if response.action is InterventionAction.MODIFY else None
+    if other in {None, request.action}:
+        return ""
+    return f"decision 0: the name cannot be changed (from {request.action} to {other}); reject it and say so"
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    """All texts inside of these values."""
+    for value in values:
+        stack = [view(value).root]
+        while stack:
+            node = stack.pop()
+            if node.quoted:
+                yield node.text
+            stack.extend(child for _, child in node.children)
+
+
+def _checkpointed(configurable: dict[str, Any]) -> Iterator[str]:
+    """The texts of the state that this node was started with, as LangGraph keeps it in its checkpoint."""
+    read = configurable.get("__pregel_read")
+    for argument in getattr(read, "args", ()):
+        if isinstance(argument, Mapping):
+            savers = [getattr(channel, "checkpoint", None) for channel in argument.values()]
+            yield from _texts(save() for save in savers if callable(save))
+
+
+class Node:
+    """One run of a node: its gated calls are numbered as they come, and decided on one after the other in that order.
+
+    LangGraph gives answers to questions by their order in the node. Were two calls that run side by side to ask in another order when the
+    node is run again, each would hear the other's answer.
+    """
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._count = 0
+        self._turn = 0
+        self._over: set[int] = set()
+
+    def begin(self) -> int:
+        """The number of a call, from 0."""
+        with self._condition:
+            self._count += 1
+            return self._count - 1
+
+    def is_next(self, number: int) -> bool:
+        """Whether all calls before this one have been decided on."""
+        return self._turn == number
+
+    def wait(self, number: int) -> None:
+        """Until they have.
+
+        Raises:
+            ActionCancelled: that took too long.
+        """
+        with self._condition:
+            if not self._condition.wait_for(lambda: self.is_next(number), LONGEST_WAIT):
+                raise ActionCancelled(TOO_LONG)
+
+    def end(self, number: int) -> None:
+        """A call has been decided on, one way or the other."""
+        with self._condition:
+            self._over.add(number)
+            while self._turn in self._over:
+                self._over.discard(self._turn)
+                self._turn += 1
+            self._condition.notify_all()
+
+
+class Nodes:
+    """The nodes that run now, and some that have run. What tells them apart is LangGraph's scratchpad, made anew for each run."""
+
+    def __init__(self) -> None:
+        self._nodes: OrderedDict[tuple[int, int], tuple[Any, Node]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, configurable: dict[str, Any]) -> Node:
+        """The node with this configuration."""
+        pad = configurable.get("__pregel_scratchpad")
+        runtime = configurable.get("__pregel_runtime")
+        attempt = getattr(getattr(runtime, "execution_info", None), "node_attempt", 1)
+        key = (id(pad), attempt)
+        with self._lock:
+            kept = self._nodes.get(key)
+            if kept is None or kept[0] is not pad:
+                kept = self._nodes[key] = (pad, Node())
+                while len(self._nodes) > MAX_NODES:
+                    self._nodes.popitem(last=False)
+            return kept[1]
+
+
+_NODES = Nodes()
+
+
+def pausing() -> Pausing | None:
+    """The node that runs here, where it belongs to a graph with a checkpointer; None elsewhere."""
+    from langgraph.config import get_config
+
+    try:
+        configurable = get_config().get("configurable") or {}
+    except RuntimeError:
+        return None
+    return Pausing(configurable) if configurable.get("__pregel_checkpointer") else None

@@ -1,0 +1,400 @@
+"""From LangChain's events to runs and calls: which event belongs to which run, and what opens and ends one.
+
+Events come from any thread and any task, in any order, some twice and some never; they are kept apart by their run ids alone. What is
+done here is done in the agent's thread, so it looks up, appends, and leaves the rest to the finish.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from grace_kp.integrations.langchain._config import describe
+from grace_kp.integrations.langchain._failures import Unreported, recorded
+from grace_kp.integrations.langchain._frames import (
+    MAX_OBJECTIVE,
+    Frame,
+    Specs,
+    named,
+    objective_of,
+    open_here,
+    streamed,
+)
+from grace_kp.integrations.langchain._messages import answer_of, proposed_by, question_of
+from grace_kp.integrations.langchain._results import (
+    close_tool,
+    left_in,
+    record_failed_model,
+    record_model,
+    record_search,
+    streamed_so_far,
+)
+from grace_kp.integrations.langchain._suspension import Suspensions, interrupts_of, note_steps
+from grace_kp.integrations.langchain._tasks import Tasks
+from grace_kp.record import (
+    AGENT,
+    CANCELLED,
+    CLOSED,
+    SUSPENDED,
+    Call,
+    Pause,
+    Run,
+    call_alone,
+    call_in,
+    open_run,
+    way_out,
+)
+from grace_kp.trace import cut
+
+if TYPE_CHECKING:
+    from grace_kp.record import Recorder
+
+NODE = "graph:step:"
+MAX_TOKENS = 4_096
+
+
+class Tracker:
+    """All events of one recorder that have begun and not ended, whichever handlers they came through."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.frames: dict[int, Frame] = {}
+        self.spec = Specs(recorder)
+        self.suspensions = Suspensions(recorder)
+        self.suspended = self.suspensions.runs
+        self.unreported = Unreported(self.spec)
+        self.tasks = Tasks(self.lost)
+
+    @classmethod
+    def of(cls, recorder: Recorder) -> Tracker:
+        """The one tracker of a recorder."""
+        tracker: Tracker | None = recorder.foreign.get("langchain")
+        if tracker is None:
+            tracker = recorder.foreign.setdefault("langchain", cls(recorder))
+        return tracker
+
+    # Beginnings
+
+    def _above(self, parent_id: UUID | None) -> Frame | None:
+        if parent_id is not None:
+            parent = self.frames.get(parent_id.int)
+            if parent is not None:
+                return parent
+        from grace_kp.integrations.langchain._context import frame_here
+
+        # An event without a parent may still be inside of one: a fallback's attempts, a chain that was given callbacks of its own.
+        return frame_here(self)
+
+    def _keep(self, key: int, frame: Frame) -> Frame:
+        if frame.keys is None:
+            frame.keys = set()
+        frame.keys.add(key)
+        self.frames[key] = frame
+        if frame.parent is not None:
+            frame.parent.leaf = False
+        return frame
+
+    def chain_started(
+        self,
+        inputs: Any,
+        run_id: UUID,
+        parent_id: UUID | None,
+        name: str,
+        tags: list[str] | None,
+        metadata: dict[str, Any] | None,
+        domain: str | None,
+        *,
+        is_parser: bool = False,
+    ) -> None:
+        """A chain, graph, node or anything else that is none of the below."""
+        key = run_id.int
+        if key in self.frames or not self.recorder.enabled:
+            return
+        parent = self._above(parent_id)
+        if parent is None:
+            self._root(key, inputs, name, tags, metadata, domain)
+            return
+        is_node = bool(tags) and any(tag.startswith(NODE) for tag in tags or ())
+        if is_node and not isinstance(parent.own, Run):
+            self._promote(parent, domain)
+        elif parent.quiet:
+            self._announce(parent)
+        place = metadata.get("langgraph_checkpoint_ns") if metadata else None
+        frame = self._keep(key, Frame(parent, parent.inner_here(), name, inputs, place))
+        frame.is_parser = is_parser
+        if is_node or frame.is_task:
+            frame.enter_node(metadata or {})
+            if parent.home.failures is not None:
+                self.unreported.node_started(frame)
+
+    def _root(
+        self,
+        key: int,
+        inputs: Any,
+        name: str,
+        tags: list[str] | None,
+        metadata: dict[str, Any] | None,
+        domain: str | None,
+    ) -> Frame | None:
+        thread = metadata.get("thread_id") if metadata else None
+        # A graph that is given no new input may go on with a run that was suspended; which one, it says a moment later.
+        quiet = thread is not None and (inputs is None or type(inputs).__name__ == "Command")
+        run = open_run(
+            self.spec(AGENT, name, domain),
+            (),
+            {"input": inputs},
+            objective=objective_of(self.recorder, name, inputs),
+            quiet=quiet,
+        )
+        if run is None:
+            return None
+        frame = Frame(None, run, name, inputs, None)
+        frame.own, frame.quiet = run, quiet
+        frame.thread = None if thread is None else str(thread)
+        run.framework = "langchain"
+        describe(run, tags, metadata, frame.thread)
+        frame.task = self.tasks.began(key)
+        return self._keep(key, frame)
+
+    def _promote(self, frame: Frame, domain: str | None, resumes: Pause | None = None) -> None:
+        """A chain inside of a run turns out to be a graph: a nested agent, with a run of its own."""
+        inputs = frame.inputs
+        run = open_run(
+            self.spec(AGENT, frame.name, domain),
+            (),
+            named(inputs, "input"),
+            objective=objective_of(self.recorder, frame.name, inputs),
+            inside=frame.here,
+            quiet=True,
+        )
+        if run is None:
+            return
+        if run.via is not None:
+            run.via.place, run.via.start = frame.place, frame.start
+        run.framework = "langchain"
+        run.extra = {"place": frame.place, **({"thread_id": frame.thread} if frame.thread else {})}
+        run.resumes = resumes
+        frame.own = frame.here = run
+        frame.home = frame
+        self.recorder.announce(run)
+
+    def _announce(self, frame: Frame) -> None:
+        frame.quiet = False
+        if isinstance(frame.own, Run):
+            self.recorder.announce(frame.own)
+
+    def tool_started(
+        self, kind: str, name: str, inputs: dict[str, Any], run_id: UUID, parent_id: UUID | None, domain: str | None
+    ) -> None:
+        """A tool or a retriever."""
+        key = run_id.int
+        if key in self.frames or not self.recorder.enabled:
+            return
+        parent = self._above(parent_id)
+        spec = self.spec(kind, name, domain)
+        inside = parent.inner_here() if parent is not None else open_here()
+        call: Call | None
+        if inside is not None:
+            if parent is not None and parent.quiet:
+                self._announce(parent)
+            call = call_in(inside, spec, inputs)
+        else:
+            objective = question_of(inputs) if self.recorder.capture_input else None
+            call = call_alone(spec, inputs, objective=objective and cut(objective, MAX_OBJECTIVE))
+            if call is None:
+                return
+            call.run.framework = "langchain"
+        frame = Frame(parent, call or inside, name, None, None, call)  # type: ignore[arg-type]  # one of them is there
+        self._keep(key, frame)
+        if parent is None:
+            frame.task = self.tasks.began(key)
+
+    def model_started(
+        self,
+        name: str,
+        messages: Any,
+        run_id: UUID,
+        parent_id: UUID | None,
+        metadata: dict[str, Any] | None,
+        domain: str | None,
+    ) -> None:
+        """A chat model or a text model."""
+        key = run_id.int
+        if key in self.frames or not self.recorder.enabled:
+            return
+        parent = self._above(parent_id)
+        inside = parent.inner_here() if parent is not None else open_here()
+        model = str((metadata or {}).get("ls_model_name") or name)
+        if inside is None:
+            flat = messages[0] if len(messages) == 1 else [one for part in messages for one in part]
+            if frame := self._root(key, flat, name, None, metadata, domain):
+                frame.name, frame.tokens = model, []
+            return
+        if parent is not None and parent.quiet:
+            self._announce(parent)
+        place = metadata.get("langgraph_checkpoint_ns") if metadata else None
+        self._keep(key, Frame(parent, inside, model, None, place)).tokens = []
+
+    def token(self, token: Any, run_id: UUID) -> None:
+        """A model streamed a piece of text."""
+        frame = self.frames.get(run_id.int)
+        if frame is not None and frame.tokens is not None and len(frame.tokens) < MAX_TOKENS and type(token) is str:
+            frame.tokens.append(token)
+
+    # Ends
+
+    def _done(self, run_id: UUID) -> Frame | None:
+        frame = self.frames.pop(run_id.int, None)
+        if frame is not None and frame.keys is not None:
+            frame.keys.discard(run_id.int)
+            if frame.parent is None:
+                if frame.task is not None:
+                    frame.task.discard(run_id.int)
+                # What has not ended by now never will, or has nothing to be recorded in.
+                for key in tuple(frame.keys):
+                    self.frames.pop(key, None)
+        return frame
+
+    def chain_ended(self, outputs: Any, run_id: UUID, inputs: Any) -> None:
+        """A chain returned."""
+        frame = self.frames.get(run_id.int)
+        if frame is None:
+            return
+        # A stream that is dropped reports the end of the whole before that of its parts, and no error.
+        left = left_in(frame, self.frames) if streamed(frame.inputs) else ()
+        self._done(run_id)
+        if frame.leaf and not frame.searched:
+            record_search(frame, outputs, self.spec)
+        run = frame.own
+        if frame.is_node or (isinstance(run, Run) and frame.parent is None and frame.steps is None):
+            self.unreported.node_ended(frame, outputs)
+        elif frame.is_parser:
+            self.unreported.parser_ended(frame, outputs)
+        if not isinstance(run, Run):
+            return
+        waits = frame.places is not None or frame.checkpoint is not None
+        if frame.quiet and frame.leaf and not waits:
+            run.discard(outputs)  # an answer to a thread that waits for none: the graph has run nothing
+            return
+        if frame.quiet:
+            self._announce(frame)
+        from_stream = streamed(frame.inputs)
+        if from_stream and inputs is not None and run.extra is not None:
+            run.objective = objective_of(self.recorder, frame.name, inputs)
+        if waits:
+            self.suspensions.suspend(frame, run)
+        elif from_stream and (outputs is None or left):
+            run.drop(streamed_so_far(frame, left, outputs))
+        else:
+            note_steps(frame)
+            run.close(answer_of(outputs))
+
+    def chain_failed(self, error: BaseException, run_id: UUID, inputs: Any) -> None:
+        """A chain was left by an exception; an interrupt is no failure."""
+        frame = self.frames.get(run_id.int)
+        if frame is None:
+            return
+        run, status = frame.own, way_out(error)
+        left = left_in(frame, self.frames) if status == CLOSED else ()
+        self._done(run_id)
+        if not isinstance(run, Run):
+            if status == SUSPENDED and frame.is_node and frame.place is not None:
+                home = frame.home
+                home.places = (home.places or set()) | {frame.place}
+                self.suspensions.ask(frame, interrupts_of(error))
+            elif frame.is_node:
+                self.unreported.node_failed(frame, error)
+            elif frame.is_parser:
+                self.unreported.parser_failed(frame, error)
+            return
+        if frame.quiet:
+            self._did_not_go_on(frame, run)
+        if inputs is not None and streamed(frame.inputs):
+            run.objective = objective_of(self.recorder, frame.name, inputs)
+        if status == SUSPENDED or (status == CLOSED and frame.places is not None):
+            if frame.parent is not None and frame.place is not None:
+                above = frame.parent.home
+                above.places = (above.places or set()) | {frame.place}
+            self.suspensions.suspend(frame, run)
+        else:
+            note_steps(frame)
+            if frame.parent is not None:
+                recorded(frame.parent, error)
+            if status == CLOSED:
+                run.drop(streamed_so_far(frame, left, None))
+            else:
+                run.fail(error)
+
+    def _did_not_go_on(self, frame: Frame, run: Run) -> None:
+        """A graph that was to go on failed before any node ran: what it was to go on with still waits."""
+        pause, run.resumes = run.resumes, None
+        if pause is not None and isinstance(pause.previous, Run):
+            self.suspensions.give_back(pause.previous)
+        self._announce(frame)
+
+    def interrupted(self, run_id: UUID | None, checkpoint: str, interrupts: Any) -> None:
+        """A graph stopped at a checkpoint and waits."""
+        frame = None if run_id is None else self.frames.get(run_id.int)
+        if frame is not None:
+            self.suspensions.stopped(frame, checkpoint, interrupts)
+
+    def resumed(self, run_id: UUID | None, checkpoint: str, domain: str | None) -> None:
+        """A graph goes on from a checkpoint."""
+        frame = None if run_id is None else self.frames.get(run_id.int)
+        if frame is None or frame.thread is None:
+            return
+        if frame.parent is not None:
+            if not isinstance(frame.own, Run):
+                previous = self.suspensions.take(frame.thread, None, frame.place)
+                self._promote(frame, domain, Pause(frame.thread, None, frame.place, previous=previous))
+        elif frame.quiet and isinstance(frame.own, Run):
+            # Announced when its first node begins, because an answer that comes too late runs none.
+            previous = self.suspensions.take(frame.thread, checkpoint, None)
+            frame.own.resumes = Pause(frame.thread, checkpoint, None, previous=previous)
+
+    def tool_ended(self, output: Any, run_id: UUID) -> None:
+        """A tool returned; what it returned may say that it failed."""
+        if (frame := self._done(run_id)) and isinstance(frame.own, Call):
+            close_tool(frame, frame.own, output)
+
+    def retriever_ended(self, documents: Any, run_id: UUID) -> None:
+        """A retriever returned."""
+        if (frame := self._done(run_id)) and isinstance(frame.own, Call):
+            frame.found()
+            frame.own.close(documents)
+
+    def call_failed(self, error: BaseException, run_id: UUID) -> None:
+        """A tool or retriever was left by an exception."""
+        if (frame := self._done(run_id)) and isinstance(frame.own, Call):
+            if frame.parent is not None:
+                recorded(frame.parent, error)
+            frame.own.fail(error)
+
+    def model_ended(self, response: Any, run_id: UUID) -> None:
+        """A model gave something back."""
+        if frame := self._done(run_id):
+            text = record_model(frame, response)
+            self.unreported.model_ended(frame, response)
+            if frame.own is frame.run:
+                frame.run.close(text or proposed_by(response))
+
+    def model_failed(self, error: BaseException, run_id: UUID, response: Any = None) -> None:
+        """A model was left by an exception, after it gave some of its response or none."""
+        if frame := self._done(run_id):
+            text = record_failed_model(frame, error, response)
+            recorded(frame, error)
+            if frame.own is not frame.run:
+                return
+            if way_out(error) == CLOSED:
+                frame.run.drop(text)
+            else:
+                frame.run.fail(error)
+
+    def lost(self, key: int, error: BaseException) -> None:
+        """The task of a root ended, and LangChain has reported no end of it."""
+        frame = self.frames.get(key)
+        if frame is not None and isinstance(frame.own, Call):
+            del self.frames[key]
+            frame.own.fail(error)
+        elif way_out(error) == CANCELLED:  # else a stream may be read on in another task
+            self.chain_failed(error, UUID(int=key), None)

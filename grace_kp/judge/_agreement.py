@@ -1,0 +1,107 @@
+"""How far several answers say the same: the mean cosine similarity of their embeddings, pair by pair."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+from grace_kp.confidence import Evaluation
+from grace_kp.errors import EvaluationFailed
+from grace_kp.trace import describe_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+
+class SourceAgreementCalculator:
+    """Measures how far answers or sources agree, 0 to 1.
+
+    Args:
+        embedder: an `Embedder`, or a callable from one text to one vector. None: 0.5, marked as a fallback.
+        on_failure: `fallback`, or `raise` for an `EvaluationFailed` instead of 0.5.
+    """
+
+    def __init__(self, embedder: Any, *, on_failure: Literal["fallback", "raise"] = "fallback") -> None:
+        if embedder is not None and not callable(embedder) and not callable(getattr(embedder, "embed", None)):
+            raise TypeError(f"an embedder has `embed` or is callable (got {type(embedder).__name__})")
+        if on_failure not in {"fallback", "raise"}:
+            raise ValueError(f"on_failure must be 'fallback' or 'raise' (got {on_failure!r})")
+        self._embedder = embedder
+        self._on_failure = on_failure
+
+    def calculate(self, answers: Sequence[str]) -> float:
+        """Mean pairwise cosine similarity, clamped to 0 to 1; fewer than two answers agree fully (1.0), failures give 0.5."""
+        return self.calculate_detailed(answers).score
+
+    def calculate_detailed(self, answers: Sequence[str]) -> Evaluation:
+        """The agreement, whether it is a fallback and why, and how long it took."""
+        started = time.perf_counter()
+        try:
+            texts = [answers] if isinstance(answers, str) else list(answers)
+            if len(texts) < 2:
+                return Evaluation(score=1.0, reason="fewer than two answers", attempts=0, latency_ms=0.0)
+            if self._embedder is None:
+                raise ValueError("no embedder")
+            score = agreement_of(embedded(self._embedder, texts))
+        except Exception as error:  # noqa: BLE001 — whatever an embedder does, it ends in a fallback
+            said = "no embedder" if str(error) == "no embedder" else ": ".join(describe_error(error, 300))
+            failed = Evaluation.failed(said, attempts=0 if self._embedder is None else 1, latency_ms=_since(started))
+            if self._on_failure == "raise":
+                raise EvaluationFailed(said, evaluation=failed) from None
+            return failed
+        return Evaluation(score=score, reason=f"mean similarity of {len(texts)} texts", latency_ms=_since(started))
+
+    async def acalculate(self, answers: Sequence[str]) -> float:
+        """As `calculate`, without blocking the event loop."""
+        return (await self.acalculate_detailed(answers)).score
+
+    async def acalculate_detailed(self, answers: Sequence[str]) -> Evaluation:
+        """As `calculate_detailed`, without blocking the event loop."""
+        import asyncio
+
+        return await asyncio.to_thread(self.calculate_detailed, answers)
+
+
+def embedded(embedder: Any, texts: Sequence[str]) -> npt.NDArray[np.floating[Any]]:
+    """One row per text, from either kind of embedder.
+
+    Raises:
+        ValueError: what came back is no such array of finite numbers.
+    """
+    import numpy as np
+
+    embed = getattr(embedder, "embed", None)
+    rows = embed(list(texts)) if callable(embed) else [embedder(text) for text in texts]
+    vectors = np.asarray(rows, dtype=np.float64)
+    if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
+        raise ValueError(f"the embedder gave an array of shape {vectors.shape} for {len(texts)} texts")
+    if not np.isfinite(vectors).all():
+        raise ValueError("the embedder gave a vector that is not finite")
+    return vectors
+
+
+def agreement_of(vectors: npt.ArrayLike) -> float:
+    """Mean pairwise cosine similarity of the rows, clamped to 0 to 1; a zero vector agrees with nothing.
+
+    The sum over all pairs is had from the sum of the normalised rows, without the pairs: |Σv|² = Σ|v|² + 2 Σ⟨v, w⟩.
+    """
+    import numpy as np
+
+    rows = np.asarray(vectors, dtype=np.float64)
+    n = len(rows)
+    if n < 2:
+        return 1.0
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    scaled = np.divide(rows, largest, out=np.zeros_like(rows), where=largest > 0)
+    norms = np.sqrt((scaled * scaled).sum(axis=1, keepdims=True))
+    unit = np.divide(scaled, norms, out=np.zeros_like(scaled), where=norms > 0)
+    total = unit.sum(axis=0)
+    pairs = float(total @ total) - float((unit * unit).sum())
+    return min(1.0, max(0.0, pairs / (n * (n - 1))))
+
+
+def _since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1e3, 3)

@@ -1,0 +1,93 @@
+"""The prompts of the evaluators, and the recognition of replies that merely echo the texts under judgement."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from grace_kp.judge._fence import INVISIBLE, MAX_CHARS, Prompt, fenced
+from grace_kp.judge._prompts import PROMPT_VERSION, TEMPLATES, TITLES
+from grace_kp.judge._reply import Parsed, normalised
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_SOURCES = 40
+OWN_FIGURES = frozenset({"factors"})
+"""Titles of texts that hold our own figures. They are not under judgement, so a reply that agrees with one is no echo."""
+
+
+def build(kind: str, language: str, texts: Sequence[tuple[str, str]], *, max_chars: int = MAX_CHARS) -> Prompt:
+    """A prompt of this kind over these texts, each with its title (`question`, `answer`, `source`, …)."""
+    return fenced(
+        kind,
+        language,
+        TEMPLATES[kind, language],
+        texts,
+        version=PROMPT_VERSION,
+        titles=TITLES[language],
+        max_chars=max_chars,
+    )
+
+
+def echoed(parsed: Parsed, prompt: Prompt) -> bool:
+    """Whether the score of a reply stands in words copied from the texts under judgement.
+
+    Compared are letters, digits and what belongs to a number; so no frame, blank or sign around a copy hides it. A score counts when at
+    least one of its places is the judge's own. An object counts as copied when all of it is, a figure when the words right before or
+    right after it are, or when a whole line of a text with that figure stands there.
+    """
+    if prompt.code in parsed.text:
+        return True
+    if not parsed.places:
+        return False
+    judged = [text for title, text in zip(prompt.titles, prompt.material, strict=True) if title not in OWN_FIGURES]
+    texts = [_essence(text) for text in judged]
+    lines = {_essence(line) for text in judged for line in text.split("\n") if len(line) <= _SHORT_LINE}
+    figures = {line for line in lines if any(sign.isdigit() for sign in line)}
+    return all(_copied(parsed.text, start, end, "\n".join(texts), figures) for start, end in parsed.places)
+
+
+_BESIDE = 4
+_SHORT_LINE = 200
+_JOINER = "\u2040"
+"""Stands for an underscore within a word, so that `avg_score` does not hold a copy of `score`."""
+_WITHIN_A_WORD = re.compile(r"(?<=[^\W\d_])_(?=[^\W\d_])")
+_OF_A_NUMBER = frozenset("0123456789.")
+_GOES_ON = re.compile(r"\.?\d")
+_NO_ESSENCE = re.compile(rf"[^\w.%/{_JOINER}]|_|\.(?!\d)")
+
+
+def _essence(text: str) -> str:
+    plain = normalised(INVISIBLE.sub("", text)).replace(_JOINER, "")
+    return _NO_ESSENCE.sub("", INVISIBLE.sub("", _WITHIN_A_WORD.sub(_JOINER, plain))).casefold()
+
+
+def _copied(reply: str, start: int, end: int, material: str, lines: set[str]) -> bool:
+    piece = _essence(reply[start:end])
+    if reply[start:end].startswith("{"):
+        return _stands_in(piece, material)
+    label = re.match(r"[^\d.]*", piece)
+    core = piece[label.end() :] if label is not None else piece
+    before = _essence(reply[:start]) + piece[: len(piece) - len(core)]
+    after = _essence(reply[end:])
+    if len(before) >= _BESIDE and _stands_in(before[-_BESIDE:] + core, material):
+        return True
+    if len(after) >= _BESIDE and _stands_in(core + after[:_BESIDE], material):
+        return True
+    around = before[-_SHORT_LINE:] + core + after[:_SHORT_LINE]
+    return any(core in line and line in around for line in lines)
+
+
+def _stands_in(piece: str, material: str) -> bool:
+    """Return whether the piece stands in the material, its figures whole: a 0 is not copied from 0.85, nor a 5 from 15."""
+    at = material.find(piece)
+    while at >= 0 and piece:
+        end = at + len(piece)
+        before = material[at - 1] if at else ""
+        starts_whole = before not in _OF_A_NUMBER if piece[0].isdigit() else before != _JOINER
+        ends_whole = not piece[-1].isdigit() or end == len(material) or not _GOES_ON.match(material, end)
+        if starts_whole and ends_whole:
+            return True
+        at = material.find(piece, at + 1)
+    return False

@@ -1,0 +1,83 @@
+"""What a generator yielded, kept within bounds as it goes by: the result of a run that streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.record._guard import shielded
+from grace_kp.record._searches import reader_for
+from grace_kp.trace import MAX_ITEMS, render
+
+if TYPE_CHECKING:
+    from grace_kp.record._run import Call, Run
+
+
+class Stream:
+    """A frame that lives as long as a generator: items that went by, up to a number and a length, and how it ended."""
+
+    __slots__ = ("closing", "count", "found", "frame", "items", "left", "text")
+
+    def __init__(self, frame: Call | Run | None) -> None:
+        self.frame = frame
+        self.closing: BaseException | None = None
+        self.items: list[Any] = []
+        self.count = 0
+        self.text = True
+        run: Any = getattr(frame, "run", frame)
+        self.left: int = 0 if run is None or not run.owner.capture_output else run.max_text
+        self.found = reader_for(frame)
+        """Reads the results that a streaming retriever yields, before they are rendered or left out."""
+
+    @shielded
+    def add(self, item: Any) -> None:
+        """One item went by."""
+        self.count += 1
+        if self.found is not None:
+            self.found.item(item)
+        if type(item) is not str:
+            self.text = False
+            if len(self.items) >= MAX_ITEMS:
+                self.left = 0
+        if self.left > 0:
+            rendered = render(item, self.left)
+            self.items.append(rendered)
+            self.left -= len(rendered) if type(rendered) is str else 50
+
+    def thrown(self, error: BaseException) -> None:
+        """The caller threw this into the generator; a close is how the stream ends, whatever the generator makes of it."""
+        if isinstance(error, GeneratorExit):
+            self.closing = error
+
+    @shielded
+    def close(self, returned: Any) -> None:
+        """The generator is exhausted, or it took being closed calmly."""
+        if self.frame is None:
+            return
+        if self.closing is None:
+            if self.found is not None and not self.text and self.count:
+                self.frame.hits = self.found.hits()  # type: ignore[union-attr]  # only a call has a reader
+            self.frame.close(self._result(returned))
+        else:
+            self.fail(self.closing)
+
+    @shielded
+    def fail(self, error: BaseException) -> None:
+        """The generator was left by an exception; what went by until then is kept."""
+        if self.frame is not None:
+            if self.count and self.frame.result is None:
+                self.frame.result = self._result(None)
+            self.frame.fail(error)
+
+    def _result(self, returned: Any) -> Any:
+        """What the generator came to: streamed texts as one text, anything else as a list."""
+        if self.text and self.count:
+            joined: Any = "".join(self.items)
+            more = self.count - len(self.items)
+            out: Any = f"{joined}… [{more:,} more pieces]" if more else joined
+        else:
+            out = list(self.items)
+            if self.count > len(out):
+                out.append(f"… {self.count - len(out):,} more")
+        if returned is None:
+            return out
+        return {"yielded": out, "returned": returned} if self.count else returned
