@@ -21,14 +21,8 @@ from typing import Any
 from _measure import machine, median_seconds, print_table
 
 import grace_kp as gk
-from grace_kp.confidence import (
-    ConfidenceCalculator,
-    Evaluation,
-    could_change,
-    factors_from_trace,
-    parse_reply,
-    with_judgements,
-)
+from grace_kp.confidence import ConfidenceCalculator, Evaluation, could_change, factors_from_trace, with_judgements
+from grace_kp.judge import parse_reply
 from grace_kp.judge._echo import build
 
 REPLY = '{"score": 0.8, "reason": "borne out by the first source", "coverage": 0.6, "coverage_reason": "one of two"}'

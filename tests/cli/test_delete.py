@@ -13,7 +13,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.cli._app import main
-from grace_kp.confidence import JudgementCache
+from grace_kp.judge import JudgementCache
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.confidence import agreement_of
+from grace_kp.judge import agreement_of
 
 VECTORS = Path(__file__).resolve().parents[1] / "vectors" / "source_agreement.jsonl.gz"
 

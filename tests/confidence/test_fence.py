@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.confidence import ConfidenceFactors, LLMSelfEvaluator, QueryCoverageCalculator, StepJudge, parse_reply
-from grace_kp.judge import MAX_CHARS
+from grace_kp.confidence import ConfidenceFactors
+from grace_kp.judge import MAX_CHARS, LLMSelfEvaluator, QueryCoverageCalculator, StepJudge, parse_reply
 from grace_kp.judge._echo import build
 from grace_kp.judge._prompts import TEMPLATES, TITLES
 from grace_kp.judge._reply import COVERAGE_NAMES, SCORE_NAMES

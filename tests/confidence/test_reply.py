@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from grace_kp.confidence import parse_reply
+from grace_kp.judge import parse_reply
 
 WIDE = {ord(plain): chr(ord(plain) + 0xFEE0) for plain in "0123456789./%:+-"}
 

@@ -303,7 +303,7 @@ class TestAddresses:
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
     """Attempts follow each other at once, except where the server asks for time."""
-    from grace_kp.integrations import _sending
+    from grace_kp.integrations.knowledgepulse import _sending
 
     monkeypatch.setattr(_sending, "FIRST_WAIT", 0.001)
 
@@ -404,7 +404,7 @@ class TestAnswers:
 
     def test_a_server_that_asks_for_no_wait_is_not_hammered(self, monkeypatch):
         """The waits still grow: with 1, 2, 4, … seconds there are few attempts within any deadline."""
-        from grace_kp.integrations import _sending
+        from grace_kp.integrations.knowledgepulse import _sending
 
         waits = waits_of_this_thread(monkeypatch)
         monkeypatch.setattr(_sending, "FIRST_WAIT", 1.0)
@@ -712,7 +712,7 @@ class TestAsAHook:
 
     def test_a_registry_that_nobody_holds_is_gone(self, monkeypatch):
         """Its thread ends when there is nothing to send, and the end of the program does not hold it either."""
-        from grace_kp.integrations import _outbox
+        from grace_kp.integrations.knowledgepulse import _outbox
 
         monkeypatch.setattr(_outbox, "IDLE_SECONDS", 0.01)
         with respx.mock:
@@ -731,7 +731,7 @@ class TestAsAHook:
 
 PROGRAM = """
 import grace_kp as gk
-from grace_kp.integrations import _outbox
+from grace_kp.integrations.knowledgepulse import _outbox
 from grace_kp.integrations.knowledgepulse import KnowledgePulse
 
 def ran(grace):

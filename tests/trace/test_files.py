@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.confidence import JudgementCache
+from grace_kp.judge import JudgementCache
 from grace_kp.store import open_store
 from grace_kp.trace._files import write_whole
 from grace_kp.trace._lines import TooLong, lines_of
