@@ -15,8 +15,7 @@ from grace_kp.cli._output import clean, console, progress, put_json, say_error
 from grace_kp.cli._page import put_text
 from grace_kp.cli._table import Column, Table
 from grace_kp.errors import GraceError, MissingExtra
-from grace_kp.trace import write_whole
-from grace_kp.trace import describe_error, storable
+from grace_kp.trace import describe_error, storable, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-
 class AutoevalsScorer:
     """A scorer of autoevals as one of a suite: its score from 0 to 1, its metadata as details.
 

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import MissingExtra, brief
 from grace_kp.scorers import EditExpectation, EditResult, Entry, Suite, result_from_trace
-from grace_kp.trace import redact_text, redact_value
-from grace_kp.trace import render
+from grace_kp.trace import redact_text, redact_value, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inspect_ai.scorer import Score, Scorer, Target
     from inspect_ai.solver import TaskState
-
 
 
 def inspect_scorer(
