@@ -1,7 +1,8 @@
 """Decisions become actions: requests, policies, the consent flow, the gated call, reviewers. It fails closed."""
 
 from grace_kp.gating._action import gate
-from grace_kp.gating._case import Case, Consent, Unknown
+from grace_kp.gating._call import Unknown
+from grace_kp.gating._case import Case, Consent
 from grace_kp.gating._confirmation import ConfirmationFlow
 from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drive import drive, drive_async, notify, notify_async

@@ -61,7 +61,17 @@ def gate(
         # A call that does not fit fails here, before anybody is asked.
         bound = signature.bind(*_filled(preset, args), **{**preset_by_name, **kwargs})
         entry: dict[str, Any] = {"action": called, "outcome": "undecided"}
-        case = Case(called, signature, bound, hidden, policy_for(called), scope(), entry, coverage, types)
+        case = Case(
+            called,
+            signature,
+            bound,
+            hidden,
+            types,
+            policy=policy_for(called),
+            scope=scope(),
+            entry=entry,
+            coverage=coverage,
+        )
         entry.update(recorded_arguments(case.shown()))
         if case.scope.again is not None:
             case.scope.again.begin()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.gating._call import Call
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import inspect
 
     from grace_kp.gating._flow import GateScope
     from grace_kp.gating._identity import Coverage
@@ -15,31 +16,15 @@ if TYPE_CHECKING:
     from grace_kp.gating._policy import Policy
 
 
-class Unknown:
-    """Stands for the default of an optional parameter where it is not known. It is neither shown nor checked."""
-
-
-_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
-
-@dataclass(slots=True)
-class Case:
+@dataclass(slots=True, kw_only=True)
+class Case(Call):
     """One call of a gated action."""
 
-    action: str
-    signature: inspect.Signature
-    bound: inspect.BoundArguments
-    hidden: str | None
-    """Name of the parameter that is the method's own object, and is not shown."""
     policy: Policy
     scope: GateScope
     entry: dict[str, Any]
     coverage: Coverage
     """What a digest of the arguments covers."""
-    types: Callable[[], Mapping[str, Any]] = dict
-    """The declared type of each parameter that has one, worked out when a reviewer changes arguments."""
-    check: Callable[[Mapping[str, Any]], str] | None = None
-    """What is wrong with the arguments beyond the signature; empty where nothing is."""
     gaps: tuple[str, ...] = ()
     """Why evidence is missing or cannot be used, as `assess` found it; with any, the level is at least CONFIRM."""
     kept: Entry | None = None
@@ -52,17 +37,6 @@ class Case:
             NotCheckable: a change of an argument would go unnoticed.
         """
         return self.coverage.digest((bound or self.bound).arguments, lasting=lasting)
-
-    def shown(self) -> dict[str, Any]:
-        """The arguments that a reviewer sees and may change, defaults included."""
-        whole = inspect.BoundArguments(self.signature, dict(self.bound.arguments))
-        whole.apply_defaults()
-        passed, parameters = self.bound.arguments, self.signature.parameters
-        return {
-            name: value
-            for name, value in whole.arguments.items()
-            if name != self.hidden and (name in passed or not (parameters[name].kind in _VARIADIC or value is Unknown))
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.errors import GateError
-from grace_kp.gating._case import Unknown
+from grace_kp.gating._call import Unknown
 from grace_kp.gating._contents import Identified, OwnObject
 from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._error_text import error_text

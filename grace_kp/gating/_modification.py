@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.gating._ledger import is_same
 
 if TYPE_CHECKING:
-    from grace_kp.gating._case import Case
+    from grace_kp.gating._call import Call
 
 _POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 _POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
 
 
-def modified(case: Case, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
+def modified(call: Call, changes: Mapping[str, Any]) -> tuple[inspect.BoundArguments | None, str]:
     """The call with the reviewer's arguments; or None, and what is wrong with them."""
-    parameters = case.signature.parameters
+    parameters = call.signature.parameters
     rest = next((parameter.name for parameter in parameters.values() if parameter.kind is _KEYWORDS), None)
-    arguments = dict(case.bound.arguments)
-    declared = case.types()
+    arguments = dict(call.bound.arguments)
+    declared = call.types()
     # Parameters first: `**more` as a whole does not undo changes of single keywords.
     for name, value in sorted(changes.items(), key=lambda change: change[0] not in parameters):
-        if name == case.hidden or (name not in parameters and rest is None):
-            known = ", ".join(key for key in parameters if key != case.hidden) or "none"
-            return None, f"{case.action} has no parameter {name!r}; it has {known}"
-        original = _original(case, name)
+        if name == call.hidden or (name not in parameters and rest is None):
+            known = ", ".join(key for key in parameters if key != call.hidden) or "none"
+            return None, f"{call.action} has no parameter {name!r}; it has {known}"
+        original = _original(call, name)
         if _is_unchanged(value, original):
             fitting, problem = original, ""
         elif name in parameters:
@@ -41,18 +41,18 @@ def modified(case: Case, changes: Mapping[str, Any]) -> tuple[inspect.BoundArgum
         else:
             fitting, problem = _fitting_item(value, name, declared.get(str(rest)))
         if problem:
-            return None, f"the arguments do not fit {case.action}: {problem}"
+            return None, f"the arguments do not fit {call.action}: {problem}"
         if name in parameters:
             arguments[name] = fitting
         else:
             arguments[str(rest)] = {**arguments.get(str(rest), {}), name: fitting}
-    changed = inspect.BoundArguments(case.signature, _without_gaps(case.signature, arguments))
+    changed = inspect.BoundArguments(call.signature, _without_gaps(call.signature, arguments))
     try:
-        bound = case.signature.bind(*changed.args, **changed.kwargs)
+        bound = call.signature.bind(*changed.args, **changed.kwargs)
     except TypeError as error:
-        return None, f"the arguments do not fit {case.action}: {error}"
-    problem = "" if case.check is None else case.check(arguments)
-    return (None, f"the arguments do not fit {case.action}: {problem}") if problem else (bound, "")
+        return None, f"the arguments do not fit {call.action}: {error}"
+    problem = "" if call.check is None else call.check(arguments)
+    return (None, f"the arguments do not fit {call.action}: {problem}") if problem else (bound, "")
 
 
 def _without_gaps(signature: inspect.Signature, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,16 +226,16 @@ def _as_json(value: Any) -> str | None:
         return None
 
 
-def _original(case: Case, name: str) -> Any:
+def _original(call: Call, name: str) -> Any:
     """What the call has in the place that a reviewer changes; the default where it has nothing."""
-    if name in case.bound.arguments:
-        return case.bound.arguments[name]
-    if name in case.signature.parameters:
-        return case.signature.parameters[name].default
+    if name in call.bound.arguments:
+        return call.bound.arguments[name]
+    if name in call.signature.parameters:
+        return call.signature.parameters[name].default
     extra = next(
-        (parameter.name for parameter in case.signature.parameters.values() if parameter.kind is _KEYWORDS), ""
+        (parameter.name for parameter in call.signature.parameters.values() if parameter.kind is _KEYWORDS), ""
     )
-    return case.bound.arguments.get(extra, {}).get(name, inspect.Parameter.empty)
+    return call.bound.arguments.get(extra, {}).get(name, inspect.Parameter.empty)
 
 
 def _is_unchanged(value: Any, original: Any) -> bool:

@@ -168,7 +168,16 @@ class ToolCase:
             return schema_problem(self.tool, self.told, _flat(changed, signature))
 
         coverage = Coverage(None, signature, None)
-        return Case(self.name, signature, bound, None, self.policy, scope, self.entry, coverage, check=check)
+        return Case(
+            self.name,
+            signature,
+            bound,
+            check=check,
+            policy=self.policy,
+            scope=scope,
+            entry=self.entry,
+            coverage=coverage,
+        )
 
     def consented(self, given: Consent) -> Any:
         """What the reviewer let run, as a response."""
