@@ -9,6 +9,8 @@ import sys
 import unicodedata
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from grace_kp.trace import printable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -51,7 +53,7 @@ def writes_unicode(stream: IO[str]) -> bool:
 
 def clean(text: str, width: int = 0) -> str:
     """One line without control characters, shortened visibly to a number of columns."""
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    line = " ".join(printable(text).split())
     if not writes_unicode(sys.stdout):
         encoding = sys.stdout.encoding or "ascii"
         line = line.encode(encoding, "replace").decode(encoding)  # here, so that widths are those of what is shown
@@ -61,25 +63,23 @@ def clean(text: str, width: int = 0) -> str:
 def visible(text: str) -> str:
     """Lines of text in which what a terminal would obey or hide can be seen, as escapes."""
     text = text.replace("\r\n", "\n").replace("\t", "    ")
-    return "".join(
-        sign if _can_show(sign) else " " if unicodedata.category(sign) == "Zs" else _escape(sign) for sign in text
-    )
+    return _shown(text, lambda character: " " if unicodedata.category(character) == "Zs" else _escape(character))
 
 
-def visible_json(value: Any, indent: int | None = None) -> str:
+def visible_json(value: object, indent: int | None = None) -> str:
     """JSON in which what a terminal would obey or hide can be seen, as escapes of JSON."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
-    return "".join(sign if _can_show(sign) else _escape(sign) for sign in text)
+    return _shown(json.dumps(value, ensure_ascii=False, indent=indent, default=str), _escape)
 
 
-def _can_show(sign: str) -> bool:
-    return sign == "\n" or (sign.isprintable() and (sign.isascii() or writes_unicode(sys.stdout)))
+def _shown(text: str, escape: Callable[[str], str]) -> str:
+    text = printable(text, keep="\n", replace=escape)
+    return text if writes_unicode(sys.stdout) else _BEYOND_ASCII.sub(lambda match: _escape(match[0]), text)
 
 
-def _escape(sign: str) -> str:
+def _escape(character: str) -> str:
     """The character as JSON escapes it; DEL, which JSON leaves alone, too."""
-    escape = json.dumps(sign)[1:-1]
-    return f"\\u{ord(sign):04x}" if escape == sign else escape
+    escape = json.dumps(character)[1:-1]
+    return f"\\u{ord(character):04x}" if escape == character else escape
 
 
 def shorten(line: str, width: int) -> str:
@@ -99,6 +99,7 @@ def plain(text: str, width: int = 0) -> str:
 
 # Characters that JSON may hold as they are, and that a terminal obeys: DEL, C1 controls, line separators, changes of the direction.
 _OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_BEYOND_ASCII = re.compile("[^\\x00-\\x7f]")
 _BRACKETS = re.compile(r"(\\*)\[(?=([a-z#/@][^\[\]]*\])?)")
 _OPEN_END = re.compile(r"\\\Z|\[[^\[\]]*\Z")
 
@@ -145,8 +146,7 @@ def _json(value: Any, indent: int | None = None) -> str:
 
 def say_error(message: object) -> None:
     """One line on standard error."""
-    line = "".join(sign if sign.isprintable() else " " for sign in " ".join(str(message).split()))
-    sys.stderr.write(f"grace-kp: {line}\n")
+    sys.stderr.write(f"grace-kp: {printable(' '.join(str(message).split()))}\n")
 
 
 def progress(

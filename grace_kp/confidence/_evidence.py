@@ -12,9 +12,10 @@ from grace_kp.confidence._evaluation import FALLBACK_SCORE
 from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._search_result import usable_score
 from grace_kp.confidence._search_results import SearchHits
+from grace_kp.trace import outcomes_of_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from grace_kp.trace import ReasoningTrace
 
@@ -148,7 +149,7 @@ def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceF
     if isinstance(calls, list):
         return evidence_of_calls(calls).factors()
     evidence = Evidence()
-    for ok in _outcomes(kinds):
+    for ok in outcomes_of_calls(kinds):
         evidence.tool_finished(ok)
     return evidence.factors()
 
@@ -215,26 +216,3 @@ def _count(search: Mapping[str, Any], name: str) -> int:
 def _listed(search: Mapping[str, Any], name: str) -> list[Any]:
     values = search.get(name)
     return values if isinstance(values, list) else []
-
-
-def _outcomes(kinds: Sequence[str]) -> list[bool]:
-    """For every tool_call whether it went well; calls that ran side by side get their observations in order."""
-    outcomes: list[bool] = []
-    waiting: list[int] = []
-    last: int | None = None
-    for kind in kinds:
-        if kind == "tool_call":
-            last = len(outcomes)
-            outcomes.append(True)
-            waiting.append(last)
-        elif kind == "observation":
-            last = waiting.pop(0) if waiting else None
-        elif kind == "error_recovery":
-            if last is not None:
-                outcomes[last] = False
-                if last in waiting:
-                    waiting.remove(last)
-            last = None
-        else:
-            last = None
-    return outcomes

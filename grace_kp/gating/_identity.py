@@ -13,6 +13,7 @@ from grace_kp.gating._call import Unknown
 from grace_kp.gating._contents import Identified, OwnObject
 from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._error_text import error_text
+from grace_kp.trace import SCALARS
 
 if TYPE_CHECKING:
     import inspect
@@ -21,7 +22,7 @@ Identifier: TypeAlias = str | Callable[[Any], object]
 """The name of an attribute (dots lead further in), or a callable from the value to what identifies it."""
 
 _OWN = "self"
-_UNCHANGEABLE = (str, int, float, complex, bytes, bool, type(None))
+_UNCHANGEABLE = SCALARS | {complex, bytes}
 
 
 class Coverage:

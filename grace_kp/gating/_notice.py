@@ -9,6 +9,8 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.trace import printable
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -66,4 +68,4 @@ def _plain(value: Any) -> Any:
 
 
 def _printable(text: str) -> str:
-    return "".join(sign if sign.isprintable() else " " if sign.isspace() else "" for sign in text)
+    return printable(text, replace=lambda character: " " if character.isspace() else "")

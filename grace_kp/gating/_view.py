@@ -24,6 +24,7 @@ from typing import Any
 
 from grace_kp.gating._digest import dictionary_getter
 from grace_kp.gating._tree import Node, flat
+from grace_kp.trace import SCALARS
 
 MAX_VALUES = 100_000
 MAX_CHARACTERS = 2_000_000
@@ -277,7 +278,7 @@ def _has_named_fields(kind: type, count: int) -> bool:
     return type(names) is tuple and len(names) == count and all(type(name) is str for name in names)
 
 
-_SORTED = frozenset({str, bytes, int, float, bool, type(None)})
+_SORTED = SCALARS | {bytes}
 _BUILT_IN = frozenset({dict, list, tuple, set, frozenset, deque, MappingProxyType})
 
 

@@ -13,7 +13,7 @@ from grace_kp.record._captured import NOT_CAPTURED
 from grace_kp.record._events import ModelCall
 from grace_kp.record._run import Call
 from grace_kp.record._signals import CLOSED, SUSPENDED
-from grace_kp.trace import redact_text, redact_value, render, storable, to_text
+from grace_kp.trace import Failure, Failures, redact_text, redact_value, render, storable, to_text
 
 if TYPE_CHECKING:
     from grace_kp.record._events import Note
@@ -34,9 +34,9 @@ class StepBuilder:
     """
 
     __slots__ = (
+        "_failures",
         "_identifiers",
         "_index",
-        "_pending",
         "_position",
         "_run",
         "_told_decisions",
@@ -78,10 +78,10 @@ class StepBuilder:
         """Rows of the journal that have been written for this run."""
         self.journaled_changes = 0
         """Changes of the run's attributes that the journal has."""
-        self._pending: list[_Survived] = []
+        self._failures = Failures()
         for call in () if earlier is None else earlier.pending:
             error = call["error"]
-            self._pending.append(_Survived(None, call["name"], (error["type"], error["message"]), call))
+            self._failures.add(Failure(call["name"], (error["type"], error["message"]), call))
 
     def advance(self) -> None:
         """Take in the events that came since the last time."""
@@ -159,7 +159,7 @@ class StepBuilder:
             kind, message = call.error
             entry["error"] = {"type": kind, "message": self._clean(message)}
             if call.status == "error":
-                self._pending.append(_Survived(None, call.model, call.error, entry))
+                self._failures.add(Failure(call.model, call.error, entry))
         self.model_calls.append(entry)
 
     def _add(self, kind: str, **fields: Any) -> dict[str, Any]:
@@ -278,36 +278,17 @@ class StepBuilder:
         return search
 
     def _failed(self, call: Call, entry: dict[str, Any]) -> None:
-        # The same error passing from a tool through the tool that called it is one error.
-        self._pending = [
-            item
-            for item in self._pending
-            if item.call is None or item.call.parent is not call or item.error != call.error
-        ]
-        self._pending.append(_Survived(call, call.spec.name, call.error or ("Error", ""), entry))
+        error = call.error or ("Error", "")
+        self._failures.add(Failure(call.spec.name, error, entry, call.parent, call.place), call)
 
     def _went_on(self) -> None:
-        for item in self._pending:
-            kind, message = item.error
-            text = f"Recovered from {item.name}: {kind}" + (f": {message}" if message else "")
-            step = self._add("error_recovery", content=self._clean(text))
-            item.entry["recovery"] = step["step_id"]
-            place = None if item.call is None else item.call.place
-            if place is not None:
-                self.places[step["step_id"]] = place
-        self._pending.clear()
+        self._failures.recover(self._recovered)
 
-
-class _Survived:
-    """An error that will have been survived if the run goes on."""
-
-    __slots__ = ("call", "entry", "error", "name")
-
-    def __init__(self, call: Call | None, name: str, error: tuple[str, str], entry: dict[str, Any]) -> None:
-        self.call = call
-        self.name = name
-        self.error = error
-        self.entry = entry
+    def _recovered(self, failure: Failure) -> dict[str, Any]:
+        step = self._add("error_recovery", content=self._clean(failure.recovery))
+        if failure.place is not None:
+            self.places[step["step_id"]] = failure.place
+        return step
 
 
 def _was_dropped(call: Call) -> bool:

@@ -9,7 +9,7 @@ from grace_kp.errors import brief
 from grace_kp.judge import INVISIBLE, RULES, call_judge, fenced, language_of
 from grace_kp.rubric._judgement import Detection
 from grace_kp.rubric._rating import Rating
-from grace_kp.trace import describe_error, redact_text
+from grace_kp.trace import describe_error, printable, redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -249,4 +249,4 @@ class PersonRater:
 
 def visible(text: str) -> str:
     """A text without signs that a terminal would obey or hide."""
-    return "".join(sign if sign in "\n\t" or sign.isprintable() else "�" for sign in INVISIBLE.sub("", text))
+    return printable(INVISIBLE.sub("", text), keep="\n\t", replace="�")

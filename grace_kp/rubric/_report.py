@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import MissingExtra
 from grace_kp.rubric._compare import VARIANT, Recommendation, compare
 from grace_kp.rubric._statistics import mean_interval, rate_interval
+from grace_kp.trace import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,7 +107,7 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
 
 
 def _safe(text: str) -> str:
-    return html.escape("".join(sign if sign.isprintable() else " " for sign in text))
+    return html.escape(printable(text))
 
 
 def _page(title: str, body: str) -> str:
@@ -278,5 +279,5 @@ def _rates(axes: Any, variants: Sequence[Variant], categories: Sequence[str]) ->
 
 
 def _short(text: str) -> str:
-    plain = "".join(sign if sign.isprintable() else " " for sign in text)
+    plain = printable(text)
     return plain if len(plain) <= 22 else plain[:21] + "…"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from grace_kp.errors import InvalidHistory
+from grace_kp.trace import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -208,20 +209,20 @@ def table_text(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-_SPECIAL = {"\\": "\\\\", "|": "\\|", "\r": "\\r", "\n": "\\n"}
+_SPECIAL = str.maketrans({"\\": "\\\\", "|": "\\|", "\r": "\\r", "\n": "\\n"})
 _EDGES = re.compile(r"^[ \t]+|[ \t]+\Z")
 _ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|(.))", re.DOTALL)
 
 
 def escaped(text: str) -> str:
     """A text as it can stand in a cell or heading, and reads back."""
-    signs = "".join(_SPECIAL.get(sign) or (f"\\u{{{ord(sign):x}}}" if _hides(sign) else sign) for sign in text)
-    return _EDGES.sub(lambda found: "".join(f"\\u{{{ord(sign):x}}}" for sign in found[0]), signs)
+    # What cannot be seen may not survive an editor.
+    text = printable(text.translate(_SPECIAL), keep="\t\u3000\xa0", replace=_code)
+    return _EDGES.sub(lambda blanks: "".join(map(_code, blanks[0])), text)
 
 
-def _hides(sign: str) -> bool:
-    """Whether a sign is none to be seen, and may not survive an editor."""
-    return not sign.isprintable() and sign not in {"\t", "\u3000", "\xa0"}
+def _code(character: str) -> str:
+    return f"\\u{{{ord(character):x}}}"
 
 
 def _cells(line: str) -> tuple[str, ...]:

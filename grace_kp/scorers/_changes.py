@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from grace_kp.scorers._edits import DELETE, INSERT, MOVES, Block, EditExpectation, EditResult, Operation
 from grace_kp.scorers._matching import pairs
 from grace_kp.scorers._traces import as_result
+from grace_kp.trace import printable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -210,7 +211,4 @@ def _unified(old: Sequence[str], new: Sequence[str], left: str, right: str = "")
 
 def _visible(line: str) -> str:
     """Control characters written out, as a change of them alone could not be seen."""
-    return "".join(
-        sign if sign.isprintable() or sign in "\t\u3000" else sign.encode("unicode_escape").decode("ascii")
-        for sign in line
-    )
+    return printable(line, keep="\t\u3000", replace=lambda character: ascii(character)[1:-1])

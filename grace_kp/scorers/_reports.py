@@ -6,6 +6,8 @@ import html
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from grace_kp.trace import printable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -152,6 +154,4 @@ def junit_report(rows: Sequence[Row], title: str) -> str:
 
 def _plain(text: str) -> str:
     """The text without control characters, some of which XML cannot hold."""
-    return "".join(
-        sign if sign in "\n\t" or (sign.isprintable() and not "\ud800" <= sign <= "\udfff") else " " for sign in text
-    )
+    return printable(text, keep="\n\t")

@@ -17,6 +17,7 @@ from grace_kp.errors import InvalidTrace
 from grace_kp.levels import PrivacyLevel, StepType, Visibility
 from grace_kp.trace import _views
 from grace_kp.trace._problems import invalid, refuse_what_json_cannot_hold
+from grace_kp.trace._render import SCALARS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -173,7 +174,7 @@ class _Part(BaseModel):
 
 
 def _dump(value: Any) -> Any:
-    if type(value) in _PLAIN:
+    if type(value) in SCALARS:
         return value
     if isinstance(value, _Part):
         return value.to_dict()
@@ -182,9 +183,6 @@ def _dump(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _dump(item) for key, item in value.items()}
     return value.value if isinstance(value, StepType | Visibility | PrivacyLevel) else value
-
-
-_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -29,6 +29,8 @@ MAX_NODES = 500
 MAX_REPR_WEIGHT = 4_096  # characters and items below which an object's own repr is called
 MAX_KEY = 200
 MAX_DIGITS = 1_000
+SCALARS = frozenset({str, int, float, bool, NoneType})
+"""Types of the values that JSON holds without a container; a subclass is none of them."""
 
 # Read past whatever a metaclass makes of these names.
 _type_name = type.__dict__["__name__"].__get__
@@ -82,7 +84,7 @@ def describe_error(error: BaseException, max_text: int = MAX_TEXT) -> tuple[str,
     kind = type(error)
     try:
         args = _error_args(error)
-        if kind.__str__ in _BUILT_IN_STR and not all(type(arg) in _PRINTABLE for arg in args):
+        if kind.__str__ in _BUILT_IN_STR and not all(type(arg) in SCALARS for arg in args):
             message = ", ".join(to_text(render(arg, max_text)) for arg in args[:MAX_ITEMS])
         else:
             message = str(error)
@@ -94,7 +96,6 @@ def describe_error(error: BaseException, max_text: int = MAX_TEXT) -> tuple[str,
 
 
 _error_args: Any = BaseException.__dict__["args"].__get__
-_PRINTABLE = frozenset({str, int, float, bool, NoneType})
 _BUILT_IN_STR = (BaseException.__str__, KeyError.__str__, object.__str__)
 
 
@@ -302,19 +303,12 @@ def _weight(fields: dict[str, Any] | None) -> int:
     weight = 0
     for item in (fields or {}).values():
         kind = type(item)
-        if kind is str or kind is bytes or kind is bytearray:
-            weight += len(item)
-        elif kind is list or kind is tuple or kind is set or kind is frozenset or kind is dict:
+        if kind is list or kind is tuple or kind is set or kind is frozenset or kind is dict:
             parts = dict.values(item) if kind is dict else item
             weight += 40 * len(item) + sum(_part_weight(part) for part in _first(parts))
-        elif kind in _LIGHT:
-            weight += 20
         else:
             weight += _part_weight(item)
     return weight
-
-
-_LIGHT = frozenset({int, float, bool, NoneType})
 
 
 _PLAIN_REPR: Any = object.__repr__
@@ -325,11 +319,7 @@ def _part_weight(part: Any) -> int:
     if kind is str or kind is bytes or kind is bytearray:
         return len(part)
     # Something whose own repr may be long, slow or worse: only objects that print a plain address are light.
-    return (
-        20
-        if kind is int or kind is float or kind is bool or part is None or kind.__repr__ is _PLAIN_REPR
-        else MAX_REPR_WEIGHT // 4
-    )
+    return 20 if kind in SCALARS or kind.__repr__ is _PLAIN_REPR else MAX_REPR_WEIGHT // 4
 
 
 def _name(kind: type) -> str:
@@ -375,6 +365,6 @@ def _key(key: Any) -> str:
     kind = type(key)
     if kind is str:
         return cut(key, MAX_KEY)
-    if kind in {int, float, bool, NoneType}:
+    if kind in SCALARS:
         return str(_integer(key)) if kind is int else str(key)
     return cut(to_text(_Rendering(MAX_KEY).of(key, MAX_DEPTH - 2)), MAX_KEY)

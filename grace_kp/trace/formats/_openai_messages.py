@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace._model import ReasoningTrace
 from grace_kp.trace._render import MAX_TEXT, cut, render, storable
+from grace_kp.trace._steps import Failure, Failures
 from grace_kp.trace.formats._instants import UNKNOWN, instant_of
 from grace_kp.trace.formats._parts import REFUSAL, Called, Returned, Said
 from grace_kp.trace.formats._texts import plain
@@ -164,7 +165,7 @@ class _Chat:
         self.ended_well = False
         self._max_text = max_text
         self._open = _OpenCalls()
-        self._pending: list[tuple[dict[str, Any] | None, str, dict[str, str]]] = []
+        self._failures = Failures()
         self._unknown_roles: dict[str, int] = {}
         self._unlinked = 0
         self._prompted = False
@@ -253,19 +254,14 @@ class _Chat:
             entry["observation"] = step["step_id"]
             entry["status"] = "ok"
         if result.failed or result.text.startswith(("Error", _TRACEBACK)):
-            error = _error(result.text)
-            name = result.name or "a tool"
+            error, name = _error(result.text), result.name or "a tool"
             if entry is not None:
                 entry["status"], entry["error"], name = "error", error, entry["name"]
-            self._pending.append((entry, storable(cut(name, MAX_NAME)), error))
+            name = storable(cut(name, MAX_NAME))
+            self._failures.add(Failure(name, (error["type"], error["message"]), entry))
 
     def _went_on(self) -> None:
-        for entry, name, error in self._pending:
-            said = f"{error['type']}: {error['message']}" if error["message"] else error["type"]
-            step = self._add("error_recovery", content=f"Recovered from {name}: {said}")
-            if entry is not None:
-                entry["recovery"] = step["step_id"]
-        self._pending.clear()
+        self._failures.recover(lambda failure: self._add("error_recovery", content=failure.recovery))
 
     def _add(self, kind: str, **fields: Any) -> dict[str, Any]:
         step = {"step_id": len(self.steps), "type": kind, **fields}
