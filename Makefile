@@ -25,11 +25,14 @@ FRAMEWORKS := $(VENV)-frameworks
 FRAMEWORKS_TOOLS := 'langgraph-checkpoint-sqlite>=3' langgraph-checkpoint-postgres 'psycopg[binary]' 'httpx>=0.27' 'pytest>=9.0.3' 'pytest-asyncio>=1.3' 'pytest-xdist>=3.6' pytest-mock pytest-socket pytest-benchmark pytest-codspeed pytest-cov pytest-dotenv pytest-repeat 'syrupy>=5,<6' freezegun grandalf responses 'blockbuster>=1.5.26,<1.6' 'langchain-tests>=1.1.9' langchain-openai jsonschema pycryptodome redis toml uvloop
 READY_FRAMEWORKS := $(FRAMEWORKS)/.ready-$(PLACE)
 
+# Three workers for two cores, because some tests wait; a worker that has nothing left takes tests from another.
+SHARED := -n 3 --dist worksteal
+
 # All of them are run, also when one finds something.
 LINTERS := "python -m ruff check ." "python -m ruff format --check ." "python -m mypy --strict" "lint-imports"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-models test-oldest test-evals test-frameworks lint format ci bench clean
+.PHONY: help demo test test-all test-models test-oldest test-evals test-frameworks lint format ci bench clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,13 +41,16 @@ demo: $(READY) ## watch an agent work offline: its trace, its scores, and a gate
 	@$(BIN)/grace-kp demo
 
 test: $(READY_DEV) ## run the test suite
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q $(SHARED) $(PYTEST_ARGS)
+
+test-all: $(READY_DEV) ## run what `make test` leaves out: exhaustive cases, and property tests with more examples
+	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-thorough} $(BIN)/python -m pytest -q $(SHARED) -m 'exhaustive or hypothesis' $(PYTEST_ARGS)
 
 test-models: $(READY_MODELS) ## run the tests that need the real embedding model (installs about 1.3 GB)
 	@$(BIN)/python -m pytest -q tests/models tests/cli/test_models.py $(PYTEST_ARGS)
 
 test-oldest: $(READY_OLDEST) ## run the tests of LangChain, LangGraph, Inspect AI and pydantic-evals with the oldest versions that are supported
-	@$(OLDEST)/bin/python -m pytest -q -n 2 --dist loadfile tests/integrations tests/evals $(PYTEST_ARGS)
+	@$(OLDEST)/bin/python -m pytest -q $(SHARED) tests/integrations tests/evals $(PYTEST_ARGS)
 
 test-evals: $(READY_EVALS) ## run the tests inside of Inspect AI, pydantic-evals and autoevals
 	@$(EVALS)/bin/python -m pytest -q tests/evals $(PYTEST_ARGS)

@@ -1,7 +1,7 @@
 """What holds for every test: a home folder of its own, none of the user's settings, no network beyond this machine.
 
 An error inside recording fails the test it happens in; tests about surviving one switch that off. Property tests take the same
-examples every time; `HYPOTHESIS_PROFILE=search` looks for new ones.
+examples every time: few in `make test`, more in `make test-all`; `HYPOTHESIS_PROFILE=search` looks for new ones.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ MODELS = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "HF_HOME", "HF_HUB_CACHE", "HF_END
 
 set_hypothesis_home_dir(ROOT / ".hypothesis")
 # No deadline and no complaint about slowness: both would be assertions about how busy the machine is.
-settings.register_profile(
-    "steady", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
+STEADY = settings(deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", STEADY, max_examples=40)
+settings.register_profile("thorough", STEADY, max_examples=200)
 settings.register_profile(
     "search", deadline=None, max_examples=1_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pexpect
 import pytest
 
 import grace_kp as gk
+from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("GRACE_KP_DATA", ROOT.parent / "shared" / "data"))
@@ -39,7 +39,7 @@ CHAT = {
 
 
 def run(*arguments, stdin=None, **environment):
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-m", "grace_kp.cli", *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment}, input=stdin, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip

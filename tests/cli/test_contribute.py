@@ -14,6 +14,7 @@ import pexpect
 import pytest
 
 import grace_kp as gk
+from tests import warm
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def store(tmp_path):
 
 def command(*arguments, store, url, key="k-123"):
     env = {**os.environ, "GRACE_KP_REGISTRY_KEY": key} if key else dict(os.environ)
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-m", "grace_kp.cli", "traces", "contribute", "--store", store, "--url", url, *arguments],
         capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=60,
     )  # fmt: skip

@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests import warm
+
 pytest.importorskip("regex", reason="needs the extra eval")
 pytest.importorskip("yaml", reason="needs the extra eval")
 
@@ -28,7 +30,7 @@ def run(tmp_path):
     def call(cases, *arguments, suite="standard"):
         file = tmp_path / "cases.jsonl"
         file.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in cases), "utf-8")
-        return subprocess.run(
+        return warm.run(
             [sys.executable, "-m", "grace_kp.cli", "eval", suite, str(file), *arguments],
             capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=120,
         )  # fmt: skip
@@ -167,6 +169,7 @@ def test_brackets_and_backslashes_are_shown_as_they_are(run, text):
 
 LOCAL = """
 from grace_kp import scorers as sc
+from tests import warm
 
 def made():
     class Odd:
@@ -278,7 +281,7 @@ def write(path, data):
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_line(run, tmp_path, data, problem):
-    ran = subprocess.run(
+    ran = warm.run(
         [sys.executable, "-m", "grace_kp.cli", "eval", "standard", write(tmp_path / "c.jsonl", data)],
         capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=120,
     )  # fmt: skip
@@ -288,7 +291,7 @@ def test_what_is_wrong_with_a_line(run, tmp_path, data, problem):
 
 def test_a_byte_order_mark_is_no_part_of_the_first_case(tmp_path):
     write(tmp_path / "c.jsonl", b"\xef\xbb\xbf" + json.dumps(case(1)).encode())
-    ran = subprocess.run(
+    ran = warm.run(
         [sys.executable, "-m", "grace_kp.cli", "eval", "standard", "c.jsonl"],
         capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=120,
     )  # fmt: skip

@@ -8,9 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from tests.exhaustive import exhaustive
 
 
 def doctor(*arguments, **environ):
@@ -71,12 +75,33 @@ def test_a_model_in_a_folder_is_loaded_and_timed(tmp_path):
     assert told["embedder"]["short_text_ms"] > 0
 
 
-def test_fetching_that_fails_is_one_line():
+class Absent(BaseHTTPRequestHandler):
+    """A hub without any model."""
+
+    def do_HEAD(self):
+        self.send_error(404)
+
+    do_GET = do_HEAD
+
+    def log_message(self, *arguments):
+        """Keep standard error to the program."""
+
+
+@pytest.fixture
+def hub():
+    """The address of a hub without any model."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Absent) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("reachable", [True, pytest.param(False, marks=exhaustive)])  # the client tries for 20 seconds
+def test_fetching_that_fails_is_one_line(hub, reachable):
     """On stderr, with exit code 1."""
     pytest.importorskip("huggingface_hub")
-    ran = doctor(
-        "--fetch-model", HF_ENDPOINT="http://127.0.0.1:9", HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1"
-    )
+    endpoint = hub if reachable else "http://127.0.0.1:9"
+    ran = doctor("--fetch-model", HF_ENDPOINT=endpoint, HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1")
     assert 1 == ran.returncode
     assert "could not be fetched" in ran.stderr
     assert "Traceback" not in ran.stderr

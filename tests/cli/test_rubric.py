@@ -16,6 +16,7 @@ import pexpect
 import pytest
 
 from grace_kp import rubric as rb
+from tests import warm
 
 pytest.importorskip("yaml", reason="needs the extra eval")
 
@@ -64,7 +65,7 @@ def room(tmp_path):
 def run(room):
     def call(*arguments, **env):
         keys = {name: value for name, value in os.environ.items() if name not in {"GEMINI_API_KEY", "GOOGLE_API_KEY"}}
-        return subprocess.run(
+        return warm.run(
             [sys.executable, "-m", "grace_kp.cli", "rubric", *arguments], capture_output=True, text=True, cwd=room, env={**keys, **env},
             stdin=subprocess.DEVNULL, timeout=120,
         )  # fmt: skip

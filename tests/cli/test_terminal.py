@@ -13,6 +13,8 @@ import pexpect
 import pytest
 from rich.cells import cell_len
 
+from tests import warm
+
 ROOT = Path(__file__).resolve().parents[2]
 RUN = {
     "task_id": "京都",
@@ -30,7 +32,7 @@ def store(tmp_path):
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(RUN) + "\n", encoding="utf-8")
     url = f"sqlite:///{tmp_path / 't.db'}"
-    subprocess.run([sys.executable, "-m", "grace_kp.cli", "traces", "import", str(path), "--store", url], check=True)
+    warm.run([sys.executable, "-m", "grace_kp.cli", "traces", "import", str(path), "--store", url], check=True)
     return url
 
 
@@ -75,7 +77,7 @@ def test_a_stream_that_lacks_characters_gets_others_in_their_place(store, encodi
 
     def run(*arguments):
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding, "COLUMNS": "60"}
-        ran = subprocess.run(
+        ran = warm.run(
             [sys.executable, "-m", "grace_kp.cli", *arguments, "--store", store], env=environment, capture_output=True, timeout=60, check=False
         )  # fmt: skip
         assert (0, b"") == (ran.returncode, ran.stderr)
@@ -91,7 +93,7 @@ def test_a_stream_that_lacks_characters_gets_others_in_their_place(store, encodi
 
 def test_the_demo_fits_a_narrow_terminal():
     """One line for each step."""
-    shown = subprocess.run(
+    shown = warm.run(
         [sys.executable, "-m", "grace_kp.cli", "demo"], env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "44"}, capture_output=True,
         text=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=60, check=True,
     ).stdout  # fmt: skip

@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from grace_kp.confidence import (
@@ -15,6 +15,7 @@ from grace_kp.confidence import (
     penalties_text,
     penalty_text,
 )
+from tests.exhaustive import examples
 
 units = st.floats(0, 1) | st.sampled_from([0.0, 0.1, 0.59, 0.6, 0.61, 0.8, 1.0])
 counts = st.integers(0, 5)
@@ -158,7 +159,7 @@ def worse_versions(before):
         yield "search_avg_with_unusable", before.search_avg_with_unusable
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(factors(), st.data())
 def test_strict_is_monotone_in_every_rate(before, data):
     """In `strict` no worse score, rate, agreement, self-evaluation or coverage ever raises the confidence."""
@@ -167,7 +168,7 @@ def test_strict_is_monotone_in_every_rate(before, data):
         assert score(dataclasses.replace(before, **{name: worse})) <= score(before), name
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(factors(), st.floats(0, 2))
 def test_strict_is_monotone_in_the_variance(before, more):
     """In `strict` a larger spread of the search scores never raises the confidence."""
@@ -175,7 +176,7 @@ def test_strict_is_monotone_in_the_variance(before, more):
     assert score(after) <= score(before)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(factors())
 @example(ConfidenceFactors(source_count=2, source_agreement=0.1, llm_self_confidence=0.9))
 @example(ConfidenceFactors(search_result_count=1, search_max_score=0.1, llm_self_confidence=0.9))
@@ -188,7 +189,7 @@ def test_strict_is_monotone_in_every_count(before):
     assert score(one_more_failure) <= score(before)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.floats(0.55, 0.65), st.floats(0, 1), st.floats(0, 0.5), st.booleans())
 def test_strict_is_monotone_where_the_search_turns_good(best, average, variance, is_search):
     """Around a best result of 0.6, where the formula changes, the confidence never falls as the result gets better."""

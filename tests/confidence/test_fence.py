@@ -17,6 +17,7 @@ from grace_kp.judge import MAX_CHARS, LLMSelfEvaluator, QueryCoverageCalculator,
 from grace_kp.judge._echo import build
 from grace_kp.judge._prompts import TEMPLATES, TITLES
 from grace_kp.judge._reply import COVERAGE_NAMES, SCORE_NAMES
+from tests.exhaustive import product
 
 HONEST = '{"score": 0.2, "reason": "ok"}'
 HONEST_BOTH = '{"score": 0.2, "reason": "ok", "coverage": 0.3, "coverage_reason": "ok"}'
@@ -269,15 +270,16 @@ def replies(hostile):
     }
 
 
-ECHOES = [(text, way, f"{way}-{name}") for name, text in HOSTILE for way in replies(text)]
+REPETITIONS = list(replies("text"))
 
 
-@pytest.mark.parametrize(("hostile", "way"), [echo[:2] for echo in ECHOES], ids=[echo[2] for echo in ECHOES])
-def test_an_echo_is_no_judgement(hostile, way):
+@pytest.mark.parametrize(("name", "repetition"), product([name for name, _ in HOSTILE], REPETITIONS))
+def test_an_echo_is_no_judgement(name, repetition):
     """A judge that repeats a text, or a part of it, has judged nothing."""
-    reply = replies(hostile)[way]
-    for name, made in judgements(lambda prompt: reply, hostile, ["auto"]):
-        assert (0.5, True) == (made.score, made.fallback), (name, made)
+    hostile = dict(HOSTILE)[name]
+    reply = replies(hostile)[repetition]
+    for label, made in judgements(lambda prompt: reply, hostile, ["auto"]):
+        assert (0.5, True) == (made.score, made.fallback), (label, made)
         assert made.error
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.confidence import (
@@ -25,6 +25,7 @@ from grace_kp.confidence import (
 )
 from grace_kp.levels import InterventionLevel
 from grace_kp.trace import from_openai_messages
+from tests.exhaustive import examples
 
 DATA = Path(os.environ.get("GRACE_KP_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
 
@@ -67,7 +68,7 @@ GRID = [None, Evaluation.failed("x"), *(Evaluation(score=number / 40) for number
 
 @pytest.mark.parametrize("profile", ["grace", "strict"])
 @given(factors(), thresholds(), judgements, judgements)
-@settings(max_examples=400)
+@examples(400)
 def test_where_it_is_not_needed_no_judgement_changes_the_level(profile, known, at, own, coverage):
     """Whatever comes back, or fails, for either of the two."""
     calculator = ConfidenceCalculator(profile, at)
@@ -80,7 +81,7 @@ def test_where_it_is_not_needed_no_judgement_changes_the_level(profile, known, a
 
 @pytest.mark.parametrize("profile", ["grace", "strict"])
 @given(factors(), thresholds(), judgements, judgements)
-@settings(max_examples=400)
+@examples(400)
 def test_the_second_judgement_is_left_out_only_where_it_cannot_matter(profile, known, at, own, coverage):
     """When the first one is there."""
     calculator = ConfidenceCalculator(profile, at)

@@ -1,4 +1,7 @@
-"""The tests are the same ones wherever and whenever they are collected: workers that share them out compare their names."""
+"""The tests are the same ones wherever and whenever they are collected: workers that share them out compare their names.
+
+`make test` shows the same with every run: its workers have other hash seeds, and refuse to start on names that differ.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from tests.exhaustive import exhaustive
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,11 +28,14 @@ def collect(seed):
         "no:cacheprovider",
         "-p",
         "no:xdist",
+        "-m",
+        "",
         "tests",
     ]
     return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+@exhaustive
 def test_the_names_of_the_tests_depend_on_neither_the_clock_nor_the_hash_seed():
     first = collect("1")
     time.sleep(1.1)  # a name that carries the time carries another one now

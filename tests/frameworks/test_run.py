@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("langchain_core", reason="needs the extra langchain")
 
+from tests.exhaustive import exhaustive
+
 from .run import HERE, compare, run
 
 TESTS = """
@@ -22,6 +24,7 @@ def test_counts_handlers():
 """
 
 
+@exhaustive
 def test_a_test_that_the_handler_changes_is_found(tmp_path, monkeypatch):
     """A test that fails either way is no difference; one that fails only with the handler is."""
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)

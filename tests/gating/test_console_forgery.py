@@ -6,11 +6,12 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.gating.reviewers._layout import Page
 from grace_kp.gating.reviewers._question import Question
+from tests.exhaustive import examples
 
 FORGED = "   euros = 5"
 LINES = (
@@ -39,7 +40,7 @@ def test_a_text_is_no_argument(text, columns, request_for):
     assert 1 == sum(line.startswith(" arguments:") for line in shown)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     text=st.text(alphabet='a \n\\"│─█ф界\u0301\u20dd😀☰é'),
     columns=st.integers(20, 100),

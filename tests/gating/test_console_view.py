@@ -8,12 +8,13 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.gating.reviewers._layout import Page
 from grace_kp.gating.reviewers._question import Question
+from tests.exhaustive import examples
 
 PROMPT = r"\[i\]nput > "
 HIDING = {
@@ -190,7 +191,7 @@ texts = st.one_of(
 ).filter(lambda text: not any(unicodedata.bidirectional(character) in {"R", "AL", "AN"} for character in text))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(text=texts, columns=st.integers(20, 130), encoding=st.sampled_from(["utf-8", "ascii", "cp932"]))
 def test_every_text_can_be_read_back_from_what_is_shown(text, columns, encoding, request_for):
     """Escapes and line breaks are unambiguous, whatever is in the text."""

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import operator
 import signal
-import subprocess
 import sys
 from typing import Annotated, TypedDict
 
@@ -28,6 +27,7 @@ from langgraph.types import Command, interrupt
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
+from tests import warm
 
 from .conftest import says, steps
 
@@ -166,7 +166,13 @@ else:
 @pytest.mark.parametrize("way", ["invoke", "stream", "astream", "breakpoint"])
 def test_a_process_that_is_killed_as_soon_as_the_question_is_seen_has_stored_its_trace(tmp_path, way):
     """The suspended traces, nested ones included, are on disk before anybody can see the question."""
-    ran = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), way], capture_output=True, text=True, timeout=60)
+    ran = warm.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), way],
+        imports=warm.LANGGRAPH,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert (-signal.SIGKILL, "") == (ran.returncode, ran.stderr)
     with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
         traces = {trace.grace["name"]: trace for trace in grace.store.query()}
@@ -187,10 +193,19 @@ def test_a_killed_process_s_run_goes_on_in_another_one(tmp_path):
     answer = program.split("def die():")[0] + (
         "from langgraph.types import Command\nprint(app.invoke(Command(resume='yes'), config)['said'])\ngrace.close()\n"
     )
-    asked = subprocess.run([sys.executable, "-c", program, str(tmp_path), "invoke"], capture_output=True, timeout=60)
+    asked = warm.run(
+        [sys.executable, "-c", program, str(tmp_path), "invoke"],
+        imports=warm.LANGGRAPH,
+        capture_output=True,
+        timeout=60,
+    )
     assert -signal.SIGKILL == asked.returncode
-    answered = subprocess.run(
-        [sys.executable, "-c", answer, str(tmp_path), "invoke"], capture_output=True, text=True, timeout=60
+    answered = warm.run(
+        [sys.executable, "-c", answer, str(tmp_path), "invoke"],
+        imports=warm.LANGGRAPH,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert ("['found', 'found', 'yes', 'found']", "") == (answered.stdout.strip(), answered.stderr)
     with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:

@@ -24,6 +24,7 @@ from langchain_core.tools import ToolException, create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
 
 from grace_kp.integrations.langchain import GraceCallbackHandler
+from tests import warm
 
 from .conftest import says, statuses, steps
 
@@ -692,6 +693,6 @@ def test_what_could_not_be_recorded_is_told_by_the_doctor(tmp_path, monkeypatch)
         assert "found x" == RunnableLambda(lambda q: search.invoke({"query": q})).invoke("x", {"callbacks": [handler]})
     env = {**os.environ, "GRACE_KP_STORE": url}
     command = [sys.executable, "-m", "grace_kp.cli", "doctor"]
-    told = json.loads(subprocess.run([*command, "--json"], capture_output=True, text=True, env=env).stdout)
+    told = json.loads(warm.run([*command, "--json"], capture_output=True, text=True, env=env).stdout)
     assert "GraceCallbackHandler.on_tool_end: ValueError" in told["store"]["not_recorded"]["troubles"]
-    assert "on_tool_end: ValueError" in subprocess.run(command, capture_output=True, text=True, env=env).stdout
+    assert "on_tool_end: ValueError" in warm.run(command, capture_output=True, text=True, env=env).stdout

@@ -34,6 +34,7 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp.integrations.knowledgepulse import KEY, KnowledgePulse
 from grace_kp.integrations.knowledgepulse._sending import retry_after
+from tests import warm
 
 URL = "https://registry.example"
 
@@ -768,7 +769,7 @@ for one in started:
 class TestTheEndOfAProgram:
     def end(self, url, code, seconds=30.0):
         whole = (PROGRAM + code).format(url=url, seconds=seconds)
-        return subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, timeout=60)
+        return warm.run([sys.executable, "-c", whole], capture_output=True, text=True, timeout=60)
 
     @pytest.mark.parametrize(
         ("code", "sent"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
 import sys
 import threading
 
@@ -24,6 +23,7 @@ from langgraph.types import Command, interrupt
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
+from tests import warm
 
 from .conftest import says
 
@@ -530,8 +530,12 @@ grace.close()
 
 
 def program(tmp_path, step, when="-"):
-    return subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path), step, when], capture_output=True, text=True, timeout=60
+    return warm.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), step, when],
+        imports=warm.LANGGRAPH,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
 
 

@@ -6,7 +6,6 @@ import asyncio
 import contextvars
 import operator
 import signal
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, TypedDict
@@ -23,6 +22,7 @@ from langgraph.types import Command, RetryPolicy, interrupt
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import gated_node
+from tests import warm
 
 
 class State(TypedDict):
@@ -378,8 +378,12 @@ def test_a_process_that_is_killed_while_it_acts(tmp_path):
     """Nobody knows whether it came to its end: it is not done again, and that it is unknown is said."""
 
     def run(step):
-        return subprocess.run(
-            [sys.executable, "-c", KILLED, str(tmp_path), step], capture_output=True, text=True, timeout=60
+        return warm.run(
+            [sys.executable, "-c", KILLED, str(tmp_path), step],
+            imports=warm.LANGGRAPH,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
 
     assert 0 == run("ask").returncode

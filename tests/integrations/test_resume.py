@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import subprocess
 import sys
 import textwrap
 from typing import Annotated, TypedDict
@@ -20,6 +19,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 from grace_kp.integrations.langchain import GraceCallbackHandler
+from tests import warm
 
 from .conftest import statuses, steps
 
@@ -349,8 +349,9 @@ def test_another_process_goes_on(tmp_path):
     """
     (tmp_path / "program.py").write_text(textwrap.dedent(header) + source)
     for step in ("ask", "answer"):
-        ran = subprocess.run(
+        ran = warm.run(
             [sys.executable, "-c", PROGRAM, str(tmp_path), step, str(tmp_path)],
+            imports=warm.LANGGRAPH,
             capture_output=True,
             text=True,
             timeout=60,

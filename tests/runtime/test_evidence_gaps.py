@@ -7,13 +7,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.gating import Policy, strictest_level
 from grace_kp.record import current_run
 from grace_kp.testing import ScriptedReviewer
+from tests.exhaustive import examples
 
 LEVELS = list(gk.InterventionLevel)
 
@@ -406,7 +407,7 @@ LOSSES = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.sampled_from(sorted(EVENTS)), max_size=4),
     st.sampled_from(sorted(LOSSES)),

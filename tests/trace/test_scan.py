@@ -18,6 +18,7 @@ from grace_kp.trace._redact_text import MAX_CHARACTERS, UNSCANNED_MARK, clean
 from grace_kp.trace._render import cut
 from grace_kp.trace._rule import necessary
 from grace_kp.trace._scan import SECRETS, compiled_scan, pure_scan
+from tests.exhaustive import examples
 from tests.trace.redaction_contexts import CONTEXTS
 from tests.trace.redaction_corpus import TOKENS
 from tests.trace.redaction_harmless import HARMLESS
@@ -29,7 +30,7 @@ PURE, COMPILED = pure_scan(True), compiled_scan(True)
 
 
 @given(st.data())
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(examples(120), suppress_health_check=list(HealthCheck))
 def test_no_scan_leaves_out_a_rule_that_matches(data):
     """Texts are generated from the rules' own patterns."""
     rule = data.draw(st.sampled_from(RULES))
@@ -47,7 +48,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES | st.text(max_size=6), max_size=4).map("".join))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_both_scans_give_the_same_text(text):
     """With google-re2 and without it; half a surrogate pair included."""
     results = []

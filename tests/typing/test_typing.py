@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.exhaustive import exhaustive
+
+# The checker reads the whole library first, which takes half a minute where `make lint` has left no cache.
+pytestmark = exhaustive
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 FOUND = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: (?P<said>.*)  \[(?P<code>[\w-]+)\]$", re.MULTILINE)

@@ -7,11 +7,12 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from grace_kp.value import VectorCache
+from tests.exhaustive import examples
 
 
 class Clock:
@@ -132,7 +133,7 @@ def test_agrees_with_exact_arithmetic(seen, query):
     assert -1.0 <= similarity <= 1.0
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(1, 5), st.lists(st.integers(0, 30), max_size=20))
 def test_the_oldest_goes(capacity, picks):
     """Over capacity the cache behaves as a list of the last vectors added."""
