@@ -81,7 +81,8 @@ class Absent(BaseHTTPRequestHandler):
     def do_HEAD(self):
         self.send_error(404)
 
-    do_GET = do_HEAD
+    def do_GET(self):
+        self.send_error(404)
 
     def log_message(self, *arguments):
         """Keep standard error to the program."""
