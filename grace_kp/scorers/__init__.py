@@ -5,13 +5,13 @@ from grace_kp.scorers._changes import AntiHallucination
 from grace_kp.scorers._completed import OnTraces
 from grace_kp.scorers._content import ContentQuality, OperationResult
 from grace_kp.scorers._diagnosis import Result
-from grace_kp.scorers._documents import SuiteError
 from grace_kp.scorers._edits import Block, EditExpectation, EditResult, Operation
+from grace_kp.scorers._entry import Entry, SuiteError, register
 from grace_kp.scorers._evaluation import evaluate_cases
 from grace_kp.scorers._patterns import PatternError
 from grace_kp.scorers._reports import html_report, junit_report
 from grace_kp.scorers._scorers import OperationAccuracy, ResponseTime, Scorer, TargetBlockPrecision
-from grace_kp.scorers._suite import Entry, Suite, SuiteReport, assert_passes, register
+from grace_kp.scorers._suite import Suite, SuiteReport, assert_passes
 from grace_kp.scorers._traces import as_result, operations_from_trace, result_from_trace
 
 __all__ = [

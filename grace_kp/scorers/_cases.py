@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import GraceError, MissingExtra, brief
 from grace_kp.scorers._edits import EditExpectation, EditResult, checked_object
 from grace_kp.scorers._traces import result_from_trace
-from grace_kp.trace import ReasoningTrace
+from grace_kp.trace import object_without_duplicates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,7 +65,7 @@ def parse_case(line: bytes, number: int, path: Path) -> Case:
     """
     try:
         text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        return _case(json.loads(text, object_pairs_hook=_unique), number)
+        return _case(json.loads(text, object_pairs_hook=object_without_duplicates), number)
     except MissingExtra:
         raise
     except UnicodeDecodeError as error:
@@ -75,15 +75,6 @@ def parse_case(line: bytes, number: int, path: Path) -> Case:
     except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError) as error:
         problem = " ".join(str(error).split())
     raise CaseError(f"{path}:{number}: {problem}")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {brief(twice)} is there twice")
-    return made
 
 
 def _case(document: Any, number: int) -> Case:
@@ -103,4 +94,6 @@ def _traced(given: Mapping[str, Any]) -> EditResult:
     names = checked_object(given.get("inputs", {}), "inputs", _INPUTS)
     if not isinstance(given["trace"], dict):
         raise ValueError(f"trace must be an object, not {brief(given['trace'])}")
+    from grace_kp.trace import ReasoningTrace
+
     return result_from_trace(ReasoningTrace.model_validate(given["trace"]), **names)

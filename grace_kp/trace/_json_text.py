@@ -9,6 +9,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from grace_kp.errors import brief
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
@@ -172,3 +174,16 @@ def _why(error: Exception) -> str:
         return TOO_DEEP
     text = str(error)
     return "is not JSON that can be read: " + ("a number has too many digits" if "digits" in text else text)
+
+
+def object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; for the `object_pairs_hook` of `json.loads`.
+
+    Raises:
+        ValueError: a key occurs twice.
+    """
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"duplicate key {brief(next(key for key in keys if keys.count(key) > 1))}")
+    return result

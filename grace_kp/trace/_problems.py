@@ -36,11 +36,11 @@ def invalid(error: ValidationError, what: str) -> InvalidTrace:
     """The first problem of a `what`, with the value seen; how many other fields have one is said."""
     problems = error.errors(include_url=False)
     first = problems[0]
-    path = _path(first["loc"])
+    path = location_text(first["loc"])
     message = _message(first)
     if first["type"] != "missing":
         message += f" (got {brief(first['input'])})"
-    others = len({_path(problem["loc"]) for problem in problems} - {path})
+    others = len({location_text(problem["loc"]) for problem in problems} - {path})
     if others:
         message += f"; {others} more {'field is' if others == 1 else 'fields are'} wrong"
     return InvalidTrace(message if path else f"a {what} {message}", path=path)
@@ -56,23 +56,29 @@ def refuse_what_json_cannot_hold(document: Any) -> None:
     while waiting:
         value, place = waiting.pop()
         if len(place) > MAX_DEPTH:
-            raise InvalidTrace(f"is nested more than {MAX_DEPTH} levels deep", path=_path(place[:6]) + "…")
+            raise InvalidTrace(f"is nested more than {MAX_DEPTH} levels deep", path=location_text(place[:6]) + "…")
         if isinstance(value, dict):
             for key, item in value.items():
                 if not isinstance(key, str):
-                    raise InvalidTrace(f"has a key that is no text: {brief(key)}", path=_path(place))
+                    raise InvalidTrace(f"has a key that is no text: {brief(key)}", path=location_text(place))
                 if type(item) is not str:
                     waiting.append((item, (*place, key)))
         elif isinstance(value, list):
             waiting.extend((item, (*place, index)) for index, item in enumerate(value))
         elif isinstance(value, float):
             if not math.isfinite(value):
-                raise InvalidTrace(f"must be a finite number (got {value!r})", path=_path(place))
+                raise InvalidTrace(f"must be a finite number (got {value!r})", path=location_text(place))
         elif isinstance(value, int):
             if value.bit_length() > MAX_BITS:
-                raise InvalidTrace("must be a number that can be written out (got a very large one)", path=_path(place))
+                raise InvalidTrace("must be a number that can be written out (got a very large one)", path=location_text(place))
         elif value is not None and not isinstance(value, str):
-            raise InvalidTrace(f"must be a JSON value (got one of type {type(value).__name__})", path=_path(place))
+            raise InvalidTrace(f"must be a JSON value (got one of type {type(value).__name__})", path=location_text(place))
+
+
+def problem_text(problem: ErrorDetails) -> str:
+    """Return one of pydantic's findings with the value found, unless the message names the value itself."""
+    names_value = problem["type"] in {"missing", "value_error", "problem_at"}
+    return _message(problem) + ("" if names_value else f", not {brief(problem['input'])}")
 
 
 def _message(problem: ErrorDetails) -> str:
@@ -88,7 +94,8 @@ def _message(problem: ErrorDetails) -> str:
     return problem["msg"][:1].lower() + problem["msg"][1:]
 
 
-def _path(location: tuple[int | str, ...]) -> str:
+def location_text(location: tuple[int | str, ...]) -> str:
+    """Return a location as a path such as `steps[2].tool`."""
     path = ""
     for part in location:
         if isinstance(part, int):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp import scorers as sc
-from grace_kp.scorers import _suite
+from grace_kp.scorers import _entry
 
 pytest.importorskip("regex", reason="needs the extra eval")
 pytest.importorskip("yaml", reason="needs the extra eval")
@@ -43,7 +43,7 @@ def registered():
 
     yield register
     for name in names:
-        _suite._REGISTERED.pop(name)
+        _entry.REGISTERED.pop(name)
 
 
 @pytest.fixture

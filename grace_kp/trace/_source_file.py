@@ -1,0 +1,226 @@
+"""YAML and JSON files that people write, such as suites and test sets: their content, and the line of each value.
+
+`SourceFile` reads a file and names the place of a fault; `SourceFields` is the pydantic model that such a file is checked against. What
+the values mean is up to the room that reads them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from grace_kp.errors import GraceError, MissingExtra, brief
+from grace_kp.trace._json_text import object_without_duplicates
+from grace_kp.trace._problems import location_text, problem_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Fields = TypeVar("Fields", bound=BaseModel)
+Location = tuple[int | str, ...]
+"""The keys and indices that lead to a value."""
+_DECIMAL = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
+
+
+def yaml_package(feature: str) -> Any:
+    """Return PyYAML.
+
+    Raises:
+        MissingExtra: PyYAML is not installed; the message names the feature that needs it.
+    """
+    try:
+        import yaml
+    except ImportError:
+        raise MissingExtra(feature, "eval") from None
+    return yaml
+
+
+class SourceFields(BaseModel):
+    """The fields of an object in a source file. Unknown fields are refused with the names of the known ones."""
+
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_fields(cls, data: object) -> object:
+        if isinstance(data, dict) and cls.model_config.get("extra") == "forbid":
+            unknown = next((name for name in data if name not in cls.model_fields), None)
+            if unknown is not None:
+                known = ", ".join(cls.model_fields)
+                raise problem_at(f"unknown field {brief(unknown)}; known are {known}", unknown)
+        return data
+
+
+def problem_at(problem: str, *location: int | str | None) -> PydanticCustomError:
+    """Return the error for a validator to raise when a value below the validated object is wrong.
+
+    Args:
+        problem: the message.
+        location: the keys and indices from the object to the value; None ends them.
+    """
+    return PydanticCustomError("problem_at", "{problem}", {"problem": problem, "location": location})
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """The content of a YAML or JSON file, and where its values stand."""
+
+    path: Path
+    content: Any
+    error_type: type[GraceError]
+    """The class of the errors about this file."""
+    root: Any = None
+    """The YAML node of the content; None for JSON, whose values have no known lines."""
+
+    @classmethod
+    def read(
+        cls, path: str | Path, feature: str, error_type: type[GraceError], *, names_as_written: bool = False
+    ) -> Self:
+        """Read a file: JSON if its name ends in `.json`, otherwise YAML.
+
+        Args:
+            path: the file.
+            feature: what needs the file, for the message when PyYAML is missing.
+            error_type: the class of the errors about this file; it takes a message.
+            names_as_written: whether keys and whole numbers with leading zeros, underscores or colons stay the text that is written,
+                so that an id `010` is not 8.
+
+        Raises:
+            GraceError: the file cannot be parsed, or a key occurs twice in one object; of the class `error_type`.
+            OSError: the file cannot be read.
+            MissingExtra: PyYAML is not installed, and the file is no JSON.
+        """
+        path = Path(path)
+        data = path.read_bytes()
+        try:
+            text = data.decode("utf-8-sig")
+            if path.suffix == ".json":
+                return cls(path, json.loads(text, object_pairs_hook=object_without_duplicates), error_type)
+            root, content = _load_yaml(text, feature, names_as_written)
+            return cls(path, content, error_type, root)
+        except UnicodeDecodeError as error:
+            line, problem = data.count(b"\n", 0, error.start) + 1, f"not UTF-8: {error.reason}"
+        except json.JSONDecodeError as error:
+            line, problem = error.lineno, f"not valid JSON: {error.msg}"
+        except _InvalidYaml as error:
+            line, problem = error.line, str(error)
+        except RecursionError:
+            line, problem = 0, "nested too deeply"
+        except ValueError as error:
+            line, problem = 0, str(error)
+        raise error_type(f"{path}{f':{line}' if line else ''}: {problem}")
+
+    def error(self, problem: str, location: Location = (), detail: Location = ()) -> GraceError:
+        """Return an error of `error_type` about the value at a location.
+
+        Args:
+            problem: the message.
+            location: the keys and indices that lead to the value; the message names it.
+            detail: further keys and indices for the line alone. Where nothing stands there, the line is that of the closest object or list around it.
+        """
+        line = "" if self.root is None else f":{_node_at(self.root, (*location, *detail)).start_mark.line + 1}"
+        place = location_text(location)
+        return self.error_type(f"{self.path}{line}: {f'{place}: ' if place else ''}{' '.join(problem.split())}")
+
+    def parse(self, fields: type[Fields], **context: object) -> Fields:
+        """Return the content as a model.
+
+        Args:
+            fields: the model.
+            context: what its validators need besides.
+
+        Raises:
+            GraceError: the content does not fit the model; of the class `error_type`.
+        """
+        try:
+            return fields.model_validate(self.content, context={"folder": self.path.parent, **context})
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            location = first["loc"]
+            if first["type"] == "problem_at":
+                location += tuple(part for part in first["ctx"]["location"] if part is not None)
+            raise self.error(problem_text(first), location) from None
+
+
+class _InvalidYaml(ValueError):
+    """A fault of a YAML text, with its line; 0 where the line is unknown."""
+
+    def __init__(self, problem: str, line: int) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def _load_yaml(text: str, feature: str, names_as_written: bool) -> tuple[Any, Any]:
+    """Return the root node, with merge keys resolved, and the content."""
+    yaml = yaml_package(feature)
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc,name-defined]
+        def construct_object(self, node: Any, deep: bool = False) -> Any:
+            """Give faults of a single value, such as a month 13, the place of the value."""
+            try:
+                return super().construct_object(node, deep)
+            except (ValueError, ArithmeticError, AttributeError, LookupError, TypeError) as error:
+                raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from None
+
+    loader = None
+    try:
+        loader = Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return yaml.ScalarNode("tag:yaml.org,2002:null", "", yaml.Mark("", 0, 0, 0, None, 0)), None
+        _prepare(node, names_as_written, set())
+        return node, loader.construct_document(node)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise _InvalidYaml(
+            f"not valid YAML: the character #x{ord(text[error.position]):02x} is not allowed", line
+        ) from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        problem = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise _InvalidYaml(f"not valid YAML: {problem}", mark.line + 1 if mark is not None else 0) from None
+    except RecursionError:
+        raise _InvalidYaml("nested too deeply", loader.line + 1 if loader else 1) from None
+
+
+def _prepare(node: Any, names_as_written: bool, visited: set[int]) -> None:
+    """Refuse duplicate keys, and turn names into texts where they are kept as written."""
+    if id(node) in visited:
+        return
+    visited.add(id(node))
+    if node.id == "scalar":
+        if names_as_written and node.tag == "tag:yaml.org,2002:int" and not _DECIMAL.fullmatch(node.value):
+            node.tag = "tag:yaml.org,2002:str"
+    elif node.id == "sequence":
+        for item in node.value:
+            _prepare(item, names_as_written, visited)
+    else:
+        known = set()
+        for key, value in node.value:
+            if key.id == "scalar":
+                if names_as_written and key.tag != "tag:yaml.org,2002:merge":
+                    key.tag = "tag:yaml.org,2002:str"
+                if (key.tag, key.value) in known:
+                    raise _InvalidYaml(f"duplicate key {brief(key.value)}", key.start_mark.line + 1)
+                known.add((key.tag, key.value))
+            _prepare(value, names_as_written, visited)
+
+
+def _node_at(node: Any, location: Sequence[int | str]) -> Any:
+    """Return the node at a location, or the closest one around it."""
+    for part in location:
+        below = None
+        if node.id == "mapping":  # a merged value stands before the one that replaces it
+            below = next((value for key, value in reversed(node.value) if key.value == part), None)
+        elif node.id == "sequence" and isinstance(part, int) and part < len(node.value):
+            below = node.value[part]
+        if below is None:
+            return node
+        node = below
+    return node
