@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
+from grace_kp.errors import brief
 from grace_kp.rubric._rating import Output, Rating
 from grace_kp.rubric._test_set import RUNS, Document, Problem, TestSet
 from grace_kp.trace import SourceFields, problem_at
@@ -30,7 +31,9 @@ class _TextFields(SourceFields):
         try:
             text = (info.context["folder"] / name).read_text(encoding="utf-8")  # type: ignore[index]
         except (OSError, UnicodeDecodeError) as error:
-            raise problem_at(f"{name}: {getattr(error, 'strerror', None) or error}", cls.file_field) from None
+            raise problem_at(
+                f"{cls.file_field} {name}: {getattr(error, 'strerror', None) or error}", cls.file_field
+            ) from None
         return {**data, cls.text_field: text}
 
 
@@ -49,7 +52,7 @@ class _DocumentFields(_TextFields):
     text_field, file_field = "text", "file"
     id: Any
     domain: Any
-    problems: tuple[Annotated[_ProblemFields, AfterValidator(_ProblemFields.problem)], ...] = ()
+    problems: list[Annotated[_ProblemFields, AfterValidator(_ProblemFields.problem)]] = Field(default_factory=list)
     bonus_candidates: Any = 0
     text: str = ""
     file: str = ""
@@ -63,7 +66,7 @@ class TestSetFields(_TextFields):
     """A test set file."""
 
     text_field, file_field = "scope", "scope_file"
-    documents: tuple[Annotated[_DocumentFields, AfterValidator(_DocumentFields.document)], ...]
+    documents: list[Annotated[_DocumentFields, AfterValidator(_DocumentFields.document)]]
     scope: str = ""
     scope_file: str = ""
     runs_per_document: Any = RUNS
@@ -79,10 +82,10 @@ class TestSetFields(_TextFields):
 
 
 class _RatingFields(SourceFields):
-    judgements: str | list[Any] | dict[str, Any]
+    judgements: Any
     bonuses: Any = 0
     penalties: Any = 0
-    reasons: dict[str, str] = {}
+    reasons: dict[str, str] = Field(default_factory=dict)
     rater: str = ""
 
     def rating(self, document: Document) -> Rating:
@@ -94,6 +97,10 @@ class _RatingFields(SourceFields):
             if len(judgements) != len(problems):
                 raise ValueError(f"{document.id} has {len(problems)} problems, and {len(judgements)} are judged")
             judgements = dict(zip(problems, judgements, strict=True))
+        if not isinstance(judgements, dict):
+            raise ValueError(
+                f"judgements are symbols in the order of the problems or an object by problem, not {brief(judgements)}"
+            )
         unknown = [problem for problem in judgements if problem not in problems]
         if unknown:
             raise ValueError(f"{document.id} has no problem {unknown[0]!r}")
@@ -102,15 +109,15 @@ class _RatingFields(SourceFields):
 
 class _RunFields(_TextFields, _RatingFields):
     text_field, file_field = "output", "file"
-    document: str
+    document: Any
     output: str | None = None
     file: str = ""
-    judgements: str | list[Any] | dict[str, Any] | None = None  # type: ignore[assignment]
+    judgements: Any = None
     second: _RatingFields | None = None
 
 
 def _output(fields: _RunFields, info: ValidationInfo) -> Output:
-    document = info.context["test_set"].document(fields.document)  # type: ignore[index]
+    document = info.context["test_set"].document(str(fields.document))  # type: ignore[index]
     if fields.judgements is None and fields.second is not None:
         raise problem_at("there is a second rating and no first", "second")
     ratings = [] if fields.judgements is None else [fields.rating(document)]
@@ -124,3 +131,8 @@ class VariantFields(SourceFields):
 
     name: str | None = None
     runs: list[Annotated[_RunFields, AfterValidator(_output)]]
+
+    def outputs(self) -> list[Output]:
+        """Return the runs, which their validator has turned into outputs."""
+        outputs: Any = self.runs
+        return outputs  # type: ignore[no-any-return]

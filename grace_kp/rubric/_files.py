@@ -63,7 +63,7 @@ def read_variant(path: str | Path, test_set: TestSet) -> tuple[str, list[Output]
 
     source = SourceFile.read(path, _FEATURE, RubricFileError, names_as_written=True)
     fields = source.parse(VariantFields, test_set=test_set)
-    return Path(path).stem if fields.name is None else fields.name, fields.runs
+    return Path(path).stem if fields.name is None else fields.name, fields.outputs()
 
 
 def write_variant(path: Path, name: str, outputs: Sequence[Output], test_set: TestSet) -> None:

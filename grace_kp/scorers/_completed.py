@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import SettingsError, brief
 from grace_kp.scorers._diagnosis import Result, diagnosis_of
 from grace_kp.scorers._edits import EditExpectation
-from grace_kp.scorers._suite import Entry, Suite, result_of
+from grace_kp.scorers._entry import Entry, result_of
+from grace_kp.scorers._suite import Suite
 from grace_kp.scorers._traces import result_from_trace
 from grace_kp.trace import render
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ConfigDict
 
 from grace_kp.errors import GraceError, MissingExtra, brief
-from grace_kp.scorers._entry import BUILT_IN, REGISTERED, Entry, SuiteError
 from grace_kp.scorers._edits import is_number
+from grace_kp.scorers._entry import BUILT_IN, REGISTERED, Entry, SuiteError
 from grace_kp.scorers._patterns import PatternError
 from grace_kp.trace import SourceFields, SourceFile, describe_error, yaml_package
 
@@ -22,7 +22,7 @@ _FEATURE = "suites in YAML"
 class _EntryFields(SourceFields):
     """A scorer in a file; further fields are its options."""
 
-    model_config = ConfigDict(extra="allow", coerce_numbers_to_str=False)
+    model_config = ConfigDict(extra="allow")
     type: str
     weight: Any = 1.0
     threshold: Any = None

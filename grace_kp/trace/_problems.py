@@ -70,9 +70,13 @@ def refuse_what_json_cannot_hold(document: Any) -> None:
                 raise InvalidTrace(f"must be a finite number (got {value!r})", path=location_text(place))
         elif isinstance(value, int):
             if value.bit_length() > MAX_BITS:
-                raise InvalidTrace("must be a number that can be written out (got a very large one)", path=location_text(place))
+                raise InvalidTrace(
+                    "must be a number that can be written out (got a very large one)", path=location_text(place)
+                )
         elif value is not None and not isinstance(value, str):
-            raise InvalidTrace(f"must be a JSON value (got one of type {type(value).__name__})", path=location_text(place))
+            raise InvalidTrace(
+                f"must be a JSON value (got one of type {type(value).__name__})", path=location_text(place)
+            )
 
 
 def problem_text(problem: ErrorDetails) -> str:

@@ -20,7 +20,7 @@ from grace_kp.trace._json_text import object_without_duplicates
 from grace_kp.trace._problems import location_text, problem_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
 Fields = TypeVar("Fields", bound=BaseModel)
 Location = tuple[int | str, ...]
@@ -44,27 +44,28 @@ def yaml_package(feature: str) -> Any:
 class SourceFields(BaseModel):
     """The fields of an object in a source file. Unknown fields are refused with the names of the known ones."""
 
-    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+    model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unknown_fields(cls, data: object) -> object:
-        if isinstance(data, dict) and cls.model_config.get("extra") == "forbid":
-            unknown = next((name for name in data if name not in cls.model_fields), None)
-            if unknown is not None:
-                known = ", ".join(cls.model_fields)
-                raise problem_at(f"unknown field {brief(unknown)}; known are {known}", unknown)
+    def _check_fields(cls, data: object) -> object:
+        known = ", ".join(cls.model_fields)
+        if not isinstance(data, dict):
+            raise problem_at(f"must be an object with the fields {known}, not {brief(data)}")
+        unknown = next((name for name in data if name not in cls.model_fields), None)
+        if unknown is not None and cls.model_config["extra"] == "forbid":
+            raise problem_at(f"unknown field {brief(unknown)}; known are {known}", unknown)
         return data
 
 
-def problem_at(problem: str, *location: int | str | None) -> PydanticCustomError:
+def problem_at(problem: str, *detail: int | str) -> PydanticCustomError:
     """Return the error for a validator to raise when a value below the validated object is wrong.
 
     Args:
         problem: the message.
-        location: the keys and indices from the object to the value; None ends them.
+        detail: the keys and indices from the object to the value, for the line.
     """
-    return PydanticCustomError("problem_at", "{problem}", {"problem": problem, "location": location})
+    return PydanticCustomError("problem_at", "{problem}", {"problem": problem, "detail": detail})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +99,23 @@ class SourceFile:
         """
         path = Path(path)
         data = path.read_bytes()
+
+        def fault(problem: str, line: int = 0) -> GraceError:
+            return error_type(f"{path}{f':{line}' if line else ''}: {' '.join(problem.split())}")
+
         try:
             text = data.decode("utf-8-sig")
-            if path.suffix == ".json":
-                return cls(path, json.loads(text, object_pairs_hook=object_without_duplicates), error_type)
-            root, content = _load_yaml(text, feature, names_as_written)
-            return cls(path, content, error_type, root)
         except UnicodeDecodeError as error:
-            line, problem = data.count(b"\n", 0, error.start) + 1, f"not UTF-8: {error.reason}"
+            raise fault(f"not UTF-8: {error.reason}", data.count(b"\n", 0, error.start) + 1) from None
+        if path.suffix != ".json":
+            root, content = _load_yaml(text, yaml_package(feature), names_as_written, fault)
+            return cls(path, content, error_type, root)
+        try:
+            return cls(path, json.loads(text, object_pairs_hook=object_without_duplicates), error_type)
         except json.JSONDecodeError as error:
-            line, problem = error.lineno, f"not valid JSON: {error.msg}"
-        except _InvalidYaml as error:
-            line, problem = error.line, str(error)
-        except RecursionError:
-            line, problem = 0, "nested too deeply"
-        except ValueError as error:
-            line, problem = 0, str(error)
-        raise error_type(f"{path}{f':{line}' if line else ''}: {problem}")
+            raise fault(f"not valid JSON: {error.msg}", error.lineno) from None
+        except (ValueError, RecursionError) as error:
+            raise fault("nested too deeply" if isinstance(error, RecursionError) else str(error)) from None
 
     def error(self, problem: str, location: Location = (), detail: Location = ()) -> GraceError:
         """Return an error of `error_type` about the value at a location.
@@ -124,7 +125,7 @@ class SourceFile:
             location: the keys and indices that lead to the value; the message names it.
             detail: further keys and indices for the line alone. Where nothing stands there, the line is that of the closest object or list around it.
         """
-        line = "" if self.root is None else f":{_node_at(self.root, (*location, *detail)).start_mark.line + 1}"
+        line = "" if self.root is None else f":{_line_at(self.root, (*location, *detail))}"
         place = location_text(location)
         return self.error_type(f"{self.path}{line}: {f'{place}: ' if place else ''}{' '.join(problem.split())}")
 
@@ -142,54 +143,46 @@ class SourceFile:
             return fields.model_validate(self.content, context={"folder": self.path.parent, **context})
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            location = first["loc"]
-            if first["type"] == "problem_at":
-                location += tuple(part for part in first["ctx"]["location"] if part is not None)
-            raise self.error(problem_text(first), location) from None
+            detail = first["ctx"]["detail"] if first["type"] == "problem_at" else ()
+            raise self.error(problem_text(first), first["loc"], detail) from None
 
 
-class _InvalidYaml(ValueError):
-    """A fault of a YAML text, with its line; 0 where the line is unknown."""
-
-    def __init__(self, problem: str, line: int) -> None:
-        super().__init__(problem)
-        self.line = line
-
-
-def _load_yaml(text: str, feature: str, names_as_written: bool) -> tuple[Any, Any]:
+def _load_yaml(
+    text: str, yaml: Any, names_as_written: bool, fault: Callable[[str, int], GraceError]
+) -> tuple[Any, Any]:
     """Return the root node, with merge keys resolved, and the content."""
-    yaml = yaml_package(feature)
 
-    class Loader(yaml.SafeLoader):  # type: ignore[misc,name-defined]
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
         def construct_object(self, node: Any, deep: bool = False) -> Any:
             """Give faults of a single value, such as a month 13, the place of the value."""
             try:
                 return super().construct_object(node, deep)
             except (ValueError, ArithmeticError, AttributeError, LookupError, TypeError) as error:
-                raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from None
+                raise invalid(str(error), node.start_mark) from None
+
+    def invalid(problem: str, mark: Any) -> Exception:
+        error: Exception = yaml.constructor.ConstructorError(None, None, problem, mark)
+        return error
 
     loader = None
     try:
         loader = Loader(text)
-        node = loader.get_single_node()
-        if node is None:
-            return yaml.ScalarNode("tag:yaml.org,2002:null", "", yaml.Mark("", 0, 0, 0, None, 0)), None
-        _prepare(node, names_as_written, set())
+        node = loader.get_single_node() or yaml.compose("null")
+        _prepare(node, names_as_written, invalid, set())
         return node, loader.construct_document(node)
     except yaml.reader.ReaderError as error:
+        character = f"#x{ord(text[error.position]):02x}"
         line = text.count("\n", 0, error.position) + 1
-        raise _InvalidYaml(
-            f"not valid YAML: the character #x{ord(text[error.position]):02x} is not allowed", line
-        ) from None
+        raise fault(f"not valid YAML: the character {character} is not allowed", line) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        problem = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise _InvalidYaml(f"not valid YAML: {problem}", mark.line + 1 if mark is not None else 0) from None
+        problem = getattr(error, "problem", None) or error
+        raise fault(f"not valid YAML: {problem}", mark.line + 1 if mark is not None else 0) from None
     except RecursionError:
-        raise _InvalidYaml("nested too deeply", loader.line + 1 if loader else 1) from None
+        raise fault("nested too deeply", loader.line + 1 if loader else 1) from None
 
 
-def _prepare(node: Any, names_as_written: bool, visited: set[int]) -> None:
+def _prepare(node: Any, names_as_written: bool, invalid: Callable[[str, Any], Exception], visited: set[int]) -> None:
     """Refuse duplicate keys, and turn names into texts where they are kept as written."""
     if id(node) in visited:
         return
@@ -199,7 +192,7 @@ def _prepare(node: Any, names_as_written: bool, visited: set[int]) -> None:
             node.tag = "tag:yaml.org,2002:str"
     elif node.id == "sequence":
         for item in node.value:
-            _prepare(item, names_as_written, visited)
+            _prepare(item, names_as_written, invalid, visited)
     else:
         known = set()
         for key, value in node.value:
@@ -207,20 +200,21 @@ def _prepare(node: Any, names_as_written: bool, visited: set[int]) -> None:
                 if names_as_written and key.tag != "tag:yaml.org,2002:merge":
                     key.tag = "tag:yaml.org,2002:str"
                 if (key.tag, key.value) in known:
-                    raise _InvalidYaml(f"duplicate key {brief(key.value)}", key.start_mark.line + 1)
+                    raise invalid(f"duplicate key {brief(key.value)}", key.start_mark)
                 known.add((key.tag, key.value))
-            _prepare(value, names_as_written, visited)
+            _prepare(value, names_as_written, invalid, visited)
 
 
-def _node_at(node: Any, location: Sequence[int | str]) -> Any:
-    """Return the node at a location, or the closest one around it."""
+def _line_at(node: Any, location: Location) -> int:
+    """Return the line of the key or item at a location, or of the closest one around it."""
+    line: int = node.start_mark.line + 1
     for part in location:
-        below = None
+        child = None
         if node.id == "mapping":  # a merged value stands before the one that replaces it
-            below = next((value for key, value in reversed(node.value) if key.value == part), None)
+            child = next((pair for pair in reversed(node.value) if pair[0].value == part), None)
         elif node.id == "sequence" and isinstance(part, int) and part < len(node.value):
-            below = node.value[part]
-        if below is None:
-            return node
-        node = below
-    return node
+            child = (node.value[part], node.value[part])
+        if child is None:
+            break
+        line, node = child[0].start_mark.line + 1, child[1]
+    return line

@@ -269,7 +269,7 @@ def write(path, data):
     ("data", "problem"),
     [
         ('{"id": "café"}'.encode("latin-1"), ":1: it is not UTF-8"),
-        (b'{"actual": {}, "expected": {}, "id": 1, "id": 2}', ":1: the key 'id' is there twice"),
+        (b'{"actual": {}, "expected": {}, "id": 1, "id": 2}', ":1: duplicate key 'id'"),
         (b'\n{"actual": {"operations": [{"type": "x"}, {"type": 3}]}, "expected": {}}', ":2: actual.operations[1]: an operation's type is a text, not 3"),
         (b'{"actual": {"applied": [1], "operations": [{"type": "x"}]}, "expected": {}}', "applied[0] is 1, which is no True or False"),
         (b'{"actual": {"pages": {"A": 3}}, "expected": {}}', "page 'A' is a text, not 3"),

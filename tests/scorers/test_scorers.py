@@ -333,13 +333,13 @@ class TestSuite:
     @pytest.mark.parametrize(
         ("text", "problem"),
         [
-            ("", "scorers must be a list"),
-            ("scorers: 3", "scorers must be a list"),
+            ("", "s.yaml:1: must be an object with the fields scorers, not None"),
+            ("scorers: 3", "s.yaml:1: scorers: must be a list, not 3"),
             ("scorers: []", "at least one scorer"),
             ("scorers:\n  - type: nonsense", r":2: scorers\[0\]: there is no scorer 'nonsense'"),
             (
                 "scorers:\n  - type: content-quality\n  - weight: 1",
-                r":3: scorers\[1\]: a scorer is an object with a type",
+                r":3: scorers\[1\]\.type: is missing",
             ),
             (
                 "scorers:\n  - type: content-quality\n    patterns: {A: ['(']}",
@@ -350,8 +350,8 @@ class TestSuite:
             ("scorers:\n  - type: operation-accuracy\n    weight: -1", "a weight is a number from 0"),
             ("scorers:\n  - type: operation-accuracy\n    threshold: 2", "a threshold is a number from 0 to 1"),
             ("scorers:\n  - type: operation-accuracy\n    weight: 0", "must weigh more than 0"),
-            ("scorers: [", r":1: it is no YAML|it is no YAML"),
-            ("scorers:\n  - type: operation-accuracy\nmore: 1", "unknown key 'more'"),
+            ("scorers: [", ":1: not valid YAML"),
+            ("scorers:\n  - type: operation-accuracy\nmore: 1", ":3: unknown field 'more'; known are scorers"),
         ],
     )
     def test_a_file_that_is_no_suite(self, tmp_path, text, problem):
