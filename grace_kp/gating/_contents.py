@@ -7,50 +7,74 @@ the package has been imported.
 from __future__ import annotations
 
 import builtins
+import functools
 import gc
+import io
+import operator
 import sys
 import types
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-IDENTITY = b""
-"""Instead of contents: the value counts by which one it is."""
+from grace_kp.gating._instance import closure_of, qualified_name
 
-# From a value, and a function that takes bytes off the budget, to what is written of the value itself and the values inside of it.
-Reader: TypeAlias = Callable[[Any, Callable[[int], None]], "Contents"]
+if TYPE_CHECKING:
+    import array
+    import datetime
+    import zoneinfo
+    from xml.etree.ElementTree import Element
+
+    import numpy
 
 
 class Contents(NamedTuple):
     """What is in a value."""
 
     data: bytes
-    parts: Sequence[Any] = ()
+    """What is written of the value itself; empty where it counts by identity."""
+    parts: Sequence[object] = ()
+    """The values inside of it."""
     unordered: bool = False
     """The parts have no order, as in a set."""
 
 
+class Buffer(NamedTuple):
+    """How to read a value that is copied as a whole: its size in bytes is asked first."""
+
+    size: Callable[[Any], int]
+    read: Callable[[Any], Contents]
+
+
+Reader: TypeAlias = Callable[[Any], Contents] | Buffer | None
+"""How to read the values of a type; None where their attributes are all there is."""
+
+IDENTITY = b""
+"""Instead of data: the value counts by which object it is."""
+
+
 class OwnObject:
-    """The object whose method is called: it is no argument, and counts by identity."""
+    """Stands for the object whose method is called: it is no argument, and counts by identity."""
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
 
 class Identified:
-    """An argument that counts by what the user named with `identity=`."""
+    """Stands for an argument that counts by what the user named with `identity=`."""
 
     __slots__ = ("kind", "value")
 
-    def __init__(self, kind: type, value: Any) -> None:
-        self.kind = f"{kind.__module__}.{kind.__qualname__}"
+    def __init__(self, kind: type, value: object) -> None:
+        self.kind = qualified_name(kind)
         self.value = value
 
 
-def known_types() -> dict[type, Reader | None]:
-    """How to read each type that is known here and has been imported; None for a type that keeps everything in its attributes."""
-    known: dict[type, Reader | None] = dict(_BUILT_IN)
+def known_types() -> dict[type, Reader]:
+    """Return how to read each type that is known here and has been imported."""
+    known: dict[type, Reader] = dict(_BUILT_IN)
     for (module, name), reader in _IMPORTED.items():
         found = getattr(sys.modules.get(module), name, None)
         if isinstance(found, type):
@@ -66,16 +90,23 @@ def is_complete(base: type, kind: type) -> bool:
     return base is tuple and "n_sequence_fields" in kind.__dict__
 
 
-def _by_identity(value: Any, take: Callable[[int], None]) -> Contents:  # noqa: ARG001
+def dict_contents(value: dict[Any, Any]) -> Contents:
+    """Read a dict: its keys and values in turn, by key where all keys are texts."""
+    items = list(dict.items(value))
+    if all(type(key) is str for key, _ in items):
+        items.sort(key=lambda item: item[0])
+    return Contents(b"d%d;" % len(items), [part for item in items for part in item])
+
+
+def _by_identity(_: object) -> Contents:
     return Contents(IDENTITY)
 
 
 def _by_text(write: Callable[[Any], str]) -> Reader:
     """For immutable values: a text that says all there is."""
 
-    def read(value: Any, take: Callable[[int], None]) -> Contents:
+    def read(value: object) -> Contents:
         text = write(value).encode("utf-8", "surrogatepass")
-        take(len(text))
         return Contents(b"v%d:" % len(text) + text)
 
     return read
@@ -83,103 +114,75 @@ def _by_text(write: Callable[[Any], str]) -> Reader:
 
 def _by_parts(*names: str) -> Reader:
     """For values with a fixed number of parts, read as attributes that the type defines in C."""
+    return lambda value: Contents(b"t%d;" % len(names), [getattr(value, name) for name in names])
 
-    def read(value: Any, take: Callable[[int], None]) -> Contents:  # noqa: ARG001
-        return Contents(b"t%d;" % len(names), [getattr(value, name) for name in names])
+
+def _by_items(kind: type, letter: bytes, *, unordered: bool = False) -> Reader:
+    """For containers, read past what subclasses make of iteration."""
+
+    def read(value: object) -> Contents:
+        parts = list(kind.__iter__(value))  # type: ignore[attr-defined]
+        return Contents(b"%b%d;" % (letter, len(parts)), parts, unordered)
 
     return read
 
 
-def _by_reference(value: Any, take: Callable[[int], None]) -> Contents:  # noqa: ARG001
+def _by_reduction(value: object) -> Contents:
+    """For immutable values of the standard library that say how to build them again."""
+    return Contents(b"t1;", [value.__reduce__()[1:]])
+
+
+def _by_reference(value: object) -> Contents:
     """For views: the objects that they refer to, without running code of theirs."""
     parts = gc.get_referents(value)
     return Contents(b"r%d;" % len(parts), parts)
 
 
-def _dict(value: dict[Any, Any], take: Callable[[int], None]) -> Contents:  # noqa: ARG001
-    items = list(dict.items(value))
-    if all(type(key) is str for key, _ in items):
-        items.sort(key=lambda item: item[0])
-    return Contents(b"d%d;" % len(items), [part for item in items for part in item])
-
-
-def _ordered_dict(value: dict[Any, Any], take: Callable[[int], None]) -> Contents:  # noqa: ARG001
+def _ordered_dict(value: OrderedDict[Any, Any]) -> Contents:
     # In its own order, which `dict.items` does not follow.
-    keys = list(sys.modules["collections"].OrderedDict.__iter__(value))
+    keys = list(OrderedDict.__iter__(value))
     return Contents(b"D%d;" % len(keys), [part for key in keys for part in (key, dict.__getitem__(value, key))])
 
 
-def _default_dict(value: Any, take: Callable[[int], None]) -> Contents:
-    data, parts, _ = _dict(value, take)
+def _default_dict(value: defaultdict[Any, Any]) -> Contents:
+    data, parts, _ = dict_contents(value)
     return Contents(b"f" + data, [value.default_factory, *parts])
 
 
-def _list(value: list[Any], take: Callable[[int], None]) -> Contents:  # noqa: ARG001
-    parts = list(list.__iter__(value))
-    return Contents(b"l%d;" % len(parts), parts)
+def _deque(value: deque[Any]) -> Contents:
+    parts = list(deque.__iter__(value))
+    return Contents(b"q%d;" % len(parts), [deque.__dict__["maxlen"].__get__(value), *parts])
 
 
-def _tuple(value: tuple[Any, ...], take: Callable[[int], None]) -> Contents:  # noqa: ARG001
-    parts = list(tuple.__iter__(value))
-    return Contents(b"l%d;" % len(parts), parts)
-
-
-def _set(value: Any, take: Callable[[int], None]) -> Contents:  # noqa: ARG001
-    parts = list((set if isinstance(value, set) else frozenset).__iter__(value))
-    return Contents(b"e%d;" % len(parts), parts, unordered=True)
-
-
-def _deque(value: Any, take: Callable[[int], None]) -> Contents:  # noqa: ARG001
-    kind = sys.modules["collections"].deque
-    parts = list(kind.__iter__(value))
-    return Contents(b"q%d;" % len(parts), [kind.maxlen.__get__(value), *parts])
-
-
-def _bytes(value: Any, take: Callable[[int], None]) -> Contents:
-    take(len(value))
+def _bytes(value: bytes | bytearray) -> Contents:
     data = bytes(memoryview(value))
     return Contents(b"b%d:" % len(data) + data)
 
 
-def _memoryview(value: memoryview, take: Callable[[int], None]) -> Contents:
-    take(value.nbytes)
+def _memoryview(value: memoryview) -> Contents:
     return Contents(f"m{value.format}{value.shape}:".encode() + value.tobytes())
 
 
-def _array(value: Any, take: Callable[[int], None]) -> Contents:
-    take(len(value) * value.itemsize)
+def _array(value: array.array[Any]) -> Contents:
     return Contents(f"m{value.typecode}{len(value)}:".encode() + memoryview(value).tobytes())
 
 
-def _buffer_file(value: Any, take: Callable[[int], None]) -> Contents:
-    kind = sys.modules["io"].BytesIO
-    view = kind.getbuffer(value)
-    take(view.nbytes)
-    return Contents(b"m%d,%d:" % (view.nbytes, kind.tell(value)) + view.tobytes())
+def _buffer_file(value: io.BytesIO) -> Contents:
+    data = io.BytesIO.getvalue(value)
+    return Contents(b"m%d,%d:" % (len(data), io.BytesIO.tell(value)) + data)
 
 
-def _text_file(value: Any, take: Callable[[int], None]) -> Contents:
-    kind = sys.modules["io"].StringIO
-    text = kind.getvalue(value)
-    take(len(text))
-    return Contents(b"m%d;" % kind.tell(value), [text])
+def _text_file(value: io.StringIO) -> Contents:
+    return Contents(b"m%d;" % io.StringIO.tell(value), [io.StringIO.getvalue(value)])
 
 
-def _function(value: types.FunctionType, take: Callable[[int], None]) -> Contents:  # noqa: ARG001
+def _function(value: types.FunctionType) -> Contents:
     """By identity, and by the data that it holds itself: containers in its closure and its default values."""
-    held = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
-    held += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-    return Contents(IDENTITY, [item for item in held if type(item) in _DATA])
+    defaults = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+    return Contents(IDENTITY, [item for item in (*closure_of(value).values(), *defaults) if type(item) in _DATA])
 
 
-def _is_filled(cell: types.CellType) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False
-
-
-def _exception(value: BaseException, take: Callable[[int], None]) -> Contents:  # noqa: ARG001
+def _exception(value: BaseException) -> Contents:
     base = next(kind for kind in type(value).__mro__ if kind.__module__ == "builtins")
     members = [
         (name, member.__get__(value))
@@ -190,61 +193,50 @@ def _exception(value: BaseException, take: Callable[[int], None]) -> Contents:  
     return Contents(b"z;", [BaseException.__dict__["args"].__get__(value), value.__cause__, value.__context__, members])
 
 
-def _partial(value: Any, take: Callable[[int], None]) -> Contents:  # noqa: ARG001
-    return Contents(b"t3;", [value.func, value.args, value.keywords])
-
-
-def _reduced(value: Any, take: Callable[[int], None]) -> Contents:  # noqa: ARG001
-    """For immutable values of the standard library that say how they were made."""
-    return Contents(b"t1;", [value.__reduce__()[1:]])
-
-
-def _weak_reference(value: Any, take: Callable[[int], None]) -> Contents:  # noqa: ARG001
-    return Contents(b"t1;", [sys.modules["weakref"].ref.__call__(value)])
-
-
-def _date_and_time(value: Any, take: Callable[[int], None]) -> Contents:
-    kind = next(kind for kind in type(value).__mro__ if kind.__module__ == "datetime")
-    text = f"{kind.isoformat(value)}#{value.fold}".encode()  # type: ignore[attr-defined]
-    take(len(text))
+def _date_and_time(value: datetime.datetime | datetime.time) -> Contents:
+    kind: Any = next(kind for kind in type(value).__mro__ if kind.__module__ == "datetime")
+    text = f"{kind.isoformat(value)}#{value.fold}".encode()
     return Contents(b"v%d:" % len(text) + text, [value.tzinfo])
 
 
-def _zone(value: Any, take: Callable[[int], None]) -> Contents:  # noqa: ARG001
+def _zone(value: zoneinfo.ZoneInfo) -> Contents:
     # A zone that was read from a file has no name.
     return Contents(IDENTITY) if value.key is None else Contents(b"t1;", [value.key])
 
 
-def _element(value: Any, take: Callable[[int], None]) -> Contents:  # noqa: ARG001
+def _element(value: Element) -> Contents:
     return Contents(b"t5;", [value.tag, value.text, value.tail, value.attrib, list(value)])
 
 
-def _numpy_array(value: Any, take: Callable[[int], None]) -> Contents:
+def _numpy_array(value: numpy.ndarray[Any, Any] | numpy.generic) -> Contents:
     numpy = sys.modules["numpy"]
     kind = numpy.ndarray if isinstance(value, numpy.ndarray) else numpy.generic
     dtype = str(value.dtype if kind is numpy.generic else kind.dtype.__get__(value)).encode()
     if value.dtype.hasobject:
         return Contents(b"A" + repr(value.shape).encode() + dtype, [kind.tolist(value)])
-    take(value.nbytes)
     return Contents(b"a" + repr(value.shape).encode() + kind.tobytes(value) + dtype)
+
+
+def _nbytes(value: memoryview | numpy.ndarray[Any, Any] | numpy.generic) -> int:
+    return value.nbytes
 
 
 # What a function may hold itself and someone else may change.
 _DATA: frozenset[type] = frozenset({list, dict, set, bytearray})
 
-_BUILT_IN: dict[type, Reader | None] = {
-    dict: _dict,
-    list: _list,
-    tuple: _tuple,
-    set: _set,
-    frozenset: _set,
+_BUILT_IN: dict[type, Reader] = {
+    dict: dict_contents,
+    list: _by_items(list, b"l"),
+    tuple: _by_items(tuple, b"l"),
+    set: _by_items(set, b"e", unordered=True),
+    frozenset: _by_items(frozenset, b"e", unordered=True),
     str: _by_text(str.__str__),
     int: _by_text(lambda value: int.__format__(value, "x")),
     float: _by_text(float.__repr__),
     complex: _by_text(complex.__repr__),
-    bytes: _bytes,
-    bytearray: _bytes,
-    memoryview: _memoryview,
+    bytes: Buffer(len, _bytes),
+    bytearray: Buffer(len, _bytes),
+    memoryview: Buffer(_nbytes, _memoryview),
     range: _by_parts("start", "stop", "step"),
     slice: _by_parts("start", "stop", "step"),
     type(Ellipsis): _by_identity,
@@ -264,6 +256,15 @@ _BUILT_IN: dict[type, Reader | None] = {
     types.CodeType: _by_identity,
     types.GenericAlias: _by_parts("__origin__", "__args__"),
     types.UnionType: _by_parts("__args__"),
+    deque: _deque,
+    OrderedDict: _ordered_dict,
+    defaultdict: _default_dict,
+    io.BytesIO: Buffer(lambda value: io.BytesIO.getbuffer(value).nbytes, _buffer_file),
+    io.StringIO: _text_file,
+    functools.partial: _by_parts("func", "args", "keywords"),
+    operator.itemgetter: _by_reduction,
+    operator.attrgetter: _by_reduction,
+    operator.methodcaller: _by_reduction,
     **{
         kind: _exception
         for kind in vars(builtins).values()
@@ -271,19 +272,10 @@ _BUILT_IN: dict[type, Reader | None] = {
     },
 }
 
-_IMPORTED: dict[tuple[str, str], Reader | None] = {
-    ("collections", "deque"): _deque,
-    ("collections", "OrderedDict"): _ordered_dict,
-    ("collections", "defaultdict"): _default_dict,
-    ("array", "array"): _array,
-    ("io", "BytesIO"): _buffer_file,
-    ("io", "StringIO"): _text_file,
-    ("functools", "partial"): _partial,
+_IMPORTED: dict[tuple[str, str], Reader] = {
+    ("array", "array"): Buffer(lambda value: len(value) * value.itemsize, _array),
     ("functools", "_lru_cache_wrapper"): _by_identity,
-    ("operator", "itemgetter"): _reduced,
-    ("operator", "attrgetter"): _reduced,
-    ("operator", "methodcaller"): _reduced,
-    ("weakref", "ref"): _weak_reference,
+    ("weakref", "ref"): lambda value: Contents(b"t1;", [sys.modules["weakref"].ref.__call__(value)]),
     ("datetime", "date"): _by_text(lambda value: sys.modules["datetime"].date.isoformat(value)),
     ("datetime", "datetime"): _date_and_time,
     ("datetime", "time"): _date_and_time,
@@ -298,8 +290,8 @@ _IMPORTED: dict[tuple[str, str], Reader | None] = {
     ("re", "Pattern"): _by_parts("pattern", "flags"),
     ("re", "Match"): _by_parts("re", "string", "regs"),
     ("xml.etree.ElementTree", "Element"): _element,
-    ("numpy", "ndarray"): _numpy_array,
-    ("numpy", "generic"): _numpy_array,
+    ("numpy", "ndarray"): Buffer(_nbytes, _numpy_array),
+    ("numpy", "generic"): Buffer(_nbytes, _numpy_array),
     ("numpy", "dtype"): _by_text(repr),
     ("logging", "Logger"): _by_identity,
     ("_thread", "LockType"): _by_identity,

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import enum
 import hashlib
-import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating._contents import IDENTITY, Identified, OwnObject, is_complete, known_types
+from grace_kp.gating._contents import IDENTITY, Buffer, Identified, OwnObject, dict_contents, is_complete, known_types
 from grace_kp.gating._error_text import error_text
+from grace_kp.gating._instance import classes_above, dictionary_getter, is_transparent, qualified_name, slots_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from grace_kp.gating._contents import Contents, Reader
+    from grace_kp.gating._instance import Getter
 
-    Getter = Callable[[Any], Any]
     Slot = tuple[str, Getter]
 
 MAX_VALUES = 500_000
 MAX_BYTES = 128_000_000
-_HEAP_TYPE = 1 << 9
-_POINTER = 8
 _SHORT = 200  # characters; what is shorter is covered by the number of values
 _OBJECT = 3  # values that reading an object costs as much time as
 
@@ -45,8 +43,8 @@ class NotCheckable(Exception):
         super().__init__(f"the argument {argument!r} {problem}" if argument else problem)
 
 
-def digest_of(arguments: Mapping[str, Any], *, lasting: bool = False) -> str:
-    """SHA-256 over the full contents of the arguments.
+def digest_of(arguments: Mapping[str, object], *, lasting: bool = False) -> str:
+    """Return the SHA-256 over the full contents of the arguments.
 
     Containers count by content (sets and dicts in a canonical order), objects by class and attributes, buffers by their bytes.
     Functions, classes, modules, loggers and locks count by identity. Two calls return the same digest as long as nothing inside was changed
@@ -86,14 +84,14 @@ class _Budget:
 class _Layout:
     """Where the instances of a class keep what is in them."""
 
-    reader: Reader | None
+    reader: Reader
     dictionary: Getter | None
     slots: list[Slot]
     private: list[Slot]
 
 
 class _Digest:
-    """One digest in the making: depth first with a stack of its own; an object that was met before counts by its number."""
+    """One digest in the making: depth first with an explicit stack; an object that occurs again counts by its number."""
 
     def __init__(self, lasting: bool, budget: _Budget) -> None:
         self._lasting = lasting
@@ -101,12 +99,13 @@ class _Digest:
         self._hash = hashlib.sha256()
         self._put = self._hash.update
         self._numbers: dict[int, int] = {}
-        self._keep: list[Any] = []  # so that no id is used again while this runs
+        self._keep: list[object] = []  # so that no id is used again while this runs
+        self._heads: dict[type, bytes] = {}
         self._layouts: dict[type, _Layout] = {}
-        self._known: dict[type, Reader | None] | None = None
+        self._known: dict[type, Reader] | None = None
         self._of_enums: set[int] = set()
 
-    def of(self, arguments: dict[str, Any]) -> str:
+    def of(self, arguments: dict[str, object]) -> str:
         self._number(arguments)
         self._put(b"<builtins.dictd%d;" % len(arguments))
         for name in sorted(arguments):
@@ -120,12 +119,12 @@ class _Digest:
                 raise NotCheckable(problem, argument=name) from error
         return self._hash.hexdigest()
 
-    def _number(self, value: Any) -> None:
+    def _number(self, value: object) -> None:
         self._numbers[id(value)] = len(self._numbers)
         self._keep.append(value)
 
     def _feed(self, stack: list[Any]) -> None:
-        put, numbers = self._put, self._numbers
+        put, numbers, heads = self._put, self._numbers, self._heads
         while stack:
             value = stack.pop()
             kind = type(value)
@@ -147,74 +146,79 @@ class _Digest:
                 put(b"@%d;" % numbers[id(value)])
             else:
                 self._number(value)
-                self._open(stack, value, kind)
+                head = heads.get(kind)
+                if head is None:
+                    head = heads[kind] = f"<{qualified_name(kind)}".encode()
+                put(head)
+                stack.extend(reversed(self._open(value, kind)))
 
-    def _open(self, stack: list[Any], value: Any, kind: type) -> None:
-        put = self._put
-        put(f"<{kind.__module__}.{kind.__qualname__}".encode())
+    def _open(self, value: Any, kind: type) -> Sequence[object]:
+        """Write what is of the value itself, and return the values inside of it."""
         if kind is dict:
-            self._dict(stack, value)
-        elif kind is list or kind is tuple:
+            self._budget.take_values(2 * len(value))
+            contents = dict_contents(value)
+            self._put(contents.data)
+            return contents.parts
+        if kind is list or kind is tuple:
             parts = list(value)
             self._budget.take_values(len(parts))
-            put(b"l%d;" % len(parts))
-            stack.extend(reversed(parts))
-        elif issubclass(kind, enum.Enum):
+            self._put(b"l%d;" % len(parts))
+            return parts
+        if issubclass(kind, enum.Enum):
             self._of_enums.add(id(kind))
-            self._attributes(stack, value, _stored(dictionary_getter(kind), value), [], b"o%d;")
-        elif issubclass(kind, type):
+            return self._attributes(value, _stored(dictionary_getter(kind), value), [], b"o%d;")
+        if issubclass(kind, type):
             self._identity(value, named=id(value) not in self._of_enums)
-        elif kind is OwnObject:
-            put(f"{_name(type(value.value))};".encode())
-            put(b"x;" if self._lasting else b"x%x;" % id(value.value))
-        elif kind is Identified:
-            put(f"{value.kind};".encode())
-            stack.append(value.value)
-        else:
-            self._object(stack, value, kind)
+            return ()
+        if kind is OwnObject:
+            self._put(f"{qualified_name(type(value.value))};".encode())
+            self._address(value.value)
+            return ()
+        if kind is Identified:
+            self._put(f"{value.kind};".encode())
+            return (value.value,)
+        return self._object(value, kind)
 
-    def _dict(self, stack: list[Any], value: dict[Any, Any]) -> None:
-        self._budget.take_values(2 * len(value))
-        items = list(dict.items(value))
-        self._put(b"d%d;" % len(items))
-        if all(type(key) is str for key, _ in items):
-            items.sort(key=lambda item: item[0])
-        stack.extend(part for item in reversed(items) for part in reversed(item))
-
-    def _object(self, stack: list[Any], value: Any, kind: type) -> None:
+    def _object(self, value: object, kind: type) -> Sequence[object]:
         self._budget.take_values(_OBJECT)
         layout = self._layouts.get(kind)
         if layout is None:
             layout = self._layouts[kind] = self._layout(kind)
-        contents = None if layout.reader is None else layout.reader(value, self._budget.take_bytes)
+        contents = self._contents(layout.reader, value)
         if contents is not None and contents.data is IDENTITY:
             self._identity(value, named=True)
-            self._parts(stack, contents)
-            return
+            return self._parts(contents)
         attributes = dict(_stored(layout.dictionary, value))
-        private: list[tuple[str, Any]] = []
+        private: list[tuple[str, object]] = []
         for name, found in _filled(layout.slots, value):
             if attributes.setdefault(name, found) is not found:
                 private.append((name, found))
         private += [item for item in _filled(layout.private, value) if self._counts(*item)]
         if contents is None:
-            self._attributes(stack, value, attributes, private, b"o%d;")
-            return
-        # What is put on the stack first is read last: the attributes follow the contents.
-        if attributes or private:
-            self._attributes(stack, value, attributes, private, b"+o%d;")
+            return self._attributes(value, attributes, private, b"o%d;")
+        inside = self._attributes(value, attributes, private, b"+o%d;") if attributes or private else ()
         self._put(contents.data)
-        self._parts(stack, contents)
+        return [*self._parts(contents), *inside]
 
-    def _counts(self, name: str, value: Any) -> bool:
+    def _contents(self, reader: Reader, value: object) -> Contents | None:
+        if reader is None:
+            return None
+        if isinstance(reader, Buffer):
+            self._budget.take_bytes(reader.size(value))
+            return reader.read(value)
+        contents = reader(value)
+        self._budget.take_bytes(len(contents.data))
+        return contents
+
+    def _counts(self, name: str, value: object) -> bool:
         """Whether a private slot counts: pydantic's are empty where unused, and in part not stored with the model."""
         if not name.startswith("__pydantic_"):
             return True
         return value is not None and not (self._lasting and name != "__pydantic_extra__")
 
     def _attributes(
-        self, stack: list[Any], value: Any, attributes: dict[Any, Any], private: list[tuple[str, Any]], sign: bytes
-    ) -> None:
+        self, value: object, attributes: dict[Any, object], private: list[tuple[str, object]], head: bytes
+    ) -> Sequence[object]:
         self._budget.take_values(2 * (len(attributes) + len(private)))
         items = list(attributes.items())
         if all(type(name) is str for name in attributes):
@@ -223,76 +227,54 @@ class _Digest:
             self._put(b"p%d;" % len(private))
             items += private
         elif not items:
-            self._put(b"x;" if self._lasting else b"x%x;" % id(value))
-            return
-        self._put(sign % len(items))
-        stack.extend(part for item in reversed(items) for part in reversed(item))
+            self._address(value)
+            return ()
+        self._put(head % len(items))
+        return [part for item in items for part in item]
 
-    def _parts(self, stack: list[Any], contents: Contents) -> None:
+    def _parts(self, contents: Contents) -> Sequence[object]:
         parts = contents.parts
         self._budget.take_values(len(parts) * (4 if contents.unordered else 1))
-        if contents.unordered:
-            digests = sorted(_Digest(self._lasting, self._budget).of({"": part}) for part in parts)
-            self._put("".join(digests).encode())
-        else:
-            stack.extend(reversed(parts))
+        if not contents.unordered:
+            return parts
+        digests = sorted(_Digest(self._lasting, self._budget).of({"": part}) for part in parts)
+        self._put("".join(digests).encode())
+        return ()
 
-    def _identity(self, value: Any, *, named: bool) -> None:
-        if not self._lasting:
-            self._put(b"x%x;" % id(value))
+    def _address(self, value: object) -> None:
+        self._put(b"x;" if self._lasting else b"x%x;" % id(value))
+
+    def _identity(self, value: object, *, named: bool) -> None:
+        self._address(value)
+        if not (self._lasting and named):
             return
-        self._put(b"x;")
         name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or getattr(value, "name", None)
-        if named and isinstance(name, str):
+        if isinstance(name, str):
             self._put(f"{getattr(value, '__module__', '')}.{name};".encode())
 
     def _layout(self, kind: type) -> _Layout:
         if self._known is None:
             self._known = known_types()
         base = next(found for found in kind.__mro__ if found in self._known or found is object)
-        above = [found for found in kind.__mro__ if found not in base.__mro__]
+        if not is_complete(base, kind) and not is_transparent(kind, base):
+            raise NotCheckable(_unseen(kind))
         slots: list[Slot] = []
         private: list[Slot] = []
-        for owner in above:
-            for name, member in owner.__dict__.items():
-                if type(member) is types.MemberDescriptorType:
-                    hides = name.startswith(("__", f"_{owner.__name__.lstrip('_')}__"))
-                    (private if hides else slots).append((name, member.__get__))
-        dictionary = dictionary_getter(kind)
-        if not is_complete(base, kind) and (
-            not all(found.__flags__ & _HEAP_TYPE for found in above)
-            or _hidden_bytes(kind, base, len(slots) + len(private))
-            or (dictionary is None and kind.__dictoffset__)
-        ):
-            raise NotCheckable(_unseen(kind))
-        return _Layout(self._known.get(base), dictionary, slots, private)
+        for owner in classes_above(base, kind):
+            for slot in slots_of(owner).items():
+                hides = slot[0].startswith(("__", f"_{owner.__name__.lstrip('_')}__"))
+                (private if hides else slots).append(slot)
+        return _Layout(self._known.get(base), dictionary_getter(kind), slots, private)
 
 
-def _hidden_bytes(kind: type, base: type, slots: int) -> int:
-    """How much larger an instance is than its base, slots, dictionary and list of weak references explain."""
-    weak = kind.__weakrefoffset__ > 0 and not base.__weakrefoffset__
-    # A dictionary in front of the object is not part of its size; one behind a varying number of items is.
-    dictionary = not base.__dictoffset__ and (kind.__dictoffset__ > 0 or kind.__dictoffset__ == -_POINTER)
-    return kind.__basicsize__ - base.__basicsize__ - _POINTER * (slots + weak + dictionary)
-
-
-def dictionary_getter(kind: type) -> Getter | None:
-    """Read the attributes past whatever a class makes of the name `__dict__`."""
-    for owner in kind.__mro__:
-        found = owner.__dict__.get("__dict__")
-        if isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType):
-            return found.__get__
-    return None
-
-
-def _stored(dictionary: Getter | None, value: Any) -> dict[Any, Any]:
+def _stored(dictionary: Getter | None, value: object) -> dict[Any, object]:
     found = {} if dictionary is None else dictionary(value)
     if not isinstance(found, dict):
         raise NotCheckable(_unseen(type(value)))
     return found
 
 
-def _filled(slots: list[Slot], value: Any) -> Iterator[tuple[str, Any]]:
+def _filled(slots: list[Slot], value: object) -> Iterator[tuple[str, object]]:
     for name, get in slots:
         try:
             yield name, get(value)
@@ -300,12 +282,8 @@ def _filled(slots: list[Slot], value: Any) -> Iterator[tuple[str, Any]]:
             continue
 
 
-def _name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
 def _unseen(kind: type) -> str:
-    name = _name(kind).removeprefix("builtins.")
+    name = qualified_name(kind).removeprefix("builtins.")
     if any(hasattr(kind, verb) for verb in ("__next__", "__anext__", "__await__")):
         return f"holds a {name}, which changes when it is read"
     return f"holds a {name}, whose contents cannot be seen"

@@ -12,17 +12,10 @@ import re
 import sys
 from collections import deque
 from dataclasses import dataclass
-from types import (
-    BuiltinFunctionType,
-    FunctionType,
-    MappingProxyType,
-    MemberDescriptorType,
-    ModuleType,
-    SimpleNamespace,
-)
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
-from grace_kp.gating._digest import dictionary_getter
+from grace_kp.gating._instance import dictionary_getter, is_transparent, slots_of
 from grace_kp.gating._tree import Node, flat
 from grace_kp.trace import SCALARS
 
@@ -35,7 +28,6 @@ MAX_SORTED = 10_000
 MAX_ARRAY = 1_000
 """Number of items up to which an array is shown."""
 
-_HEAP_TYPE = 1 << 9
 _SCALARS = (str, bytes, bytearray, int, float, complex, memoryview)
 _NAMED = (FunctionType, BuiltinFunctionType, ModuleType, type)
 # Modules whose values say in their text all there is of them.
@@ -101,7 +93,7 @@ class _Viewing:
                 name = None if key is _NO_KEY else Node()
                 node.children.append((name, Node()))
                 if name is not None:
-                    self._key(name, key)
+                    self._key(name, key, is_field=node.brackets == "()")
             stack.extend(
                 (child, part) for (_, child), (_, part) in reversed(list(zip(node.children, parts, strict=True)))
             )
@@ -110,9 +102,10 @@ class _Viewing:
                 self._close(node.children[-1][1], f"{rest:,} more values, too many to be shown in full")
         return View(root, self._opaque)
 
-    def _key(self, node: Node, key: Any) -> None:
+    def _key(self, node: Node, key: object, *, is_field: bool) -> None:
         if type(key) is str:
             self._text(node, key)
+            node.quoted = node.quoted and not (is_field and key.isidentifier())
             return
         if type(key) is _Attribute:
             node.text = f".{key}" if key.isidentifier() else f".{flat(Node(key, quoted=True))}"
@@ -208,7 +201,7 @@ class _Viewing:
         if name:
             node.text = f"<{'class' if isinstance(value, type) else _name(kind)} {name}>"
             return []
-        if kind is SimpleNamespace or _is_transparent(kind):
+        if kind is SimpleNamespace or (is_transparent(kind) and not kind.__itemsize__):
             node.label, node.brackets = _name(kind), "()"
             return list((_fields(value, kind) or {}).items())
         where = f" {value.__qualname__}" if isinstance(value, FunctionType) else ""
@@ -306,34 +299,17 @@ def _fields(value: Any, kind: type) -> dict[Any, Any] | None:
         fields.update(dict.items(own))
     found = own is not None
     for base in kind.__mro__:
-        for name, slot in _slots(base).items():
+        for name, get in slots_of(base).items():
             found = True
             if name == "__pydantic_fields_set__":
                 continue
             try:
-                item = slot.__get__(value, kind)
+                item = get(value)
             except AttributeError:
                 continue
             if item is not None or not name.startswith("__pydantic_"):
                 fields.setdefault(name, item)
     return fields if found else None
-
-
-def _slots(base: type) -> dict[str, MemberDescriptorType]:
-    return {
-        name: slot for name, slot in base.__dict__.items() if type(slot) is MemberDescriptorType and name != "__dict__"
-    }
-
-
-def _is_transparent(kind: type) -> bool:
-    """Whether the attributes of an object are all there is of it: its class is written in Python, up to `object`."""
-    room = 8 if kind.__dictoffset__ > 0 else 0
-    room += 8 if kind.__weakrefoffset__ > 0 else 0
-    room += 8 * sum(len(_slots(base)) for base in kind.__mro__)
-    in_python = all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__)
-    if kind.__dictoffset__ and dictionary_getter(kind) is None:
-        return False
-    return in_python and kind.__basicsize__ <= object.__basicsize__ + room and kind.__itemsize__ == 0
 
 
 def _importable(value: Any) -> str:

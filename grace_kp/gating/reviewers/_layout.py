@@ -15,7 +15,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from grace_kp.gating._tree import Node, closing, separator
+from grace_kp.gating._tree import Node, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -169,56 +169,43 @@ def value_lines(name: str, root: Node, page: Page, indent: int) -> list[str]:
         elif (line := _one_line(node, page, room - len(after) - sum(size for _, size in before))) is not None:
             lines = [_joined([*before, *line]) + after]
         elif not node.brackets:
-            lines = wrap([*before, *leaf_units(node, page), *_plain_units(after)], room, STEP)
+            lines = wrap([*before, *_leaf_units(node, page), *_plain_units(after)], room, STEP)
             if _is_right_to_left(node.text):
-                lines += wrap([*_plain_units(CODE_POINTS), *leaf_units(node, page, ascii_only=True)], room - STEP)
+                lines += wrap([*_plain_units(CODE_POINTS), *_leaf_units(node, page, ascii_only=True)], room - STEP)
         else:
             lines = wrap([*before, *units(node.label, page), (node.brackets[0], 1)], room, STEP)
             stack.append((column, _plain_units(node.brackets[1]), None, after))
             for number in range(len(node.children) - 1, -1, -1):
                 key, child = node.children[number]
                 is_last = number == len(node.children) - 1
-                stack.append((column + STEP, _before(node, key, page), child, "" if is_last else ","))
+                before = [] if key is None else [*_leaf_units(key, page), *_plain_units(node.separator)]
+                stack.append((column + STEP, before, child, "" if is_last else ","))
         out += [pad + lines[0], *(pad + BAR + line for line in lines[1:])]
     return out
 
 
-def leaf_units(node: Node, page: Page, *, ascii_only: bool = False) -> Iterator[Unit]:
+def _leaf_units(leaf: Node, page: Page, *, ascii_only: bool = False) -> Iterator[Unit]:
     """Yield a leaf as it is shown, with the name of its class around it where it has one."""
-    if node.label:
-        yield from units(f"{node.label}(", page)
-    yield from (quoted if node.quoted else units)(node.text, page, ascii_only=ascii_only)
-    if node.label:
+    if leaf.label:
+        yield from units(f"{leaf.label}(", page)
+    yield from (quoted if leaf.quoted else units)(leaf.text, page, ascii_only=ascii_only)
+    if leaf.label:
         yield ")", 1
-
-
-def _before(node: Node, key: Node | None, page: Page) -> list[Unit]:
-    """A key with its separator; nothing in a sequence."""
-    if key is None:
-        return []
-    is_name = not key.quoted or (node.brackets == "()" and key.text.isidentifier())
-    return [*(units if is_name else quoted)(key.text, page), *_plain_units(separator(node))]
 
 
 def _one_line(root: Node, page: Page, room: int) -> list[Unit] | None:
     """A value on one line; None where it is wider than `room`, or where its order on the screen is not certain."""
     out: list[Unit] = []
     left = room
-    stack: list[Node | list[Unit]] = [root]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, Node) and item.brackets:
-            stack.append(_plain_units(closing(item)))
-            for number in range(len(item.children) - 1, -1, -1):
-                key, child = item.children[number]
-                stack += [child, _before(item, key, page), _plain_units(", " if number else "")]
-            item = [*units(item.label, page), (item.brackets[0], 1)]
-        elif isinstance(item, Node):
-            if len(item.text) > left or "\n" in item.text or _is_right_to_left(item.text):
-                return None
-            item = list(leaf_units(item, page))
-        out += item
-        left -= sum(size for _, size in item)
+    for piece in pieces(root):
+        if isinstance(piece, str):
+            shown = _plain_units(piece)
+        elif len(piece.text) > left or "\n" in piece.text or _is_right_to_left(piece.text):
+            return None
+        else:
+            shown = list(_leaf_units(piece, page))
+        out += shown
+        left -= sum(size for _, size in shown)
         if left < 0:
             return None
     return out
