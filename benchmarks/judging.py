@@ -22,8 +22,7 @@ from _measure import machine, median_seconds, print_table
 
 import grace_kp as gk
 from grace_kp.confidence import ConfidenceCalculator, Evaluation, could_change, factors_from_trace, with_judgements
-from grace_kp.judge import parse_reply
-from grace_kp.judge._echo import build
+from grace_kp.judge import build_prompt, parse_reply
 
 REPLY = '{"score": 0.8, "reason": "borne out by the first source", "coverage": 0.6, "coverage_reason": "one of two"}'
 
@@ -37,7 +36,7 @@ def pieces() -> None:
     rows = [
         ("read a structured reply", median_seconds(lambda: parse_reply(REPLY)) * 1e6),
         ("read a plain reply", median_seconds(lambda: parse_reply("Score: 0.8\nReason: fine")) * 1e6),
-        ("build a prompt of 10 KB", median_seconds(lambda: build("both", "en", texts)) * 1e6),
+        ("build a prompt of 10 KB", median_seconds(lambda: build_prompt("both", "en", texts)) * 1e6),
         (
             "a whole judgement, without the model",
             median_seconds(lambda: evaluator.evaluate_both(f"q {next(number)}", text)) * 1e6,

@@ -21,7 +21,7 @@ GraceError
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 
 class GraceError(Exception):
@@ -194,6 +194,29 @@ def brief(value: Any) -> str:
     except Exception:  # noqa: BLE001 — a foreign repr may raise anything
         text = f"a {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def is_unit(value: object) -> TypeGuard[float]:
+    """Return whether the value is a number from 0 to 1; neither a truth value nor NaN is."""
+    return isinstance(value, float | int) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def check_unit(name: str, value: object, alternative: str = "") -> None:
+    """Refuse a value that is not a number from 0 to 1.
+
+    Args:
+        name: what the message calls the value.
+        value: the value.
+        alternative: what else the caller accepts, for the message.
+
+    Raises:
+        ValueError: naming the value, what was found, and what is allowed.
+    """
+    if not is_unit(value):
+        allowed = f"a number from 0 to 1, {alternative}" if alternative else "a number from 0 to 1"
+        # Not the repr of an arbitrary object: it would run foreign code.
+        shown = brief(value) if isinstance(value, float | int | str | None) else type(value).__name__
+        raise ValueError(f"{name} must be {allowed} (got {shown})")
 
 
 def _rebuild(cls: type[GraceError], args: tuple[Any, ...]) -> GraceError:

@@ -5,10 +5,10 @@ Every other protocol stands beside the code that consumes it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -57,6 +57,18 @@ class Judge(Protocol):
         ...
 
 
+class AskableJudge(Protocol):
+    """A judge with the optional method; see `Judge`."""
+
+    def ask(self, prompt: str, *, vary: bool, fields: Sequence[str]) -> str:
+        """Return the model's reply; `fields` names the scores that it must hold."""
+        ...
+
+
+JudgeLike: TypeAlias = "Callable[[str], str | Awaitable[str]] | AskableJudge"
+"""Whatever is accepted as a judge."""
+
+
 @runtime_checkable
 class Embedder(Protocol):
     """A model that turns texts into vectors.
@@ -72,3 +84,7 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
         """One row per text, shape (n, dimensions), float32."""
         ...
+
+
+EmbedderLike: TypeAlias = "Embedder | Callable[[str], Sequence[float] | npt.NDArray[Any]]"
+"""Whatever is accepted as an embedder: also a callable from one text to one vector."""

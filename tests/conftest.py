@@ -6,8 +6,10 @@ examples every time: few in `make test`, more in `make test-all`; `HYPOTHESIS_PR
 
 from __future__ import annotations
 
+import gzip
 import ipaddress
 import itertools
+import json
 import os
 import socket
 from collections import Counter
@@ -36,6 +38,18 @@ settings.register_profile(
     "search", deadline=None, max_examples=1_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture
+def vectors():
+    """Reads the golden vectors of a name: one JSON object per line, some of the files compressed."""
+
+    def read(name):
+        plain, packed = (ROOT / "tests" / "vectors" / f"{name}.jsonl{ending}" for ending in ("", ".gz"))
+        data = plain.read_bytes() if plain.exists() else gzip.decompress(packed.read_bytes())
+        return [json.loads(line) for line in data.splitlines()]
+
+    return read
 
 
 @pytest.fixture(scope="session")

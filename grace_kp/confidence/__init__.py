@@ -1,28 +1,22 @@
-"""How sure a run may be of itself: the GRACE confidence, the decision it leads to, the evidence it rests on, and who judges it.
+"""The GRACE confidence of a run: the evidence it rests on, the factors, the score, and the decision it leads to.
 
-What asks models is resolved on first use: most runs are scored without it.
+Pure computation: no I/O, no threads, no models. Models are asked in `grace_kp.judge`.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-from grace_kp.confidence._aggregate import ConfidenceAggregator
+from grace_kp.confidence._aggregator import ConfidenceAggregator
 from grace_kp.confidence._calculator import ConfidenceCalculator
-from grace_kp.confidence._decision import ActionDecision, Thresholds, check_thresholds, decide
+from grace_kp.confidence._decision import ActionDecision, decide
 from grace_kp.confidence._evaluation import FALLBACK_SCORE, Evaluation
 from grace_kp.confidence._evidence import Evidence, evidence_of_calls, factors_from_trace
 from grace_kp.confidence._factors import ConfidenceFactors
-from grace_kp.confidence._feedback import DynamicThresholds
+from grace_kp.confidence._judgements import could_change, with_judgements
 from grace_kp.confidence._profiles import PROFILES, Profile
-from grace_kp.confidence._score import ConfidenceScore
+from grace_kp.confidence._score import ConfidenceScore, part_text, penalties_text, penalty_text
 from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, ScoreKind, Scores, Unusable, checked_scores
-from grace_kp.confidence._search_results import HitReader, SearchHits, read_hits
-from grace_kp.confidence._wording import part_text, penalties_text, penalty_text
-
-if TYPE_CHECKING:
-    from grace_kp.confidence._judged import could_change, with_judgements
+from grace_kp.confidence._search_results import ResultReader, SearchResults, read_results
+from grace_kp.confidence._thresholds import DynamicThresholds, Thresholds, check_thresholds
 
 __all__ = [
     "FALLBACK_SCORE",
@@ -37,11 +31,11 @@ __all__ = [
     "DynamicThresholds",
     "Evaluation",
     "Evidence",
-    "HitReader",
     "Profile",
+    "ResultReader",
     "ScoreKind",
     "Scores",
-    "SearchHits",
+    "SearchResults",
     "Thresholds",
     "Unusable",
     "check_thresholds",
@@ -53,19 +47,6 @@ __all__ = [
     "part_text",
     "penalties_text",
     "penalty_text",
-    "read_hits",
+    "read_results",
     "with_judgements",
 ]
-
-_ELSEWHERE = {
-    "could_change": "_judged",
-    "with_judgements": "_judged",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _ELSEWHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
-    globals()[name] = value
-    return value

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grace_kp.confidence._decision import ActionDecision, Thresholds, check_thresholds, decide
+from grace_kp.confidence._decision import ActionDecision, decide
 from grace_kp.confidence._profiles import PROFILES, Profile
+from grace_kp.confidence._thresholds import Thresholds, check_thresholds
 
 if TYPE_CHECKING:
     from grace_kp.confidence._factors import ConfidenceFactors

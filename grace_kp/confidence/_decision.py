@@ -4,72 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING
 
+from grace_kp.errors import check_unit
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-NEVER = "never"
-"""An infinite threshold in JSON and in settings."""
-_NAMES = ("silent", "notify", "confirm")
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Lowest confidence at which an action goes ahead silently, with a notice, or after a yes; below `confirm`, only with help.
-
-    Each is a number from 0 to 1, or `math.inf`: no confidence reaches that level. JSON and settings write infinity as `"never"`.
-
-    Raises:
-        ValueError: silent >= notify >= confirm does not hold, or a value is neither from 0 to 1 nor infinite.
-    """
-
-    silent: float = 0.9
-    notify: float = 0.7
-    confirm: float = 0.4
-
-    def __post_init__(self) -> None:
-        for name in _NAMES:
-            value = getattr(self, name)
-            if not _is_infinite(value):
-                _check_unit(name, value, 'or math.inf, which means "never"')
-        if not self.silent >= self.notify >= self.confirm:
-            values = ", ".join(f"{name}={_written(getattr(self, name))}" for name in _NAMES)
-            raise ValueError(f"thresholds must satisfy silent >= notify >= confirm (got {values})")
-
-    def to_dict(self) -> dict[str, float | str]:
-        """Return the JSON form: the three thresholds, an infinite one as `"never"`."""
-        return {name: _written(getattr(self, name)) for name in _NAMES}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, float | str]) -> Self:
-        """Read the JSON form. A threshold that is left out keeps its default.
-
-        Raises:
-            ValueError: a name is unknown, or a value is no threshold.
-        """
-        unknown = [name for name in values if name not in _NAMES]
-        if unknown:
-            raise ValueError(f"unknown threshold {str(unknown[0])[:60]!r}; known are {', '.join(_NAMES)}")
-        return cls(**{name: math.inf if value == NEVER else cast("float", value) for name, value in values.items()})
-
-
-def check_thresholds(value: object) -> None:
-    """Refuse thresholds of another type.
-
-    Raises:
-        TypeError: naming the type, and what to write instead.
-    """
-    if isinstance(value, Thresholds):
-        return
-    hint = "Thresholds(silent=0.9, notify=0.7, confirm=0.4)"
-    if isinstance(value, dict):
-        hint = "Thresholds.from_dict(...)"
-    elif isinstance(getattr(value, "current", None), Thresholds):
-        hint = "its .current"
-    raise TypeError(f"thresholds must be a Thresholds, not {type(value).__name__}; pass {hint}")
+    from grace_kp.confidence._thresholds import Thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +30,7 @@ class ActionDecision:
     """`proceed`, `proceed_with_status`, `ask_confirmation` or `request_clarification`."""
 
     def __post_init__(self) -> None:
-        _check_unit("confidence_score", self.confidence_score)
+        check_unit("confidence_score", self.confidence_score)
         level = InterventionLevel(self.level)
         object.__setattr__(self, "level", level)
         if not self.suggested_action:
@@ -125,7 +66,7 @@ def decide(score: float, thresholds: Thresholds) -> ActionDecision:
     Raises:
         ValueError: the score is no number from 0 to 1.
     """
-    _check_unit("score", score)
+    check_unit("score", score)
     if score >= thresholds.silent:
         level, reason = InterventionLevel.SILENT, f"reaches the silent threshold {thresholds.silent}"
     elif score >= thresholds.notify:
@@ -138,21 +79,6 @@ def decide(score: float, thresholds: Thresholds) -> ActionDecision:
 
 
 def _missed(name: str, threshold: float) -> str:
-    if _is_infinite(threshold):
+    if threshold == math.inf:
         return f"cannot reach the {name} threshold, which is set to never"
     return f"is below the {name} threshold {threshold}"
-
-
-def _is_infinite(value: Any) -> bool:
-    return isinstance(value, float) and value == math.inf
-
-
-def _written(value: float) -> float | str:
-    return NEVER if value == math.inf else value
-
-
-def _check_unit(name: str, value: Any, alternative: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, float | int) or not math.isfinite(value) or not 0 <= value <= 1:
-        seen = repr(value) if isinstance(value, float | int | str | None) else type(value).__name__
-        allowed = f"a number from 0 to 1, {alternative}" if alternative else "a number from 0 to 1"
-        raise ValueError(f"{name} must be {allowed} (got {seen[:60]})")

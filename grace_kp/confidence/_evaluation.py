@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+from grace_kp.errors import check_unit
+
 FALLBACK_SCORE = 0.5
 
 
@@ -51,8 +53,7 @@ class Evaluation:
         }
 
     def __post_init__(self) -> None:
-        if isinstance(self.score, bool) or not isinstance(self.score, float | int) or not 0 <= self.score <= 1:
-            raise ValueError(f"score must be a number from 0 to 1 (got {self.score!r})")
+        check_unit("score", self.score)
 
     @classmethod
     def failed(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.confidence._evaluation import FALLBACK_SCORE
 from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._search_result import usable_score
-from grace_kp.confidence._search_results import SearchHits
+from grace_kp.confidence._search_results import SearchResults
 from grace_kp.trace import outcomes_of_calls
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Evidence:
         self._executed += 1
         self._succeeded += bool(ok)
 
-    def search_finished(self, hits: SearchHits) -> None:
+    def search_finished(self, hits: SearchResults) -> None:
         """A search found this, possibly nothing."""
         self._searches += 1
         self._found += hits.count
@@ -192,14 +192,14 @@ def _has_id(call: Any) -> bool:
     return isinstance(call, Mapping) and isinstance(call.get("call_id"), str) and isinstance(call.get("status"), str)
 
 
-def _recorded_hits(search: Mapping[str, Any]) -> SearchHits:
+def _recorded_hits(search: Mapping[str, Any]) -> SearchResults:
     """Hits as they stand in a trace; anybody may have written it, so every figure is looked at again."""
     values = _listed(search, "scores")
     scores = [score for value in values if (score := usable_score(value)) is not None]
     unusable = len(values) - len(scores) + _count(search, "unusable_scores")
     count = max(_count(search, "count"), len(scores) + unusable)
     sources = tuple(source for source in _listed(search, "sources") if isinstance(source, str) and source)
-    return SearchHits(
+    return SearchResults(
         count=count,
         scores=tuple(scores),
         sources=sources,

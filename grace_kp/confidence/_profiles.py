@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from grace_kp.confidence._score import ConfidenceScore
-from grace_kp.confidence._wording import penalties_text
+from grace_kp.confidence._score import ConfidenceScore, penalties_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,14 +1,21 @@
-"""A confidence that was calculated: the number, what it was made of, and what lowered it. A record, no arithmetic."""
+"""A calculated confidence: the number, its sub-scores, its penalties, and their wording for people. No arithmetic."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from grace_kp.errors import check_unit
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from grace_kp.confidence._factors import ConfidenceFactors
+
+NOT_EVALUATED = "not evaluated"
+_FAILURES = re.compile(r"tool_failures\(rate=([01]\.\d\d)\)")
+_FIXED = {"no_search_results": "the search found nothing", "no_sources": "no sources"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +41,8 @@ class ConfidenceScore:
     """The sub-scores of which nothing was really made; in the profile `strict` they do not count."""
 
     def __post_init__(self) -> None:
-        score = self.score
-        if type(score) is float and 0 <= score <= 1:
-            return
-        if isinstance(score, bool) or not isinstance(score, float | int) or not 0 <= score <= 1:
-            raise ValueError(f"score must be a number from 0 to 1 (got {score!r})")
+        if type(self.score) is not float or not 0 <= self.score <= 1:
+            check_unit("score", self.score)
 
     @property
     def evaluated(self) -> dict[str, float | None]:
@@ -54,3 +58,23 @@ class ConfidenceScore:
         if self.score >= 0.7:
             return "medium"
         return "low" if self.score >= 0.4 else "very_low"
+
+
+def penalty_text(penalty: str) -> str:
+    """Return a penalty in words: `tool_failures(rate=0.83)` reads "tools succeeded: 83 %". Unknown names stay as they are."""
+    failures = _FAILURES.fullmatch(penalty)
+    if failures is not None:
+        # A penalty of 1.00 is a rounded one: where every tool succeeded there is none.
+        share = "over 99" if failures[1] == "1.00" else str(round(float(failures[1]) * 100))
+        return f"tools succeeded: {share} %"
+    return _FIXED.get(penalty, penalty)
+
+
+def penalties_text(penalties: Iterable[str]) -> str:
+    """Return several penalties in words, separated by commas."""
+    return ", ".join(penalty_text(str(penalty)) for penalty in penalties)
+
+
+def part_text(value: float | None) -> str:
+    """Return a sub-score for people: three decimals, or "not evaluated" for None."""
+    return NOT_EVALUATED if value is None else f"{value:.3f}"

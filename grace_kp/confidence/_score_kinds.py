@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from grace_kp.confidence._number import is_number
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -35,6 +33,8 @@ CUSTOM = "custom"
 
 _SLIP = 1e-5
 """How far a figure may be out of its range and still be a rounding error of 32-bit arithmetic."""
+_NUMBER_MODULES = frozenset({"decimal", "fractions", "numpy", "torch", "jax", "jaxlib", "tensorflow"})
+_MAX_ARRAY = 10_000
 _LONGEST = 40
 _DECLARE = "declare it with scores=... on the retriever or handler"
 
@@ -146,3 +146,26 @@ def _shown(value: Any) -> str:
         text = str.__str__(value)
         return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
     return str(value) if isinstance(value, bool) else type(value).__name__
+
+
+def is_number(value: Any) -> bool:
+    """Return whether the value is a number, Python's own or of a known library; a truth value is none."""
+    if isinstance(value, int | float):
+        return not isinstance(value, bool)
+    return module_of(value) in _NUMBER_MODULES and hasattr(type(value), "__float__") and not getattr(value, "ndim", 0)
+
+
+def listed_array(value: Any) -> Any:
+    """Return an array of a known library as nested lists, and any other value as it is. Large arrays stay as they are."""
+    if module_of(value) in _NUMBER_MODULES and hasattr(type(value), "tolist") and hasattr(type(value), "__len__"):
+        try:
+            return value.tolist() if len(value) <= _MAX_ARRAY else value
+        except (TypeError, ValueError, RuntimeError):  # an array without dimensions, or one on a device that is gone
+            return value
+    return value
+
+
+def module_of(value: Any) -> str:
+    """Return the top-level module of the value's class; empty where it has none."""
+    module = type(value).__module__
+    return module.partition(".")[0] if isinstance(module, str) else ""

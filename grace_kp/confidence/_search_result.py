@@ -10,8 +10,14 @@ from collections import deque
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from grace_kp.confidence._number import is_number, module_of
-from grace_kp.confidence._score_kinds import Unusable, checked_similarity, figure_of, similarity_of
+from grace_kp.confidence._score_kinds import (
+    Unusable,
+    checked_similarity,
+    figure_of,
+    is_number,
+    module_of,
+    similarity_of,
+)
 
 MAX_SOURCE = 200
 MAX_TEXT = 1_000

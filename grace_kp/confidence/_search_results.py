@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from grace_kp.confidence._number import is_number, listed_array
-from grace_kp.confidence._score_kinds import Unusable, kind_of
+from grace_kp.confidence._score_kinds import Unusable, is_number, kind_of, listed_array
 from grace_kp.confidence._search_result import (
     PAIR,
     Looker,
@@ -45,7 +44,7 @@ _CONSUMABLE = ("__next__", "__anext__", "__await__")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchHits:
+class SearchResults:
     """What one search found."""
 
     count: int = 0
@@ -68,7 +67,7 @@ class SearchHits:
     """What the scores were declared to be; empty where nothing was declared."""
 
 
-def read_hits(result: Any, scores: Any = None) -> SearchHits:
+def read_results(result: Any, scores: Any = None) -> SearchResults:
     """Read what a retriever returned; never raises.
 
     Understood are None, texts, lists of texts, mappings, objects or (document, score) pairs, mappings and objects that
@@ -81,7 +80,7 @@ def read_hits(result: Any, scores: Any = None) -> SearchHits:
             a field such as `score` or `similarity` is a similarity by its name. The figure of a pair, and a field such as `distance`,
             are then unusable.
     """
-    reading = HitReader(scores)
+    reading = ResultReader(scores)
     try:
         reading.result(result, 0)
     except Exception:  # noqa: BLE001 — foreign objects may raise anything on being looked at
@@ -89,7 +88,7 @@ def read_hits(result: Any, scores: Any = None) -> SearchHits:
     return reading.hits()
 
 
-class HitReader:
+class ResultReader:
     """One reading in progress; it also takes results one by one, as a stream yields them."""
 
     __slots__ = (
@@ -119,9 +118,9 @@ class HitReader:
         self.unusable = 0
         self.note = ""
 
-    def hits(self) -> SearchHits:
+    def hits(self) -> SearchResults:
         """What has been read so far."""
-        return SearchHits(
+        return SearchResults(
             count=self.count,
             scores=tuple(self.scores),
             sources=tuple(self.sources),
@@ -179,7 +178,7 @@ class HitReader:
             score, unusable = score_in(views, self.declared)
             source = source_in(views)
             text = text_in(views) if len(self.texts) < MAX_TEXTS else ""
-        except Exception:  # noqa: BLE001 — as in read_hits; the result is there all the same
+        except Exception:  # noqa: BLE001 — as in read_results; the result is there all the same
             self.unknown("a result could not be read")
             return
         if score is not None:
@@ -249,7 +248,7 @@ class HitReader:
     def _item(self, item: Any, depth: int) -> None:
         try:
             is_batch, nothing = isinstance(item, list) and pair_of(item) is None, is_empty(item)
-        except Exception:  # noqa: BLE001 — as in read_hits; even asking for a class may run foreign code
+        except Exception:  # noqa: BLE001 — as in read_results; even asking for a class may run foreign code
             is_batch = nothing = False
         if is_batch:
             self.result(item, depth + 1)

@@ -10,19 +10,37 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from grace_kp.judge._agreement import SourceAgreementCalculator, agreement_of
-    from grace_kp.judge._budget import JudgementCache, SpendingLimit, Spent
+    from grace_kp.judge._budget import SpendingLimit, Spent
+    from grace_kp.judge._cache import JudgementCache
     from grace_kp.judge._calls import acall_judge, call_judge
-    from grace_kp.judge._coverage import QueryCoverageCalculator
-    from grace_kp.judge._fence import CUT, END, INVISIBLE, LANGUAGES, MAX_CHARS, RULES, Prompt, fenced, language_of
-    from grace_kp.judge._overall import StepJudge
+    from grace_kp.judge._evaluators import LLMSelfEvaluator, QueryCoverageCalculator, StepJudge
+    from grace_kp.judge._fence import INVISIBLE, MAX_CHARS, RULES, Prompt, fence_texts, language_of
+    from grace_kp.judge._prompts import build_prompt
     from grace_kp.judge._reply import parse_reply
-    from grace_kp.judge._self_evaluation import LLMSelfEvaluator
+
+_MODULES = {
+    "INVISIBLE": "_fence",
+    "MAX_CHARS": "_fence",
+    "RULES": "_fence",
+    "JudgementCache": "_cache",
+    "LLMSelfEvaluator": "_evaluators",
+    "Prompt": "_fence",
+    "QueryCoverageCalculator": "_evaluators",
+    "SourceAgreementCalculator": "_agreement",
+    "SpendingLimit": "_budget",
+    "Spent": "_budget",
+    "StepJudge": "_evaluators",
+    "acall_judge": "_calls",
+    "agreement_of": "_agreement",
+    "build_prompt": "_prompts",
+    "call_judge": "_calls",
+    "fence_texts": "_fence",
+    "language_of": "_fence",
+    "parse_reply": "_reply",
+}
 
 __all__ = [
-    "CUT",
-    "END",
     "INVISIBLE",
-    "LANGUAGES",
     "MAX_CHARS",
     "RULES",
     "JudgementCache",
@@ -35,34 +53,12 @@ __all__ = [
     "StepJudge",
     "acall_judge",
     "agreement_of",
+    "build_prompt",
     "call_judge",
-    "fenced",
+    "fence_texts",
     "language_of",
     "parse_reply",
 ]
-
-_MODULES = {
-    "CUT": "_fence",
-    "END": "_fence",
-    "INVISIBLE": "_fence",
-    "JudgementCache": "_budget",
-    "LANGUAGES": "_fence",
-    "LLMSelfEvaluator": "_self_evaluation",
-    "MAX_CHARS": "_fence",
-    "Prompt": "_fence",
-    "QueryCoverageCalculator": "_coverage",
-    "RULES": "_fence",
-    "SourceAgreementCalculator": "_agreement",
-    "SpendingLimit": "_budget",
-    "Spent": "_budget",
-    "StepJudge": "_overall",
-    "acall_judge": "_calls",
-    "agreement_of": "_agreement",
-    "call_judge": "_calls",
-    "fenced": "_fence",
-    "language_of": "_fence",
-    "parse_reply": "_reply",
-}
 
 
 def __getattr__(name: str) -> object:

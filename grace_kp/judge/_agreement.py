@@ -1,4 +1,4 @@
-"""How far several answers say the same: the mean cosine similarity of their embeddings, pair by pair."""
+"""How far several answers agree: the mean cosine similarity of their embeddings, pair by pair."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from grace_kp.protocols import EmbedderLike
+
 
 class SourceAgreementCalculator:
     """Measures how far answers or sources agree, 0 to 1.
@@ -24,7 +26,7 @@ class SourceAgreementCalculator:
         on_failure: `fallback`, or `raise` for an `EvaluationFailed` instead of 0.5.
     """
 
-    def __init__(self, embedder: Any, *, on_failure: Literal["fallback", "raise"] = "fallback") -> None:
+    def __init__(self, embedder: EmbedderLike | None, *, on_failure: Literal["fallback", "raise"] = "fallback") -> None:
         if embedder is not None and not callable(embedder) and not callable(getattr(embedder, "embed", None)):
             raise TypeError(f"an embedder has `embed` or is callable (got {type(embedder).__name__})")
         if on_failure not in {"fallback", "raise"}:
@@ -33,48 +35,51 @@ class SourceAgreementCalculator:
         self._on_failure = on_failure
 
     def calculate(self, answers: Sequence[str]) -> float:
-        """Mean pairwise cosine similarity, clamped to 0 to 1; fewer than two answers agree fully (1.0), failures give 0.5."""
+        """Return the mean cosine similarity of all pairs, clamped to 0 to 1: 1.0 for fewer than two answers, 0.5 on failure."""
         return self.calculate_detailed(answers).score
 
     def calculate_detailed(self, answers: Sequence[str]) -> Evaluation:
-        """The agreement, whether it is a fallback and why, and how long it took."""
+        """Return the agreement, whether it is a fallback and why, and how long it took."""
         started = time.perf_counter()
         try:
             texts = [answers] if isinstance(answers, str) else list(answers)
             if len(texts) < 2:
                 return Evaluation(score=1.0, reason="fewer than two answers", attempts=0, latency_ms=0.0)
-            if self._embedder is None:
-                raise ValueError("no embedder")
-            score = agreement_of(embedded(self._embedder, texts))
+            score = None if self._embedder is None else agreement_of(_embedded(self._embedder, texts))
         except Exception as error:  # noqa: BLE001 — whatever an embedder does, it ends in a fallback
-            said = "no embedder" if str(error) == "no embedder" else ": ".join(describe_error(error, 300))
-            failed = Evaluation.failed(said, attempts=0 if self._embedder is None else 1, latency_ms=_since(started))
-            if self._on_failure == "raise":
-                raise EvaluationFailed(said, evaluation=failed) from None
-            return failed
-        return Evaluation(score=score, reason=f"mean similarity of {len(texts)} texts", latency_ms=_since(started))
+            return self._failed(": ".join(describe_error(error, 300)), started)
+        if score is None:
+            return self._failed("no embedder", started)
+        return Evaluation(score=score, reason=f"mean similarity of {len(texts)} texts", latency_ms=_elapsed_ms(started))
+
+    def _failed(self, problem: str, started: float) -> Evaluation:
+        attempts = 0 if self._embedder is None else 1
+        failed = Evaluation.failed(problem, attempts=attempts, latency_ms=_elapsed_ms(started))
+        if self._on_failure == "raise":
+            raise EvaluationFailed(problem, evaluation=failed) from None
+        return failed
 
     async def acalculate(self, answers: Sequence[str]) -> float:
-        """As `calculate`, without blocking the event loop."""
+        """Calculate as `calculate` does, without blocking the event loop."""
         return (await self.acalculate_detailed(answers)).score
 
     async def acalculate_detailed(self, answers: Sequence[str]) -> Evaluation:
-        """As `calculate_detailed`, without blocking the event loop."""
+        """Calculate as `calculate_detailed` does, without blocking the event loop."""
         import asyncio
 
         return await asyncio.to_thread(self.calculate_detailed, answers)
 
 
-def embedded(embedder: Any, texts: Sequence[str]) -> npt.NDArray[np.floating[Any]]:
-    """One row per text, from either kind of embedder.
+def _embedded(embedder: EmbedderLike, texts: Sequence[str]) -> npt.NDArray[np.floating[Any]]:
+    """Return one row per text, from either kind of embedder.
 
     Raises:
-        ValueError: what came back is no such array of finite numbers.
+        ValueError: the embedder did not return such an array of finite numbers.
     """
     import numpy as np
 
     embed = getattr(embedder, "embed", None)
-    rows = embed(list(texts)) if callable(embed) else [embedder(text) for text in texts]
+    rows = embed(list(texts)) if callable(embed) else [embedder(text) for text in texts]  # type: ignore[operator]
     vectors = np.asarray(rows, dtype=np.float64)
     if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
         raise ValueError(f"the embedder gave an array of shape {vectors.shape} for {len(texts)} texts")
@@ -84,9 +89,9 @@ def embedded(embedder: Any, texts: Sequence[str]) -> npt.NDArray[np.floating[Any
 
 
 def agreement_of(vectors: npt.ArrayLike) -> float:
-    """Mean pairwise cosine similarity of the rows, clamped to 0 to 1; a zero vector agrees with nothing.
+    """Return the mean cosine similarity of all pairs of rows, clamped to 0 to 1; a zero vector agrees with nothing.
 
-    The sum over all pairs is had from the sum of the normalised rows, without the pairs: |Σv|² = Σ|v|² + 2 Σ⟨v, w⟩.
+    The sum over all pairs follows from the sum of the normalised rows, without forming the pairs: |Σv|² = Σ|v|² + 2 Σ⟨v, w⟩.
     """
     import numpy as np
 
@@ -103,5 +108,5 @@ def agreement_of(vectors: npt.ArrayLike) -> float:
     return min(1.0, max(0.0, pairs / (n * (n - 1))))
 
 
-def _since(started: float) -> float:
+def _elapsed_ms(started: float) -> float:
     return round((time.perf_counter() - started) * 1e3, 3)

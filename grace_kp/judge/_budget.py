@@ -1,17 +1,14 @@
-"""How much judging may cost, and what was judged already: the spending limit and the cache."""
+"""The spending limit of a judge: calls and tokens, per minute and per run."""
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable
 
 _CHARS_PER_TOKEN = 4
@@ -112,115 +109,3 @@ class SpendingLimit:
             spent[1] += tokens
             while len(self._runs) > _MAX_RUNS:
                 self._runs.popitem(last=False)
-
-
-class JudgementCache:
-    """Judgements that were made, by model, prompt version and texts; in memory, or in a SQLite file that outlives the process.
-
-    It holds scores and reasons without secrets, never the texts. A file that cannot be used is a cache without entries, never an
-    error. Safe to share between threads.
-
-    Args:
-        path: the file; None keeps them in memory.
-        max_entries: the oldest go beyond this.
-    """
-
-    def __init__(self, path: str | Path | None = None, *, max_entries: int = 10_000) -> None:
-        if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
-            raise ValueError(f"max_entries must be a whole number >= 1 (got {max_entries!r})")
-        self._path = None if path is None else Path(path).expanduser()
-        self._max = max_entries
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._file: sqlite3.Connection | None = None
-        self.error: str | None = None
-        """Why the file cannot be used, if it cannot."""
-
-    def get(self, key: str) -> dict[str, Any] | None:
-        """What was kept under this key."""
-        with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-                return found
-            if self._path is not None:
-                found = self._read(key)
-                if found is not None:
-                    self._keep(key, found)
-            return found
-
-    def put(self, key: str, value: dict[str, Any]) -> None:
-        """Keep this under the key."""
-        with self._lock:
-            self._keep(key, value)
-            if self._path is not None:
-                self._write(key, value)
-
-    def _keep(self, key: str, value: dict[str, Any]) -> None:
-        self._kept[key] = value
-        self._kept.move_to_end(key)
-        while len(self._kept) > self._max:
-            self._kept.popitem(last=False)
-
-    def _opened(self) -> sqlite3.Connection:
-        import sqlite3
-
-        from grace_kp.trace import default_mode, keep_private
-
-        if self._file is None:
-            assert self._path is not None  # noqa: S101
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            keep_private(self._path, default_mode())
-            file = sqlite3.connect(self._path, timeout=1.0, isolation_level=None, check_same_thread=False)
-            file.execute("PRAGMA journal_mode = WAL")
-            file.execute(
-                "CREATE TABLE IF NOT EXISTS judgements (key TEXT PRIMARY KEY, at REAL NOT NULL, value TEXT NOT NULL)"
-            )
-            self._file = file
-        return self._file
-
-    def _read(self, key: str) -> dict[str, Any] | None:
-        try:
-            row = self._opened().execute("SELECT value FROM judgements WHERE key = ?", (key,)).fetchone()
-            value = None if row is None else json.loads(row[0])
-        except Exception as error:  # noqa: BLE001 — a cache that fails is an empty one
-            self.error = f"{type(error).__name__}: {error}"
-            return None
-        score = value.get("score") if isinstance(value, dict) else None
-        usable = isinstance(score, int | float) and not isinstance(score, bool) and 0 <= score <= 1
-        return value if usable else None
-
-    def _write(self, key: str, value: dict[str, Any]) -> None:
-        try:
-            file = self._opened()
-            file.execute(
-                "INSERT OR REPLACE INTO judgements VALUES (?,?,?)",
-                (key, time.time(), json.dumps(value, ensure_ascii=False)),
-            )
-            file.execute(
-                "DELETE FROM judgements WHERE key IN (SELECT key FROM judgements ORDER BY at DESC LIMIT -1 OFFSET ?)",
-                (self._max,),
-            )
-        except Exception as error:  # noqa: BLE001 — a cache that fails is an empty one
-            self.error = f"{type(error).__name__}: {error}"
-
-    def clear(self) -> None:
-        """Forget all judgements, and rewrite the file without them.
-
-        Raises:
-            sqlite3.Error: the file cannot be rewritten.
-        """
-        with self._lock:
-            self._kept.clear()
-            if self._path is not None:
-                file = self._opened()
-                file.execute("DELETE FROM judgements")
-                file.execute("VACUUM")
-                file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def close(self) -> None:
-        """Give the file back."""
-        with self._lock:
-            if self._file is not None:
-                self._file.close()
-                self._file = None

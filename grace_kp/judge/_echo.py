@@ -1,33 +1,18 @@
-"""The prompts of the evaluators, and the recognition of replies that merely echo the texts under judgement."""
+"""Recognise replies that merely echo the texts under judgement, so that a text cannot supply its own score."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from grace_kp.judge._fence import INVISIBLE, MAX_CHARS, Prompt, fenced
-from grace_kp.judge._prompts import PROMPT_VERSION, TEMPLATES, TITLES
+from grace_kp.judge._fence import INVISIBLE
 from grace_kp.judge._reply import Parsed, normalised
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from grace_kp.judge._fence import Prompt
 
-MAX_SOURCES = 40
 OWN_FIGURES = frozenset({"factors"})
 """Titles of texts that hold our own figures. They are not under judgement, so a reply that agrees with one is no echo."""
-
-
-def build(kind: str, language: str, texts: Sequence[tuple[str, str]], *, max_chars: int = MAX_CHARS) -> Prompt:
-    """A prompt of this kind over these texts, each with its title (`question`, `answer`, `source`, …)."""
-    return fenced(
-        kind,
-        language,
-        TEMPLATES[kind, language],
-        texts,
-        version=PROMPT_VERSION,
-        titles=TITLES[language],
-        max_chars=max_chars,
-    )
 
 
 def echoed(parsed: Parsed, prompt: Prompt) -> bool:

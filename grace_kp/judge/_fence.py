@@ -74,7 +74,7 @@ def language_of(text: str) -> str:
     return "en"
 
 
-def fenced(
+def fence_texts(
     kind: str,
     language: str,
     template: str,

@@ -5,7 +5,12 @@ The instructions name no figure that could be taken for a score when they are ec
 
 from __future__ import annotations
 
-from grace_kp.judge._fence import END, RULES
+from typing import TYPE_CHECKING
+
+from grace_kp.judge._fence import END, MAX_CHARS, RULES, Prompt, fence_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PROMPT_VERSION = "2026-11-1"
 """Part of every cache key: a judgement under other words is another judgement."""
@@ -89,3 +94,9 @@ TITLES: dict[str, dict[str, str]] = {
         "end": END["ja"],
     },
 }
+
+
+def build_prompt(kind: str, language: str, texts: Sequence[tuple[str, str]], *, max_chars: int = MAX_CHARS) -> Prompt:
+    """Build a prompt of this kind over texts with their titles (`question`, `answer`, `source`, …)."""
+    template, titles = TEMPLATES[kind, language], TITLES[language]
+    return fence_texts(kind, language, template, texts, version=PROMPT_VERSION, titles=titles, max_chars=max_chars)

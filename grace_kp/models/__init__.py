@@ -9,13 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from grace_kp.models._choose import Choice, choose_embedder, choose_judge
-    from grace_kp.models._gemini import GeminiJudge
+    from grace_kp.models._choice import Choice, choose_embedder, choose_judge
     from grace_kp.models._gemini_embedder import GeminiEmbedder
+    from grace_kp.models._gemini_judge import GeminiJudge
     from grace_kp.models._hub import fetch_onnx
+    from grace_kp.models._memory import CallableEmbedder
     from grace_kp.models._onnx import OnnxEmbedder
     from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
-    from grace_kp.models._texts import CallableEmbedder
 
 __all__ = [
     "CallableEmbedder",
@@ -30,14 +30,14 @@ __all__ = [
 ]
 
 _PLACES = {
-    "CallableEmbedder": "_texts",
-    "Choice": "_choose",
+    "CallableEmbedder": "_memory",
+    "Choice": "_choice",
     "GeminiEmbedder": "_gemini_embedder",
-    "GeminiJudge": "_gemini",
+    "GeminiJudge": "_gemini_judge",
     "OnnxEmbedder": "_onnx",
     "SentenceTransformerEmbedder": "_sentence_transformers",
-    "choose_embedder": "_choose",
-    "choose_judge": "_choose",
+    "choose_embedder": "_choice",
+    "choose_judge": "_choice",
     "fetch_onnx": "_hub",
 }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import EmbedderError, JudgeError
-from grace_kp.models._gemini import ATTEMPTS, TIMEOUT
+from grace_kp.models._gemini_judge import ATTEMPTS, TIMEOUT
 from grace_kp.models._google import GoogleCaller
-from grace_kp.models._texts import REMEMBERED, Memory
+from grace_kp.models._memory import REMEMBERED, Memory
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import EmbedderError, GraceError, MissingExtra
 from grace_kp.models._hub import FETCH_HINT, ONNX_FILES, REPOSITORY, cached_onnx, check, fetch_onnx
-from grace_kp.models._texts import REMEMBERED, Memory
+from grace_kp.models._memory import REMEMBERED, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

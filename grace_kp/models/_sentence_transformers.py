@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import EmbedderError, GraceError, MissingExtra
 from grace_kp.models._hub import FETCH_HINT, REPOSITORY
-from grace_kp.models._texts import REMEMBERED, Memory
+from grace_kp.models._memory import REMEMBERED, Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,14 +13,14 @@ from grace_kp.record._current import BEYOND, CAPTURE, TROUBLES
 from grace_kp.record._events import ModelCall, Note, Pause
 from grace_kp.record._guard import note, shielded, shielded_pair
 from grace_kp.record._losses import Losses
-from grace_kp.record._searches import read_hits as _read_hits
+from grace_kp.record._searches import read_results as _read_results
 from grace_kp.record._signals import CLOSED, COMPLETED, FAILED, SUSPENDED, handoff_text, way_out
 from grace_kp.trace import render, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from grace_kp.confidence import SearchHits
+    from grace_kp.confidence import SearchResults
     from grace_kp.record._recorder import Recorder
     from grace_kp.record._spec import Spec
     from grace_kp.trace import ReasoningTrace
@@ -59,7 +59,7 @@ class Call:
         self.kwargs = kwargs
         self.child: Run | None = None
         self.error: tuple[str, str] | None = None
-        self.hits: SearchHits | None = None
+        self.hits: SearchResults | None = None
         self.owns = False
         self.result: Any = None
         self.status: str | None = None
@@ -84,7 +84,7 @@ class Call:
             else:
                 self.result = render(result, run.max_text)
             if self.spec.searches and self.hits is None:
-                self.hits = _read_hits(result, self.spec.scores)
+                self.hits = _read_results(result, self.spec.scores)
             run.events.append(self)
         if self.owns:
             run.close(result)

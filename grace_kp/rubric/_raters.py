@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import brief
-from grace_kp.judge import INVISIBLE, RULES, call_judge, fenced, language_of
+from grace_kp.judge import INVISIBLE, RULES, call_judge, fence_texts, language_of
 from grace_kp.rubric._judgement import Detection
 from grace_kp.rubric._rating import Rating
 from grace_kp.trace import describe_error, printable, redact_text
@@ -127,7 +127,7 @@ class ModelRater:
             for number, one in enumerate(document.problems, 1)
         )
         texts = [("scope", scope), ("document", document.text), ("key", key), ("findings", output)]
-        return fenced(
+        return fence_texts(
             "rubric",
             language,
             f"{_TASK[language]}\n\n{RULES[language]}\n\n{_FORM[language]}",

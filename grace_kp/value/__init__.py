@@ -1,6 +1,6 @@
 """What a trace is worth: the KnowledgePulse value score, its weights by domain, and the memory behind novelty."""
 
-from grace_kp.value._novelty import VectorCache
+from grace_kp.value._cache import VectorCache
 from grace_kp.value._score import ValueScore, ValueScorer, embedded_text, evaluate_value
 from grace_kp.value._weights import WEIGHT_PROFILES, ScoringWeights, profile_for, register_profile
 

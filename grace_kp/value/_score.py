@@ -13,9 +13,9 @@ from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from grace_kp.errors import InvalidTrace
+from grace_kp.errors import InvalidTrace, is_unit
 from grace_kp.levels import StepType
-from grace_kp.value._novelty import VectorCache
+from grace_kp.value._cache import VectorCache
 from grace_kp.value._overrides import Shape, apply_overrides
 from grace_kp.value._weights import DEFAULT_PROFILE, profile_for
 
@@ -181,7 +181,7 @@ class ValueScorer:
         measured: float = FALLBACK_NOVELTY
         fallback: str | None = _NO_EMBEDDER
         if novelty is not None:
-            if not _is_unit(novelty):
+            if not is_unit(novelty):
                 _refuse("novelty", "must be a number from 0 to 1", novelty)
             measured, fallback = float(novelty), None
         elif embedding is not None:
@@ -325,14 +325,10 @@ def _check(kinds: Sequence[Any], success: Any, confidence: Any, domain: Any) -> 
         _refuse(f"steps[{index}].type", f"must be one of {', '.join(StepType)}", kinds[index])
     if success is not True and success is not False:
         _refuse("metadata.success", "must be true or false", success)
-    if not _is_unit(confidence):
+    if not is_unit(confidence):
         _refuse("outcome.confidence", "must be a number from 0 to 1", confidence)
     if not isinstance(domain, str):
         _refuse("metadata.task_domain", "must be a text", domain)
-
-
-def _is_unit(value: Any) -> bool:
-    return isinstance(value, float | int) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _refuse(path: str, problem: str, value: object) -> NoReturn:

@@ -11,16 +11,16 @@ from grace_kp.confidence import (
     ConfidenceCalculator,
     ConfidenceFactors,
     Evidence,
-    SearchHits,
+    SearchResults,
     evidence_of_calls,
     factors_from_trace,
-    read_hits,
+    read_results,
 )
 from grace_kp.trace import ReasoningTrace
 
 
 def hits(scores=(), sources=(), count=None):
-    return SearchHits(count=len(scores) if count is None else count, scores=tuple(scores), sources=tuple(sources))
+    return SearchResults(count=len(scores) if count is None else count, scores=tuple(scores), sources=tuple(sources))
 
 
 def gathered(*finished, searches=()):
@@ -207,7 +207,7 @@ def confidence_of(found, profile, *oks):
     evidence = Evidence()
     for ok in oks:
         evidence.tool_finished(ok)
-    evidence.search_finished(read_hits(found))
+    evidence.search_finished(read_results(found))
     return ConfidenceCalculator(profile).calculate(evidence.factors()).score
 
 
@@ -242,7 +242,7 @@ def test_a_search_with_nothing_but_unusable_scores(bad):
 @given(searches, st.lists(st.sampled_from([[{"score": None}], [{"score": 0.5}], 42]), max_size=4))
 def test_what_a_trace_records_gives_the_same_factors(found, more):
     """Unusable scores and unread searches survive in a trace, so a resumed run knows of them."""
-    every = [*found, *map(read_hits, more)]
+    every = [*found, *map(read_results, more)]
     direct = gathered(*[True] * len(every), searches=every)
     calls = [
         {

@@ -192,9 +192,9 @@ def tree(root, revision=_hub.REVISION, content=b"not the model"):
 
 
 def has(monkeypatch, *modules):
-    from grace_kp.models import _choose
+    from grace_kp.models import _choice
 
-    monkeypatch.setattr(_choose, "installed", lambda module: module in modules)
+    monkeypatch.setattr(_choice, "installed", lambda module: module in modules)
 
 
 ONNX = ("onnxruntime", "tokenizers", "huggingface_hub")

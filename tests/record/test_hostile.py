@@ -1230,7 +1230,7 @@ PARTS = {
     "rendering of thoughts": in_module("_run", "render_text"),
     "rendering of items": in_module("_yields", "render"),
     "way out": in_module("_run", "way_out"),
-    "hits": in_module("_run", "_read_hits"),
+    "hits": in_module("_run", "_read_results"),
     "calls": in_module("_enter", "Call"),
     "runs": in_module("_enter", "Run"),
 }

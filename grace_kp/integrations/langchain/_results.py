@@ -35,9 +35,9 @@ def close_tool(frame: Frame, call: Call, output: Any) -> None:
         call.refuse("ToolError", error)
         return
     if not frame.searched and documents_in(along) is not None:
-        from grace_kp.confidence import read_hits
+        from grace_kp.confidence import read_results
 
-        call.hits = read_hits(along, call.spec.scores)
+        call.hits = read_results(along, call.spec.scores)
         frame.found()
     call.close(result)
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.confidence import SCORE_KINDS, SearchHits, read_hits
+from grace_kp.confidence import SCORE_KINDS, SearchResults, read_results
 
 
 class Document:
@@ -62,7 +62,7 @@ def hits(count=0, scores=(), sources=(), unusable=0):
 
 
 def read(result):
-    found = read_hits(result)
+    found = read_results(result)
     return (found.count, found.scores, found.sources, found.unusable_scores)
 
 
@@ -206,7 +206,7 @@ PAIRS = [(Document("x", source="a"), 0.25)]
 )
 def test_declared_scores(result, scores, expected):
     """What the user declared holds for the figure of every shape, and the kind is recorded."""
-    found = read_hits(result, scores)
+    found = read_results(result, scores)
     assert ((pytest.approx(expected),), 0) == (found.scores, found.unusable_scores)
     assert ("custom" if callable(scores) else scores) == found.kind
 
@@ -231,32 +231,32 @@ def test_declared_scores(result, scores, expected):
 )
 def test_unusable_scores_are_named(scores, figure, why):
     """A figure that cannot be used is shown with the reason."""
-    found = read_hits([("text", figure)], scores)
+    found = read_results([("text", figure)], scores)
     assert ((), 1, [why]) == (found.scores, found.unusable_scores, [item.why for item in found.unusable])
     assert [str(float(figure)) if figure is not None else "None"] == [item.value for item in found.unusable]
 
 
 def test_an_undeclared_distance_is_of_unknown_metric():
     """A field by the name of a distance does not say which distance it is."""
-    (item,) = read_hits([{"distance": 0.1, "id": "a"}]).unusable
+    (item,) = read_results([{"distance": 0.1, "id": "a"}]).unusable
     assert "a distance of unknown metric" in item.why
 
 
 def test_a_declared_distance_is_looked_for_first():
     """Where a result has both, the distance is read as the distance."""
-    found = read_hits([{"score": 0.9, "distance": 0.2}], "distance")
+    found = read_results([{"score": 0.9, "distance": 0.2}], "distance")
     assert (0.8,) == found.scores
 
 
 def test_figures_declared_to_be_none_are_left_alone():
     """Numbers that are not scores, such as ranks or BM25, are neither evidence nor unusable."""
-    found = read_hits([("a", 12.5), ("b", 0.3)], "none")
+    found = read_results([("a", 12.5), ("b", 0.3)], "none")
     assert (2, (), 0, "none") == (found.count, found.scores, found.unusable_scores, found.kind)
 
 
 def test_few_unusable_scores_are_shown_and_all_counted():
     """A long list of bad scores stays short in the trace."""
-    found = read_hits([{"score": "x" * 500}] * 100)
+    found = read_results([{"score": "x" * 500}] * 100)
     assert (100, 5) == (found.unusable_scores, len(found.unusable))
     assert all(len(item.value) < 50 for item in found.unusable)
 
@@ -268,7 +268,7 @@ def test_few_unusable_scores_are_shown_and_all_counted():
 )
 def test_results_that_cannot_be_read_say_so(make):
     """That something was there and was not read is known."""
-    found = read_hits(make())
+    found = read_results(make())
     assert found.unreadable
     assert found.note
 
@@ -276,22 +276,22 @@ def test_results_that_cannot_be_read_say_so(make):
 @pytest.mark.parametrize("readable", [None, [], "text", [{"id": 1}], {"answer": "42"}, [{"score": None}]])
 def test_results_that_can_be_read_are_not_unreadable(readable):
     """Nothing, texts and results without scores were read."""
-    assert not read_hits(readable).unreadable
+    assert not read_results(readable).unreadable
 
 
 @given(st.floats(0, 2), st.sampled_from(["cosine_distance", "l2_distance", "squared_l2_distance"]))
 def test_a_distance_of_unknown_metric_is_never_overstated(figure, metric):
     """`distance` gives at most the similarity that any of the metrics gives for the same figure."""
-    (plain,) = read_hits([("a", figure)], "distance").scores
-    (exact,) = read_hits([("a", figure)], metric).scores
+    (plain,) = read_results([("a", figure)], "distance").scores
+    (exact,) = read_results([("a", figure)], metric).scores
     assert plain <= exact + 1e-12
 
 
 @given(st.floats(0, 2), st.floats(0, 2), st.sampled_from(["distance", "cosine_distance", "l2_distance"]))
 def test_a_larger_distance_is_no_better(one, other, metric):
     """Similarity falls with distance."""
-    (near,) = read_hits([("a", min(one, other))], metric).scores
-    (far,) = read_hits([("a", max(one, other))], metric).scores
+    (near,) = read_results([("a", min(one, other))], metric).scores
+    (far,) = read_results([("a", max(one, other))], metric).scores
     assert far <= near
 
 
@@ -311,7 +311,7 @@ def test_generators_are_left_alone():
     numbers = iter(range(3))
     lazy = ({"score": 0.9} for _ in range(3))
     for result in (numbers, lazy, map(str, [1])):
-        found = read_hits(result)
+        found = read_results(result)
         assert 0 == found.count
         assert "not consumed" in found.note
     assert [0, 1, 2] == list(numbers)
@@ -325,13 +325,13 @@ async def test_coroutines_are_left_alone():
         return ["a"]
 
     coroutine = search()
-    assert "not consumed" in read_hits(coroutine).note
+    assert "not consumed" in read_results(coroutine).note
     assert ["a"] == await coroutine
 
 
 def test_mocks_are_no_evidence():
     """An object that has every attribute has no score."""
-    found = read_hits([unittest.mock.MagicMock(), unittest.mock.Mock()])
+    found = read_results([unittest.mock.MagicMock(), unittest.mock.Mock()])
     assert (2, ()) == (found.count, found.scores)
 
 
@@ -342,12 +342,12 @@ def test_mocks_are_no_evidence():
 def test_hostile_objects_do_no_harm(wrap):
     """Objects that raise on being looked at are survived."""
     for hostile in (Hostile(), HalfHostile(a=1)):
-        assert isinstance(read_hits(wrap(hostile)), SearchHits)
+        assert isinstance(read_results(wrap(hostile)), SearchResults)
 
 
 def test_a_hostile_result_does_not_hide_its_neighbours():
     """What cannot be read is counted, the rest is read."""
-    found = read_hits([{"score": 0.5, "source": "a"}, Hostile(), {"score": 0.7, "source": "b"}])
+    found = read_results([{"score": 0.5, "source": "a"}, Hostile(), {"score": 0.7, "source": "b"}])
     assert (3, (0.5, 0.7), ("a", "b")) == (found.count, found.scores, found.sources)
     assert found.note
 
@@ -358,24 +358,24 @@ def test_cycles_end():
     cycle.append(cycle)
     loop = {}
     loop["results"] = loop
-    assert 0 == read_hits(cycle).count
-    assert "deeply" in read_hits(loop).note
+    assert 0 == read_results(cycle).count
+    assert "deeply" in read_results(loop).note
 
 
 def test_only_the_first_thousand_are_read():
     """All results are counted, the first 1,000 read."""
-    found = read_hits([{"score": 0.5, "source": str(number)} for number in range(5_000)])
+    found = read_results([{"score": 0.5, "source": str(number)} for number in range(5_000)])
     assert (5_000, 1_000, 1_000) == (found.count, len(found.scores), len(found.sources))
     assert "first 1,000" in found.note
-    batches = read_hits([[{"score": 0.5}] * 700] * 3)
+    batches = read_results([[{"score": 0.5}] * 700] * 3)
     assert 1_000 == len(batches.scores)
-    parallel = read_hits({"documents": ["a"] * 3_000, "scores": [0.5] * 3_000})
+    parallel = read_results({"documents": ["a"] * 3_000, "scores": [0.5] * 3_000})
     assert (3_000, 1_000) == (parallel.count, len(parallel.scores))
 
 
 def test_long_texts_do_not_become_names():
     """A long text is told from others by a short label that gives nothing of it away."""
-    found = read_hits(["secret " * 100_000, "secret " * 100_001])
+    found = read_results(["secret " * 100_000, "secret " * 100_001])
     assert 2 == len(found.sources)
     assert all(len(source) < 30 and "secret" not in source for source in found.sources)
 
@@ -402,9 +402,9 @@ anything = st.recursive(
 @given(anything, st.sampled_from(KINDS))
 def test_total(result, scores):
     """Every value has an answer, with scores from 0 to 1, no more scores than results, and it stays the same."""
-    found = read_hits(result, scores)
+    found = read_results(result, scores)
     assert all(0.0 <= score <= 1.0 for score in found.scores)
     assert len(found.scores) + found.unusable_scores <= found.count
     assert len(set(found.sources)) == len(found.sources) <= found.count
     assert all(isinstance(source, str) and source for source in found.sources)
-    assert found == read_hits(result, scores)
+    assert found == read_results(result, scores)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from grace_kp.errors import check_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,18 +57,14 @@ class ConfidenceAggregator:
             ValueError: a score, or the threshold, is no number from 0 to 1.
         """
         values = _values(scores)
-        threshold = _unit("critical_threshold", critical_threshold)
+        check_unit("critical_threshold", critical_threshold)
         mean = self.aggregate(values)
-        critical = any(value < threshold for value in values)
+        critical = any(value < critical_threshold for value in values)
         return (mean * CRITICAL_SHARE, True) if critical else (mean, False)
 
 
 def _values(scores: Iterable[ConfidenceScore | float]) -> list[float]:
-    return [_unit(f"scores[{index}]", getattr(score, "score", score)) for index, score in enumerate(scores)]
-
-
-def _unit(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, float | int) or not 0 <= value <= 1:
-        seen = repr(value) if isinstance(value, float | int | str | None) else type(value).__name__
-        raise ValueError(f"{name} must be a number from 0 to 1 (got {seen[:60]})")
-    return float(value)
+    values: list[Any] = [getattr(score, "score", score) for score in scores]
+    for index, value in enumerate(values):
+        check_unit(f"scores[{index}]", value)
+    return [float(value) for value in values]

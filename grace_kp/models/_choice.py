@@ -32,7 +32,7 @@ def choose_judge(settings: Settings) -> Choice:
         return Choice(None, "none", "the extra gemini is not installed: pip install 'grace-kp[gemini]'")
     if key_in() is None:
         return Choice(None, "none", f"no API key is set: {' or '.join(KEYS)}")
-    from grace_kp.models._gemini import GeminiJudge
+    from grace_kp.models._gemini_judge import GeminiJudge
 
     judge = GeminiJudge(
         settings.gemini_model,

@@ -1,0 +1,140 @@
+"""The thresholds between the levels of intervention, fixed or learning from feedback."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Self, cast
+
+from grace_kp.errors import check_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NEVER = "never"
+"""An infinite threshold in JSON and in settings."""
+_NAMES = ("silent", "notify", "confirm")
+WINDOW = 10
+MOST_TOLERATED = 3
+STEP = 0.05
+CAPS = (0.95, 0.85, 0.6)
+FLOORS = (0.8, 0.6, 0.3)
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Lowest confidence at which an action goes ahead silently, with a notice, or after a yes; below `confirm`, only with help.
+
+    Each is a number from 0 to 1, or `math.inf`: no confidence reaches that level. JSON and settings write infinity as `"never"`.
+
+    Raises:
+        ValueError: silent >= notify >= confirm does not hold, or a value is neither from 0 to 1 nor infinite.
+    """
+
+    silent: float = 0.9
+    notify: float = 0.7
+    confirm: float = 0.4
+
+    def __post_init__(self) -> None:
+        for name in _NAMES:
+            value = getattr(self, name)
+            if value != math.inf or not isinstance(value, float):
+                check_unit(name, value, 'or math.inf, which means "never"')
+        if not self.silent >= self.notify >= self.confirm:
+            values = ", ".join(f"{name}={_json_value(getattr(self, name))}" for name in _NAMES)
+            raise ValueError(f"thresholds must satisfy silent >= notify >= confirm (got {values})")
+
+    def to_dict(self) -> dict[str, float | str]:
+        """Return the JSON form: the three thresholds, an infinite one as `"never"`."""
+        return {name: _json_value(getattr(self, name)) for name in _NAMES}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, float | str]) -> Self:
+        """Read the JSON form. A threshold that is left out keeps its default.
+
+        Raises:
+            ValueError: a name is unknown, or a value is no threshold.
+        """
+        unknown = [name for name in values if name not in _NAMES]
+        if unknown:
+            raise ValueError(f"unknown threshold {str(unknown[0])[:60]!r}; known are {', '.join(_NAMES)}")
+        return cls(**{name: math.inf if value == NEVER else cast("float", value) for name, value in values.items()})
+
+
+def check_thresholds(value: object) -> None:
+    """Refuse thresholds of another type.
+
+    Raises:
+        TypeError: naming the type, and what to write instead.
+    """
+    if isinstance(value, Thresholds):
+        return
+    hint = "Thresholds(silent=0.9, notify=0.7, confirm=0.4)"
+    if isinstance(value, dict):
+        hint = "Thresholds.from_dict(...)"
+    elif isinstance(getattr(value, "current", None), Thresholds):
+        hint = "its .current"
+    raise TypeError(f"thresholds must be a Thresholds, not {type(value).__name__}; pass {hint}")
+
+
+class DynamicThresholds:
+    """Thresholds that learn. Safe to share between threads.
+
+    From the tenth sample on, over the last ten: when more than three were confident (above `notify`) and wrong, all
+    three thresholds rise by 0.05, up to 0.95 / 0.85 / 0.6; else when more than three were unconfident (below `confirm`)
+    and right, they fall by 0.05, down to 0.8 / 0.6 / 0.3. A threshold that began beyond such a limit stays, an infinite one too.
+
+    Each step is rounded to nine decimals. In plain floating-point arithmetic 0.4 - 0.05 is 0.35000000000000003, so that a
+    confidence of 0.35 would miss a threshold that reads 0.35. Here it reaches it.
+
+    Args:
+        initial: where the thresholds start.
+    """
+
+    __slots__ = ("_current", "_lock", "_samples")
+
+    def __init__(self, initial: Thresholds | None = None) -> None:
+        self._current = Thresholds() if initial is None else initial
+        self._samples: deque[tuple[float, bool]] = deque(maxlen=WINDOW)
+        self._lock = Lock()
+
+    @property
+    def current(self) -> Thresholds:
+        """The thresholds as they are now."""
+        return self._current
+
+    def record_feedback(self, confidence: float, was_correct: bool) -> None:
+        """Say how a run of this confidence, 0 to 1, turned out.
+
+        Raises:
+            ValueError: the confidence is no number from 0 to 1, or `was_correct` is no truth value.
+        """
+        check_unit("confidence", confidence)
+        if not isinstance(was_correct, bool):
+            raise ValueError(f"was_correct must be true or false (got {type(was_correct).__name__})")
+        with self._lock:
+            self._samples.append((confidence, was_correct))
+            if len(self._samples) == WINDOW:
+                self._current = self._adjusted()
+
+    def _adjusted(self) -> Thresholds:
+        now = self._current
+        overconfident = sum(confidence > now.notify and not right for confidence, right in self._samples)
+        underconfident = sum(confidence < now.confirm and right for confidence, right in self._samples)
+        before = (now.silent, now.notify, now.confirm)
+        if overconfident > MOST_TOLERATED:
+            return Thresholds(*(max(v, min(cap, _step(v, STEP))) for v, cap in zip(before, CAPS, strict=True)))
+        if underconfident > MOST_TOLERATED:
+            return Thresholds(*(min(v, max(low, _step(v, -STEP))) for v, low in zip(before, FLOORS, strict=True)))
+        return now
+
+
+def _step(value: float, by: float) -> float:
+    # 0.8 + 0.05 must be 0.85: a confidence of exactly 0.85 is compared with it.
+    return round(value + by, 9)
+
+
+def _json_value(threshold: float) -> float | str:
+    return NEVER if threshold == math.inf else threshold

@@ -1,0 +1,290 @@
+"""A judge with everything around a call to it: cache, spending limit, one call for identical requests, and the fallback.
+
+It decides neither what is asked (`_prompts`) nor what a reply means (`_reply`). Sync and async differ in the call alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from grace_kp.confidence import Evaluation
+from grace_kp.errors import EvaluationFailed, GraceError
+from grace_kp.judge._cache import JudgementCache
+from grace_kp.judge._calls import acall_judge, call_judge
+from grace_kp.judge._echo import echoed
+from grace_kp.judge._fence import LANGUAGES, MAX_CHARS, Prompt, language_of
+from grace_kp.judge._prompts import build_prompt
+from grace_kp.judge._reply import COVERAGE_NAMES, SCORE_NAMES, Parsed, parse_reply
+from grace_kp.trace import describe_error, redact_text, render_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from grace_kp.judge._budget import SpendingLimit
+    from grace_kp.protocols import JudgeLike
+
+Judgements: TypeAlias = dict[str, Evaluation]
+"""Evaluations by the name of what was judged: `score`, `coverage`."""
+_LONGEST_ERROR = 300
+_NAMES = {"score": SCORE_NAMES, "coverage": COVERAGE_NAMES}
+
+
+@dataclass(slots=True)
+class _Request:
+    """One question to the judge. Identical requests at the same moment share the future of the first."""
+
+    prompt: Prompt
+    names: Sequence[str]
+    run: str | None
+    cache_key: str
+    future: Future[Judgements] = field(default_factory=Future)
+    is_first: bool = True
+    started: float = field(default_factory=time.perf_counter)
+
+
+class JudgeClient:
+    """Asks a judge for evaluations; the base of the evaluators, which document the arguments."""
+
+    def __init__(
+        self,
+        judge: JudgeLike | None,
+        *,
+        samples: int = 1,
+        language: str = "auto",
+        cache: JudgementCache | None = None,
+        limit: SpendingLimit | None = None,
+        on_failure: Literal["fallback", "raise"] = "fallback",
+        timeout: float | None = None,
+        max_chars: int = MAX_CHARS,
+    ) -> None:
+        if judge is not None and not callable(judge) and not callable(getattr(judge, "ask", None)):
+            raise TypeError(f"a judge is a callable from prompt to text (got {type(judge).__name__})")
+        if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= 100:
+            raise ValueError(f"samples must be a whole number from 1 to 100 (got {samples!r})")
+        if language != "auto" and language not in LANGUAGES:
+            raise ValueError(f"language must be one of auto, {', '.join(LANGUAGES)} (got {language!r})")
+        if on_failure not in {"fallback", "raise"}:
+            raise ValueError(f"on_failure must be 'fallback' or 'raise' (got {on_failure!r})")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout must be a positive number of seconds, or None (got {timeout!r})")
+        self.judge = judge
+        self.samples = samples
+        self.language = language
+        self.cache = cache if cache is not None else JudgementCache(max_entries=1_000)
+        self.limit = limit
+        self.on_failure = on_failure
+        self.timeout = timeout
+        self.max_chars = max_chars
+        self._pending: dict[str, Future[Judgements]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def model(self) -> str | None:
+        """The name of the model behind the judge, or of the judge itself; None where neither has a name."""
+        model = getattr(self.judge, "model", None)
+        return model if isinstance(model, str) else getattr(self.judge, "__name__", None)
+
+    def prompt(self, kind: str, texts: Iterable[tuple[str, object]], *, query: object) -> Prompt:
+        """Build the fenced prompt over titled texts, in the language of the query unless one is set."""
+        language = self.language if self.language != "auto" else language_of(_text(query))
+        return build_prompt(kind, language, [(title, _text(text)) for title, text in texts], max_chars=self.max_chars)
+
+    def ask(self, prompt: Prompt, names: Sequence[str], run: str | None = None) -> Judgements:
+        """Return the judgements of these names (`score`, `coverage`), by one call per sample."""
+        return self._summary([self._sample(prompt, names, run, number) for number in range(self.samples)])
+
+    async def aask(self, prompt: Prompt, names: Sequence[str], run: str | None = None) -> Judgements:
+        """Return the same without blocking the event loop; the samples are asked for side by side."""
+        import asyncio
+
+        samples = (self._asample(prompt, names, run, number) for number in range(self.samples))
+        return self._summary(await asyncio.gather(*samples))
+
+    def _sample(self, prompt: Prompt, names: Sequence[str], run: str | None, number: int) -> Judgements:
+        request = self._join(prompt, names, run, number)
+        if not request.is_first:
+            return _shared(request.future.result(), request.started)
+        try:
+            judgements = self._lookup(request)
+            if judgements is None:
+                reply = call_judge(self.judge, prompt.text, vary=self.samples > 1, fields=names, timeout=self.timeout)
+                judgements = self._store(request, self._read(request, reply))
+        except BaseException as error:
+            failed = self._release(request, self._store(request, self._failed(request, error)))
+            if isinstance(error, Exception):
+                return failed
+            raise
+        return self._release(request, judgements)
+
+    async def _asample(self, prompt: Prompt, names: Sequence[str], run: str | None, number: int) -> Judgements:
+        import asyncio
+
+        request = self._join(prompt, names, run, number)
+        if not request.is_first:
+            return _shared(await asyncio.shield(asyncio.wrap_future(request.future)), request.started)
+        try:
+            # In threads, because a cache on disk may wait for another process.
+            judgements = await asyncio.to_thread(self._lookup, request)
+            if judgements is None:
+                reply = await acall_judge(
+                    self.judge, prompt.text, vary=self.samples > 1, fields=names, timeout=self.timeout
+                )
+                judgements = await asyncio.to_thread(self._store, request, self._read(request, reply))
+        except BaseException as error:
+            failed = self._release(request, self._store(request, self._failed(request, error)))
+            if isinstance(error, Exception):
+                return failed
+            raise
+        return self._release(request, judgements)
+
+    def _join(self, prompt: Prompt, names: Sequence[str], run: str | None, number: int) -> _Request:
+        """Register a request, or attach it to the identical one that is under way."""
+        cache_key = f"{self.model or ''}\n{prompt.key}\n{number if self.samples > 1 else 0}"
+        request = _Request(prompt, names, run, cache_key)
+        with self._lock:
+            pending = self._pending.setdefault(cache_key, request.future)
+        request.is_first, request.future = pending is request.future, pending
+        return request
+
+    def _release(self, request: _Request, judgements: Judgements) -> Judgements:
+        """Hand the judgements to identical requests that wait for them."""
+        with self._lock:
+            self._pending.pop(request.cache_key, None)
+        request.future.set_result(judgements)
+        return judgements
+
+    def _lookup(self, request: _Request) -> Judgements | None:
+        """Return cached judgements, or the fallback where the judge may not be asked; None: the judge is to be asked."""
+        if self.judge is None:
+            return dict.fromkeys(request.names, Evaluation.failed("no judge", attempts=0))
+        entries = {name: self.cache.get(f"{request.cache_key}\n{name}") for name in request.names}
+        cached = {name: _cached(entry) for name, entry in entries.items() if entry is not None}
+        if len(cached) == len(entries):
+            return cached
+        refusal = None if self.limit is None else self.limit.reserve(request.run, len(request.prompt.text))
+        if refusal is None:
+            return None
+        return dict.fromkeys(request.names, Evaluation.failed(refusal, attempts=0, model=self.model))
+
+    def _store(self, request: _Request, judgements: Judgements) -> Judgements:
+        """Settle what the call has cost, and cache what was judged."""
+        first = next(iter(judgements.values()))
+        if self.limit is not None:
+            tokens = _total([first.tokens_in, first.tokens_out])
+            self.limit.settle(request.run, len(request.prompt.text), max(1, first.attempts), tokens)
+        for name, evaluation in judgements.items():
+            if not evaluation.fallback:
+                entry = {"score": evaluation.score, "reason": evaluation.reason, "model": evaluation.model}
+                self.cache.put(f"{request.cache_key}\n{name}", entry)
+        return judgements
+
+    def _read(self, request: _Request, reply: object) -> Judgements:
+        call: dict[str, Any] = {
+            "attempts": getattr(reply, "attempts", 1),
+            "latency_ms": _elapsed_ms(request.started),
+            "model": getattr(reply, "model", None) or self.model,
+            "tokens_in": getattr(reply, "tokens_in", None),
+            "tokens_out": getattr(reply, "tokens_out", None),
+        }
+        judgements: Judgements = {}
+        for name in request.names:
+            parsed = parse_reply(reply, _NAMES[name])
+            if len(request.names) > 1 and parsed.score is not None and not _is_named(parsed):
+                parsed = Parsed(None, error="the reply does not say which of the questions its score answers")
+            if parsed.score is not None and echoed(parsed, request.prompt):
+                parsed = Parsed(None, error="the reply merely repeats the text under judgement")
+            if parsed.score is None:
+                judgements[name] = Evaluation.failed(parsed.error or "the reply is unparsable", **call)
+            else:
+                reason = redact_text(parsed.reason, identifiers=True)
+                judgements[name] = Evaluation(score=parsed.score, reason=reason, **call)
+            call["tokens_in"] = call["tokens_out"] = None  # counted once, with the first judgement of the call
+        return judgements
+
+    def _failed(self, request: _Request, error: BaseException) -> Judgements:
+        message = str(error) if isinstance(error, GraceError) else ": ".join(describe_error(error, _LONGEST_ERROR))
+        attempts = getattr(error, "attempts", 1)
+        failed = Evaluation.failed(
+            redact_text(message, identifiers=True),
+            attempts=attempts if isinstance(attempts, int) else 1,
+            latency_ms=_elapsed_ms(request.started),
+            model=self.model,
+        )
+        return dict.fromkeys(request.names, failed)
+
+    def _summary(self, samples: Sequence[Judgements]) -> Judgements:
+        summary = {name: _mean([sample[name] for sample in samples]) for name in samples[0]}
+        if self.on_failure == "raise":
+            for evaluation in summary.values():
+                if evaluation.fallback:
+                    raise EvaluationFailed(evaluation.error or "not evaluated", evaluation=evaluation)
+        return summary
+
+
+def _cached(entry: dict[str, Any]) -> Evaluation:
+    return Evaluation(
+        score=entry["score"],
+        reason=str(entry.get("reason", "")),
+        attempts=0,
+        latency_ms=0.0,
+        model=entry.get("model"),
+        cached=True,
+    )
+
+
+def _shared(judgements: Judgements, started: float) -> Judgements:
+    """Return the judgements of an identical request, which bears their cost."""
+    free: dict[str, Any] = {"attempts": 0, "latency_ms": _elapsed_ms(started), "tokens_in": None, "tokens_out": None}
+    return {name: replace(item, cached=not item.fallback, **free) for name, item in judgements.items()}
+
+
+def _is_named(parsed: Parsed) -> bool:
+    """Return whether the score stands beside its name, in an object or after a label, and is not a bare figure."""
+    pieces = [parsed.text[start:end].strip("`*_\"' ") for start, end in parsed.places]
+    return any(piece[:1].isalpha() or "{" in piece for piece in pieces)
+
+
+def _mean(samples: list[Evaluation]) -> Evaluation:
+    """Return several judgements of the same texts as one."""
+    if len(samples) == 1:
+        return samples[0]
+    from statistics import fmean, pstdev
+
+    judged = [sample for sample in samples if not sample.fallback]
+    cost: dict[str, Any] = {
+        "attempts": sum(sample.attempts for sample in samples),
+        "latency_ms": max((sample.latency_ms for sample in samples if sample.latency_ms is not None), default=None),
+        "tokens_in": _total([sample.tokens_in for sample in samples]),
+        "tokens_out": _total([sample.tokens_out for sample in samples]),
+    }
+    if not judged:
+        return replace(samples[0], samples=len(samples), **cost)
+    scores = [sample.score for sample in judged]
+    failures = len(samples) - len(judged)
+    note = f"{failures} of {len(samples)} judgements failed: " if failures else ""
+    return Evaluation(
+        score=min(1.0, max(0.0, fmean(scores))),
+        reason=note + judged[0].reason,
+        model=judged[0].model,
+        samples=len(judged),
+        spread=pstdev(scores),
+        cached=all(sample.cached for sample in judged),
+        **cost,
+    )
+
+
+def _total(counts: list[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _elapsed_ms(started: float) -> float:
+    return round((time.perf_counter() - started) * 1e3, 3)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else render_text(value, MAX_CHARS)
