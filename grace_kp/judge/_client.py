@@ -113,10 +113,10 @@ class JudgeClient:
             if judgements is None:
                 reply = call_judge(self.judge, prompt.text, vary=self.samples > 1, fields=names, timeout=self.timeout)
                 judgements = self._store(request, self._read(request, reply))
+        except Exception as error:  # noqa: BLE001 — whatever a judge does, it ends in a fallback
+            return self._fail(request, error)
         except BaseException as error:
-            failed = self._release(request, self._store(request, self._failed(request, error)))
-            if isinstance(error, Exception):
-                return failed
+            self._fail(request, error)
             raise
         return self._release(request, judgements)
 
@@ -134,10 +134,10 @@ class JudgeClient:
                     self.judge, prompt.text, vary=self.samples > 1, fields=names, timeout=self.timeout
                 )
                 judgements = await asyncio.to_thread(self._store, request, self._read(request, reply))
+        except Exception as error:  # noqa: BLE001 — whatever a judge does, it ends in a fallback
+            return self._fail(request, error)
         except BaseException as error:
-            failed = self._release(request, self._store(request, self._failed(request, error)))
-            if isinstance(error, Exception):
-                return failed
+            self._fail(request, error)
             raise
         return self._release(request, judgements)
 
@@ -205,7 +205,8 @@ class JudgeClient:
             call["tokens_in"] = call["tokens_out"] = None  # counted once, with the first judgement of the call
         return judgements
 
-    def _failed(self, request: _Request, error: BaseException) -> Judgements:
+    def _fail(self, request: _Request, error: BaseException) -> Judgements:
+        """Answer a request with the fallback."""
         message = str(error) if isinstance(error, GraceError) else ": ".join(describe_error(error, _LONGEST_ERROR))
         attempts = getattr(error, "attempts", 1)
         failed = Evaluation.failed(
@@ -214,7 +215,7 @@ class JudgeClient:
             latency_ms=_elapsed_ms(request.started),
             model=self.model,
         )
-        return dict.fromkeys(request.names, failed)
+        return self._release(request, self._store(request, dict.fromkeys(request.names, failed)))
 
     def _summary(self, samples: Sequence[Judgements]) -> Judgements:
         summary = {name: _mean([sample[name] for sample in samples]) for name in samples[0]}
