@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from grace_kp.record._attributes import attributes_of
 from grace_kp.record._captured import NOT_CAPTURED
 from grace_kp.record._gaps import lost_evidence
-from grace_kp.record._gate_entry import stored_entry
+from grace_kp.record._gate_entry import merged_entries, stored_entry
 from grace_kp.record._named_secrets import named_secrets, without
 from grace_kp.record._resume import Earlier
 from grace_kp.record._run import Call, Run
@@ -148,12 +148,7 @@ class Documents:
         grace["resumed"] = before.get("resumed", 0) + 1
         if earlier.repeated:
             grace["repeated"] = earlier.repeated
-        told = {entry["id"]: entry for entry in decisions if "id" in entry}
-        # What was met again and not carried out again stands as it was told the first time.
-        same = {name for name, entry in told.items() if str(entry.get("outcome", "")).endswith("_before")}
-        kept = [entry for entry in earlier.decisions if entry.get("id") not in told.keys() - same]
-        known = {entry.get("id") for entry in kept}
-        return kept + [entry for entry in decisions if entry.get("id") not in same & known]
+        return merged_entries(earlier.decisions, decisions)
 
     def _usage(self, run: Run, builder: StepBuilder) -> dict[str, Any]:
         """Tokens of this run with the runs nested in it, and its own where these differ."""

@@ -29,6 +29,8 @@ _STRUCTURE = frozenset(
         "to",
     }
 )
+_OPEN = frozenset({"undecided", "waiting", "approved", "running"})
+"""Outcomes of a decision whose action may still run."""
 _ERRORS = frozenset({"error", "ledger_error", "notify_error"})
 
 
@@ -67,6 +69,18 @@ def stored_entry(
             if not (capture_input and capture_output):
                 out[name] = _without_texts(name, out[name])
     return out
+
+
+def merged_entries(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries of both parts of a run that was suspended in between, one for each decision.
+
+    The later entry replaces the earlier one. Only an action that ended in the earlier part keeps that outcome when the later part
+    states merely that it ran before.
+    """
+    ended = {entry.get("id") for entry in earlier if entry.get("outcome") not in _OPEN}
+    new = [entry for entry in later if not (str(entry.get("outcome")).endswith("_before") and entry.get("id") in ended)]
+    replaced = {entry["id"] for entry in new if "id" in entry}
+    return [entry for entry in earlier if entry.get("id") not in replaced] + new
 
 
 def _without_texts(name: str, value: Any, *, inside: bool = False) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.record import SUSPENDED, Documents, Recorder, Run, note, to_json
 from grace_kp.runtime._confidence_record import confidence_record, failure_of
 from grace_kp.runtime._records import record_of
-from grace_kp.runtime._resuming import Threads, going_on, left_without_answer, thread_to_clear
+from grace_kp.runtime._resuming import Continued, Threads, going_on, left_without_answer, thread_to_clear, times_resumed
 from grace_kp.value import embedded_text
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class Pipeline:
         self.collectors: list[list[ReasoningTrace]] = []
         self.sampled_out = 0
         self.threads: Threads | None = None
+        self._continued = Continued()
         self._lock = threading.RLock()  # a run's steps are built in one thread at a time, journal or finish
 
     def after_fork(self) -> None:
@@ -248,6 +249,8 @@ class Pipeline:
             return None
         if prepared.scoring is not None and prepared.scoring.found:
             document["grace"]["scores"] = self.documents.clean_all(prepared.scoring.found)
+        if isinstance(item, Run) and item.earlier is not None and self.threads is not None and not item.asked:
+            self._leave_to_rival(document)
         record = record_of(document)
         if isinstance(item, Run):
             if item.keep or item.capture is not None:
@@ -268,13 +271,24 @@ class Pipeline:
                     records.append(record_of(document))
         return records
 
+    def _leave_to_rival(self, document: dict[str, Any]) -> None:
+        """Store a resumed run under an id of its own where another process has answered the same question and stored its trace."""
+        try:
+            stored = None if self.threads is None else self.threads.stored(document["id"])
+        except Exception as error:  # noqa: BLE001 — the run is stored all the same
+            note("resuming", error, theirs=True)
+            return
+        if stored is not None and times_resumed(stored.to_dict()) >= times_resumed(document):
+            document["id"] = self.recorder.new_id()
+
     def _close_superseded(self, document: dict[str, Any]) -> None:
         """Close the traces that waited for an answer on this run's thread, and will not get one any more."""
         thread = thread_to_clear(document)
         if thread is None or self.threads is None:
             return
         try:
-            closed = left_without_answer(document, self.threads.suspended(thread))
+            waiting = (trace for trace in self.threads.suspended(thread) if not self._continued.holds(trace.to_dict()))
+            closed = left_without_answer(document, waiting)
             for item in closed:
                 self.assessor.assess(item)
             self.threads.put([record_of(item) for item in closed])
@@ -303,6 +317,8 @@ class Pipeline:
                     earlier = next((it for trace in found if (it := going_on(trace, pause, thread))), None)
                 except Exception as error:  # noqa: BLE001 — then it goes on in a trace of its own
                     note("resuming", error, theirs=True)
+            if earlier is not None and not self._continued.claim(earlier):
+                earlier = None  # another run answers the same question; each of the two is in a trace of its own
             run.goes_on(earlier)
 
     def journal(self) -> list[JournalEntry]:

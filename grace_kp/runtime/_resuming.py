@@ -5,6 +5,7 @@ It compares traces and makes documents; the pipeline looks them up and stores th
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import CLOSED, SUSPENDED
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
 MAX_TRACES = 200
+MAX_CONTINUED = 10_000
 UNANSWERED = "Closed without an answer: its thread went on with other input."
 
 
@@ -36,10 +38,41 @@ class Threads:
         for status in (SUSPENDED, CLOSED):
             yield from self._writer().store().query(status=status, text=thread, limit=MAX_TRACES)
 
+    def stored(self, trace_id: str) -> ReasoningTrace | None:
+        """Return the stored trace with this id; None where there is none."""
+        return self._writer().store().get(trace_id)
+
     def put(self, records: Sequence[Record]) -> None:
         """Store records at once."""
         if records:
             self._writer().store().put(records)
+
+
+class Continued:
+    """The suspended traces that runs of this process have taken over, each at most once for each time it was suspended."""
+
+    def __init__(self) -> None:
+        self._times: OrderedDict[str, int] = OrderedDict()
+
+    def claim(self, document: dict[str, Any]) -> bool:
+        """Take a suspended trace over; False where another run has done so since it was suspended."""
+        if self.holds(document):
+            return False
+        self._times[document["id"]] = times_resumed(document)
+        self._times.move_to_end(document["id"])
+        while len(self._times) > MAX_CONTINUED:
+            self._times.popitem(last=False)
+        return True
+
+    def holds(self, document: dict[str, Any]) -> bool:
+        """Return whether a run of this process has taken this trace over since it was suspended."""
+        return self._times.get(document["id"], -1) >= times_resumed(document)
+
+
+def times_resumed(document: dict[str, Any]) -> int:
+    """Return how often the run of a trace has gone on after it was suspended."""
+    times = (document.get("grace") or {}).get("resumed", 0)
+    return times if isinstance(times, int) else 0
 
 
 def going_on(trace: ReasoningTrace, pause: Pause, thread: str) -> dict[str, Any] | None:

@@ -94,8 +94,8 @@ class DecisionRecord:
 
     action: str
     outcome: str
-    """`executed`, `executed_modified`, `executed_before`, `failed`, `skipped`, `redirected`, `cancelled`, `timed_out`, `denied`, `waiting`,
-    `running` or `undecided`."""
+    """`executed`, `executed_modified`, `failed`, `skipped`, `redirected`, `cancelled`, `timed_out`, `denied`, `waiting`, `approved`,
+    `running` or `undecided`; `executed_before`, `failed_before` or `running_before` where an earlier execution stands for this one."""
     level: InterventionLevel | None = None
     score: float | None = None
     """The confidence that the decision rests on, 0 to 1."""

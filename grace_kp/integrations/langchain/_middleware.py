@@ -25,7 +25,7 @@ from grace_kp.integrations.langchain._calls import (
     schema_problem,
 )
 from grace_kp.integrations.langchain._hitl import action_request, decisions_in, edited_name, hitl_request
-from grace_kp.integrations.langchain._once import Once
+from grace_kp.integrations.langchain._once import Once, cancel_answered
 from grace_kp.integrations.langchain._pause import MAX_QUESTIONS, pausing
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import current_run
@@ -120,6 +120,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         return await asyncio.to_thread(self._decided, request, response, calls)
 
     def _learn(self, request: Any) -> None:
+        cancel_answered(_field(request.state, STATE) or {}, _messages(request.state))
         for tool in getattr(request, "tools", None) or ():
             name = getattr(tool, "name", None)
             if isinstance(name, str) and self.policy_for(name) is not None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import time
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from langchain_core.messages import AIMessage, ToolMessage
 
@@ -26,9 +27,13 @@ from grace_kp.levels import InterventionLevel
 from grace_kp.record import current_run, hands_off, pauses
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from grace_kp.gating import Policy
     from grace_kp.runtime import Grace
 
+ENDED = frozenset({"executed", "executed_modified", "failed"})
+"""Outcomes of an execution; what is asked for afterwards under the same decision does not replace them."""
 NOTICE = (
     "A reviewer changed this call before it ran; what your message shows is the call that you proposed. "
     "The change is meant: do not make the original call again. What ran: {name} with {arguments}."
@@ -56,12 +61,12 @@ class Once:
     def begin(self) -> ToolMessage | None:
         """Check that this very call may run, and say that it is about to; the message that is returned in its place where it may not."""
         told = self._told
-        problem = self._problem(told)
-        if told is None or problem:
-            return self._instead(problem, "cancelled")
         if self._run is not None and self._run.resumes is not None:
             _ = self._run.id  # looked up here, where it may take a moment
+        problem = self._problem(told)
         self._entry = self._entry_of(told)
+        if told is None or problem:
+            return self._instead(problem, "cancelled")
         edited = told.get("args")
         if edited is not None:
             problem = schema_problem(self.request.tool, told, edited)
@@ -105,7 +110,9 @@ class Once:
             return f"the reviewer's arguments for `{self._name}` were changed"
         return ""
 
-    def _entry_of(self, told: dict[str, Any]) -> dict[str, Any]:
+    def _entry_of(self, told: dict[str, Any] | None) -> dict[str, Any]:
+        """The entry of this call's decision in the trace; a new one for a call that nobody decided on."""
+        told = {"id": uuid4().hex} if told is None else told
         entry: dict[str, Any]
         for entry in reversed([] if self._run is None else self._run.decisions):
             if entry.get("id") == told["id"]:
@@ -123,11 +130,13 @@ class Once:
         return entry
 
     def _instead(self, problem: str, outcome: str) -> ToolMessage:
-        self._entry["outcome"], self._entry["problem"] = outcome, problem
+        if self._entry["outcome"] not in ENDED:  # the decision's one execution may have ended before
+            self._entry["outcome"], self._entry["problem"] = outcome, problem
         return self._message(f"{problem}; it was not run.", "error")
 
     def _ran(self, ran: Ran) -> ToolMessage:
-        self._entry["outcome"] = "executed_before" if ran.state == DONE else f"{ran.state}_before"
+        if self._entry["outcome"] not in ENDED:
+            self._entry["outcome"] = "executed_before" if ran.state == DONE else f"{ran.state}_before"
         if ran.state == DONE and ran.has_result:
             return self._message(ran.result["content"], ran.result["status"])
         return self._message(f"{ran.told(f'`{self._name}`')}.", "success" if ran.state == DONE else "error")
@@ -232,3 +241,19 @@ class Once:
         else:
             content = [{"type": "text", "text": notice}, *content]
         return message.model_copy(update={"content": content})
+
+
+def cancel_answered(decisions: Mapping[str, Any], messages: list[Any]) -> None:
+    """Record that approved calls of the turn before did not run, where another middleware has answered them."""
+    run = current_run()
+    approved = {entry["id"]: entry for entry in run.decisions if entry.get("outcome") == "approved"} if run else {}
+    if not approved:
+        return
+    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    for name, told in decisions.items():
+        entry = approved.get(told.get("id"))
+        if entry is not None and name.rpartition(":")[0] in answered:
+            entry["outcome"], entry["problem"] = (
+                "cancelled",
+                "another middleware answered the call; its tool did not run",
+            )
