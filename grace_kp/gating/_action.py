@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import ActionCancelled, GateError
 from grace_kp.gating._case import Case, Consent
 from grace_kp.gating._drive import drive, drive_async
-from grace_kp.gating._error_text import error_text
 from grace_kp.gating._flow import check_unchanged, consent
 from grace_kp.gating._hidden import recorded_arguments
 from grace_kp.gating._identity import Coverage
 from grace_kp.gating._ledger import DONE, Ran, outcome_unknown
 from grace_kp.record import hands_off, pauses
+from grace_kp.trace import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._contents import IDENTITY, Buffer, Identified, OwnObject, dict_contents, is_complete, known_types
-from grace_kp.gating._error_text import error_text
 from grace_kp.gating._instance import classes_above, dictionary_getter, is_transparent, qualified_name, slots_of
+from grace_kp.trace import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

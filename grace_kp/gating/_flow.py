@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionRedirected, ActionTimedOut
 from grace_kp.gating._case import Case, Consent
 from grace_kp.gating._digest import NotCheckable
-from grace_kp.gating._error_text import error_text
 from grace_kp.gating._hidden import for_reviewer, recorded_arguments, unseen_problem
 from grace_kp.gating._modification import modified
 from grace_kp.gating._notice import record_notice
 from grace_kp.gating._policy import strictest_level
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
 from grace_kp.levels import InterventionAction, InterventionLevel
-from grace_kp.trace import redact_text, render_text
+from grace_kp.trace import error_text, redact_text, render_text
 
 if TYPE_CHECKING:
     from grace_kp.confidence import ActionDecision, ConfidenceScore, Thresholds

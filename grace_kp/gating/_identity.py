@@ -12,8 +12,7 @@ from grace_kp.errors import GateError
 from grace_kp.gating._call import Unknown
 from grace_kp.gating._contents import Identified, OwnObject
 from grace_kp.gating._digest import NotCheckable, digest_of
-from grace_kp.gating._error_text import error_text
-from grace_kp.trace import SCALARS
+from grace_kp.trace import SCALARS, error_text
 
 if TYPE_CHECKING:
     import inspect
@@ -31,13 +30,19 @@ class Coverage:
     The object whose method is called is no argument: it counts by class and identity, or by what `identity` names. Default values that
     could be changed count like arguments.
 
+    Args:
+        action: the function, method or callable object; None where it is not known.
+        signature: its signature.
+        own: name of the parameter that is the method's own object.
+        identity: what identifies the method's own object, or arguments by name.
+
     Raises:
         GateError: `identity` names no parameter of the action, or is neither a name nor a callable.
     """
 
     def __init__(
         self,
-        action: Any,
+        action: Callable[..., object] | None,
         signature: inspect.Signature,
         own: str | None,
         identity: Identifier | Mapping[str, Identifier] | None = None,
@@ -47,13 +52,29 @@ class Coverage:
         self._defaults = {
             name: parameter.default
             for name, parameter in signature.parameters.items()
-            if not (parameter.default is parameter.empty or parameter.default is Unknown)
+            if parameter.default is not parameter.empty
+            and parameter.default is not Unknown
             and type(parameter.default) not in _UNCHANGEABLE
         }
-        self._identifiers = _identifiers(action, signature, own, self._owner, identity)
+        called = getattr(action, "__qualname__", type(action).__name__)
+        if identity is not None and not isinstance(identity, Mapping):
+            if own is None and self._owner is None:
+                raise GateError(
+                    f"identity={identity!r:.60} names what identifies a method's own object, and {called} has none; "
+                    "use a mapping from parameter name to attribute or callable"
+                )
+            identity = {own or _OWN: identity}
+        known = [*signature.parameters, *([] if self._owner is None else [_OWN])]
+        self._identifiers: dict[str, Callable[[Any], object]] = {}
+        for name, identifier in (identity or {}).items():
+            if name not in known:
+                raise GateError(
+                    f"identity names {name!r:.60}, and {called} has no such parameter; it has {', '.join(known) or 'none'}"
+                )
+            self._identifiers[name] = _reader_of(name, identifier)
 
-    def digest(self, arguments: Mapping[str, Any], *, lasting: bool = False) -> str:
-        """SHA-256 of what a call with these arguments, by parameter name, would run with.
+    def digest(self, arguments: Mapping[str, object], *, lasting: bool = False) -> str:
+        """Return the SHA-256 of what a call with these arguments, by parameter name, would run with.
 
         Raises:
             NotCheckable: an argument has contents that cannot be seen, or what identifies it cannot be read.
@@ -69,51 +90,24 @@ class Coverage:
         return digest_of(covered, lasting=lasting)
 
 
-def _identified(name: str, value: Any, identify: Callable[[Any], object]) -> Identified:
-    try:
-        return Identified(type(value), identify(value))
-    except Exception as error:
-        problem = f"cannot be identified: identity= failed with {error_text(error)}"
-        raise NotCheckable(problem, argument=name) from error
-
-
-def _owner(action: Any) -> Any:
+def _owner(action: Callable[..., object] | None) -> object | None:
     """The object behind a bound method or a callable object."""
     if isinstance(action, types.MethodType):
         return action.__self__
     return None if isinstance(action, types.FunctionType | types.BuiltinFunctionType | functools.partial) else action
 
 
-def _identifiers(
-    action: Any,
-    signature: inspect.Signature,
-    own: str | None,
-    owner: Any,
-    identity: Identifier | Mapping[str, Identifier] | None,
-) -> dict[str, Callable[[Any], object]]:
-    called = getattr(action, "__qualname__", type(action).__name__)
-    if identity is None:
-        return {}
-    if not isinstance(identity, Mapping):
-        if own is None and owner is None:
-            raise GateError(
-                f"identity={identity!r:.60} names what identifies a method's own object, and {called} has none; "
-                "use a mapping from parameter name to attribute or callable"
-            )
-        identity = {own or _OWN: identity}
-    known = [*signature.parameters, *([_OWN] if owner is not None else [])]
-    found: dict[str, Callable[[Any], object]] = {}
-    for name, identifier in identity.items():
-        if name not in known:
-            raise GateError(
-                f"identity names {name!r:.60}, and {called} has no such parameter; it has {', '.join(known) or 'none'}"
-            )
-        if isinstance(identifier, str) and all(part.isidentifier() for part in identifier.split(".")):
-            found[name] = operator.attrgetter(identifier)
-        elif callable(identifier):
-            found[name] = identifier
-        else:
-            raise GateError(
-                f"identity of {name!r} must be the name of an attribute or a callable, not {identifier!r:.60}"
-            )
-    return found
+def _reader_of(name: str, identifier: object) -> Callable[[Any], object]:
+    if isinstance(identifier, str) and all(part.isidentifier() for part in identifier.split(".")):
+        return operator.attrgetter(identifier)
+    if callable(identifier):
+        return identifier
+    raise GateError(f"identity of {name!r} must be the name of an attribute or a callable, not {identifier!r:.60}")
+
+
+def _identified(name: str, value: object, identify: Callable[[Any], object]) -> Identified:
+    try:
+        return Identified(type(value), identify(value))
+    except Exception as error:
+        problem = f"cannot be identified: identity= failed with {error_text(error)}"
+        raise NotCheckable(problem, argument=name) from error

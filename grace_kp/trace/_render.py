@@ -99,6 +99,12 @@ _error_args: Any = BaseException.__dict__["args"].__get__
 _BUILT_IN_STR = (BaseException.__str__, KeyError.__str__, object.__str__)
 
 
+def error_text(error: BaseException, max_text: int = 500) -> str:
+    """Return type and message of an error as one bounded text; the type alone where there is no message."""
+    kind, message = describe_error(error, max_text)
+    return f"{kind}: {message}" if message else kind
+
+
 def storable(text: str) -> str:
     """The text with half surrogate pairs, which UTF-8 cannot hold, replaced by question marks; else the same object."""
     if text.isascii():
