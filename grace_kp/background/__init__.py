@@ -1,5 +1,22 @@
-"""Background work: the only room that starts threads. Nothing in it knows about traces."""
+"""Background work: the only room that starts threads, and the one place for forks and exits. It knows nothing about traces."""
 
-from grace_kp.background._deadline import bounded
+from grace_kp.background._calls import DeadlineExceeded, await_within, call_within, finish, for_each, in_thread
+from grace_kp.background._process import Lock, Resident, watch
+from grace_kp.background._retry import retry_after
+from grace_kp.background._thread import may_wait
+from grace_kp.background._worker import Worker
 
-__all__ = ["bounded"]
+__all__ = [
+    "DeadlineExceeded",
+    "Lock",
+    "Resident",
+    "Worker",
+    "await_within",
+    "call_within",
+    "finish",
+    "for_each",
+    "in_thread",
+    "may_wait",
+    "retry_after",
+    "watch",
+]

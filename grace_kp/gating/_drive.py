@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextvars
-import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.background import DeadlineExceeded, await_within, call_within, finish, in_thread
 from grace_kp.gating._flow import Ask, Assess, Engine, Failed, NoAnswer, Notify, Todo
 from grace_kp.gating._hidden import without_secrets
 from grace_kp.gating._notice import deliver
@@ -15,10 +14,10 @@ from grace_kp.gating._reviewer import asking, is_async, understood
 from grace_kp.record import pauses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from grace_kp.gating._case import Case, Consent
     from grace_kp.gating._request import InterventionRequest, InterventionResponse
+
+THREAD = "reviewer"
 
 
 def drive(engine: Engine, case: Case) -> Consent:
@@ -65,16 +64,6 @@ def _do(todo: Todo, case: Case) -> Any:
     return None
 
 
-def _finish(answer: Any) -> None:
-    """A notice may be a coroutine."""
-    if hasattr(answer, "__await__"):
-        import asyncio
-
-        worker = threading.Thread(target=lambda: asyncio.run(_awaited(answer)), daemon=True)
-        worker.start()
-        worker.join()
-
-
 def notify(on_notify: Any, request: InterventionRequest) -> str | Exception:
     """Give notice that an action goes ahead, to `on_notify` or else in the log and at the terminal.
 
@@ -84,7 +73,7 @@ def notify(on_notify: Any, request: InterventionRequest) -> str | Exception:
     try:
         if on_notify is None:
             return deliver(request)
-        _finish(on_notify(without_secrets(request)))
+        finish(on_notify(without_secrets(request)))
     except Exception as error:  # noqa: BLE001
         return error
     return "on_notify"
@@ -110,30 +99,20 @@ def ask(reviewer: Any, request: InterventionRequest) -> InterventionResponse | N
         call = asking(reviewer)
         if getattr(reviewer, "pauses", False):
             return _timed(understood(call(request)), started)
+        answer: Any = NoAnswer
         if not is_async(call) and (request.timeout is None or getattr(reviewer, "keeps_time", False)):
             answer = call(request)
-            if not hasattr(answer, "__await__"):
-                return _timed(understood(answer), started)
-            call = _ready(answer)
-        box = _Box()
-        context = contextvars.copy_context()
-        worker = threading.Thread(
-            target=context.run, args=(box.fill, call, request), daemon=True, name="grace_kp reviewer"
-        )
-        worker.start()
-        if not box.done.wait(request.timeout):
-            return NoAnswer()
-        if box.error is not None:
-            raise box.error
-        return _timed(understood(box.answer), started)
+        if answer is NoAnswer or hasattr(answer, "__await__"):
+            answer = call_within(
+                request.timeout, lambda: finish(call(request) if answer is NoAnswer else answer), name=THREAD
+            )
+        return _timed(understood(answer), started)
+    except DeadlineExceeded:
+        return NoAnswer()
     except Exception as error:
         if pauses(error):
             raise
         return Failed(error)
-
-
-def _ready(answer: Any) -> Callable[[Any], Any]:
-    return lambda _request: answer
 
 
 def _timed(response: InterventionResponse, started: float) -> InterventionResponse:
@@ -142,74 +121,18 @@ def _timed(response: InterventionResponse, started: float) -> InterventionRespon
     return replace(response, response_time_ms=round((time.perf_counter() - started) * 1e3, 3))
 
 
-class _Box:
-    """What a reviewer in another thread came to."""
-
-    def __init__(self) -> None:
-        self.done = threading.Event()
-        self.answer: Any = None
-        self.error: BaseException | None = None
-
-    def fill(self, call: Callable[[Any], Any], request: InterventionRequest) -> None:
-        try:
-            answer = call(request)
-            if hasattr(answer, "__await__"):
-                import asyncio
-
-                answer = asyncio.run(_awaited(answer))
-            self.answer = answer
-        except BaseException as error:  # noqa: BLE001
-            self.error = error
-        self.done.set()
-
-
-async def _awaited(answer: Any) -> Any:
-    return await answer
-
-
 async def ask_async(reviewer: Any, request: InterventionRequest) -> InterventionResponse | NoAnswer | Failed:
     """Ask from a coroutine, without blocking the event loop; a reviewer that is async is cancelled when time is up."""
-    import asyncio
-
     started = time.perf_counter()
     try:
         call = asking(reviewer)
         if getattr(reviewer, "pauses", False):
             return _timed(understood(call(request)), started)
-        waiting = _awaited(call(request)) if is_async(call) else _in_thread(call, request)
-        task = asyncio.ensure_future(waiting)
-        try:
-            done, _ = await asyncio.wait({task}, timeout=request.timeout)
-        except BaseException:
-            task.cancel()
-            raise
-        if not done:
-            task.cancel()
-            return NoAnswer()
-        return _timed(understood(task.result()), started)
+        waiting = call(request) if is_async(call) else in_thread(lambda: finish(call(request)), name=THREAD)
+        return _timed(understood(await await_within(request.timeout, waiting)), started)
+    except DeadlineExceeded:
+        return NoAnswer()
     except Exception as error:
         if pauses(error):
             raise
         return Failed(error)
-
-
-async def _in_thread(call: Callable[[Any], Any], request: InterventionRequest) -> Any:
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    finished = asyncio.Event()
-    box = _Box()
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        box.fill(call, request)
-        try:
-            loop.call_soon_threadsafe(finished.set)
-        except RuntimeError:
-            return  # the loop is gone, and with it whoever asked
-
-    threading.Thread(target=context.run, args=(work,), daemon=True, name="grace_kp reviewer").start()
-    await finished.wait()
-    if box.error is not None:
-        raise box.error
-    return box.answer

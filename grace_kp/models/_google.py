@@ -14,7 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from grace_kp.background import bounded
+from grace_kp.background import DeadlineExceeded, call_within, retry_after
 from grace_kp.errors import JudgeError, MissingExtra
 from grace_kp.models._keys import KEYS, key_in
 from grace_kp.trace import describe_error, redact_text
@@ -73,7 +73,9 @@ class GoogleCaller:
 
         try:
             # The client bounds each read, not the whole of a reply; this bounds everything.
-            return bounded(retried, self.timeout + 0.05, "the model"), tries[0]
+            return call_within(self.timeout + 0.05, retried, name="model request", or_inline=True), tries[0]
+        except DeadlineExceeded:
+            raise self._too_late(tries[0]) from None
         except Exception as error:
             raise self._failure(error, max(1, tries[0])) from error
 
@@ -93,9 +95,7 @@ class GoogleCaller:
             async with asyncio.timeout(self.timeout + 0.05):
                 return await AsyncRetrying(**self._retrying(deadline))(attempt), tries[0]
         except TimeoutError as error:
-            raise JudgeError(
-                f"the model did not answer within {self.timeout:g} s", attempts=max(1, tries[0])
-            ) from error
+            raise self._too_late(tries[0]) from error
         except Exception as error:
             raise self._failure(error, max(1, tries[0])) from error
 
@@ -106,6 +106,9 @@ class GoogleCaller:
         left = min(deadline - time.monotonic(), self.timeout / 2)
         return types.HttpOptions(timeout=max(1, int(left * 1_000)))
 
+    def _too_late(self, tries: int) -> JudgeError:
+        return JudgeError(f"the model did not answer within {self.timeout:g} s", attempts=max(1, tries))
+
     def _failure(self, error: BaseException, attempts: int) -> JudgeError | MissingExtra:
         return failure(error, attempts, self._api_key or key_in())
 
@@ -115,7 +118,7 @@ class GoogleCaller:
         grows = wait_exponential_jitter(initial=FIRST_WAIT, max=LONGEST_WAIT, jitter=FIRST_WAIT)
 
         def wait(state: Any) -> float:
-            asked = retry_after(state.outcome.exception())
+            asked = requested_pause(state.outcome.exception())
             return float(grows(state)) if asked is None else asked
 
         def stop(state: Any) -> bool:
@@ -243,35 +246,20 @@ def status_of(error: BaseException) -> int | None:
     return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 
-def retry_after(error: BaseException | None) -> float | None:
-    """Seconds that the service asks to wait: the Retry-After header (seconds or a date), or RetryInfo in the body."""
+def requested_pause(error: BaseException | None) -> float | None:
+    """Return the seconds that the service asks to wait: its Retry-After header, or RetryInfo in the body."""
     headers = getattr(getattr(error, "response", None), "headers", None)
-    said = headers.get("retry-after") if headers is not None else None
-    if said is not None:
-        seconds = _seconds(str(said))
-        if seconds is not None:
-            return seconds
+    seconds = retry_after(headers.get("retry-after")) if headers is not None else None
+    if seconds is not None:
+        return seconds
     details = getattr(error, "details", None)
     inner = details.get("error") if isinstance(details, dict) else None
     listed = inner.get("details") if isinstance(inner, dict) else None
     for entry in listed if isinstance(listed, list) else ():
         delay = entry.get("retryDelay") if isinstance(entry, dict) else None
         if isinstance(delay, str) and delay.endswith("s"):
-            return _seconds(delay[:-1])
+            return retry_after(delay[:-1])
     return None
-
-
-def _seconds(said: str) -> float | None:
-    from email.utils import parsedate_to_datetime
-
-    try:
-        seconds = float(said)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(said).timestamp() - time.time()
-        except (ValueError, TypeError, OverflowError):
-            return None
-    return max(0.0, seconds) if seconds < 1e9 else 1e9
 
 
 def failure(error: BaseException, attempts: int, key: str | None = None) -> JudgeError | MissingExtra:

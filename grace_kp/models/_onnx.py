@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.background import for_each
 from grace_kp.errors import EmbedderError, GraceError, MissingExtra
 from grace_kp.models._hub import FETCH_HINT, ONNX_FILES, REPOSITORY, cached_onnx, check, fetch_onnx
 from grace_kp.models._memory import REMEMBERED, Memory
@@ -88,10 +89,7 @@ class OnnxEmbedder:
         def work(numbers: list[int]) -> None:
             rows[numbers] = loaded.embed([texts[number][:MAX_CHARS] for number in numbers])
 
-        if len(batches) > 1 and self._threads > 1 and _side_by_side(work, batches[::-1], self._threads):
-            return rows
-        for numbers in batches:
-            work(numbers)
+        for_each(work, batches[::-1], threads=self._threads, name="embedder")
         return rows
 
     def _ready(self) -> _Loaded:
@@ -129,21 +127,6 @@ class OnnxEmbedder:
 
     def __repr__(self) -> str:
         return f"OnnxEmbedder({str(self._model)!r})"
-
-
-def _side_by_side(work: Callable[[list[int]], None], batches: list[list[int]], threads: int) -> bool:
-    """Do the batches in several threads; False where none can be started any more, as the interpreter exits."""
-    try:
-        from concurrent.futures import ThreadPoolExecutor
-
-        pool = ThreadPoolExecutor(threads, thread_name_prefix="grace_kp embedder")
-        futures = [pool.submit(work, batch) for batch in batches]
-    except RuntimeError:
-        return False
-    with pool:
-        for future in futures:
-            future.result()
-    return True
 
 
 class _Loaded:

@@ -33,7 +33,6 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.integrations.knowledgepulse import KEY, KnowledgePulse
-from grace_kp.integrations.knowledgepulse._sending import retry_after
 from tests import warm
 
 URL = "https://registry.example"
@@ -387,21 +386,6 @@ class TestAnswers:
                 side_effect=[httpx.Response(503, headers={"retry-after": header}), httpx.Response(201)]
             )
             assert "sent" == registry.contribute(trace()).status
-
-    @pytest.mark.parametrize(
-        ("header", "seconds"),
-        [
-            ("0", 0),
-            ("7", 7),
-            ("-5", 0),
-            ("1e400", 1e9),
-            ("nan", None),
-            ("soon", None),
-            ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
-        ],
-    )
-    def test_what_a_header_asks_for(self, header, seconds):
-        assert seconds == retry_after(header)
 
     def test_a_server_that_asks_for_no_wait_is_not_hammered(self, monkeypatch):
         """The waits still grow: with 1, 2, 4, … seconds there are few attempts within any deadline."""

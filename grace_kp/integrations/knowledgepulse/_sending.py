@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import time
 import zlib
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from tenacity import retry_if_exception_type, wait_exponential, wait_random
 
-from grace_kp.background import bounded
-from grace_kp.errors import JudgeError
+from grace_kp.background import DeadlineExceeded, call_within, retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +19,6 @@ AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 MAX_ANSWER = 64 << 10
 TOO_LONG = f"the registry's answer is longer than {MAX_ANSWER:,} bytes"
 FIRST_WAIT, LONGEST_WAIT = 0.2, 5.0
-FOREVER = 1e9
 
 
 class Passing(Exception):
@@ -50,10 +46,14 @@ def post(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes
     """
     try:
         # The client bounds each read, not the whole of an answer; this bounds everything.
-        status, said = bounded(lambda: _posted(client, url, headers, body, seconds), seconds + 0.05, "the registry")
-    except JudgeError:
+        return call_within(
+            seconds + 0.05,
+            lambda: _posted(client, url, headers, body, seconds),
+            name="registry request",
+            or_inline=True,
+        )
+    except DeadlineExceeded:
         raise Broken(f"the registry did not answer within {seconds:g} s") from None
-    return int(status), str(said)
 
 
 def _posted(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, str]:
@@ -102,22 +102,6 @@ def _unpacked(data: bytearray, encoding: str) -> bytearray:
     if len(text) > MAX_ANSWER:
         raise Broken(TOO_LONG)
     return bytearray(text)
-
-
-def retry_after(header: str | None) -> float | None:
-    """The seconds that a Retry-After header asks for, as a number or a date; None where it says neither."""
-    if not header:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(header)
-            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-            seconds = (moment - datetime.now(UTC)).total_seconds()
-        except (TypeError, ValueError, OverflowError):
-            return None
-    return None if seconds != seconds else min(FOREVER, max(0.0, seconds))
 
 
 def waiting(ends: float) -> dict[str, Any]:

@@ -1,0 +1,176 @@
+"""Calls in a thread of their own: with a deadline, from a running event loop, or several at a time.
+
+Python cannot stop a thread. One that misses its deadline is abandoned: its result is dropped, and nothing waits for it.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import threading
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from grace_kp.background._thread import BackgroundThread, may_wait
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class DeadlineExceeded(Exception):
+    """A call took longer than its deadline. Its result will be dropped."""
+
+
+class _Call(Generic[R]):
+    """A call that runs in a thread of its own, with the caller's context variables, and how it ended."""
+
+    def __init__(self, call: Callable[[], R], name: str, on_end: Callable[[], object] | None = None) -> None:
+        """Start the thread.
+
+        Raises:
+            RuntimeError: no thread can be started, because the interpreter exits.
+        """
+        self._call, self._on_end = call, on_end
+        self._result: R | None = None
+        self._error: BaseException | None = None
+        self.ended = threading.Event()
+        BackgroundThread(self._run, name=name, context=contextvars.copy_context(), may_wait=may_wait()).start()
+
+    def _run(self) -> None:
+        try:
+            self._result = self._call()
+        except BaseException as error:  # noqa: BLE001 — raised again in the thread that waits
+            self._error = error
+        self.ended.set()
+        if self._on_end is not None:
+            self._on_end()
+
+    def result(self) -> R:
+        """Return what the call returned, or raise what it raised."""
+        if self._error is not None:
+            raise self._error
+        return cast("R", self._result)
+
+
+def call_within(seconds: float | None, call: Callable[[], R], *, name: str, or_inline: bool = False) -> R:
+    """Return the result of `call`, which runs in a thread of its own and is abandoned after `seconds`.
+
+    Args:
+        seconds: the deadline; without one, the call runs in the current thread.
+        call: the call; it sees the caller's context variables.
+        name: what the thread is called.
+        or_inline: whether the call runs in the current thread, without a deadline, where no thread can be started any more.
+
+    Raises:
+        DeadlineExceeded: the call took too long. Its own exceptions are raised as they are.
+        RuntimeError: no thread can be started, because the interpreter exits, and not `or_inline`.
+    """
+    if seconds is None:
+        return call()
+    try:
+        started = _Call(call, name)
+    except RuntimeError:
+        if not or_inline:
+            raise
+        return call()
+    if not started.ended.wait(seconds):
+        raise DeadlineExceeded(f"{name} took longer than {seconds:g} s")
+    return started.result()
+
+
+def finish(value: Awaitable[R] | R) -> R:
+    """Return `value`, or the result of an awaitable, which gets an event loop of its own.
+
+    The loop runs in a thread of its own, as the current thread may have a loop: one that runs, or one that `asyncio.run` would unset.
+    """
+    if not inspect.isawaitable(value):
+        return value
+    import asyncio
+
+    awaitable: Awaitable[R] = value
+
+    def run() -> R:
+        return asyncio.run(_awaited(awaitable))
+
+    if isinstance(threading.current_thread(), BackgroundThread) and not _loop_runs():
+        return run()
+    try:
+        started = _Call(run, "event loop")
+    except RuntimeError:  # the interpreter exits
+        return run()
+    started.ended.wait()
+    return started.result()
+
+
+def _loop_runs() -> bool:
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+async def _awaited(value: Awaitable[R]) -> R:
+    return await value
+
+
+async def in_thread(call: Callable[[], R], *, name: str) -> R:
+    """Return the result of `call`, which runs in a thread of its own. Unlike `asyncio.to_thread`, no loop waits for the thread to end."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+
+    def wake() -> None:
+        try:
+            loop.call_soon_threadsafe(ended.set)
+        except RuntimeError:
+            return  # the loop is closed, and nobody waits any more
+
+    started = _Call(call, name, wake)
+    await ended.wait()
+    return started.result()
+
+
+async def await_within(seconds: float | None, awaitable: Awaitable[R]) -> R:
+    """Return the result of `awaitable`, which is cancelled after `seconds` and not waited for any longer.
+
+    Raises:
+        DeadlineExceeded: it took too long. Its own exceptions are raised as they are.
+    """
+    import asyncio
+
+    task = asyncio.ensure_future(awaitable)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    except BaseException:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        raise DeadlineExceeded(f"it took longer than {seconds:g} s")
+    return task.result()
+
+
+def for_each(work: Callable[[T], object], items: Iterable[T], *, threads: int, name: str) -> None:
+    """Do `work` for each item, up to `threads` at a time; the first exception is raised when all have ended."""
+    waiting = list(items)
+    if threads < 2 or len(waiting) < 2:
+        for item in waiting:
+            work(item)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads, thread_name_prefix=f"grace_kp {name}") as pool:
+        futures = []
+        for item in waiting:
+            try:
+                futures.append(pool.submit(work, item))
+            except RuntimeError:  # no thread can be started any more, because the interpreter exits
+                work(item)
+    for future in futures:
+        future.result()

@@ -1,0 +1,117 @@
+"""What happens to background work when the process forks and when it exits. Both hooks are registered here and nowhere else."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import logging  # before the hooks at the end of this file, see there
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakValueDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LOCK_SECONDS = 5.0
+"""How long a fork waits for a lock. A lock that is busy for longer is replaced in the child all the same."""
+EXIT_PRIORITY = 100
+"""When a child of multiprocessing leaves, among the finalizers of other libraries: early, while they still work."""
+_log = logging.getLogger("grace_kp.background")
+
+
+class Lock(Protocol):
+    """`threading.Lock` or `threading.RLock`."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take the lock."""
+        ...
+
+    def release(self) -> None:
+        """Release the lock."""
+        ...
+
+
+class Resident:
+    """An object with locks, threads or unfinished work, which `watch` tells about forks and about the exit."""
+
+    __slots__ = ("__weakref__",)
+
+    def fork_locks(self) -> Sequence[Lock]:
+        """Return the locks that the forking thread holds during a fork, in the order in which they are taken."""
+        return ()
+
+    def after_fork(self) -> None:
+        """Replace locks and drop the parent's work, in the child. No other thread exists there; wake no worker from here."""
+
+    def at_exit(self) -> None:
+        """Finish what can be finished in bounded time, as the interpreter exits."""
+
+
+class Process:
+    """The residents of this process. They are not kept alive."""
+
+    def __init__(self) -> None:
+        self._residents: WeakValueDictionary[tuple[bool, int], Resident] = WeakValueDictionary()
+        self._numbers = itertools.count()
+        self._held: dict[int, list[Lock]] = {}
+        self._finalizes = False
+
+    def watch(self, resident: Resident, *, last: bool = False) -> None:
+        """Tell `resident` about forks and about the exit, from now on.
+
+        Args:
+            resident: the object; it is not kept alive.
+            last: whether it leaves after the others because they may hand it work while they leave.
+        """
+        self._residents[last, -next(self._numbers)] = resident
+
+    def residents(self) -> list[Resident]:
+        """Return the residents in the order in which they leave: the newest first, those that leave last at the end."""
+        references = sorted(self._residents.valuerefs(), key=lambda reference: reference.key)
+        return [resident for reference in references if (resident := reference()) is not None]
+
+    def before_fork(self) -> None:
+        """Take all locks: what another thread holds during the fork would stay locked in the child for ever."""
+        held = self._held[threading.get_ident()] = []
+        for resident in self.residents():
+            held += [lock for lock in resident.fork_locks() if lock.acquire(timeout=LOCK_SECONDS)]
+
+    def after_fork_in_parent(self) -> None:
+        """Release the locks."""
+        for lock in reversed(self._held.pop(threading.get_ident(), [])):
+            lock.release()
+
+    def after_fork(self) -> None:
+        """Let every resident forget the parent's work, in the child."""
+        self._held = {}
+        for resident in self.residents():
+            resident.after_fork()
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None and not self._finalizes:
+            # A child of multiprocessing ends without the handlers of `atexit`, but runs these.
+            self._finalizes = True
+            util.register_after_fork(
+                self, lambda process: util.Finalize(None, process.exit, exitpriority=EXIT_PRIORITY)
+            )
+
+    def exit(self) -> None:
+        """Let every resident finish; one that fails does not keep the others from finishing."""
+        for resident in self.residents():
+            try:
+                resident.at_exit()
+            except Exception as error:  # noqa: BLE001
+                _log.warning("%s failed at exit: %s: %s", type(resident).__name__, type(error).__name__, error)
+
+
+PROCESS = Process()
+watch = PROCESS.watch
+
+# The hook registered last runs first before a fork. Logging takes its lock in such a hook. Imported later than this line,
+# it would hold that lock while we wait for a thread that is about to log, or to import a module that asks for a logger.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=PROCESS.before_fork, after_in_parent=PROCESS.after_fork_in_parent, after_in_child=PROCESS.after_fork
+    )
+atexit.register(PROCESS.exit)

@@ -1,0 +1,258 @@
+"""Calls in threads of their own: deadlines, context, exceptions, event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+
+import pytest
+
+from grace_kp.background import (
+    DeadlineExceeded,
+    await_within,
+    call_within,
+    finish,
+    for_each,
+    in_thread,
+    may_wait,
+)
+from grace_kp.background._thread import BackgroundThread
+
+PLACE = contextvars.ContextVar("place", default="nowhere")
+
+
+async def soon(value):
+    await asyncio.sleep(0)
+    return value
+
+
+@pytest.fixture
+def no_threads(monkeypatch):
+    """No thread can be started any more, as when the interpreter exits."""
+
+    def start(_thread):
+        raise RuntimeError("can't start new thread at interpreter shutdown")
+
+    monkeypatch.setattr(BackgroundThread, "start", start)
+
+
+class TestCallWithin:
+    def test_gives_the_result(self):
+        """The result comes from another thread, which sees the caller's context variables."""
+        token = PLACE.set("here")
+        try:
+            place, thread = call_within(60, lambda: (PLACE.get(), threading.current_thread()), name="probe")
+        finally:
+            PLACE.reset(token)
+        assert ("here", "grace_kp probe", True) == (place, thread.name, thread.daemon)
+
+    def test_without_a_deadline_no_thread_is_needed(self):
+        """The call runs in the caller's thread."""
+        assert threading.current_thread() is call_within(None, threading.current_thread, name="probe")
+
+    @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), SystemExit(3)])
+    def test_raises_what_the_call_raises(self, error):
+        """The very exception comes back, exits and interrupts included."""
+
+        def fail():
+            raise error
+
+        with pytest.raises(type(error)) as caught:
+            call_within(60, fail, name="probe")
+        assert error is caught.value
+
+    def test_abandons_a_call_that_takes_too_long(self):
+        """The caller goes on; what the call returns later is dropped."""
+        release, ended = threading.Event(), threading.Event()
+
+        def hang():
+            release.wait(60)
+            ended.set()
+
+        with pytest.raises(DeadlineExceeded, match=r"^probe took longer than 0\.01 s$"):
+            call_within(0.01, hang, name="probe")
+        release.set()
+        assert ended.wait(60)
+
+    def test_at_exit_it_runs_inline_where_that_is_wanted(self, no_threads):
+        """A deadline that cannot be kept is an error, unless the call may run without one."""
+        assert threading.current_thread() is call_within(1, threading.current_thread, name="probe", or_inline=True)
+        with pytest.raises(RuntimeError, match="interpreter shutdown"):
+            call_within(1, threading.current_thread, name="probe")
+
+    def test_a_thread_that_may_not_wait_passes_that_on(self):
+        """Work that others wait for does not wait in threads that it starts, either."""
+        found = []
+        thread = BackgroundThread(
+            lambda: found.append(call_within(60, may_wait, name="probe")),
+            name="scorer",
+            context=contextvars.Context(),
+            may_wait=False,
+        )
+        thread.start()
+        thread.join(60)
+        assert [False] == found
+        assert may_wait()
+
+
+class TestFinish:
+    def test_other_values_are_returned(self):
+        """Only awaitables are run."""
+        assert 3 == finish(3)
+
+    def test_an_awaitable_is_run_beside_a_running_loop(self):
+        """A plain call inside a coroutine gets the result all the same."""
+
+        async def outer():
+            return finish(soon(4))
+
+        assert 4 == asyncio.run(outer())
+
+    def test_the_loop_that_is_set_in_this_thread_stays_set(self):
+        """`asyncio.run` in the caller's thread would unset it."""
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        try:
+            assert 5 == finish(soon(5))
+            assert loop is asyncio.get_event_loop()
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+
+    def test_our_own_threads_need_no_other(self):
+        """A thread of the library has no loop of the user's, so the loop runs right there."""
+
+        async def here():
+            return threading.current_thread()
+
+        def work():
+            return threading.current_thread(), finish(here())
+
+        thread, loop_thread = call_within(60, work, name="probe")
+        assert thread is loop_thread
+
+    def test_at_exit_the_loop_runs_here(self, no_threads):
+        """Where no thread can be started, the awaitable is run in the caller's."""
+        assert 6 == finish(soon(6))
+
+    def test_raises_what_the_awaitable_raises(self):
+        """Exceptions come through."""
+
+        async def fail():
+            raise LookupError("no")
+
+        with pytest.raises(LookupError, match="no"):
+            finish(fail())
+
+
+class TestAsync:
+    async def test_a_plain_call_leaves_the_loop_free(self):
+        """Coroutines go on while the call runs in its thread, with the caller's context variables."""
+        release = threading.Event()
+        PLACE.set("here")
+
+        def wait():
+            assert release.wait(60)
+            return PLACE.get()
+
+        task = asyncio.ensure_future(in_thread(wait, name="probe"))
+        await asyncio.sleep(0)
+        release.set()
+        assert "here" == await task
+
+    async def test_raises_what_the_call_raises(self):
+        """Exceptions come through."""
+        with pytest.raises(ZeroDivisionError):
+            await in_thread(lambda: 1 / 0, name="probe")
+
+    def test_the_loop_may_close_while_a_thread_runs(self):
+        """Neither the loop nor its `asyncio.run` waits for a thread that nobody waits for any more."""
+        release, ended = threading.Event(), threading.Event()
+
+        def hang():
+            release.wait(60)
+            ended.set()
+
+        async def outer():
+            with pytest.raises(DeadlineExceeded, match=r"^it took longer than 0\.01 s$"):
+                await await_within(0.01, in_thread(hang, name="probe"))
+
+        asyncio.run(outer())
+        release.set()
+        assert ended.wait(60)
+
+    async def test_what_takes_too_long_is_cancelled_and_not_waited_for(self):
+        """A coroutine that swallows its cancellation does not hold the caller up."""
+        cancelled, release = asyncio.Event(), asyncio.Event()
+
+        async def stubborn():
+            try:
+                await asyncio.sleep(3_600)
+            except asyncio.CancelledError:
+                cancelled.set()
+                await release.wait()
+
+        with pytest.raises(DeadlineExceeded):
+            await await_within(0.01, stubborn())
+        await cancelled.wait()
+        release.set()
+
+    async def test_cancelling_the_caller_cancels_the_awaitable(self):
+        """Nothing is left running when whoever waits is cancelled."""
+        started, cancelled = asyncio.Event(), asyncio.Event()
+
+        async def work():
+            started.set()
+            try:
+                await asyncio.sleep(3_600)
+            finally:
+                cancelled.set()
+
+        task = asyncio.ensure_future(await_within(None, work()))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await cancelled.wait()
+
+    async def test_raises_a_timeout_of_the_awaitable_as_it_is(self):
+        """A TimeoutError of the awaited code is no deadline of ours."""
+
+        async def fail():
+            raise TimeoutError("theirs")
+
+        with pytest.raises(TimeoutError, match="theirs"):
+            await await_within(60, fail())
+
+
+class TestForEach:
+    @pytest.mark.parametrize("threads", [1, 2, 4])
+    def test_does_the_work_for_each_item(self, threads):
+        """Every item is done once, whatever the number of threads."""
+        done = []
+        for_each(done.append, range(20), threads=threads, name="probe")
+        assert list(range(20)) == sorted(done)
+
+    def test_several_at_a_time(self):
+        """Two items that wait for each other come through with two threads."""
+        barrier = threading.Barrier(2)
+        for_each(lambda _: barrier.wait(60), range(2), threads=2, name="probe")
+
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_raises_what_the_work_raises(self, threads):
+        """An item that fails is an exception of the whole."""
+        with pytest.raises(ZeroDivisionError):
+            for_each(lambda number: 1 / number, [2, 0, 1], threads=threads, name="probe")
+
+    def test_at_exit_the_work_is_done_here(self, monkeypatch):
+        """Where the pool takes nothing any more, the caller's thread does the work."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        def submit(*_):
+            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+        monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+        done = []
+        for_each(done.append, range(3), threads=2, name="probe")
+        assert [0, 1, 2] == done

@@ -1,0 +1,219 @@
+"""The worker: when its threads start and end, whom they keep alive, and what a pause means."""
+
+from __future__ import annotations
+
+import contextvars
+import gc
+import queue
+import threading
+import time
+import weakref
+
+import pytest
+
+from grace_kp.background import Worker, may_wait
+from grace_kp.background._thread import BackgroundThread
+
+PATIENCE = 60.0
+PLACE = contextvars.ContextVar("place", default="nowhere")
+
+
+class Owner:
+    """Takes from a queue, and notes which thread did."""
+
+    def __init__(self, **options):
+        self.waiting = queue.SimpleQueue()
+        self.done = queue.SimpleQueue()
+        self.pauses = []
+        self.worker = Worker(self.work, name="probe", **options)
+
+    def put(self, item):
+        self.waiting.put(item)
+        return self.worker.wake()
+
+    def work(self):
+        if self.waiting.empty():
+            return self.pauses.pop(0) if self.pauses else None
+        item = self.waiting.get()
+        found = item() if callable(item) else item
+        self.done.put((found, threading.current_thread()))
+        return 0
+
+    def next(self):
+        return self.done.get(timeout=PATIENCE)
+
+
+def ended(thread):
+    thread.join(PATIENCE)
+    return not thread.is_alive()
+
+
+def test_the_first_wake_starts_the_thread():
+    """Nothing runs before; afterwards a daemon thread of the given name does the work, in order."""
+    owner = Owner()
+    assert set() == owner.worker._threads
+    assert owner.put(1)
+    owner.put(2)
+    (one, thread), (two, same) = owner.next(), owner.next()
+    assert ((1, 2), True) == ((one, two), thread is same)
+    assert ("grace_kp probe", True) == (thread.name, thread.daemon)
+
+
+def test_an_idle_thread_ends_and_the_next_wake_starts_another():
+    """A thread with nothing to do goes after the idle time; work that comes later is done all the same."""
+    owner = Owner(idle_seconds=0.01)
+    owner.put(1)
+    _, thread = owner.next()
+    assert ended(thread)
+    owner.put(2)
+    found, other = owner.next()
+    assert (2, True) == (found, other is not thread)
+
+
+def test_an_idle_thread_does_not_keep_its_owner():
+    """When nobody else holds the owner it is collected, and its thread ends."""
+    owner = Owner(idle_seconds=0.01)
+    owner.put(1)
+    _, thread = owner.next()
+    reference = weakref.ref(owner)
+    del owner
+    assert ended(thread)
+    gc.collect()
+    assert reference() is None
+
+
+def test_a_wake_during_the_work_is_not_lost():
+    """What comes while the method returns is found by another call of it."""
+    owner = Owner()
+    inside, release = threading.Event(), threading.Event()
+
+    def hold():
+        inside.set()
+        release.wait(PATIENCE)
+
+    owner.put(hold)
+    assert inside.wait(PATIENCE)
+    owner.put(2)
+    release.set()
+    assert [None, 2] == [owner.next()[0], owner.next()[0]]
+
+
+def test_a_pause_calls_again_without_a_wake():
+    """A method that asks for a pause is called again after it, and with None it is left alone."""
+    owner = Owner()
+    owner.pauses = [0.001, 0.001, 0.001]
+    owner.worker.wake()
+    deadline = time.monotonic() + PATIENCE
+    while owner.pauses and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert [] == owner.pauses
+
+
+def test_several_threads_work_at_a_time_up_to_the_bound():
+    """Two calls that wait for each other come through; a third thread is not started for a third."""
+    owner = Owner(threads=2)
+    barrier = threading.Barrier(2)
+    for _ in range(2):
+        owner.put(lambda: barrier.wait(PATIENCE))
+    owner.put(3)
+    threads = {owner.next()[1] for _ in range(3)}
+    assert 2 == len(threads)
+
+
+def test_an_idle_thread_is_used_before_another_starts():
+    """One item after the other needs one thread, whatever the bound."""
+    owner = Owner(threads=4)
+    threads = set()
+    for number in range(5):
+        owner.put(number)
+        threads.add(owner.next()[1])
+        while not owner.worker._idle:
+            time.sleep(0.001)
+    assert 1 == len(threads)
+
+
+def test_an_abandoned_thread_ends_and_another_goes_on():
+    """A call that hangs costs its thread only."""
+    owner = Owner()
+    inside, release = threading.Event(), threading.Event()
+
+    def hang():
+        inside.set()
+        release.wait(PATIENCE)
+
+    owner.put(hang)
+    assert inside.wait(PATIENCE)
+    owner.worker.abandon()
+    owner.put(2)
+    found, other = owner.next()
+    release.set()
+    _, thread = owner.next()
+    assert (2, True) == (found, other is not thread)
+    assert ended(thread)
+
+
+def test_stopping_ends_the_threads():
+    """A stopped worker's threads end at once, and nothing wakes it again."""
+    owner = Owner()
+    owner.put(1)
+    _, thread = owner.next()
+    owner.worker.stop(PATIENCE)
+    assert not thread.is_alive()
+    assert not owner.put(2)
+
+
+def test_a_worker_may_stop_itself():
+    """Stopping from inside the work does not wait for itself."""
+    owner = Owner()
+    owner.put(lambda: owner.worker.stop(PATIENCE))
+    _, thread = owner.next()
+    assert ended(thread)
+
+
+def test_work_that_raises_costs_its_thread_only(monkeypatch):
+    """The exception is reported as for any thread, and the next wake starts another."""
+    reported = []
+    monkeypatch.setattr(threading, "excepthook", lambda report: reported.append((report.exc_type, report.thread)))
+    owner = Owner()
+    threads = queue.SimpleQueue()
+
+    def fail():
+        threads.put(threading.current_thread())
+        raise ValueError("no")
+
+    owner.put(fail)
+    thread = threads.get(timeout=PATIENCE)
+    assert ended(thread)
+    assert [(ValueError, thread)] == reported
+    owner.put(2)
+    assert 2 == owner.next()[0]
+
+
+def test_the_work_sees_no_context_of_whoever_wakes_it():
+    """A thread outlives the call that starts it, and must not carry its context variables."""
+    owner = Owner()
+    token = PLACE.set("a run")
+    try:
+        owner.put(PLACE.get)
+    finally:
+        PLACE.reset(token)
+    assert "nowhere" == owner.next()[0]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_work_that_others_wait_for_may_not_wait(allowed):
+    """`may_wait` says so inside the work."""
+    owner = Owner(may_wait=allowed)
+    owner.put(may_wait)
+    assert allowed is owner.next()[0]
+
+
+def test_at_exit_no_thread_starts(monkeypatch):
+    """`wake` says that nobody will do the work."""
+
+    def start(_thread):
+        raise RuntimeError("can't start new thread at interpreter shutdown")
+
+    monkeypatch.setattr(BackgroundThread, "start", start)
+    owner = Owner()
+    assert not owner.put(1)
