@@ -32,7 +32,7 @@ SHARED := -n 3 --dist worksteal
 LINTERS := "python -m ruff check ." "python -m ruff format --check ." "python -m mypy --strict" "lint-imports"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-models test-oldest test-evals test-frameworks lint format ci bench clean
+.PHONY: help demo test test-all mutants test-models test-oldest test-evals test-frameworks lint format ci bench clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -45,6 +45,9 @@ test: $(READY_DEV) ## run the test suite
 
 test-all: $(READY_DEV) ## run what `make test` leaves out: exhaustive cases, and property tests with more examples
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-thorough} $(BIN)/python -m pytest -q $(SHARED) -m 'exhaustive or hypothesis' $(PYTEST_ARGS)
+
+mutants: $(READY_DEV) ## change the rooms that must not fail in single places, and show which changes no test notices (takes an hour)
+	@$(BIN)/python tests/mutants/run.py $(MUTANTS)
 
 test-models: $(READY_MODELS) ## run the tests that need the real embedding model (installs about 1.3 GB)
 	@$(BIN)/python -m pytest -q tests/models tests/cli/test_models.py $(PYTEST_ARGS)
@@ -72,7 +75,7 @@ bench: $(READY_DEV) ## measure, and print tables
 	@$(BIN)/python benchmarks/run_all.py
 
 clean: ## remove the environment and everything that tools left behind
-	rm -rf $(VENV) $(OLDEST) $(EVALS) $(FRAMEWORKS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(OLDEST) $(EVALS) $(FRAMEWORKS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .mutants
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian's Python may come without ensurepip: then the interpreter's own pip fills the environment.

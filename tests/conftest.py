@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from grace_kp.record import TROUBLES
@@ -37,6 +37,8 @@ settings.register_profile("thorough", STEADY, max_examples=200)
 settings.register_profile(
     "search", deadline=None, max_examples=1_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
+# A failing example is enough; looking for the smallest one takes longer than the rest of a run.
+settings.register_profile("mutants", STEADY, max_examples=40, phases=(Phase.explicit, Phase.generate))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
