@@ -22,9 +22,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
-from grace_kp.trace import _scan
-from grace_kp.trace._identifiers import IDENTIFIERS
-from grace_kp.trace._redact import redact_text
+from grace_kp.trace import redact_text
+from grace_kp.trace.redaction import _scan
+from grace_kp.trace.redaction._identifiers import IDENTIFIERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

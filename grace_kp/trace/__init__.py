@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         label,
     )
     from grace_kp.trace._files import default_mode, keep_private, whole_file, write_whole
-    from grace_kp.trace._hidden import redacted_arguments
     from grace_kp.trace._json_text import object_without_duplicates
     from grace_kp.trace._jsonl import read_traces, write_traces
     from grace_kp.trace._model import (
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
         UnusableScore,
         ValueRecord,
     )
-    from grace_kp.trace._redact import Redaction, redact, redact_text, redact_value
-    from grace_kp.trace._redact_text import UNSCANNED
     from grace_kp.trace._render import (
         MAX_ITEMS,
         MAX_TEXT,
@@ -70,6 +67,7 @@ if TYPE_CHECKING:
     from grace_kp.trace._source_file import SourceFields, SourceFile, problem_at, yaml_package
     from grace_kp.trace._steps import Failure, Failures, outcomes_of_calls
     from grace_kp.trace.formats import from_openai_messages
+    from grace_kp.trace.redaction import UNSCANNED, Redaction, redact, redact_text, redact_value, redacted_arguments
 
 __all__ = [
     "MAX_ITEMS", "MAX_METADATA", "MAX_TAGS", "MAX_TEXT", "MAX_VALUE", "METADATA", "PARENT", "SCALARS", "SESSION",
@@ -77,8 +75,8 @@ __all__ = [
     "EvaluationRecord", "Failure", "Failures", "JudgementRecord", "KnowledgeGraphDelta", "Metadata", "NoticeRecord",
     "Outcome", "ReasoningTrace", "Redaction", "Relationship", "ResponseRecord", "ScoreRecord", "SearchRecord",
     "SourceFields", "SourceFile", "Step", "Task", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
-    "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages", "keep_private", "label",
-    "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_traces", "redact",
+    "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages", "keep_private",
+    "label", "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_traces", "redact",
     "redact_text", "redact_value", "redacted_arguments", "refuse_what_json_cannot_hold", "render", "render_text",
     "storable", "to_text", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
@@ -86,7 +84,6 @@ __all__ = [
 _NAMES = {
     "_attributes": ("MAX_METADATA MAX_TAGS MAX_VALUE METADATA PARENT SESSION TAG USER attributes_in comparable label"),
     "_files": "default_mode keep_private whole_file write_whole",
-    "_hidden": "redacted_arguments",
     "_json_text": "object_without_duplicates",
     "_jsonl": "read_traces write_traces",
     "_model": "Entity KnowledgeGraphDelta Metadata Outcome ReasoningTrace Relationship Step Task ToolRef",
@@ -96,12 +93,11 @@ _NAMES = {
         "CallRecord ConfidenceRecord DecisionRecord ErrorRecord EvaluationRecord JudgementRecord "
         "NoticeRecord ResponseRecord ScoreRecord SearchRecord UnusableScore ValueRecord"
     ),
-    "_redact": "Redaction redact redact_text redact_value",
-    "_redact_text": "UNSCANNED",
     "_render": "MAX_ITEMS MAX_TEXT SCALARS cut describe_error error_text render render_text storable to_text",
     "_source_file": "SourceFields SourceFile problem_at yaml_package",
     "_steps": "Failure Failures outcomes_of_calls",
     "formats": "from_openai_messages",
+    "redaction": "UNSCANNED Redaction redact redact_text redact_value redacted_arguments",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

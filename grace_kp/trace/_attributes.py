@@ -1,7 +1,7 @@
 """Tags, user, session and metadata of a run: how many and how long they may be, and the form in which they are compared.
 
 Live recording and stores share it, so that what a query asks for has the form of what was stored. It removes no secrets; that is
-`_redact`.
+`redaction`.
 """
 
 from __future__ import annotations

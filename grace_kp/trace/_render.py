@@ -2,7 +2,7 @@
 
 It runs on the agent's own thread, so it is bounded in size, depth and time, and it calls as little of the user's code as it
 can: containers are read through the built-in types, large objects by their attributes, and only a small object's own `repr`
-is called. It removes no secrets; that is `_redact`.
+is called. It removes no secrets; that is `redaction`.
 """
 
 from __future__ import annotations

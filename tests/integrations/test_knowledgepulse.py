@@ -8,7 +8,6 @@ import functools
 import gc
 import gzip
 import hashlib
-import importlib.util
 import json
 import os
 import re
@@ -23,7 +22,6 @@ import zlib
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import httpx
 import pytest
@@ -34,6 +32,7 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp.integrations.knowledgepulse import KEY, KnowledgePulse
 from tests import warm
+from tests.trace.redaction.forms import IDENTIFIER_FORMS, SECRET_FORMS
 
 URL = "https://registry.example"
 
@@ -101,16 +100,8 @@ KEYS = [("task", "input_schema", "a"), ("steps", 0, "input", "q"), ("steps", 0, 
 AROUND = st.sampled_from(["{}", "before {} after", "({})", "前 {} 後", "x\n{}\ny", '"{}"'])
 
 
-def forms():
-    """What must be found, as the tests of the redaction have it: a text, and what of it must not be left."""
-    place = Path(__file__).resolve().parents[1] / "trace" / "test_redact.py"
-    found = importlib.util.spec_from_file_location("redaction_forms", place)
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return [*module.SECRET_FORMS, *((text, text) for text, _ in module.IDENTIFIER_FORMS)]
-
-
-FORMS = forms()
+# What must be found, as the tests of the redaction have it: a text, and the part of it that must not be left.
+FORMS = [*SECRET_FORMS, *((text, text) for text, _ in IDENTIFIER_FORMS)]
 
 
 def places(value, path=()):

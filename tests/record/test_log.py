@@ -73,7 +73,7 @@ def test_the_message_of_a_failing_store_is_redacted(caplog):
 
 def test_a_trace_counts_texts_that_were_not_scanned_to_their_end(grace, monkeypatch):
     """Their ends are removed unread."""
-    monkeypatch.setattr("grace_kp.trace._redact_text.MAX_CHARACTERS", 100)
+    monkeypatch.setattr("grace_kp.trace.redaction._text.MAX_CHARACTERS", 100)
     with grace.collect() as traces:
         agent_of(grace)("word " * 50)
     (trace,) = traces

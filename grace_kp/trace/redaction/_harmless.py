@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from grace_kp.trace._randomness import looks_random
-from grace_kp.trace._secret_names import PASSWORD_NAME
+from grace_kp.trace.redaction._names import PASSWORD_NAME
 
 
 def _words(text: str) -> frozenset[str]:
@@ -198,3 +197,22 @@ def _harmless_word(name: str, core: str, style: str) -> bool:
     if PASSWORD_NAME.search(name) and name.rstrip().endswith((":", "：")):
         return len(core) < 4
     return not looks_random(core, 12)
+
+
+_CHANGE = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[0-9]|(?<=[0-9])[A-Za-z]")
+
+
+def changes(text: str) -> int:
+    """Count the places where lower case, upper case and digits follow each other; the start of a capitalised word is none."""
+    return len(_CHANGE.findall(text))
+
+
+def looks_random(text: str, least: int = 16) -> bool:
+    """Whether the text has at least `least` characters and looks generated.
+
+    A text with digits needs a change of character kind in every seventh place, a text without any in every fourth.
+    """
+    if len(text) < least:
+        return False
+    share = changes(text) / len(text)
+    return share >= (0.15 if any(character.isdigit() for character in text) else 0.25)

@@ -1,13 +1,14 @@
 """One rule of redaction: what a secret or an identifier looks like, and what a text must contain before the rule can match.
 
 A rule carries two necessary conditions, both derived from the table or stated there: lower-case substrings for the pure Python
-scan, and a regular expression in RE2's syntax for the compiled one. Both may be met without a match; a match never lacks them.
+scan, and a regular expression in RE2's syntax for the compiled one. A text that lacks one of them has no match.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,78 +21,48 @@ _SHORT = 6  # repetitions that the necessary expression counts; more states woul
 Replacement = Callable[["re.Match[str]"], "str | None"]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """One kind of text to remove. Patterns are ASCII: `\\w`, `\\s` and case folding know no other letters."""
 
-    __slots__ = (
-        "_compiled",
-        "_must",
-        "_replacement",
-        "also",
-        "begins",
-        "flags",
-        "kind",
-        "needs",
-        "pattern",
-        "runs",
-        "shapes",
-        "vendor",
-    )
+    kind: str
+    """The type that stands in the replacement text."""
+    vendor: str
+    """Whose format it is, or what it describes."""
+    pattern: str
+    """A regular expression; it is compiled on first use."""
+    needs: tuple[str, ...] = ()
+    """Lower-case substrings; a text without any of them cannot match. Empty if there are none."""
+    also: tuple[str, ...] = ()
+    """More such substrings; a text without any of these cannot match, either."""
+    begins: bool = False
+    """Whether every match begins with one of `needs`, so that only these places are visited."""
+    runs: bool = False
+    """Whether every match contains a long run of letters, digits, `_` and `-`."""
+    shapes: tuple[bytes, ...] = ()
+    """Instead of `needs`, parts of the text with 0 for digits, A for capitals and a for small letters."""
+    must: str | None = None
+    """An expression in RE2's syntax that every matching text matches, too; by default derived from `pattern`."""
+    flags: int = 0
+    """Of `re`; `ASCII` is always added."""
+    replacement: Replacement | None = None
+    """Returns the replacement of a match, or None to leave the match as it is."""
+    _compiled: re.Pattern[str] | None = field(default=None, init=False, repr=False)
 
-    def __init__(
-        self,
-        kind: str,
-        vendor: str,
-        pattern: str,
-        *,
-        needs: tuple[str, ...],
-        also: tuple[str, ...] = (),
-        begins: bool = False,
-        runs: bool = False,
-        shapes: tuple[bytes, ...] = (),
-        must: str | None = None,
-        flags: int = 0,
-        replacement: Replacement | None = None,
-    ) -> None:
-        """Describe a rule.
-
-        Args:
-            kind: the type that stands in the replacement text.
-            vendor: whose format it is, or what it describes.
-            pattern: a regular expression; it is compiled on first use.
-            needs: lower-case substrings; a text without any of them cannot match. Empty where there are none.
-            also: more such substrings; a text without any of these cannot match, either.
-            begins: whether every match begins with one of `needs`, so that only these places are visited.
-            runs: whether every match contains a long run of letters, digits, `_` and `-`.
-            shapes: instead of `needs`, parts of the text with 0 for digits, A for capitals and a for small letters.
-            must: a necessary expression in RE2's syntax; by default derived from `pattern`.
-            flags: of `re`; `ASCII` is always added.
-            replacement: the replacement of a match, or None to leave the match as it is.
-        """
-        self.kind = kind
-        self.vendor = vendor
-        self.pattern = pattern
-        self.needs = needs
-        self.also = also
-        self.begins = begins
-        self.runs = runs
-        self.shapes = shapes
-        self.flags = flags | re.ASCII
-        self._must = must
-        self._replacement = replacement
-        self._compiled: re.Pattern[str] | None = None
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "flags", self.flags | re.ASCII)
 
     @property
-    def must(self) -> str:
-        """An expression in RE2's syntax that every matching text matches, too."""
+    def necessary(self) -> str:
+        """The expression `must` with the flags of the rule."""
         letters = "".join(letter for letter, flag in _FLAGS if self.flags & flag)
-        return (f"(?{letters})" if letters else "") + (self._must or necessary(self.pattern))
+        return (f"(?{letters})" if letters else "") + (self.must or necessary(self.pattern))
 
     def compiled(self) -> re.Pattern[str]:
         """Return the pattern, compiled on first use."""
         if self._compiled is None:
-            self._compiled = re.compile(self.pattern, self.flags)
-        return self._compiled
+            object.__setattr__(self, "_compiled", re.compile(self.pattern, self.flags))
+        return self._compiled  # type: ignore[return-value]
 
     def matches(self, text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         """Return the matches from left to right; none begins inside of another."""
@@ -100,7 +71,7 @@ class Rule:
     def sub(self, text: str, counts: Counter[str] | None) -> str:
         """Return the text with every match replaced; the same object where nothing was replaced."""
         pattern = self.compiled()
-        kind, replacement = self.kind, self._replacement
+        kind, replacement = self.kind, self.replacement
         mark = MARK.format(kind)
         parts: list[str] = []
         end = 0

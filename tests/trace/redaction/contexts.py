@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.trace.redaction_corpus import (
+from tests.trace.redaction.corpus import (
     ALNUM,
     BASE64,
     DIGITS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.trace.redaction_corpus import (
+from tests.trace.redaction.corpus import (
     ALNUM,
     luhn,
     some,

@@ -6,11 +6,11 @@ The rule visits the places where such a name can begin and nothing else, so that
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grace_kp.trace._randomness import looks_random
-from grace_kp.trace._rule import MARK, Rule, lower, necessary, places_of
-from grace_kp.trace._secret_names import (
+from grace_kp.trace.redaction._harmless import is_harmless, looks_random
+from grace_kp.trace.redaction._names import (
     BEFORE_KEYS,
     KEYS,
     PASSWORDS,
@@ -21,7 +21,7 @@ from grace_kp.trace._secret_names import (
     TOKENS,
     is_count_name,
 )
-from grace_kp.trace._secret_values import is_harmless
+from grace_kp.trace.redaction._rule import MARK, Rule, lower, necessary, places_of
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -77,25 +77,9 @@ _AHEAD = re.compile(r"[\w \u00a0-\uffff-]{2,60}?[\"'`\\\])）*?\s\u3000\u00a0]{0
 _LONGEST_KEPT = 200
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class NamedRule(Rule):
     """Values after the name of a secret."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        """Describe the rule."""
-        between = r"[\"'`\\\])）*?\s\v\x{3000}\x{a0}]{0,20}(?:=|:|!=|：|＝|%3)"
-        names = necessary(f"(?:{PASSWORDS}|{TOKENS}|authorization|{SHORT}){SUFFIX}".replace(KEYS, BEFORE_KEYS))
-        elsewhere = f"(?:{PASSWORDS_ELSEWHERE}|{SECRETS_ELSEWHERE})[^\\x00-\\x7f\n]{{0,6}}(?:[（(][^\n()（）]*[)）])?"
-        super().__init__(
-            "password",
-            "names of secrets",
-            rf"(?P<key>{_NAME}{_SEPARATOR}){VALUE}",
-            needs=ASCII_NEEDLES + OTHER_NEEDLES,
-            also=("=", ":", "：", "＝", "%3"),
-            must=f"(?:{names}|[_.-]key|{elsewhere}){between}",
-            flags=re.IGNORECASE,
-        )
 
     def sub(self, text: str, counts: Counter[str] | None) -> str:
         """Return the text without the values; the same object where there is none."""
@@ -125,6 +109,20 @@ class NamedRule(Rule):
             return text
         parts.append(text[end:])
         return "".join(parts)
+
+
+_BETWEEN = r"[\"'`\\\])）*?\s\v\x{3000}\x{a0}]{0,20}(?:=|:|!=|：|＝|%3)"
+_NAMES = necessary(f"(?:{PASSWORDS}|{TOKENS}|authorization|{SHORT}){SUFFIX}".replace(KEYS, BEFORE_KEYS))
+_NAMES_ELSEWHERE = f"(?:{PASSWORDS_ELSEWHERE}|{SECRETS_ELSEWHERE})[^\\x00-\\x7f\n]{{0,6}}(?:[（(][^\n()（）]*[)）])?"
+NAMES = NamedRule(
+    "password",
+    "names of secrets",
+    rf"(?P<key>{_NAME}{_SEPARATOR}){VALUE}",
+    needs=ASCII_NEEDLES + OTHER_NEEDLES,
+    also=("=", ":", "：", "＝", "%3"),
+    must=f"(?:{_NAMES}|[_.-]key|{_NAMES_ELSEWHERE}){_BETWEEN}",
+    flags=re.IGNORECASE,
+)
 
 
 def _keeps(match: re.Match[str], value: str) -> bool:

@@ -10,12 +10,11 @@ import binascii
 import re
 from typing import TYPE_CHECKING
 
-from grace_kp.trace._randomness import looks_random
-from grace_kp.trace._rule import MARK, Rule
-from grace_kp.trace._secret_values import is_harmless
+from grace_kp.trace.redaction._harmless import is_harmless, looks_random
+from grace_kp.trace.redaction._rule import MARK, Rule
 
 if TYPE_CHECKING:
-    from grace_kp.trace._rule import Replacement
+    from grace_kp.trace.redaction._rule import Replacement
 
 _I = re.IGNORECASE
 

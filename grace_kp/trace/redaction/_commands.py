@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from grace_kp.trace._patterns import PLACEHOLDER, after_key
-from grace_kp.trace._randomness import looks_random
-from grace_kp.trace._rule import MARK, Rule, necessary
-from grace_kp.trace._secret_names import BEFORE_KEYS, KEYS, PASSWORDS, SUFFIX, TOKENS, is_count_name
-from grace_kp.trace._secret_values import is_harmless
+from grace_kp.trace.redaction._harmless import is_harmless, looks_random
+from grace_kp.trace.redaction._names import BEFORE_KEYS, KEYS, PASSWORDS, SUFFIX, TOKENS, is_count_name
+from grace_kp.trace.redaction._patterns import PLACEHOLDER, after_key
+from grace_kp.trace.redaction._rule import MARK, Rule, necessary
 
 _I = re.IGNORECASE
 _IM = re.IGNORECASE | re.MULTILINE

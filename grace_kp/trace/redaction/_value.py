@@ -5,46 +5,25 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.trace._named_rule import NO_SECRET_KEY
-from grace_kp.trace._randomness import looks_random
-from grace_kp.trace._redact_text import clean
-from grace_kp.trace._rule import MARK
-from grace_kp.trace._secret_names import is_secret_name, names_number, plain_name
-from grace_kp.trace._secret_rules import RUN_LENGTH
-from grace_kp.trace._secret_values import is_harmless
+from grace_kp.trace._render import to_text
+from grace_kp.trace.redaction._harmless import is_harmless, looks_random
+from grace_kp.trace.redaction._named_rule import NO_SECRET_KEY
+from grace_kp.trace.redaction._names import is_secret_name, names_number, plain_name
+from grace_kp.trace.redaction._rule import MARK
+from grace_kp.trace.redaction._text import redact_text
+from grace_kp.trace.redaction._vendors import RUN_LENGTH
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Mapping
 
 _SHORTEST_KEY = RUN_LENGTH  # no rule matches a shorter word of ASCII letters, digits and underscores
 _PASSWORD = MARK.format("password")
 _NAME_KEYS = ("name", "key", "field", "header", "id", "label", "k", "param", "parameter", "variable", "property", "attribute", "Name", "Key", "Header", "ParameterKey", "setting", "option")  # fmt: skip
-_VALUE_KEYS = frozenset(
-    [
-        "value",
-        "val",
-        "v",
-        "content",
-        "default",
-        "text",
-        "data",
-        "secret",
-        "Value",
-        "currentValue",
-        "defaultValue",
-        "stringValue",
-        "ParameterValue",
-        "string_value",
-        "plaintext",
-        "answer",
-        "new_value",
-        "old_value",
-        "newValue",
-        "oldValue",
-        "NewValue",
-        "OldValue",
-    ]
-)
+_VALUE_KEYS = frozenset((
+    "value", "val", "v", "content", "default", "text", "data", "secret", "Value", "currentValue", "defaultValue", "stringValue",
+    "ParameterValue", "string_value", "plaintext", "answer", "new_value", "old_value", "newValue", "oldValue", "NewValue", "OldValue",
+))  # fmt: skip
 
 
 def redact_value(value: Any, *, identifiers: bool, counts: Counter[str] | None = None) -> Any:
@@ -56,7 +35,7 @@ def redact_value(value: Any, *, identifiers: bool, counts: Counter[str] | None =
     """
     kind = type(value)
     if kind is str:
-        return clean(value, identifiers, counts)
+        return redact_text(value, identifiers=identifiers, counts=counts)
     if kind is not dict and kind is not list:
         return value
     return _Walk(identifiers, counts).run(value)
@@ -101,11 +80,11 @@ class _Walk:
     def text(self, value: str, secret: str | None) -> str:
         """A text by itself, or the secret of that name."""
         if secret is None:
-            return clean(value, self.identifiers, self.counts)
+            return redact_text(value, identifiers=self.identifiers, counts=self.counts)
         if not value or (value.startswith("[REDACTED:") and value.endswith("]") and value.count("[") == 1):
             return value
         if is_harmless(secret, value, "key"):
-            return clean(value, self.identifiers, self.counts)
+            return redact_text(value, identifiers=self.identifiers, counts=self.counts)
         return self.removed()
 
     def removed(self) -> str:
@@ -122,7 +101,7 @@ class _Walk:
         for key, item in value.items():
             name = key
             if type(key) is str and not (len(key) < _SHORTEST_KEY and key.isascii() and key.isidentifier()):
-                name = clean(key, self.identifiers, self.counts)
+                name = redact_text(key, identifiers=self.identifiers, counts=self.counts)
                 if name is not key:
                     self.changed = True
             if name in cleaned:  # two keys that read the same without what was in them
@@ -167,17 +146,8 @@ def _numbered(name: Any, taken: dict[Any, Any], numbers: dict[Any, int]) -> str:
 
 # Where a program that fills in forms puts its text: the description of a field names the secret.
 _FIELD_KEYS = (
-    "selector",
-    "element",
-    "locator",
-    "target",
-    "xpath",
-    "css",
-    "placeholder",
-    "description",
-    "aria_label",
-    "element_description",
-)
+    "selector", "element", "locator", "target", "xpath", "css", "placeholder", "description", "aria_label", "element_description",
+)  # fmt: skip
 _FIELD = re.compile(
     r"passw(?:or)?d|passcode|(?<![a-z])pwd|api[_-]?key|(?<![a-z])(?:otp|cvv|cvc|pin)(?![a-z])|secret|パスワード|密码",
     re.IGNORECASE,
@@ -252,3 +222,31 @@ def _marked(items: list[Any]) -> dict[int, str]:
 def _is_name(text: str) -> bool:
     """Whether a text is the name of a field rather than a value: [“password”, “email”] lists fields."""
     return (re.fullmatch(r"[a-z]+(?:_[a-z]+)*", text) is not None and len(text) <= 12) or is_secret_name(text)
+
+
+def redacted_arguments(arguments: Mapping[str, Any], *, identifiers: bool) -> tuple[dict[str, Any], dict[str, int]]:
+    """Redact arguments, and count what was removed, so that a record says how much it does not show.
+
+    Args:
+        arguments: JSON values by parameter name. A name such as `password` makes its value a secret.
+        identifiers: remove e-mail addresses and the like, too.
+
+    Returns:
+        The redacted arguments in the same order, and the number of removed characters by name, without those that lost none.
+    """
+    before = dict(arguments)
+    after: dict[str, Any] = redact_value(before, identifiers=identifiers)
+    counts = {name: _removed(old, new) for (name, new), old in zip(after.items(), before.values(), strict=True)}
+    return after, {name: count for name, count in counts.items() if count}
+
+
+_MARKS = re.compile(r"\[REDACTED:[^\[\]]*\]")
+
+
+def _removed(before: Any, after: Any) -> int:
+    """Number of characters of a JSON value that are not in its redacted form; for structures, of their JSON text."""
+    if before is after or before == after:
+        return 0
+    text, clean = to_text(before), to_text(after)
+    marks = sum(map(len, _MARKS.findall(clean))) - sum(map(len, _MARKS.findall(text)))
+    return max(len(text) - len(clean) + marks, 1)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from grace_kp.trace._randomness import looks_random
-from grace_kp.trace._rule import MARK, Rule, necessary
+from grace_kp.trace.redaction._harmless import looks_random
+from grace_kp.trace.redaction._rule import MARK, Rule, necessary
 
 
 class Format(NamedTuple):

@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from grace_kp.trace._commands import BARE, FILES, OPTIONS, SENTENCES, VENDOR_NAMES
-from grace_kp.trace._identifiers import IDENTIFIERS
-from grace_kp.trace._named_rule import NamedRule
-from grace_kp.trace._patterns import ADDRESSES, HEADERS, JSON_TOKENS, KEY_FILES
-from grace_kp.trace._rule import Rule, lower
-from grace_kp.trace._secret_rules import RUN_LENGTH, VAGUE, VENDOR_RULES
+from grace_kp.trace.redaction._commands import BARE, FILES, OPTIONS, SENTENCES, VENDOR_NAMES
+from grace_kp.trace.redaction._identifiers import IDENTIFIERS
+from grace_kp.trace.redaction._named_rule import NAMES
+from grace_kp.trace.redaction._patterns import ADDRESSES, HEADERS, JSON_TOKENS, KEY_FILES
+from grace_kp.trace.redaction._rule import Rule, lower
+from grace_kp.trace.redaction._vendors import RUN_LENGTH, VAGUE, VENDOR_RULES
 
 # In the order of application: what can stand inside of something else comes after it.
 SECRETS: tuple[Rule, ...] = (
@@ -26,7 +26,7 @@ SECRETS: tuple[Rule, ...] = (
     + HEADERS
     + FILES
     + OPTIONS
-    + (NamedRule(),)
+    + (NAMES,)
     + SENTENCES
     + VENDOR_NAMES
     + BARE
@@ -97,7 +97,7 @@ def compiled_scan(identifiers: bool) -> Scan | None:
     options.max_mem = 1 << 28
     found = re2.Set.SearchSet(options)
     for rule in rules:
-        found.Add(rule.must)
+        found.Add(rule.necessary)
     found.Compile()
     match = found.Match
     pure: list[Scan] = []
@@ -145,7 +145,7 @@ def pure_scan(identifiers: bool) -> Scan:
             long_keys |= bit
         elif not VAGUE.isdisjoint(rule.needs):
             for need in rule.needs:
-                (vague_in_runs if rule.runs else vague).append((need, re.compile(rule.must, rule.flags), bit))
+                (vague_in_runs if rule.runs else vague).append((need, re.compile(rule.necessary, rule.flags), bit))
         for shape in rule.shapes:
             shapes[shape] = shapes.get(shape, 0) | bit
         for need in rule.needs:
