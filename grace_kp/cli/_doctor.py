@@ -32,7 +32,7 @@ EXTRAS = {
     "onnx": ("onnxruntime", "no light embedder; without any, novelty stays 0.5"),
     "embeddings": ("sentence-transformers", "no embedder by torch; without any, novelty stays 0.5"),
     "langchain": ("langchain", "LangChain agents are not recorded by a handler, and their tools not gated"),
-    "eval": ("regex", "scorers know no patterns and no suites in YAML, and the rubric's pages have no plots"),
+    "eval": ("regex", "no patterns and no YAML files for scorers and rubric; no p-values, intervals and plots for rubric"),
     "inspect-ai": ("inspect-ai", "suites do not run inside of Inspect AI"),
     "pydantic-evals": ("pydantic-evals", "suites do not run inside of pydantic-evals"),
     "knowledgepulse": ("httpx", "traces are not contributed to a registry"),

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.errors import MissingExtra
 from grace_kp.rubric._statistics import Evidence, evidence_of
 from grace_kp.rubric._summary import TOLERANCE, Summary, Variant
 
@@ -34,9 +35,9 @@ class Recommendation:
     regressions: Mapping[str, float]
     """By category, how far its rate is below the current best's, where that is 0.15 or more."""
     evidence: Evidence | None = field(default=None, compare=False)
-    """How sure the difference is; the verdict does not depend on it. None where only figures were given."""
+    """How certain the difference is; the verdict does not depend on it. None where runs or scipy (extra `eval`) are missing."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
-    """What makes the comparison weaker than it looks, such as runs that are not spread alike over the documents."""
+    """What makes the comparison weaker than it looks, such as runs that are spread unevenly over the documents, or missing evidence."""
 
 
 def compare(best: Variant | Summary, variant: Variant | Summary, *, seed: int = 0) -> Recommendation:
@@ -69,18 +70,21 @@ def compare(best: Variant | Summary, variant: Variant | Summary, *, seed: int = 
     regressions = {category: drop for category, drop in drops.items() if drop >= REGRESSION - TOLERANCE}
     adjusted = raw - WEIGHT * sum(regressions.values())
     choice, reason = _verdict(old, new, adjusted, regressions)
-    evidence = None
+    evidence, warnings = None, []
     if isinstance(best, Variant) and isinstance(variant, Variant):
-        evidence = evidence_of(best, variant, seed=seed)
-    warnings = _warnings(best, variant) if isinstance(best, Variant) and isinstance(variant, Variant) else ()
-    return Recommendation(choice, reason, raw, adjusted, regressions, evidence, warnings)
+        warnings = _warnings(best, variant)
+        try:
+            evidence = evidence_of(best, variant, seed=seed)
+        except MissingExtra as error:
+            warnings.append(str(error))
+    return Recommendation(choice, reason, raw, adjusted, regressions, evidence, tuple(warnings))
 
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _warnings(best: Variant, variant: Variant) -> tuple[str, ...]:
+def _warnings(best: Variant, variant: Variant) -> list[str]:
     counts = [Counter(run.document for run in one.runs) for one in (best, variant)]
     shares = [{name: count / sum(one.values()) for name, count in one.items()} for one in counts]
     found = []
@@ -94,7 +98,7 @@ def _warnings(best: Variant, variant: Variant) -> tuple[str, ...]:
         for name, count in each.items()
         if count != wanted
     ]
-    return tuple(found)
+    return found
 
 
 def _verdict(old: Summary, new: Summary, adjusted: float, regressions: Mapping[str, float]) -> tuple[str, str]:

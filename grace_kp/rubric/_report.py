@@ -50,7 +50,7 @@ def history_page(history: History) -> str:
     """All rounds of a history.
 
     Raises:
-        MissingExtra: matplotlib is not installed.
+        MissingExtra: matplotlib or scipy is not installed.
     """
     rounds, best = history.rounds, history.best
     if best is None:
@@ -85,7 +85,7 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
     """Two variants side by side.
 
     Raises:
-        MissingExtra: matplotlib is not installed.
+        MissingExtra: matplotlib or scipy is not installed.
     """
     chosen = variant if found.choice == VARIANT else best
     parts = [
@@ -200,9 +200,9 @@ def require_plots() -> None:
     """Refuse to go on where no plots can be drawn.
 
     Raises:
-        MissingExtra: matplotlib is not installed.
+        MissingExtra: matplotlib or scipy is not installed.
     """
-    if importlib.util.find_spec("matplotlib") is None:
+    if not all(map(importlib.util.find_spec, ("matplotlib", "scipy"))):
         raise MissingExtra("a page with plots", "eval")
 
 

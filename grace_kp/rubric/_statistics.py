@@ -6,12 +6,12 @@ its bonuses less its penalties are a pair too. So neither the order of the runs 
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.errors import MissingExtra
 from grace_kp.rubric._judgement import BONUS, MAX_BONUSES, PENALTY
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ EXACT_UP_TO = 14
 LEVEL = 0.95
 POWER = 0.8
 MAX_RUNS = 10_000
-_SLICE = 1_000
+_BATCH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +96,39 @@ def rate_interval(variant: Variant, category: str, *, seed: int = 0) -> Interval
 
 
 def permutation_p(differences: Sequence[float], *, seed: int = 0) -> float:
-    """The two-sided p-value of a paired permutation test: how often signs drawn by chance give a sum as far from 0.
+    """Return the two-sided p-value of a paired permutation test: how often random signs give a sum at least as far from 0.
 
-    Exact up to 14 pairs, from 10,000 draws beyond; the observed arrangement counts as one of them. 1.0 without pairs.
+    Exact for up to 14 differences other than 0. Beyond, 10,000 combinations of signs are drawn with the seed, and the observed one counts
+    too. 1.0 without differences.
+
+    Raises:
+        MissingExtra: scipy is not installed.
     """
-    values = [value for value in differences if value]
-    if not values:
-        return 1.0
-    seen = abs(math.fsum(values)) - 1e-9 * math.fsum(map(abs, values))
-    if len(values) <= EXACT_UP_TO:
-        signs = itertools.product((1, -1), repeat=len(values))
-        sums = [abs(math.fsum(sign * value for sign, value in zip(one, values, strict=True))) for one in signs]
-        return sum(total >= seen for total in sums) / len(sums)
     import numpy as np
 
-    draws = np.random.default_rng(seed).choice((-1.0, 1.0), size=(RESAMPLES, len(values)))
-    reached = int((np.abs(draws @ np.asarray(values)) >= seen).sum())
-    return (reached + 1) / (RESAMPLES + 1)
+    values = np.array([value for value in differences if value])
+    if len(values) < 2:
+        return 1.0
+    # Sums that differ by rounding alone are the same.
+    reach = abs(values.sum()) - 1e-9 * np.abs(values).sum()
+    found = _scipy_stats().permutation_test(
+        (values,),
+        lambda signed, axis: (np.abs(signed.sum(axis)) >= reach).astype(float),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=2**EXACT_UP_TO if len(values) <= EXACT_UP_TO else RESAMPLES,
+        alternative="greater",
+        rng=seed,
+    )
+    return float(found.pvalue)
+
+
+def _scipy_stats() -> Any:
+    try:
+        from scipy import stats
+    except ImportError:
+        raise MissingExtra("the evidence for a difference", "eval") from None
+    return stats
 
 
 def extra_of(run: Run) -> float:
@@ -177,63 +193,66 @@ def _further_runs(pairs: Sequence[_Pair], best: Variant, variant: Variant, p_val
 
 
 def _interval(variants: Sequence[Variant], category: str | None, seed: int) -> Interval | None:
-    """Of the mean score, or of a category's rate: of one variant, or of the first less the second.
+    """Return a bootstrap interval of the mean score, or of a category's rate: of one variant, or of the first less the second.
 
-    Resampled are problems (the same for both variants) and, within each document, the runs of each variant. For the mean the problems are
-    those of each document; for a category, which may have but one in each, those of all documents together.
+    Resampled are problems (the same for both variants) and, within each document, the runs of each variant. For the mean score the problems
+    are those of each document; for a category, which may have but one in each, those of all documents together.
 
-    None where nothing differs between resamples: that says how little there is to resample, and not that it is certain.
+    None where nothing differs between resamples: there is too little to resample, which is no certainty.
     """
     import numpy as np
 
-    draw = np.random.default_rng(seed)
     tables = [_tables(variant, category) for variant in variants]
-    documents = [name for name in tables[0] if all(name in table for table in tables)]
-    found = np.zeros(RESAMPLES)
-    for start in range(0, RESAMPLES, _SLICE):  # in slices, because of the memory
-        means = _resampled(draw, tables, documents, pooled=category is not None)
-        found[start : start + _SLICE] = means[0] if len(means) == 1 else means[0] - means[1]
-    low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(float(low), float(high)) if np.ptp(found) > 1e-12 else None
+    if not tables[0]:
+        return None
+    sizes = [table.shape[1] for table in tables[0]]
+    columns = np.arange(sum(sizes))
+    groups = np.split(columns, np.cumsum(sizes)[:-1]) if category is None else [columns]
+
+    def statistic(*drawn: Any, axis: int) -> Any:  # noqa: ARG001 - always the last
+        rows = iter(drawn[len(groups) :])
+        means = [_mean(found, [next(rows) for _ in found], drawn[: len(groups)]) for found in tables]
+        return means[0] if len(means) == 1 else means[0] - means[1]
+
+    # Numbers of problems and of runs are drawn. scipy asks for two at least; a single one is given twice, which changes no mean.
+    samples = [*groups, *(np.arange(len(table)) for found in tables for table in found)]
+    found = _scipy_stats().bootstrap(
+        [np.resize(sample, max(2, len(sample))) for sample in samples], statistic, vectorized=True, n_resamples=RESAMPLES,
+        batch=_BATCH, confidence_level=LEVEL, method="percentile", rng=seed,
+    )  # fmt: skip
+    low, high = found.confidence_interval
+    return Interval(float(low), float(high)) if np.ptp(found.bootstrap_distribution) > 1e-12 else None
 
 
-def _resampled(draw: Any, tables: Sequence[Any], documents: Sequence[str], *, pooled: bool) -> list[Any]:
-    """A slice of resampled means, an array for each variant."""
+def _mean(tables: Sequence[Any], rows: Sequence[Any], groups: Sequence[Any]) -> Any:
+    """Return the mean score of a variant, or its rate, in each resample.
+
+    Args:
+        tables: of each document, as `_tables` returns them.
+        rows: the runs drawn of each document.
+        groups: the problems drawn, counted over all documents: of each document for the mean score, or in one group for a rate.
+    """
     import numpy as np
 
-    sizes = [tables[0][name][0].shape[1] for name in documents]
-    if pooled:
-        chosen = draw.integers(0, sum(sizes), (_SLICE, sum(sizes)))
-    else:
-        starts = np.cumsum([0, *sizes[:-1]])
-        chosen = np.hstack(
-            [first + draw.integers(0, size, (_SLICE, size)) for first, size in zip(starts, sizes, strict=True) if size]
-            or [np.zeros((_SLICE, 0), int)]
-        )
-    means = []
-    for table in tables:
-        sums, extras, weights, runs = [], 0.0, [], 0
-        for name in documents:
-            values, extra = table[name]
-            rows = draw.integers(0, len(values), (_SLICE, len(values)))
-            sums.append(values[rows].sum(axis=1))
-            extras = extras + extra[rows].sum(axis=1)
-            weights += [len(values)] * values.shape[1]
-            runs += len(values)
-        total = np.take_along_axis(np.hstack(sums), chosen, axis=1).sum(axis=1)
-        count = np.asarray(weights)[chosen].sum(axis=1) if pooled else runs
-        means.append(total / count if pooled else (total + extras) / count)
-    return means
+    runs = np.repeat([len(table) for table in tables], [table.shape[1] for table in tables])
+    sums = runs * np.concatenate([table[chosen].mean(-2) for table, chosen in zip(tables, rows, strict=True)], -1)
+    means = [np.take_along_axis(sums, chosen, -1).sum(-1) / runs[chosen].sum(-1) for chosen in groups]
+    return np.average(means, axis=0, weights=[len(table) for table in tables[: len(groups)]])
 
 
-def _tables(variant: Variant, category: str | None) -> dict[str, tuple[Any, Any]]:
-    """By document: judgements, a row for each run and a column for each problem, and what bonuses and penalties add to each run."""
+def _tables(variant: Variant, category: str | None) -> list[Any]:
+    """Return an array for each document, with a row for each run and a column for each problem.
+
+    The mean of a row is the rate of the category in that run; without a category it is the score of the run.
+    """
     import numpy as np
 
-    found = {}
-    for name, runs in _runs_of(variant).items():
-        chosen = [one.id for one in variant.test_set.document(name).problems if category in (None, one.category)]
-        if chosen or category is None:
-            values = np.array([[run.judgements[problem].value for problem in chosen] for run in runs], dtype=float)
-            found[name] = (values.reshape(len(runs), len(chosen)), np.array([extra_of(run) for run in runs]))
-    return found
+    tables = []
+    for name, runs in sorted(_runs_of(variant).items()):
+        problems = [one.id for one in variant.test_set.document(name).problems if category in (None, one.category)]
+        table = np.array([[run.judgements[problem].value for problem in problems] or [0.0] for run in runs])
+        if category is None:
+            tables.append(table * table.shape[1] + np.array([[extra_of(run)] for run in runs]))
+        elif problems:
+            tables.append(table)
+    return tables

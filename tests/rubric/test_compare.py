@@ -1,0 +1,102 @@
+"""The rule of the specification row by row, and which variants can be compared at all."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp import rubric as rb
+from tests.rubric.variants import O, P, X, documents_over, variant
+
+
+def figures(mean, *, sd=0.3, gap=0.0, rates=(0.5, 0.5)):
+    return rb.Summary(mean, sd, gap, dict(zip("ab", rates, strict=True)), 1.0, {}, 4)
+
+
+class TestVerdict:
+    """One row of the table of SPEC §9 after the other, and its boundaries."""
+
+    @pytest.mark.parametrize(
+        ("diff", "sds", "gap", "rates", "choice", "why"),
+        [
+            (1.01, (0.3, 0.3), 0.0, (0.5, 0.5), "variant", "evenly"),
+            (1.01, (0.3, 0.3), 1.49, (0.5, 0.5), "variant", "evenly"),
+            (1.01, (0.3, 0.3), 1.5, (0.5, 0.5), "best", "uneven across documents"),
+            (3.0, (0.3, 0.3), 2.0, (0.5, 0.5), "best", "uneven across documents"),
+            (1.0, (0.3, 0.2), 0.0, (0.5, 0.5), "variant", "steadier"),
+            (1.0, (0.3, 0.4), 0.0, (0.5, 0.5), "best", "no steadier"),
+            (1.0, (0.3, 0.3), 0.0, (0.5, 0.5), "best", "no steadier"),
+            (0.5, (0.3, 0.2), 0.0, (0.5, 0.5), "variant", "steadier"),
+            (0.5, (0.2, 0.3), 0.0, (0.5, 0.5), "best", "no steadier"),
+            (0.49, (0.3, 0.1), 0.0, (0.5, 0.5), "best", "less than 0.5"),
+            (0.0, (0.3, 0.1), 0.0, (0.5, 0.5), "best", "less than 0.5"),
+            (-2.0, (0.3, 0.1), 0.0, (0.5, 0.5), "best", "less than 0.5"),
+            (3.0, (0.3, 0.3), 0.0, (0.5, 0.35), "best", "regresses in b by 0.15"),
+            (3.0, (0.3, 0.3), 0.0, (0.5, 0.36), "variant", "evenly"),
+            (3.0, (0.3, 0.3), 0.0, (0.1, 0.2), "best", "regresses in a by 0.40, b by 0.30"),
+        ],
+    )
+    def test_rows(self, diff, sds, gap, rates, choice, why):
+        found = rb.compare(figures(5.0, sd=sds[0]), figures(5.0 + diff, sd=sds[1], gap=gap, rates=rates))
+        assert (choice, diff) == (found.choice, pytest.approx(found.raw_diff))
+        assert why in found.reason
+
+    def test_regressions_weigh_one_and_a_half(self):
+        """Drops 0.4 and 0.15 (0.1 is none): 2.0 − 1.5·0.55 = 1.175."""
+        old = rb.Summary(5.0, 0.3, 0.0, {"a": 0.9, "b": 0.35, "c": 0.6}, 1.0, {}, 4)
+        new = rb.Summary(7.0, 0.3, 0.0, {"a": 0.5, "b": 0.2, "c": 0.5}, 1.0, {}, 4)
+        found = rb.compare(old, new)
+        assert 1.175 == pytest.approx(found.adjusted_diff)
+        assert {"a": pytest.approx(0.4), "b": pytest.approx(0.15)} == dict(found.regressions)
+
+    @given(st.floats(0, 1), st.floats(-5, 5))
+    def test_a_regression_never_lets_the_variant_through(self, rate, diff):
+        found = rb.compare(figures(5.0, rates=(1.0, 0.5)), figures(5.0 + diff, rates=(rate, 0.5)))
+        assert found.adjusted_diff <= found.raw_diff
+        if rate <= 0.85:
+            assert found.choice == "best"
+            assert "a" in found.regressions
+
+    @pytest.mark.parametrize(
+        ("improvements", "expected"),
+        [
+            ([], False), ([0.1, 0.1], False), ([0.1, 0.2, 0.3], True), ([0.49, 0.0, -2.0], True), ([0.5, 0.1, 0.1], False),
+            ([0.1, 0.1, 0.5], False), ([5.0, 0.1, 0.1, 0.1], True), ([0.1, 0.1, 0.1, 5.0], False),
+        ],
+    )  # fmt: skip
+    def test_convergence(self, improvements, expected):
+        assert expected is rb.converged(improvements)
+
+
+class TestCompare:
+    def test_what_cannot_be_compared(self):
+        other = variant("x", ("a", [O, O]), test_set=documents_over(categories=("main", "main")))
+        best = variant("old", ("a", [O] * 4), ("b", [O] * 4))
+        with pytest.raises(ValueError, match="old and x were run on different test sets"):
+            rb.compare(best, other)
+        with pytest.raises(ValueError, match="the best was run on a, b, the variant on a; that cannot be compared"):
+            rb.compare(best, variant("half", ("a", [O] * 4)))
+        less = variant("x", ("a", [O, O]), ("b", [O, O]), test_set=documents_over(categories=("main", "main")))
+        with pytest.raises(ValueError, match="not measured in the category 'adjacent'"):
+            rb.compare(best.summary, less.summary)
+
+    def test_runs_that_are_not_spread_alike_are_told(self):
+        best = variant("old", ("a", [O] * 4), *[("b", [X] * 4)] * 5)
+        new = variant("new", *[("a", [O] * 4)] * 5, ("b", [P] * 4))
+        first, *more = rb.compare(best, new).warnings
+        assert "the runs are not spread alike over the documents (a 1, b 5 and a 5, b 1)" in first
+        assert "new has 1 runs of b, and 2 are asked for" == more[-1]
+        even = [("a", [O] * 4)] * 2 + [("b", [O] * 4)] * 2
+        assert () == rb.compare(variant("old", *even), variant("new", *even)).warnings
+
+    def test_records_can_be_copied_and_sent(self):
+        import copy
+        import pickle
+        from dataclasses import asdict
+
+        best = variant("old", ("a", [O, P, X, X], 1, 2), ("b", [O] * 4))
+        found = rb.compare(best, best)
+        for one in (best, best.summary, found, found.evidence):
+            assert one == pickle.loads(pickle.dumps(one)) == copy.deepcopy(one)
+        assert {"main", "adjacent", "subtle"} == asdict(found)["evidence"]["category_differences"].keys()

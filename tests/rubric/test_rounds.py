@@ -1,0 +1,142 @@
+"""Rounds as tables on a page: what is written reads back, and a table that cannot be read is an error with its line."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp import rubric as rb
+from tests.rubric.variants import O, P, X, documents_over, variant
+
+
+class TestHistory:
+    def rounds(self):
+        yield variant(
+            "base line | one",
+            ("a", [O, P, X, X], 1, 0),
+            ("a", [P, P, X, X]),
+            ("b", [O, X, X, X], 0, 2),
+            ("b", [P, X, X, X]),
+        )
+        yield variant("better", ("a", [O, O, O, X]), ("a", [O, O, O, X]), ("b", [O, O, O, X]), ("b", [O, O, P, X]))
+        yield variant("worse", ("a", [X] * 4), ("a", [X] * 4), ("b", [X] * 4), ("b", [P, X, X, X]))
+
+    def test_a_page_reads_back_as_it_was(self, tmp_path):
+        path = tmp_path / "history.md"
+        history = rb.History.load(path)
+        assert history.best is None
+        choices = [history.record(rb.Round(one, notes="Some prose.")) for one in self.rounds()]
+        history.save()
+        assert [None, "variant", "best"] == [one and one.choice for one in choices]
+
+        again = rb.History.load(path)
+        assert history.rounds == again.rounds
+        assert history.test_set == again.test_set
+        assert "better" == again.best.name
+        assert again.text == path.read_text("utf-8")
+        again.save()
+        assert rb.History.load(path).text == history.text
+
+    def test_prose_and_tables_of_people_stay(self, tmp_path):
+        path = tmp_path / "history.md"
+        history = rb.History.load(path)
+        *first, last = self.rounds()
+        for one in first:
+            history.record(rb.Round(one))
+        history.save()
+        page = path.read_text("utf-8")
+        page = page.replace(
+            "## Round 2", "We met on Tuesday.\n\n| who | what |\n|---|---|\n| Ann | agreed |\n\n## Round 2"
+        )
+        page = page.replace("# History", "# Our prompts\n\nWhy we do this: *quality*.")
+        path.write_text(page, "utf-8")
+        again = rb.History.load(path)
+        again.record(rb.Round(last))
+        again.save()
+        text = path.read_text("utf-8")
+        assert text.startswith(page.rstrip("\n"))
+        assert 3 == len(rb.History.load(path).rounds)
+
+    def test_people_may_decide_otherwise(self, tmp_path):
+        path = tmp_path / "history.md"
+        history = rb.History.load(path)
+        base, better, _ = self.rounds()
+        history.record(rb.Round(base))
+        history.record(rb.Round(better))
+        history.save()
+        text = path.read_text("utf-8")
+        path.write_text(
+            text.replace("| base line \\| one | better |", "| base line \\| one | base line \\| one |"), "utf-8"
+        )
+        again = rb.History.load(path)
+        assert base.name == again.best.name
+        assert "by hand" in again.rounds[1].recommendation.reason
+
+    @pytest.mark.parametrize(
+        ("old", "new", "problem"),
+        [
+            ("| a | 1 | ○△×× | 1 | 0 | 2 |", "| a | 1 | ○△× | 1 | 0 | 2 |", "a has 4 problems, and 3 are judged"),
+            ("| a | 1 | ○△×× | 1 | 0 | 2 |", "| a | 1 | ○△×? | 1 | 0 | 2 |", "a judgement is one of"),
+            (
+                "| a | 1 | ○△×× | 1 | 0 | 2 |",
+                "| a | 1 | ○△×× | 1 | 0 | 9 |",
+                "the score is said to be 9, and the run comes to 2",
+            ),
+            ("| a | 1 | ○△×× | 1 | 0 | 2 |", "| a | 1 | ○△×× | one | 0 | 2 |", "a number is needed, not 'one'"),
+            ("| a | 1 | ○△×× | 1 | 0 | 2 |", "| a | 1 | ○△×× | -1 | 0 | 2 |", "a whole number is needed"),
+            (
+                "| a | 1 | ○△×× | 1 | 0 | 2 |",
+                "| a | 1 | ○△×× | 1 | 2 |",
+                "the row has 5 cells, and the table 6 columns",
+            ),
+            ("| a | 1 | ○△×× | 1 | 0 | 2 |", "| z | 1 | ○△×× | 1 | 0 | 2 |", "there is no document 'z'"),
+            ("## Round 2", "## Round 5", "this should be round 2"),
+            (
+                "| document | run | judgements",
+                "| document | run | verdicts",
+                "the table with the columns document, run, judgements",
+            ),
+        ],
+    )
+    def test_a_table_that_cannot_be_read_is_an_error_with_its_line(self, tmp_path, old, new, problem):
+        path = tmp_path / "history.md"
+        history = rb.History.load(path)
+        for one in self.rounds():
+            history.record(rb.Round(one))
+        page = history.text
+        assert old in page
+        path.write_text(page.replace(old, new, 1), "utf-8")
+        with pytest.raises(ValueError, match=problem) as caught:
+            rb.History.load(path)
+        line = page[: page.index(old)].count("\n") + 1
+        assert abs(caught.value.line - line) <= 5
+        assert str(caught.value).startswith(f"{path}:{caught.value.line}: ")
+
+    def test_another_test_set_and_another_variant_of_the_same_name(self, tmp_path):
+        history = rb.History.load(tmp_path / "h.md")
+        base, *_ = self.rounds()
+        history.record(rb.Round(base))
+        with pytest.raises(ValueError, match="already"):
+            history.record(rb.Round(base))
+        other = variant("x", ("a", [O, O]), test_set=documents_over(categories=("main", "main")))
+        with pytest.raises(ValueError, match="another test set"):
+            history.record(rb.Round(other))
+
+    @given(
+        st.lists(
+            st.tuples(st.lists(st.sampled_from([O, P, X]), min_size=16, max_size=16), st.integers(0, 9), st.integers(0, 9)),
+            min_size=1, max_size=4,
+        ),
+        st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=12).filter(str.strip),
+    )  # fmt: skip
+    def test_any_rounds_read_back(self, tmp_path_factory, given_rounds, name):
+        path = tmp_path_factory.mktemp("h") / "history.md"
+        history = rb.History.load(path)
+        for number, (signs, bonuses, penalties) in enumerate(given_rounds):
+            runs = [("a", signs[:4], bonuses, penalties), ("a", signs[4:8]), ("b", signs[8:12]), ("b", signs[12:])]
+            history.record(rb.Round(variant(f"{name.strip()} {number}", *runs)))
+        history.save()
+        again = rb.History.load(path)
+        assert history.rounds == again.rounds
+        assert history.test_set == again.test_set
