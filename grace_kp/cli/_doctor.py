@@ -32,7 +32,7 @@ EXTRAS = {
     "onnx": ("onnxruntime", "no light embedder; without any, novelty stays 0.5"),
     "embeddings": ("sentence-transformers", "no embedder by torch; without any, novelty stays 0.5"),
     "langchain": ("langchain", "LangChain agents are not recorded by a handler, and their tools not gated"),
-    "eval": ("regex", "no patterns and no YAML files for scorers and rubric; no p-values, intervals and plots for rubric"),
+    "eval": ("regex", "no patterns in scorers, no suites and test sets in YAML, no p-values and plots"),
     "inspect-ai": ("inspect-ai", "suites do not run inside of Inspect AI"),
     "pydantic-evals": ("pydantic-evals", "suites do not run inside of pydantic-evals"),
     "knowledgepulse": ("httpx", "traces are not contributed to a registry"),
