@@ -1,50 +1,46 @@
-"""A reviewer that is shown what it made of a request before it counts."""
+"""A second look for reviewers: they see the arguments that they changed before the change counts."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from grace_kp.gating._digest import digest_of
 from grace_kp.gating._request import InterventionResponse, frozen
-from grace_kp.gating._reviewer import asking, is_async, name_of, understood
+from grace_kp.gating._reviewer import ForwardingReviewer, as_response, is_async, review_function
 from grace_kp.levels import InterventionAction
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
 
     from grace_kp.gating._request import InterventionRequest
+    from grace_kp.gating._reviewer import Reviewer
 
     Rounds = Generator[InterventionRequest, object, InterventionResponse]
 
 
-class ConfirmationFlow:
-    """A reviewer may change the arguments and is shown the result again, up to `max_rounds` times; then it is cancelled.
+class ConfirmationFlow(ForwardingReviewer):
+    """Show changed arguments to the reviewer again until it confirms them; after `max_rounds` changes the action is cancelled.
 
-    For reviewers that want to see what they made of a request before it counts: wrap them, `reviewer=ConfirmationFlow(mine)`.
-    The answer is PROCEED where nothing was changed, MODIFY with all changes where something was. A sync reviewer makes the flow sync, an
-    async one makes it async.
+    Wrap a reviewer to use it: `reviewer=ConfirmationFlow(mine)`. The answer is PROCEED where nothing was changed, and MODIFY with all
+    changes otherwise. The flow is sync or async like its reviewer.
 
     Raises:
         TypeError: `reviewer` can neither be called nor has it `review`.
         ValueError: `max_rounds` is less than 1.
     """
 
-    def __init__(self, reviewer: Any, *, max_rounds: int = 3) -> None:
+    def __init__(self, reviewer: Reviewer, *, max_rounds: int = 3) -> None:
         if max_rounds < 1:
             raise ValueError(f"max_rounds must be 1 or more, not {max_rounds!r}")
-        self._ask = asking(reviewer)
+        self._ask = review_function(reviewer)
         self._max_rounds = max_rounds
-        self.name = name_of(reviewer)
-        # What a gate wants to know of the reviewer behind it.
-        self.keeps_time: bool = getattr(reviewer, "keeps_time", False) is True
-        self.pauses: bool = getattr(reviewer, "pauses", False) is True
-        self.stores: Callable[[str], bool] | None = getattr(reviewer, "stores", None)
+        super().__init__(reviewer)
 
     @property
     def review(self) -> Callable[[InterventionRequest], InterventionResponse | Awaitable[InterventionResponse]]:
-        """Ask until the reviewer confirms, or `max_rounds` changes have been made: a coroutine function where the reviewer is async."""
+        """Ask until the reviewer confirms, or has changed the arguments `max_rounds` times; a coroutine function where it is async."""
         return self._review_async if is_async(self._ask) else self._review
 
     def _review(self, request: InterventionRequest) -> InterventionResponse | Awaitable[InterventionResponse]:
@@ -54,7 +50,7 @@ class ConfirmationFlow:
             while True:
                 answer = self._ask(shown)
                 if hasattr(answer, "__await__"):  # a plain function that returns a coroutine
-                    return self._went_on(rounds, answer)
+                    return self._continue(rounds, answer)
                 shown = rounds.send(answer)
         except StopIteration as end:
             response: InterventionResponse = end.value
@@ -62,9 +58,9 @@ class ConfirmationFlow:
 
     async def _review_async(self, request: InterventionRequest) -> InterventionResponse:
         rounds = self._rounds(request)
-        return await self._went_on(rounds, self._ask(next(rounds)))
+        return await self._continue(rounds, self._ask(next(rounds)))
 
-    async def _went_on(self, rounds: Rounds, answer: Any) -> InterventionResponse:
+    async def _continue(self, rounds: Rounds, answer: object) -> InterventionResponse:
         try:
             while True:
                 shown = rounds.send(await answer if hasattr(answer, "__await__") else answer)
@@ -74,12 +70,12 @@ class ConfirmationFlow:
             return response
 
     def _rounds(self, request: InterventionRequest) -> Rounds:
-        """Yield what to ask, take the answers, and return the response."""
+        """Yield each request to show, receive the answer, and return the response."""
         ends = None if request.timeout is None else time.monotonic() + request.timeout
-        changes: dict[str, Any] = {}
+        changes: dict[str, object] = {}
         shown = request
         for _ in range(self._max_rounds + 1):
-            response = understood((yield shown))
+            response = as_response((yield shown))
             if response.timeout_reached:
                 return response
             if response.action is InterventionAction.PROCEED and changes:
@@ -100,9 +96,9 @@ class ConfirmationFlow:
 
 
 def _changed(
-    request: InterventionRequest, changes: Mapping[str, Any], *, attempt: int, timeout: float | None
+    request: InterventionRequest, changes: Mapping[str, object], *, attempt: int, timeout: float | None
 ) -> InterventionRequest:
-    """The request as it is with a reviewer's changes."""
+    """Return the request with a reviewer's changes."""
     return replace(
         request,
         arguments=frozen({**request.arguments, **changes}),

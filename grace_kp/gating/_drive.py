@@ -10,7 +10,7 @@ from grace_kp.background import DeadlineExceeded, await_within, call_within, fin
 from grace_kp.gating._flow import Ask, Assess, Engine, Failed, NoAnswer, Notify, Todo
 from grace_kp.gating._hidden import without_secrets
 from grace_kp.gating._notice import deliver
-from grace_kp.gating._reviewer import asking, is_async, understood
+from grace_kp.gating._reviewer import as_response, is_async, review_function
 from grace_kp.record import pauses
 
 if TYPE_CHECKING:
@@ -96,9 +96,9 @@ def ask(reviewer: Any, request: InterventionRequest) -> InterventionResponse | N
     """Ask from a plain call. A reviewer that does not answer in time is left to itself; what it says later is not heard."""
     started = time.perf_counter()
     try:
-        call = asking(reviewer)
+        call = review_function(reviewer)
         if getattr(reviewer, "pauses", False):
-            return _timed(understood(call(request)), started)
+            return _timed(as_response(call(request)), started)
         answer: Any = NoAnswer
         if not is_async(call) and (request.timeout is None or getattr(reviewer, "keeps_time", False)):
             answer = call(request)
@@ -106,7 +106,7 @@ def ask(reviewer: Any, request: InterventionRequest) -> InterventionResponse | N
             answer = call_within(
                 request.timeout, lambda: finish(call(request) if answer is NoAnswer else answer), name=THREAD
             )
-        return _timed(understood(answer), started)
+        return _timed(as_response(answer), started)
     except DeadlineExceeded:
         return NoAnswer()
     except Exception as error:
@@ -125,11 +125,11 @@ async def ask_async(reviewer: Any, request: InterventionRequest) -> Intervention
     """Ask from a coroutine, without blocking the event loop; a reviewer that is async is cancelled when time is up."""
     started = time.perf_counter()
     try:
-        call = asking(reviewer)
+        call = review_function(reviewer)
         if getattr(reviewer, "pauses", False):
-            return _timed(understood(call(request)), started)
+            return _timed(as_response(call(request)), started)
         waiting = call(request) if is_async(call) else in_thread(lambda: finish(call(request)), name=THREAD)
-        return _timed(understood(await await_within(request.timeout, waiting)), started)
+        return _timed(as_response(await await_within(request.timeout, waiting)), started)
     except DeadlineExceeded:
         return NoAnswer()
     except Exception as error:

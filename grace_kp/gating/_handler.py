@@ -1,4 +1,4 @@
-"""For decisions of your own: tell or ask according to a decision's level, with three callbacks and a timeout."""
+"""For decisions outside of a gate: notify or ask according to the decision's level, with three callbacks and a timeout."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class InterventionHandler:
-    """SILENT proceeds; NOTIFY tells `on_notify` and proceeds; CONFIRM asks `on_confirm`; ESCALATE asks `on_escalate`.
+    """SILENT proceeds; NOTIFY calls `on_notify` and proceeds; CONFIRM asks `on_confirm`; ESCALATE asks `on_escalate`.
 
-    A callback gets an InterventionRequest, sync or async. No callback, one that fails, and no answer in time all mean CANCEL, or
-    PROCEED with `auto_proceed_on_timeout`, and `timeout_reached` is set.
+    Callbacks take an InterventionRequest and may be async. Without a callback, with one that fails, and without an answer in time the
+    response is CANCEL, or PROCEED with `auto_proceed_on_timeout`, and `timeout_reached` is set.
     """
 
     def __init__(
@@ -34,11 +34,11 @@ class InterventionHandler:
         """See the class.
 
         Args:
-            on_notify: called with what goes ahead with a notice; what it raises changes nothing. When None, a line in the log and, at a
+            on_notify: called with the request that goes ahead; its errors change nothing. When None, a line in the log and, at a
                 terminal, on standard error.
             on_confirm: asked to confirm.
             on_escalate: asked for help.
-            timeout: seconds to wait for an answer; None is for ever.
+            timeout: seconds to wait for an answer; None waits without limit.
             auto_proceed_on_timeout: proceed where there is no answer, for whatever reason. Gates are stricter; see `Policy`.
 
         Raises:
@@ -47,31 +47,29 @@ class InterventionHandler:
         check_timeout(timeout)
         check_auto_proceed(auto_proceed_on_timeout)
         self._on_notify = on_notify
-        self._asked = {InterventionLevel.CONFIRM: on_confirm, InterventionLevel.ESCALATE: on_escalate}
+        self._callbacks = {InterventionLevel.CONFIRM: on_confirm, InterventionLevel.ESCALATE: on_escalate}
         self.timeout = timeout
         self.auto_proceed_on_timeout = auto_proceed_on_timeout
 
     def handle(self, decision: ActionDecision | InterventionRequest) -> InterventionResponse:
-        """What to do about a decision. Never raises on account of a callback."""
+        """Notify or ask as the decision's level requires, and return the response. Errors of callbacks are not raised."""
         request = self._request(decision)
-        if not request.level.asks:
-            if request.level is InterventionLevel.NOTIFY:
-                notify(self._on_notify, request)
-            return InterventionResponse(InterventionAction.PROCEED)
-        callback = self._asked[request.level]
-        return self._settled(None if callback is None else ask(callback, request))
+        callback = self._callbacks.get(request.level)
+        if request.level is InterventionLevel.NOTIFY:
+            notify(self._on_notify, request)
+        return self._response(request, None if callback is None else ask(callback, request))
 
     async def ahandle(self, decision: ActionDecision | InterventionRequest) -> InterventionResponse:
         """`handle`, without blocking the event loop."""
         request = self._request(decision)
-        if not request.level.asks:
-            if request.level is InterventionLevel.NOTIFY:
-                await notify_async(self._on_notify, request)
-            return InterventionResponse(InterventionAction.PROCEED)
-        callback = self._asked[request.level]
-        return self._settled(None if callback is None else await ask_async(callback, request))
+        callback = self._callbacks.get(request.level)
+        if request.level is InterventionLevel.NOTIFY:
+            await notify_async(self._on_notify, request)
+        return self._response(request, None if callback is None else await ask_async(callback, request))
 
-    def _settled(self, answer: Any) -> InterventionResponse:
+    def _response(self, request: InterventionRequest, answer: object) -> InterventionResponse:
+        if not request.level.asks:
+            return InterventionResponse(InterventionAction.PROCEED)
         if isinstance(answer, InterventionResponse):
             return answer
         action = InterventionAction.PROCEED if self.auto_proceed_on_timeout else InterventionAction.CANCEL

@@ -1,6 +1,6 @@
-"""What people learn of an action that goes ahead with a notice: one line in the log and, at a terminal, on standard error.
+"""Notices of actions that go ahead: a line in the log and, at a terminal, on standard error.
 
-It is no question and no consent. A notice that cannot be delivered holds nothing up.
+A notice is no question and no consent. An action does not wait for its notice, nor fail with it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.trace import printable
+from grace_kp.trace import cut, printable, redact_text, redact_value, render, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,35 +37,28 @@ def deliver(request: InterventionRequest) -> str:
     return "terminal"
 
 
-def notice_line(action: str, arguments: Mapping[str, Any], reason: str) -> str:
-    """Action, arguments and reason in one line, without control characters and secrets; long values are cut, the cut made visible."""
-    from grace_kp.trace import cut, redact_text, redact_value, render, to_text
-
+def notice_line(action: str, arguments: Mapping[str, object], reason: str) -> str:
+    """Return action, arguments and reason on one line, without control characters and secrets; long values are visibly cut."""
     # What would split a secret in two is removed before secrets are looked for.
-    shown = redact_value(_plain(render(dict(arguments))), identifiers=False)
+    shown = redact_value(_printable(render(dict(arguments))), identifiers=False)
     called = ", ".join(f"{name}={cut(to_text(value), MAX_ARGUMENT)}" for name, value in shown.items())
     why = redact_text(_printable(reason), identifiers=False)
     return cut(_printable(f"{action or 'an action'}({called}) goes ahead with a notice: {why}"), MAX_LINE)
 
 
 def record_notice(entry: dict[str, Any], request: InterventionRequest, delivered: str | Exception) -> None:
-    """Keep in a gate's entry what the notice said and where it went; or why it could not be delivered."""
+    """Add to a gate's entry the text of the notice and where it went, or why it could not be delivered."""
+    failed = isinstance(delivered, Exception)
     text = notice_line(request.action, request.arguments, request.reason)
-    if isinstance(delivered, Exception):
-        entry["notice"] = {"to": None, "text": text}
+    entry["notice"] = {"to": None if failed else delivered, "text": text}
+    if failed:
         entry["notify_error"] = f"{type(delivered).__name__}: {delivered}"
-    else:
-        entry["notice"] = {"to": delivered, "text": text}
 
 
-def _plain(value: Any) -> Any:
-    """A rendered value with printable texts only."""
+def _printable(value: Any) -> Any:
+    """A text or rendered value without control characters."""
     if isinstance(value, str):
-        return _printable(value)
+        return printable(value, replace=lambda character: " " if character.isspace() else "")
     if isinstance(value, dict):
-        return {_printable(name): _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
-
-
-def _printable(text: str) -> str:
-    return printable(text, replace=lambda character: " " if character.isspace() else "")
+        return {_printable(name): _printable(item) for name, item in value.items()}
+    return [_printable(item) for item in value] if isinstance(value, list) else value

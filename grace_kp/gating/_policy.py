@@ -1,26 +1,30 @@
-"""What holds for which action, as data: floors, timeouts and reviewers by action name or glob. It decides nothing."""
+"""Policies as data: floors, timeouts, reviewers and thresholds by action name or glob. This module decides nothing about a call."""
 
 from __future__ import annotations
 
 import fnmatch
 import hashlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from grace_kp.confidence import Thresholds
+    from grace_kp.gating._reviewer import Reviewer
+
 DENY = "deny"
 _FLOORS = (*(level.value for level in InterventionLevel), DENY)
+_RANKS = {floor: rank for rank, floor in enumerate((None, *_FLOORS))}
 
 
 def check_timeout(timeout: object) -> None:
     """Refuse a timeout that is neither None nor a number of 0 or more.
 
     Raises:
-        ValueError: naming the value.
+        ValueError: the message names the value.
     """
     if timeout is None:
         return
@@ -32,7 +36,7 @@ def check_auto_proceed(setting: object) -> None:
     """Refuse a setting that only looks like a boolean: the text "no" is true in Python.
 
     Raises:
-        ValueError: naming the value.
+        ValueError: the message names the value.
     """
     if not isinstance(setting, bool):
         raise ValueError(f"auto_proceed_on_timeout must be True or False, not {setting!r:.60}")
@@ -40,7 +44,7 @@ def check_auto_proceed(setting: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds for an action.
+    """How strictly an action is gated, and who is asked about it.
 
     Raises:
         ValueError: an unknown floor, a timeout that is no number of 0 or more, or `auto_proceed_on_timeout` that is neither True nor False.
@@ -48,15 +52,15 @@ class Policy:
     """
 
     floor: InterventionLevel | str | None = None
-    """The level is never milder than this; `deny` blocks the action without asking."""
+    """The mildest level that the action can have; `deny` blocks it without asking."""
     timeout: float | None = None
     """Seconds to wait for an answer; the gate's own when None."""
-    reviewer: Any = None
-    """Who is asked; the gate's own when None."""
+    reviewer: Reviewer | None = None
+    """The reviewer to ask; the gate's own when None."""
     auto_proceed_on_timeout: bool | None = None
     """Run the action when time runs out without an answer. A refusal, a reviewer that fails and a missing reviewer never run it. Off when None."""
-    thresholds: Any = None
-    """Where the levels begin for this action; the gate's own when None."""
+    thresholds: Thresholds | None = None
+    """The scores at which the levels begin for this action; the gate's own when None."""
 
     def __post_init__(self) -> None:
         if self.floor is not None:
@@ -72,8 +76,8 @@ class Policy:
             check_auto_proceed(self.auto_proceed_on_timeout)
 
     @classmethod
-    def of(cls, value: Any) -> Self:
-        """A policy as it is, or the policy that has this floor; None is the policy that asks nothing.
+    def of(cls, value: object) -> Self:
+        """Return a policy unchanged, and for a floor the policy that has it; None is the policy without a floor.
 
         Raises:
             ValueError: an unknown floor.
@@ -87,27 +91,32 @@ class Policy:
 
     @property
     def version(self) -> str:
-        """Twelve signs that change whenever the policy does."""
+        """Twelve-character fingerprint of the policy."""
         who = "" if self.reviewer is None else type(self.reviewer).__qualname__
-        told = f"{self.floor}|{self.timeout}|{who}|{self.auto_proceed_on_timeout}|{self.thresholds}"
-        return hashlib.sha256(told.encode()).hexdigest()[:12]
+        text = f"{self.floor}|{self.timeout}|{who}|{self.auto_proceed_on_timeout}|{self.thresholds}"
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
     def denies(self) -> bool:
         """Whether the action is blocked without asking."""
         return self.floor == DENY
 
-    def at_least(self, floor: Any) -> Policy:
-        """This policy with the stricter of its floor and `floor`."""
+    def at_least(self, floor: Policy | InterventionLevel | str | None) -> Policy:
+        """Return this policy with the stricter of its floor and `floor`."""
         return replace(self, floor=_stricter(self.floor, Policy.of(floor).floor))
 
     def combined(self, other: Policy) -> Policy:
-        """Both policies at once: the stricter floor, and proceeding unasked only where both allow it; else this one's settings."""
+        """Return both policies at once.
+
+        The stricter floor holds, and the action runs without an answer only where no policy forbids it. Every other setting is that of
+        `self`, or of `other` where `self` has none.
+        """
+        settings = (self.auto_proceed_on_timeout, other.auto_proceed_on_timeout)
         return Policy(
             floor=_stricter(self.floor, other.floor),
             timeout=self.timeout if self.timeout is not None else other.timeout,
             reviewer=self.reviewer if self.reviewer is not None else other.reviewer,
-            auto_proceed_on_timeout=_both(self.auto_proceed_on_timeout, other.auto_proceed_on_timeout),
+            auto_proceed_on_timeout=None if settings == (None, None) else False not in settings,
             thresholds=self.thresholds if self.thresholds is not None else other.thresholds,
         )
 
@@ -119,7 +128,7 @@ def strictest_level(
 
     Args:
         level: the level of the confidence.
-        policy: what holds for the action.
+        policy: the action's policy.
         gaps: why evidence is missing or cannot be used; with any, the level is at least CONFIRM.
         reason: the reason for the level of the confidence.
     """
@@ -138,20 +147,15 @@ def strictest_level(
     return raised, reason
 
 
-def _both(one: bool | None, other: bool | None) -> bool | None:
-    return other if one is None else one if other is None else one and other
-
-
-def _stricter(one: Any, other: Any) -> Any:
-    rank: dict[Any, int] = {floor: number for number, floor in enumerate((None, *_FLOORS))}
-    return one if rank[one] >= rank[other] else other
+def _stricter(first: str | None, second: str | None) -> str | None:
+    return max(first, second, key=_RANKS.__getitem__)
 
 
 class PolicySet:
     """Policies by action name or glob. An exact name wins over globs, a longer glob over a shorter one, then the stricter.
 
     Raises:
-        ValueError: an entry that cannot be used; the message names it.
+        ValueError: an entry is neither a policy nor a floor; the message names it.
     """
 
     def __init__(self, entries: Mapping[str, Policy | str] | None = None) -> None:
@@ -162,17 +166,17 @@ class PolicySet:
                 policy = Policy.of(value)
             except (ValueError, TypeError) as error:
                 raise ValueError(f"policy {name!r}: {error}") from None
-            if any(sign in name for sign in "*?["):
+            if any(wildcard in name for wildcard in "*?["):
                 self._globs.append((name, policy))
             else:
                 self._exact[name] = policy
 
     def entry_for(self, name: str) -> Policy | None:
-        """The entry that matches the action; None where none does."""
+        """Return the entry that matches the action; None where none does."""
         return self._exact.get(name) or self._by_glob(name)
 
     def for_action(self, name: str, own: Policy | None = None) -> Policy:
-        """What holds for the action: the entry that matches, combined with its own policy; the stricter floor holds."""
+        """Return the policy of the action: its own, combined with the entry that matches. The stricter floor holds."""
         entry = self.entry_for(name)
         if own is None:
             return entry or Policy()
@@ -180,15 +184,8 @@ class PolicySet:
 
     def _by_glob(self, name: str) -> Policy | None:
         matching = [
-            (sum(sign not in "*?[]" for sign in glob), policy)
+            (sum(character not in "*?[]" for character in glob), _RANKS[policy.floor], policy)
             for glob, policy in self._globs
             if fnmatch.fnmatchcase(name, glob)
         ]
-        if not matching:
-            return None
-        longest = max(length for length, _ in matching)
-        best = [policy for length, policy in matching if length == longest]
-        chosen = best[0]
-        for policy in best[1:]:
-            chosen = chosen if _stricter(chosen.floor, policy.floor) == chosen.floor else policy
-        return chosen
+        return max(matching, key=lambda match: match[:2])[2] if matching else None

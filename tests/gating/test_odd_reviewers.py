@@ -72,7 +72,10 @@ async def async_generator(request):
 @pytest.mark.parametrize(
     ("reviewer", "problem"),
     [
-        (lambda request: request.arguments["password"], "type str and is none of proceed, modify"),
+        (
+            lambda request: request.arguments["password"],
+            "type str; a reviewer returns a response or one of proceed, modify",
+        ),
         (lambda request: dict(request.arguments), "type dict"),
         (lambda request: True, "type bool"),
         (lambda request: None, "type NoneType"),

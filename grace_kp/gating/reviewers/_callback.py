@@ -1,10 +1,10 @@
-"""A callable as a reviewer with a name of its own, for the record."""
+"""A callable as a reviewer, recorded under a name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from grace_kp.gating._reviewer import is_async, name_of
+from grace_kp.gating._reviewer import ForwardingReviewer, is_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from grace_kp.gating._request import InterventionRequest
 
 
-class CallbackReviewer:
-    """Asks a callable, sync or async; the record shows `name`."""
+class CallbackReviewer(ForwardingReviewer):
+    """Asks a callable, sync or async. The record shows `name`, or the callable's own.
 
-    def __init__(self, callback: Callable[[InterventionRequest], Any], name: str | None = None) -> None:
+    Raises:
+        TypeError: `callback` cannot be called.
+    """
+
+    def __init__(self, callback: Callable[[InterventionRequest], object], name: str | None = None) -> None:
         if not callable(callback):
-            raise TypeError(f"a callback can be called, {type(callback).__name__} cannot")
+            raise TypeError(f"callback must be a callable, not {type(callback).__name__}")
+        super().__init__(callback, name)
         self._callback = callback
-        self.name = name or name_of(callback)
-        # What a gate wants to know of the reviewer behind it.
-        self.keeps_time: bool = getattr(callback, "keeps_time", False) is True
-        self.pauses: bool = getattr(callback, "pauses", False) is True
-        self.stores: Callable[[str], bool] | None = getattr(callback, "stores", None)
 
     @property
-    def review(self) -> Callable[[InterventionRequest], Any]:
-        """Ask the callable: a coroutine function where that is async."""
+    def review(self) -> Callable[[InterventionRequest], object]:
+        """Ask the callable; a coroutine function where the callable is async."""
         return self._review_async if is_async(self._callback) else self._callback
 
-    async def _review_async(self, request: InterventionRequest) -> Any:
-        return await self._callback(request)
+    async def _review_async(self, request: InterventionRequest) -> object:
+        return await self._callback(request)  # type: ignore[misc]
