@@ -17,6 +17,8 @@ the package costs next to nothing.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -148,6 +150,18 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(f"{__name__}.{place}"), name)
     globals()[name] = value
     return value
+
+
+class _Package(ModuleType):
+    """This package. As soon as it can record, the integrations register what recording must know of each framework."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if name == "record":  # the import system binds a sub-package here once that is loaded
+            import grace_kp.integrations  # noqa: F401
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,7 @@ from grace_kp.gating._flow import check_unchanged, consent
 from grace_kp.gating._hidden import recorded_arguments
 from grace_kp.gating._identity import Coverage
 from grace_kp.gating._ledger import DONE, Ran, outcome_unknown
-from grace_kp.record import hands_off, pauses
+from grace_kp.record import HOST
 from grace_kp.trace import error_text
 
 if TYPE_CHECKING:
@@ -236,9 +236,9 @@ def _keep(case: Case, result: Any, error: BaseException | None) -> None:
     try:
         if error is None:
             case.kept.done(result, keep=True)
-        elif pauses(error):
+        elif HOST.pauses(error):
             case.kept.release()
-        elif hands_off(error):
+        elif HOST.hands_off(error):
             case.kept.done()
         elif isinstance(error, Exception):
             case.kept.failed(error)
@@ -247,7 +247,7 @@ def _keep(case: Case, result: Any, error: BaseException | None) -> None:
 
 
 def _not_run(case: Case, error: BaseException) -> None:
-    if pauses(error):
+    if HOST.pauses(error):
         case.entry["outcome"] = "waiting"
     elif case.entry["outcome"] == "undecided":
         case.entry["outcome"] = "cancelled"
@@ -277,9 +277,9 @@ def _release(kept: Entry, case: Case) -> None:
 
 
 def _ran(case: Case, given: Consent, error: BaseException | None) -> None:
-    if error is None or hands_off(error):
+    if error is None or HOST.hands_off(error):
         case.entry["outcome"] = "executed_modified" if given.modified else "executed"
-    elif pauses(error):
+    elif HOST.pauses(error):
         case.entry["outcome"] = "waiting"
     else:
         case.entry["outcome"] = "failed"

@@ -11,7 +11,7 @@ from grace_kp.gating._flow import Ask, Assess, Engine, Failed, NoAnswer, Notify,
 from grace_kp.gating._hidden import without_secrets
 from grace_kp.gating._notice import deliver
 from grace_kp.gating._reviewer import as_response, is_async, review_function
-from grace_kp.record import pauses
+from grace_kp.record import HOST
 
 if TYPE_CHECKING:
     from grace_kp.gating._case import Case, Consent
@@ -110,7 +110,7 @@ def ask(reviewer: Any, request: InterventionRequest) -> InterventionResponse | N
     except DeadlineExceeded:
         return NoAnswer()
     except Exception as error:
-        if pauses(error):
+        if HOST.pauses(error):
             raise
         return Failed(error)
 
@@ -133,6 +133,6 @@ async def ask_async(reviewer: Any, request: InterventionRequest) -> Intervention
     except DeadlineExceeded:
         return NoAnswer()
     except Exception as error:
-        if pauses(error):
+        if HOST.pauses(error):
             raise
         return Failed(error)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from grace_kp.record import CANCELLED, COMPLETED, HOST, SUSPENDED, Framework, Signal
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -26,6 +28,28 @@ def __getattr__(name: str) -> ModuleType:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def _nodes(error: BaseException) -> list[str]:
+    """Return the nodes that a command in an exception goes to, each a name or a `Send`."""
+    goto = getattr(error.args[0] if error.args else None, "goto", None)
+    names = [getattr(target, "node", target) for target in (goto if isinstance(goto, list | tuple) else [goto])]
+    return [name for name in names if isinstance(name, str)]
+
+
+# Signals stand here, because a graph may run inside decorated functions, without our adapter. Loading the adapter needs the framework.
+HOST.register(
+    Framework(
+        "langchain",
+        package="langgraph",
+        load=lambda: __getattr__("langchain"),
+        signals={
+            "GraphInterrupt": Signal(SUSPENDED, pauses=True),
+            "GraphDrained": Signal(CANCELLED, pauses=True),
+            "ParentCommand": Signal(COMPLETED, targets=_nodes),
+        },
+    )
+)
 
 
 def __dir__() -> list[str]:

@@ -1,30 +1,31 @@
-"""How a run becomes a trace: live runs, the wrapping core, threads, and the guard that makes recording fail open."""
+"""Live recording: runs, calls and events, the wrapping core, threads, and the guard that makes recording fail open."""
 
-from grace_kp.record._captured import NOT_CAPTURED, recorded_error
-from grace_kp.record._current import BEYOND, CAPTURE, CURRENT, FORKABLE, TROUBLES, current_run, located
+from grace_kp.record._call import Call
+from grace_kp.record._current import CAPTURE, CURRENT, FORKABLE, HOST, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
-from grace_kp.record._document import Documents, instant, to_json
+from grace_kp.record._document import Documents, to_json
 from grace_kp.record._enter import call_alone, call_in, open_run
-from grace_kp.record._events import ModelCall, Pause
+from grace_kp.record._events import NOT_CAPTURED, ModelCall
+from grace_kp.record._evidence import evidence_of, material_of
 from grace_kp.record._gaps import gaps_of
-from grace_kp.record._gather import evidence_of, material_of
 from grace_kp.record._guard import note, shielded
-from grace_kp.record._ids import new_trace_id
-from grace_kp.record._recorder import Recorder
-from grace_kp.record._run import Call, Run
-from grace_kp.record._signals import CANCELLED, CLOSED, FAILED, SUSPENDED, hands_off, pauses, way_out
+from grace_kp.record._host import CANCELLED, CLOSED, COMPLETED, FAILED, SUSPENDED, Framework, Signal
+from grace_kp.record._location import current_run, located
+from grace_kp.record._resume import Pause
+from grace_kp.record._run import Listener, Recorder, Run, new_trace_id
 from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, TOOL, Spec
 from grace_kp.record._threads import instrument_threads, propagate
 
 __all__ = [
     "AGENT",
-    "BEYOND",
     "CANCELLED",
     "CAPTURE",
     "CLOSED",
+    "COMPLETED",
     "CURRENT",
     "FAILED",
     "FORKABLE",
+    "HOST",
     "NOT_CAPTURED",
     "RETRIEVER",
     "SCOPE",
@@ -33,11 +34,14 @@ __all__ = [
     "TROUBLES",
     "Call",
     "Documents",
+    "Framework",
+    "Listener",
     "ModelCall",
     "Pause",
     "Recorder",
     "Run",
     "RunBlock",
+    "Signal",
     "Spec",
     "call_alone",
     "call_in",
@@ -45,18 +49,13 @@ __all__ = [
     "decorate",
     "evidence_of",
     "gaps_of",
-    "hands_off",
-    "instant",
     "instrument_threads",
     "located",
     "material_of",
     "new_trace_id",
     "note",
     "open_run",
-    "pauses",
     "propagate",
-    "recorded_error",
     "shielded",
     "to_json",
-    "way_out",
 ]

@@ -11,15 +11,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._guard import attempt, note
-from grace_kp.trace import MAX_METADATA, MAX_TAGS, MAX_VALUE, label, render, render_text
+from grace_kp.trace import MAX_METADATA, MAX_TAGS, MAX_VALUE, render, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from grace_kp.record._run import Run
+    from collections.abc import Mapping
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class Attributes:
@@ -151,49 +148,6 @@ def declared(name: str, function: Any, values: Mapping[str, Any]) -> Declared | 
     except (TypeError, ValueError):
         pass
     return Declared(name, defaults, stated)
-
-
-def attributes_of(run: Run, clean: Callable[[str], str], clean_all: Callable[[Any], Any]) -> dict[str, Any]:
-    """The attributes of a run as they stand in its trace, under `grace`; empty where nothing was stated."""
-    if run.attributes is None and run.via is None and run.earlier is None:
-        return {}
-    before = ((run.earlier or {}).get("grace") or {}) if run.earlier is not None else {}
-    with run.owner.lock:
-        own = run.attributes or Attributes()
-        tags, metadata = list(own.tags), dict(own.metadata)
-        dropped = {"dropped_tags": own.dropped_tags, "dropped_metadata": own.dropped_metadata}
-    found: dict[str, Any] = {}
-    tags = list(dict.fromkeys([*(before.get("tags") or ()), *(label(_clean_id(tag, clean)) for tag in tags)]))[
-        :MAX_TAGS
-    ]
-    metadata = {**(before.get("metadata") or {}), **{label(key): value for key, value in clean_all(metadata).items()}}
-    if tags:
-        found["tags"] = tags
-    for name in ("user", "session"):
-        stated = _nearest(run, name)
-        if stated is not None:
-            found[name] = label(_clean_id(stated, clean))
-        elif before.get(name):
-            found[name] = before[name]
-    if metadata:
-        found["metadata"] = metadata
-    found.update({name: count for name, count in dropped.items() if count})
-    return found
-
-
-def _nearest(run: Run, name: str) -> str | None:
-    """The user or session of the run itself, else of the nearest run around it."""
-    around: Run | None = run
-    while around is not None:
-        stated: str | None = getattr(around.attributes, name, None)
-        if stated is not None:
-            return stated
-        around = None if around.via is None else around.via.run
-    return None
-
-
-def _clean_id(text: str, clean: Callable[[str], str]) -> str:
-    return text if _UUID.fullmatch(text) else clean(text)  # the digits of a UUID may look like a phone number
 
 
 def call_on_arguments(function: Any, named: dict[str, Any]) -> Any:

@@ -12,39 +12,19 @@ import os
 import threading
 from collections import Counter
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from weakref import WeakSet
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from grace_kp.record._host import Host
 
-    from grace_kp.record._run import Call, Run
+CURRENT: ContextVar[Any] = ContextVar("grace_kp_current", default=None)
+"""The innermost recorded call or run of this context. `_place` reads it by its type."""
 
-CURRENT: ContextVar[Call | Run | None] = ContextVar("grace_kp_current", default=None)
-"""The innermost recorded call or run of this context."""
-
-CAPTURE: ContextVar[list[Run] | None] = ContextVar("grace_kp_capture", default=None)
+CAPTURE: ContextVar[list[Any] | None] = ContextVar("grace_kp_capture", default=None)
 """Runs that begin in this context are put here too, for `grace_kp.testing.capture`."""
 
-
-class Beyond:
-    """Where this context is in the eyes of another framework that has been taught to say so; nothing while none has.
-
-    A framework that carries its own calls through threads and tasks knows better than a variable of ours that would have to be set
-    in its callbacks, and would leak from there.
-    """
-
-    __slots__ = ("find", "place")
-
-    def __init__(self) -> None:
-        self.find: Callable[[Call | Run | None], Call | Run | None] | None = None
-        """From our innermost frame to the one that is innermost in truth."""
-        self.place: Callable[[], str | None] | None = None
-        """The part of the framework's own program that runs here, if that may be run again as a whole."""
-
-
-BEYOND = Beyond()
-
+HOST = Host()
+"""The frameworks that have registered."""
 
 ORDER = itertools.count(1)
 """Numbers runs in the order in which they begin."""
@@ -127,18 +107,3 @@ def _in_child() -> None:
 # holding that lock while we wait for a thread that is about to log, or to import a module that asks for a logger.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
-
-
-def located() -> Call | Run | None:
-    """The innermost recorded call or run of this context, ours or another framework's."""
-    here = CURRENT.get()
-    return here if BEYOND.find is None else BEYOND.find(here)
-
-
-def current_run() -> Run | None:
-    """The run that this context is inside of; None outside of any, or when it has ended already."""
-    here = located()
-    if here is None:
-        return None
-    run: Run = getattr(here, "run", None) or here  # type: ignore[assignment]  # a call has its run, a run is one
-    return run if run.open else None

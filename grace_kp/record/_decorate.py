@@ -1,4 +1,4 @@
-"""From a function to its recorded twin, and a `with` block as a run; what `Grace.agent`, `.tool` and the rest rest on."""
+"""Turns a function into its recorded twin, and a `with` block into a run, for `Grace.agent`, `.tool`, `.run` and the like."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ if TYPE_CHECKING:
     from contextvars import Token
     from types import TracebackType
 
-    from grace_kp.record._recorder import Recorder
-    from grace_kp.record._run import Run
+    from grace_kp.record._run import Recorder, Run
 
 
 def decorate(function: Any, *, recorder: Callable[[], Recorder], kind: str, **spec: Any) -> Any:
-    """`function` recorded as `kind`; static and class methods stay what they are.
+    """Return `function` recorded as `kind`; static and class methods stay what they are.
 
     Raises:
-        TypeError: what is decorated cannot be called.
+        TypeError: `function` cannot be called.
     """
     if isinstance(function, staticmethod | classmethod):
         return type(function)(decorate(function.__func__, recorder=recorder, kind=kind, **spec))
@@ -33,13 +32,13 @@ def decorate(function: Any, *, recorder: Callable[[], Recorder], kind: str, **sp
         raise TypeError(
             f"@{kind} goes on a function or method, not on the class {function.__name__}; decorate its methods"
         )
-    return wrap(function, Spec(function, recorder=recorder, kind=kind, **spec))
+    return wrap(function, Spec(function, kind=kind, **spec), recorder)
 
 
 class RunBlock:
     """`with grace.run("objective") as run:` — a run without a decorator. Works with `async with` too, and once."""
 
-    __slots__ = ("_attributes", "_objective", "_run", "_spec", "_token")
+    __slots__ = ("_attributes", "_objective", "_recorder", "_run", "_spec", "_token")
 
     def __init__(
         self,
@@ -50,14 +49,15 @@ class RunBlock:
         domain: str | None,
         attributes: dict[str, Any] | None = None,
     ) -> None:
-        self._spec = Spec(None, recorder=recorder, kind=AGENT, name=name, domain=domain)
+        self._recorder = recorder
+        self._spec = Spec(None, kind=AGENT, name=name, domain=domain)
         self._objective = objective
         self._attributes = attributes
         self._run: Run | None = None
         self._token: Token[Any] | None = None
 
     def __enter__(self) -> Run:
-        run = _open(self._spec, self._objective) or silent_run(self._spec, self._objective)
+        run = _open(self._recorder, self._spec, self._objective) or silent_run(self._spec, self._objective)
         run.keep = True
         if self._attributes:
             run.update(**self._attributes)
@@ -87,8 +87,8 @@ class RunBlock:
 
 
 @shielded
-def _open(spec: Spec, objective: str) -> Run | None:
-    return open_run(spec, (), {}, objective=objective)
+def _open(recorder: Callable[[], Recorder], spec: Spec, objective: str) -> Run | None:
+    return open_run(recorder(), spec, (), {}, objective=objective)
 
 
 @shielded

@@ -9,23 +9,21 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from grace_kp.record._attributes import attributes_of
-from grace_kp.record._captured import NOT_CAPTURED
+from grace_kp.record._call import Call
+from grace_kp.record._events import NOT_CAPTURED
 from grace_kp.record._gaps import lost_evidence
-from grace_kp.record._gate_entry import merged_entries, stored_entry
-from grace_kp.record._named_secrets import named_secrets, without
+from grace_kp.record._host import CLOSED, INTERRUPTED, SUSPENDED
 from grace_kp.record._resume import Earlier
-from grace_kp.record._run import Call, Run
-from grace_kp.record._signals import CLOSED, INTERRUPTED, SUSPENDED
 from grace_kp.record._steps import WAITING, StepBuilder
+from grace_kp.record._stored import attributes_of, merged_entries, named_secrets, stored_entry, without
 from grace_kp.trace import UNSCANNED, cut, redact_text, redact_value, render, storable, to_text
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable
 
-    from grace_kp.record._events import Pause
-    from grace_kp.trace import ReasoningTrace
+    from grace_kp.record._resume import Pause
+    from grace_kp.record._run import Opener, Run
 
 CONTEXT = "https://openknowledgepulse.org/schema/v1"
 LOST = "The process ended before the run did."
@@ -35,23 +33,6 @@ def instant(nanoseconds: int) -> str:
     """Nanoseconds since the epoch as ISO 8601 in UTC, to the millisecond, ending in Z."""
     seconds, rest = divmod(nanoseconds // 1_000_000, 1_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
-
-
-def trace_of(run: Run) -> ReasoningTrace:
-    """The finished trace of a run that was kept for it.
-
-    Raises:
-        RuntimeError: the run is still open, or its trace was not kept.
-    """
-    if run.open:
-        raise RuntimeError(f"the run {run.name!r} is still open; its trace is there when it has ended")
-    if run.document is None:
-        run.owner.drain()
-    if run.document is None:
-        raise RuntimeError(f"the trace of the run {run.name!r} was not kept: recording is off, or it was sampled out")
-    from grace_kp.trace import ReasoningTrace
-
-    return ReasoningTrace.model_validate_json(run.document)
 
 
 class Documents:
@@ -119,8 +100,8 @@ class Documents:
         }
         grace.update(self._links(run))
         grace.update(attributes_of(run, self.clean, self.clean_all))
-        if run.extra:
-            grace["langchain"] = redact_value(render(run.extra), identifiers=self._identifiers)
+        if run.facts:
+            grace[run.framework] = redact_value(render(run.facts), identifiers=self._identifiers)
         if builder.model_calls:
             grace["model_calls"] = builder.model_calls
         grace.update(self._usage(run, builder))
@@ -203,7 +184,7 @@ class Documents:
             return {"parent": {"trace_id": run.via_trace, "late": True}}
         return {}
 
-    def _call_id(self, call: Call, run: Run) -> str:
+    def _call_id(self, call: Opener, run: Run) -> str:
         if call.run.owner is run.owner:
             builder = self.builder(call.run)
             builder.advance()

@@ -4,47 +4,54 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._current import BEYOND, CURRENT, FIRST, ORDER, located
+from grace_kp.record import _run
+from grace_kp.record._call import Call
+from grace_kp.record._current import CURRENT, FIRST, HOST, ORDER
 from grace_kp.record._gaps import stray
 from grace_kp.record._guard import shielded_pair
-from grace_kp.record._run import Call, Run
+from grace_kp.record._location import located
+from grace_kp.record._run import Recorder, Run
 from grace_kp.record._spec import AGENT, SCOPE
+from grace_kp.settings import Settings
 from grace_kp.trace import render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
+    from grace_kp.record._location import Frame
     from grace_kp.record._spec import Spec
 
-    Enter = Callable[[tuple[Any, ...], dict[str, Any]], Call | Run | None]
+    Arguments = tuple[object, ...]
+    Named = dict[str, Any]
+    Enter = Callable[[Arguments, Named], Frame | None]
 
 _BIG = 1 << 64
 
 
-def entering(spec: Spec) -> Enter:
-    """What a wrapper calls first: it gives the frame to make current, or None where nothing is recorded."""
+def entering(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
+    """Return the function that a wrapper calls first: it gives the frame to make current, or None to record nothing."""
     if spec.kind == AGENT:
-        return _entering_agent(spec)
+        return _entering_agent(spec, recorder)
     if spec.kind == SCOPE:
-        return shielded_pair(lambda args, kwargs: _open_scope(spec, args, kwargs))
+        return shielded_pair(lambda args, kwargs: _open_scope(recorder, spec, args, kwargs))
     here_of = CURRENT.get
-    beyond = BEYOND
+    host = HOST
     bound = spec.bound
 
     @shielded_pair
-    def enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+    def enter(args: Arguments, kwargs: Named) -> Call | None:
         here = here_of()
-        if beyond.find is not None:
-            here = beyond.find(here)
+        if host.locate is not None:
+            here = host.locate(here)
         if here is None:
-            return _open_root_tool(spec, args, kwargs)
+            return _open_root_tool(recorder, spec, args, kwargs)
         parent: Call | None
         if isinstance(here, Run):
             run, parent = here, None
         else:
             run, parent = here.run, here
         if not run.open:
-            return _open_root_tool(spec, args, kwargs)
+            return _open_root_tool(recorder, spec, args, kwargs)
         if len(run.events) >= run.owner.max_events:
             run.dropped += 2  # the call and its observation
             return None
@@ -54,11 +61,11 @@ def entering(spec: Spec) -> Enter:
         for value in args:
             kind = type(value)
             if not (
-                (kind is str and len(value) <= limit)
+                (kind is str and len(value) <= limit)  # type: ignore[arg-type]  # it is a str
                 or value is None
                 or kind is float
                 or kind is bool
-                or (kind is int and -_BIG < value < _BIG)
+                or (kind is int and -_BIG < value < _BIG)  # type: ignore[operator]  # it is an int
             ):
                 return Call(run, spec, parent, *_rendered(run, args, kwargs))
         if kwargs:
@@ -68,63 +75,56 @@ def entering(spec: Spec) -> Enter:
     return enter
 
 
-def _entering_agent(spec: Spec) -> Enter:
+def _entering_agent(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
     bound = spec.bound
 
-    def enter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | None:
-        return open_run(spec, args[1:] if bound else args, kwargs)
+    def enter(args: Arguments, kwargs: Named) -> Run | None:
+        return open_run(recorder(), spec, args[1:] if bound else args, kwargs)
 
-    # The gates inside of a run that could not be opened have to know that they do not see what happens in it.
+    # The gates inside a run that could not be opened have to know that they do not see what happens in it.
     return shielded_pair(enter, lambda: silent_run(spec, spec.name))
 
 
 def silent_run(spec: Spec, objective: str) -> Run:
-    """A run that nobody hears of, where a run could not be opened or recording is off."""
-    from grace_kp.record import _run
-    from grace_kp.record._recorder import Recorder
-
-    nobody = Recorder(opened=_ignore, ended=_ignore, enabled=False)
+    """Return a run that nobody hears of, for one that could not be opened or while recording is off."""
+    nobody = Recorder(Settings(enabled=False), _run.Listener())
     return _run.Run(nobody, spec, name=spec.name, objective=objective, domain=spec.domain or "default")
 
 
-def _ignore(_run: Run) -> None:
-    """Nobody hears of it."""
-
-
-def _rendered(run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any] | None]:
-    """The arguments as they are now, so that no later change of them shows. A list says that it is rendered already."""
+def _rendered(run: Run, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[Any], Named | None]:
+    """Return the arguments as they are now, so that no later change of them shows. A list is rendered already."""
     if not run.owner.capture_input:
         return [], None
     limit = run.max_text
-    return [render(value, limit) for value in args], {
-        key: render(value, limit) for key, value in kwargs.items()
-    } or None
+    named = {key: render(value, limit) for key, value in kwargs.items()}
+    return [render(value, limit) for value in args], named or None
 
 
 def open_run(
+    owner: Recorder,
     spec: Spec,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: Arguments,
+    kwargs: Named,
     *,
     objective: str | None = None,
-    inside: Call | Run | None = None,
+    inside: Frame | None = None,
     quiet: bool = False,
 ) -> Run | None:
-    """A new run, linked to the one around it; None where recording is off.
+    """Open a run, linked to the one around it; return None if recording is off.
 
     Args:
-        spec: what is called.
-        args: what it is called with.
-        kwargs: the same, by name.
-        objective: what the run is for; worked out from the arguments when None.
+        owner: the recorder of the run.
+        spec: the function that is called.
+        args: its arguments by position, without the bound instance.
+        kwargs: its arguments by name.
+        objective: what the run is for; derived from the arguments when None.
         inside: the call or run around it; the current one when None.
-        quiet: leave it to the caller to announce the run, when it knows which run this is.
+        quiet: True leaves it to the caller to announce the run, once it knows which run this is.
     """
-    owner = spec.recorder()
     if not owner.enabled:
         return None
     here = located() if inside is None else inside
-    around = here if here is None or isinstance(here, Run) else here.run
+    around = None if here is None else here.run
     via = None
     if around is not None and around.open and len(around.events) < around.owner.max_events:
         parent = here if isinstance(here, Call) else None
@@ -153,8 +153,8 @@ def open_run(
     return run
 
 
-def call_in(inside: Call | Run, spec: Spec, kwargs: dict[str, Any]) -> Call | None:
-    """A call of a tool inside a call or run; None where the run is at its bound."""
+def call_in(inside: Frame, spec: Spec, kwargs: Named) -> Call | None:
+    """Open a call of a tool inside a call or run; return None if the run is at its bound."""
     run, parent = (inside.run, inside) if isinstance(inside, Call) else (inside, None)
     if len(run.events) >= run.owner.max_events:
         run.dropped += 2
@@ -167,37 +167,25 @@ def call_in(inside: Call | Run, spec: Spec, kwargs: dict[str, Any]) -> Call | No
     return Call(run, spec, parent, [], dict(kwargs) if run.owner.capture_input and kwargs else None)
 
 
-def call_alone(spec: Spec, kwargs: dict[str, Any], *, objective: str | None = None) -> Call | None:
-    """A call of a tool outside of any run: a run of its own, with one call in it; None where recording is off."""
-    run = open_run(spec, (), kwargs, objective=objective)
-    if run is None:
-        return None
-    stray(run)
-    call = Call(run, spec, None, *_rendered(run, (), kwargs))
-    call.owns = True
-    return call
-
-
-def open_agent(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | None:
-    """The root call of an agent: a run of its own, also inside another one."""
-    return open_run(spec, args[1:] if spec.bound else args, kwargs)
-
-
-def _open_scope(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run | None:
-    here = located()
-    if here is not None and (here if isinstance(here, Run) else here.run).open:
-        return None
-    return open_agent(spec, args, kwargs)
-
-
-def _open_root_tool(spec: Spec, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """A tool that is called outside of any run is a run of its own, with one call in it."""
-    if spec.bound:
-        args = args[1:]
-    run = open_run(spec, args, kwargs)  # not `call_alone`: its arguments have positions
+def call_alone(
+    owner: Recorder, spec: Spec, kwargs: Named, *, args: Arguments = (), objective: str | None = None
+) -> Call | None:
+    """Open a run that consists of one call of a tool; return the call, or None if recording is off."""
+    run = open_run(owner, spec, args, kwargs, objective=objective)
     if run is None:
         return None
     stray(run)
     call = Call(run, spec, None, *_rendered(run, args, kwargs))
     call.owns = True
     return call
+
+
+def _open_scope(recorder: Callable[[], Recorder], spec: Spec, args: Arguments, kwargs: Named) -> Run | None:
+    here = located()
+    if here is not None and here.run.open:
+        return None
+    return open_run(recorder(), spec, args[1:] if spec.bound else args, kwargs)
+
+
+def _open_root_tool(recorder: Callable[[], Recorder], spec: Spec, args: Arguments, kwargs: Named) -> Call | None:
+    return call_alone(recorder(), spec, kwargs, args=args[1:] if spec.bound else args)

@@ -1,28 +1,42 @@
-"""What is said in a run rather than called: thoughts, and calls of a model, whose text is a thought."""
+"""What a run records beside its calls: thoughts, and calls of a model, whose text is a thought."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from grace_kp.record._current import BEYOND
+from grace_kp.record._current import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOT_CAPTURED = "[not captured]"
+"""Stands for contents where inputs or outputs are not captured."""
 
 
-class Note:
-    """A thought of the agent's own words."""
+class Event:
+    """Something that a run records, in order."""
 
-    __slots__ = ("at", "place", "text")
+    __slots__ = ("place",)
+
+    place: str | None
+    """The part of a framework's program in which it happened."""
+
+
+class Note(Event):
+    """A thought that the agent stated itself."""
+
+    __slots__ = ("at", "text")
 
     def __init__(self, text: str, at: int) -> None:
         self.text = text
         self.at = at
-        self.place = None if BEYOND.place is None else BEYOND.place()
+        self.place = None if HOST.place is None else HOST.place()
 
 
-class ModelCall:
-    """One call of a model that has ended: its text, if any, what it used, or how it failed."""
+class ModelCall(Event):
+    """A finished call of a model: its text, if any, its usage, and its error if it failed."""
 
-    __slots__ = ("end", "error", "model", "place", "start", "status", "text", "usage")
+    __slots__ = ("end", "error", "model", "start", "status", "text", "usage")
 
     def __init__(
         self,
@@ -33,7 +47,7 @@ class ModelCall:
         text: str = "",
         status: str = "ok",
         error: tuple[str, str] | None = None,
-        usage: dict[str, int] | None = None,
+        usage: Mapping[str, int] | None = None,
         place: str | None = None,
     ) -> None:
         self.model = model
@@ -44,19 +58,3 @@ class ModelCall:
         self.error = error
         self.usage = usage
         self.place = place
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Why a run was suspended, and by what it is found again when it goes on."""
-
-    thread: str
-    """The conversation that it belongs to."""
-    checkpoint: str | None
-    """The state that it stopped at; None where only the place is known."""
-    place: str | None
-    """The part of the program that it was itself called from, for a nested run."""
-    again: frozenset[str] = frozenset()
-    """Places that are run again from their beginning when the run goes on."""
-    previous: Any = None
-    """The suspended run itself, while this process still has it."""

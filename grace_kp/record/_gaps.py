@@ -13,8 +13,7 @@ from grace_kp.record._spec import AGENT
 
 if TYPE_CHECKING:
     from grace_kp.confidence import Evidence
-    from grace_kp.record._recorder import Recorder
-    from grace_kp.record._run import Run
+    from grace_kp.record._run import Recorder, Run
 
 OFF = "recording is disabled, so nothing is known of this run"
 UNRECORDED = "this run could not be recorded"

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Why a run waits, and where it is found again when it continues."""
+
+    thread: str
+    """The conversation that it belongs to."""
+    checkpoint: str | None
+    """The state that it stopped at; None if only the place is known."""
+    place: str | None
+    """The part of the program that called it, for a nested run."""
+    again: frozenset[str] = frozenset()
+    """Places that are run again from their beginning when the run continues."""
+    previous: Any = None
+    """The suspended run itself, while this process still has it."""
 
 
 class Earlier:

@@ -1,202 +1,184 @@
-"""Runs and calls while they are live: slotted objects, two clock reads and an append, nothing else.
+"""A run while it is live, and the recorder that owns runs: slotted objects, two clock reads and an append, nothing else.
 
-What they hold is bounded and cannot change any more; turning it into a trace is `_steps` and `_document`, later and elsewhere.
+What they hold is bounded and cannot change any more. `_steps` and `_document` turn it into a trace, later and elsewhere.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+import threading
+from dataclasses import dataclass
+from time import perf_counter_ns, time_ns
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from grace_kp.errors import ActionNotApproved
 from grace_kp.record._attributes import Attributes
-from grace_kp.record._captured import NOT_CAPTURED, recorded_error
-from grace_kp.record._current import BEYOND, CAPTURE, TROUBLES
-from grace_kp.record._events import ModelCall, Note, Pause
+from grace_kp.record._current import CAPTURE, HOST, TROUBLES
+from grace_kp.record._events import NOT_CAPTURED, Note
 from grace_kp.record._guard import note, shielded, shielded_pair
-from grace_kp.record._losses import Losses
-from grace_kp.record._searches import read_results as _read_results
-from grace_kp.record._signals import CLOSED, COMPLETED, FAILED, SUSPENDED, handoff_text, way_out
-from grace_kp.trace import render, render_text
+from grace_kp.record._host import CLOSED, COMPLETED, FAILED, SUSPENDED
+from grace_kp.trace import describe_error, render, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from grace_kp.confidence import SearchResults
-    from grace_kp.record._recorder import Recorder
+    from grace_kp.record._events import Event, ModelCall
+    from grace_kp.record._resume import Pause
     from grace_kp.record._spec import Spec
+    from grace_kp.settings import Settings
     from grace_kp.trace import ReasoningTrace
 
 
-class Call:
-    """One call of a tool: opened with what was passed, closed with what came back.
+LOST = "what this run recorded before it was suspended cannot be found"
 
-    It stands in its run's events twice, once for each; the order of the events is the order of the steps.
-    """
+
+def new_trace_id() -> str:
+    """Return `kp:trace:` and a random version 4 UUID; cheaper than `uuid4`, and safe across forks."""
+    raw = bytearray(os.urandom(16))
+    raw[6] = raw[6] & 0x0F | 0x40
+    raw[8] = raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return f"kp:trace:{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Callbacks of a recorder, by default none."""
+
+    opened: Callable[[Run], None] = lambda _run: None
+    ended: Callable[[Run], None] = lambda _run: None
+    drain: Callable[[], None] = lambda: None
+    """Wait until every run that has ended has its document."""
+    recall: Callable[[Run], None] = lambda _run: None
+    """Give a resumed run the document that it had when it was suspended."""
+    asked: Callable[[Sequence[tuple[Run, Pause]]], None] = lambda _waiting: None
+    """Store open runs as suspended, because a person is about to be asked."""
+
+
+class Recorder:
+    """The owner of runs: the limits they are recorded with, the runs that are open, and who hears when one opens or ends."""
 
     __slots__ = (
-        "args",
-        "child",
-        "end",
-        "error",
-        "hits",
-        "kwargs",
-        "owns",
-        "parent",
-        "place",
-        "result",
-        "run",
-        "spec",
-        "start",
-        "status",
-    )
+        "adapters", "asked", "capture_input", "capture_output", "clock", "domain", "drain", "enabled", "ended",
+        "generation", "lock", "max_events", "max_text", "new_id", "open_runs", "opened", "recall",
+        "stray_since", "wall_clock",
+    )  # fmt: skip
 
     def __init__(
-        self, run: Run, spec: Spec, parent: Call | None, args: Sequence[Any], kwargs: dict[str, Any] | None
+        self,
+        settings: Settings,
+        listener: Listener,
+        *,
+        clock: Callable[[], int] = perf_counter_ns,
+        wall_clock: Callable[[], int] = time_ns,
+        new_id: Callable[[], str] = new_trace_id,
     ) -> None:
-        self.run = run
-        self.spec = spec
-        self.parent = parent
-        self.args = args
-        self.kwargs = kwargs
-        self.child: Run | None = None
-        self.error: tuple[str, str] | None = None
-        self.hits: SearchResults | None = None
-        self.owns = False
-        self.result: Any = None
-        self.status: str | None = None
-        self.end = 0
-        self.place = None if BEYOND.place is None else BEYOND.place()
-        self.start = run.clock()
-        run.events.append(self)  # last, because the journal reads events from another thread
+        self.clock, self.wall_clock, self.new_id = clock, wall_clock, new_id
+        self.opened, self.ended, self.drain = listener.opened, listener.ended, listener.drain
+        self.recall, self.asked = listener.recall, listener.asked
+        self.adapters: dict[str, Any] = {}
+        """What each framework's adapter keeps with this recorder."""
+        self.domain = settings.domain
+        self.max_text = settings.max_text
+        self.max_events = settings.max_steps
+        self.enabled = settings.enabled
+        self.capture_input, self.capture_output = settings.capture_input, settings.capture_output
+        self.open_runs: set[Run] = set()
+        self.lock = threading.Lock()
+        """Held while the attributes of a run change."""
+        self.stray_since = 0
+        """Number of the latest first run of a thread in which a tool was called outside of any run; see `_gaps`."""
+        self.generation = 0
+        """Counts forks: a run that began before a fork belongs to the parent process and does not end in the child."""
 
-    @shielded_pair
-    def close(self, result: Any) -> None:
-        """The call returned."""
-        run = self.run
-        end = run.clock()
-        if run.open and self.status is None:
-            self.end = end
-            self.status = "ok"
-            kind = type(result)
-            if not run.owner.capture_output:
-                self.result = None
-            elif (kind is str and len(result) <= run.max_text) or result is None or kind is float or kind is bool:
-                self.result = result
-            else:
-                self.result = render(result, run.max_text)
-            if self.spec.searches and self.hits is None:
-                self.hits = _read_results(result, self.spec.scores)
-            run.events.append(self)
-        if self.owns:
-            run.close(result)
+    def after_fork(self) -> None:
+        """In a forked child, forget the runs that are open: they belong to the parent, and nobody would release the lock."""
+        self.lock = threading.Lock()
+        self.generation += 1
+        self.open_runs.clear()
 
-    @shielded
-    def refuse(self, kind: str, message: str) -> None:
-        """The call returned, but what it returned says that it failed."""
-        run, end = self.run, self.run.clock()
-        error = (kind, render_text(message, run.max_text) if run.owner.capture_output else NOT_CAPTURED)
-        if run.open and self.status is None:
-            self.end, self.status, self.error = end, "error", error
-            run.events.append(self)
-        if self.owns:
-            run.refuse(*error)
+    def announce(self, run: Run) -> None:
+        """Open the run: from now on it is journaled, and found again if the process dies."""
+        self.open_runs.add(run)
+        try:
+            self.opened(run)
+        except BaseException:
+            self.open_runs.discard(run)
+            raise
 
-    def pause(self) -> None:
-        """The run that was called waits for a person."""
-        run = self.run
-        if run.open and self.status is None:
-            self.end, self.status = run.clock(), SUSPENDED
-            run.events.append(self)
+    def described(self, error: BaseException) -> tuple[str, str]:
+        """Return the type name of an error and the message that is recorded for it.
 
-    @shielded_pair
-    def fail(self, error: BaseException) -> None:
-        """The call was left by an exception."""
-        run = self.run
-        end = run.clock()
-        if run.open and self.status is None:
-            self.end = end
-            way = way_out(error)
-            self.status = {FAILED: "error", COMPLETED: "ok"}.get(way, way)
-            if way == COMPLETED:
-                self.result = handoff_text(error)
-            else:
-                self.error = recorded_error(error, run.owner, run.max_text)
-            run.events.append(self)
-        if self.owns:
-            run.fail(error)
+        A message may quote the output of the call that failed, so it needs `capture_output`. The error of a gate may hold a reviewer's
+        words about the arguments, so its message needs `capture_input`, too.
+        """
+        kind, message = describe_error(error, self.max_text)
+        if not self.capture_output or (issubclass(type(error), ActionNotApproved) and not self.capture_input):
+            message = NOT_CAPTURED
+        return kind, message
 
 
-class Run(Losses):
+class Opener(Protocol):
+    """The call that opened a run: it ends like its run."""
+
+    run: Run
+    child: Run | None
+    result: Any
+    place: str | None
+    start: int
+
+    def close(self, result: Any, /) -> object: ...
+    def fail(self, error: BaseException, /) -> object: ...
+    def pause(self) -> object: ...
+    def refuse(self, kind: str, message: str) -> object: ...
+
+
+class Run:
     """One run of an agent from its root call to its end.
 
-    Users meet it as what `with grace.run(...) as run` gives: `run.trace`, `run.thought(...)`, `run.outcome(...)`.
+    `with grace.run(...) as run` hands it to users, for `run.trace`, `run.thought(...)` and `run.outcome(...)`.
     """
 
     __slots__ = (
-        "_id",
-        "asked",
-        "attributes",
-        "began",
-        "capture",
-        "clock",
-        "decisions",
-        "document",
-        "domain",
-        "earlier",
-        "end",
-        "error",
-        "events",
-        "extra",
-        "framework",
-        "generation",
-        "keep",
-        "left",
-        "max_text",
-        "name",
-        "objective",
-        "open",
-        "own_confidence",
-        "own_success",
-        "owner",
-        "pause",
-        "prepared",
-        "result",
-        "resumes",
-        "sample",
-        "spec",
-        "start",
-        "status",
-        "steps",
-        "usage",
-        "via",
-        "via_trace",
-    )
+        "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
+        "earlier", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
+        "name", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "prepared",
+        "result", "resumes", "sample", "spec", "start", "status", "steps", "suspended", "troubles_before",
+        "usage", "via", "via_trace",
+    )  # fmt: skip
 
     def __init__(
-        self, owner: Recorder, spec: Spec, *, name: str, objective: str, domain: str, via: Call | None = None
+        self, owner: Recorder, spec: Spec, *, name: str, objective: str, domain: str, via: Opener | None = None
     ) -> None:
-        self.dropped = self.number = 0
-        self.missing = ()
+        self.dropped = 0
+        """Steps beyond the bound."""
+        self.number = 0
+        """Its place in the order in which runs began; 0 until it is known to have begun."""
+        self.missing: tuple[str, ...] = ()
+        """Why evidence from before this run was resumed is missing."""
         self.troubles_before = TROUBLES.own
+        """Failures of recording in this process before this run began."""
         self.owner = owner
         self.spec = spec
-        self.name = name
-        self.objective = objective
-        self.domain = domain
+        self.name, self.objective, self.domain = name, objective, domain
         self.via = via
         self.via_trace: str | None = None
-        self.events: list[Call | Note | ModelCall] = []
+        self.events: list[Event] = []
         self.decisions: list[dict[str, Any]] = []
         self.attributes: Attributes | None = None
         self.document: bytes | None = None
         self.earlier: dict[str, Any] | None = None
         """The document of this run as it was suspended, once that has been looked for."""
-        self.extra: dict[str, Any] | None = None
+        self.facts: dict[str, Any] | None = None
+        """What the framework states about the run, for the document."""
         self.framework = "grace_kp"
         self.keep = False
-        self.left: dict[str, Any] | None = None
+        self.suspended: dict[str, Any] | None = None
         """The document of this run when it was suspended."""
         self.pause: Pause | None = None
+        """Why this run waits."""
         self.resumes: Pause | None = None
+        """Why the run waited that this run continues, until `earlier` has been looked for."""
         self.error: tuple[str, str] | None = None
         self.result: Any = None
         self.own_confidence: float | None = None
@@ -220,6 +202,11 @@ class Run(Losses):
         self.start = owner.clock()
 
     @property
+    def run(self) -> Self:
+        """This run, as `call.run` is that of a call."""
+        return self
+
+    @property
     def id(self) -> str:
         """The id of the trace this run becomes: `kp:trace:<uuid>`."""
         if self.resumes is not None:
@@ -228,17 +215,22 @@ class Run(Losses):
             self._id = self.owner.new_id()
         return self._id
 
-    def goes_on(self, earlier: dict[str, Any] | None) -> None:
-        """This run is one that was suspended, and `earlier` is its trace by then; None where that is not to be had."""
+    def resume(self, earlier: dict[str, Any] | None) -> None:
+        """Continue the suspended run whose document is `earlier`; None if that cannot be found."""
         self.resumes = None
         if earlier is not None and self._id is None:
             self.earlier = earlier
             self._id = earlier["id"]
-        self.inherit(self.earlier)
+        if self.earlier is None:
+            self.missing = (LOST,)
+            return
+        grace = self.earlier.get("grace") or {}
+        self.missing = tuple(map(str, grace.get("evidence_gaps") or ()))
+        self.dropped += grace.get("dropped_steps") or 0
 
     @property
     def journaled_id(self) -> str | None:
-        """Its id, where the store has a journal of it that is done with once the trace is stored."""
+        """Its id if the store has a journal of it, which is deleted once the trace is stored; else None."""
         return self.id if self.steps is not None and self.steps.journaled else None
 
     @property
@@ -248,9 +240,17 @@ class Run(Losses):
         Raises:
             RuntimeError: the run is still open, or its trace was not kept.
         """
-        from grace_kp.record._document import trace_of
+        if self.open:
+            raise RuntimeError(f"the run {self.name!r} is still open; it has a trace when it has ended")
+        if self.document is None:
+            self.owner.drain()
+        if self.document is None:
+            raise RuntimeError(
+                f"the trace of the run {self.name!r} was not kept: recording is off, or it was sampled out"
+            )
+        from grace_kp.trace import ReasoningTrace
 
-        return trace_of(self)
+        return ReasoningTrace.model_validate_json(self.document)
 
     @shielded
     def thought(self, text: Any) -> None:
@@ -368,11 +368,11 @@ class Run(Losses):
         """The root call was left by an exception."""
         if not self.open:
             return
-        status = way_out(error)
+        status = HOST.status_after(error)
         if status == COMPLETED:
-            self.close(handoff_text(error))
+            self.close(HOST.handoff_text(error))
             return
-        self.error = recorded_error(error, self.owner, self.max_text)
+        self.error = self.owner.described(error)
         self._finish(status, None, error)
 
     def _finish(self, status: str, result: Any, error: BaseException | None) -> None:

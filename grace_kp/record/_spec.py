@@ -16,8 +16,6 @@ from grace_kp.trace import cut, render, render_text, to_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from grace_kp.record._recorder import Recorder
-
 TOOL, RETRIEVER, AGENT, SCOPE = "tool", "retriever", "agent", "scope"
 """What a recorded function can be. A scope opens a run where there is none and is nothing of its own where there is one."""
 
@@ -35,7 +33,6 @@ class Spec:
         "name",
         "objective",
         "positional",
-        "recorder",
         "scores",
         "searches",
         "var_keyword",
@@ -46,7 +43,6 @@ class Spec:
         self,
         function: Callable[..., Any] | None,
         *,
-        recorder: Callable[[], Recorder],
         kind: str,
         name: str | None = None,
         domain: str | None = None,
@@ -59,7 +55,6 @@ class Spec:
         """What the figures beside search results are, as declared; None where nothing was."""
         self.kind = kind
         self.searches = kind == RETRIEVER
-        self.recorder = recorder
         self.domain = domain
         self.objective = objective
         self.attributes = None if attributes is None else declared(self.name, function, attributes)

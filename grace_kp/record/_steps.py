@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._captured import NOT_CAPTURED
-from grace_kp.record._events import ModelCall
-from grace_kp.record._run import Call
-from grace_kp.record._signals import CLOSED, SUSPENDED
+from grace_kp.record._call import Call
+from grace_kp.record._events import NOT_CAPTURED, ModelCall, Note
+from grace_kp.record._host import CLOSED, SUSPENDED
 from grace_kp.trace import Failure, Failures, redact_text, redact_value, render, storable, to_text
 
 if TYPE_CHECKING:
-    from grace_kp.record._events import Note
     from grace_kp.record._resume import Earlier
     from grace_kp.record._run import Run
 
@@ -93,14 +91,15 @@ class StepBuilder:
             self._position += 1
             if isinstance(event, ModelCall):
                 self._model_called(event)
-            elif not isinstance(event, Call):
+            elif isinstance(event, Note):
                 self._went_on()
                 self._thought(event, {})
-            elif id(event) not in self._index:
-                self._went_on()
-                self._called(event)
-            else:
-                self._returned(event)
+            elif isinstance(event, Call):
+                if id(event) in self._index:
+                    self._returned(event)
+                else:
+                    self._went_on()
+                    self._called(event)
 
     def finish(self) -> None:
         """Take in the rest; a run that ended normally has survived the errors that nothing followed."""
@@ -122,7 +121,7 @@ class StepBuilder:
         self.steps, self.calls, self.model_calls, self.nested, self.places = [], [], [], [], {}
         self._touched.clear()
 
-    def number(self, call: Call) -> int:
+    def number(self, call: object) -> int:
         """The place of a call among the calls of its run, counted from 0; -1 where it is not among them."""
         return self._index.get(id(call), -1)
 

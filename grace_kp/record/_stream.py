@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.record._call import Call
 from grace_kp.record._guard import shielded
-from grace_kp.record._searches import reader_for
 from grace_kp.trace import MAX_ITEMS, render
 
 if TYPE_CHECKING:
-    from grace_kp.record._run import Call, Run
+    from grace_kp.confidence import ResultReader
+    from grace_kp.record._location import Frame
 
 
 class Stream:
@@ -17,15 +18,14 @@ class Stream:
 
     __slots__ = ("closing", "count", "found", "frame", "items", "left", "text")
 
-    def __init__(self, frame: Call | Run | None) -> None:
+    def __init__(self, frame: Frame | None) -> None:
         self.frame = frame
         self.closing: BaseException | None = None
         self.items: list[Any] = []
         self.count = 0
         self.text = True
-        run: Any = getattr(frame, "run", frame)
-        self.left: int = 0 if run is None or not run.owner.capture_output else run.max_text
-        self.found = reader_for(frame)
+        self.left = 0 if frame is None or not frame.run.owner.capture_output else frame.run.max_text
+        self.found = _reader_for(frame)
         """Reads the results that a streaming retriever yields, before they are rendered or left out."""
 
     @shielded
@@ -81,3 +81,13 @@ class Stream:
         if returned is None:
             return out
         return {"yielded": out, "returned": returned} if self.count else returned
+
+
+@shielded
+def _reader_for(frame: Frame | None) -> ResultReader | None:
+    """Return a reader for the results that a streaming retriever yields; None for a frame that is no search."""
+    if not isinstance(frame, Call) or not frame.spec.searches:
+        return None
+    from grace_kp.confidence import ResultReader  # loaded with the first search
+
+    return ResultReader(frame.spec.scores)

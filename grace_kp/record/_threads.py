@@ -10,7 +10,8 @@ import inspect
 import threading
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from grace_kp.record._current import CURRENT, PATCHES, located
+from grace_kp.record._current import CURRENT, PATCHES
+from grace_kp.record._location import located
 
 if TYPE_CHECKING:
     from collections.abc import Callable

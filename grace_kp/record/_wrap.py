@@ -23,17 +23,16 @@ if TYPE_CHECKING:
     from contextvars import Token
 
     from grace_kp.record._enter import Enter
-    from grace_kp.record._run import Call, Run
+    from grace_kp.record._location import Frame
+    from grace_kp.record._run import Recorder
     from grace_kp.record._spec import Spec
-
-    Frame = Call | Run
 
 _get, _set, _reset = CURRENT.get, CURRENT.set, CURRENT.reset
 
 
-def wrap(function: Callable[..., Any], spec: Spec) -> Callable[..., Any]:
-    """`function`, recorded; of the same kind, with the same name, signature and documentation."""
-    plain, enter = unwrapped(function), entering(spec)
+def wrap(function: Callable[..., Any], spec: Spec, recorder: Callable[[], Recorder]) -> Callable[..., Any]:
+    """Return `function`, recorded; of the same kind, with the same name, signature and documentation."""
+    plain, enter = unwrapped(function), entering(spec, recorder)
     if inspect.iscoroutinefunction(plain):
         return _coroutine_shell(function, enter)
     if inspect.isasyncgenfunction(plain):

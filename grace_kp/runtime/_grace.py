@@ -11,7 +11,7 @@ from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from grace_kp.errors import SettingsError
-from grace_kp.record import FORKABLE, TROUBLES, Recorder, Run, new_trace_id, to_json
+from grace_kp.record import FORKABLE, HOST, TROUBLES, Listener, Recorder, Run, new_trace_id, to_json
 from grace_kp.runtime._front import Front
 from grace_kp.settings import Settings
 
@@ -118,22 +118,14 @@ class Grace(Front):
         self._made_gates: Gates | None = None
         self._made_pipeline: Pipeline | None = None
         self._made_writer: Writer | None = None
-        self.recorder = Recorder(
+        listener = Listener(
             opened=self._run_opened,
             ended=self._run_ended,
             drain=self._drain,
             recall=lambda run: self._pipeline.recall(run),
             asked=self._run_asks,
-            domain=self.settings.domain,
-            max_text=self.settings.max_text,
-            max_events=self.settings.max_steps,
-            enabled=self.settings.enabled,
-            capture_input=self.settings.capture_input,
-            capture_output=self.settings.capture_output,
-            clock=clock,
-            wall_clock=wall_clock,
-            new_id=new_id,
         )
+        self.recorder = Recorder(self.settings, listener, clock=clock, wall_clock=wall_clock, new_id=new_id)
         if self._policies:
             self._gates()  # a policy that cannot be used is an error now, not when the action is called
         FORKABLE.add(self)
@@ -313,10 +305,8 @@ class Grace(Front):
         Raises:
             MissingExtra: langchain-core is not installed.
         """
-        # Named here and not imported: integrations stand above the runtime.
-        room = importlib.import_module("grace_kp.integrations.langchain")
-        context: AbstractContextManager[Any] = room.everywhere(self, domain, scores)
-        return context
+        adapter = HOST.frameworks["langchain"].load()
+        return adapter.everywhere(self, domain, scores)  # type: ignore[no-any-return]
 
     @contextmanager
     def collect(self) -> Iterator[list[ReasoningTrace]]:

@@ -193,7 +193,7 @@ class Pipeline:
             item.events = []  # what it held is in the document now
             item.steps.release()
         if item.status == SUSPENDED:
-            item.left = document  # for whoever goes on with it in this process
+            item.suspended = document  # for whoever goes on with it in this process
             item.prepared = prepared = Prepared(document)
             return prepared
         if self.judge is None:
@@ -307,9 +307,9 @@ class Pipeline:
             earlier: dict[str, Any] | None = None
             previous = pause.previous
             if isinstance(previous, Run):
-                if previous.left is None:
+                if previous.suspended is None:
                     self._prepare(previous)
-                earlier = previous.left
+                earlier = previous.suspended
             else:
                 thread = self.documents.clean(pause.thread)  # as it stands in the trace
                 try:
@@ -319,7 +319,7 @@ class Pipeline:
                     note("resuming", error, theirs=True)
             if earlier is not None and not self._continued.claim(earlier):
                 earlier = None  # another run answers the same question; each of the two is in a trace of its own
-            run.goes_on(earlier)
+            run.resume(earlier)
 
     def journal(self) -> list[JournalEntry]:
         """What has come of the open runs since the last time."""

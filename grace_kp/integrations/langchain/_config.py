@@ -21,7 +21,7 @@ _INTERNAL_KEYS = ("langgraph_", "langfuse_", "ls_", "lc_", "checkpoint_", "graph
 
 def describe(run: Run, tags: list[str] | None, metadata: dict[str, Any] | None, thread: str | None) -> None:
     """Record what the config states about a root run, and its thread, by which it is found again when it goes on."""
-    run.extra = {} if thread is None else {"thread_id": thread}
+    run.facts = {} if thread is None else {"thread_id": thread}
     if tags or metadata:
         run.update(**attributes_of_config(tags, metadata))
 

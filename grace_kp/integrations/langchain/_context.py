@@ -5,23 +5,24 @@ Setting a variable of ours in a callback would leak: streams call back in one co
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables.config import var_child_runnable_config
 
-from grace_kp.record import BEYOND
+from grace_kp.record import HOST
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from grace_kp.integrations.langchain._frames import Frame
-    from grace_kp.integrations.langchain._tracking import Tracker
     from grace_kp.record import Call, Run
 
 _config_here = var_child_runnable_config.get
 
 
-def frame_here(tracker: Tracker | None = None) -> Frame | None:
-    """The innermost LangChain event of this context that one of our handlers has seen; of this tracker, if one is given."""
+def frame_here(frames: Mapping[int, Frame] | None = None) -> Frame | None:
+    """Return the innermost LangChain event of this context among `frames`; by default, among those that any of our handlers knows."""
     config = _config_here()
     if not config:
         return None
@@ -29,14 +30,10 @@ def frame_here(tracker: Tracker | None = None) -> Frame | None:
     if not isinstance(manager, BaseCallbackManager) or manager.parent_run_id is None:
         return None
     key = manager.parent_run_id.int
-    if tracker is not None:
-        return tracker.frames.get(key)
-    for handler in manager.handlers:
-        found: Any = getattr(handler, "tracker", None)
-        frame = getattr(found, "frames", {}).get(key)
-        if frame is not None:
-            return frame  # type: ignore[no-any-return]
-    return None
+    if frames is not None:
+        return frames.get(key)
+    known = (getattr(getattr(handler, "tracker", None), "frames", {}).get(key) for handler in manager.handlers)
+    return next((frame for frame in known if frame is not None), None)
 
 
 def _find(ours: Call | Run | None) -> Call | Run | None:
@@ -54,4 +51,4 @@ def _place() -> str | None:
 
 def teach() -> None:
     """From now on what our decorators record inside of LangChain belongs to the call that it is made in."""
-    BEYOND.find, BEYOND.place = _find, _place
+    HOST.register_location(_find, _place)

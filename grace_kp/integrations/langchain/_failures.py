@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.integrations.langchain._frames import Failures
 from grace_kp.integrations.langchain._messages import text_of
-from grace_kp.record import FAILED, TOOL, Call, call_in, recorded_error, way_out
+from grace_kp.record import FAILED, HOST, TOOL, Call, call_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,17 +23,6 @@ MAX_SEEN = 16
 MAX_CAUSES = 10
 _HOOKS = (".before_agent", ".before_model", ".after_model", ".after_agent")
 """Nodes of an agent's middleware. What they answer to a call is a decision that it does not run, such as a person's no."""
-
-
-class Failures:
-    """What has failed in one run without a callback of its own."""
-
-    __slots__ = ("attempts", "names")
-
-    def __init__(self) -> None:
-        self.attempts: dict[str, tuple[Frame, tuple[str, str], int]] = {}
-        """Failed first attempts of nodes, by their place; they count once the node is tried again."""
-        self.names: set[str] = set()
 
 
 def failures_of(frame: Frame) -> Failures:
@@ -87,9 +77,9 @@ class Unreported:
     def node_failed(self, frame: Frame, error: BaseException) -> None:
         """A node raised. A first attempt is kept until it is known whether there is another one."""
         failures = failures_of(frame)
-        if frame.place is None or way_out(error) != FAILED or _passes_through(frame, error):
+        if frame.place is None or HOST.status_after(error) != FAILED or _passes_through(frame, error):
             return
-        described, end = recorded_error(error, frame.run.owner, frame.run.max_text), frame.run.clock()
+        described, end = frame.run.owner.described(error), frame.run.clock()
         if frame.place in failures.names:
             self._failed_attempt(frame, described, end)
         else:

@@ -13,7 +13,6 @@ from grace_kp.trace import cut, render, to_text
 
 if TYPE_CHECKING:
     from grace_kp.confidence import Scores
-    from grace_kp.integrations.langchain._failures import Failures
     from grace_kp.record import Recorder
 
 MAX_OBJECTIVE = 2_000
@@ -28,6 +27,18 @@ _NONE: list[str] = []
 AGENTS = "langchain_create_agent"
 STREAMED = {"input": ""}
 """What a chain that is streamed says its input is, until it has read it."""
+
+
+class Failures:
+    """The failures of one run that no callback reports."""
+
+    __slots__ = ("attempts", "names")
+
+    def __init__(self) -> None:
+        self.attempts: dict[str, tuple[Frame, tuple[str, str], int]] = {}
+        """Failed first attempts of nodes, by their place; they count once the node is tried again."""
+        self.names: set[str] = set()
+        """Places, parsers and schemas that have failed before."""
 
 
 class Frame:
@@ -175,8 +186,7 @@ def holds_documents(value: Any) -> bool:
 class Specs:
     """What is known of tools and chains, by kind, name and domain; and what the scores of their search results are."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self) -> None:
         self._known: dict[tuple[str, str, str | None, str | None], Spec] = {}
         self._declared: dict[str, Scores] = {}
         self._searched = threading.local()
@@ -190,10 +200,8 @@ class Specs:
         if spec is None:
             if len(self._known) >= MAX_SPECS:
                 self._known.clear()
-            recorder, scores = self._recorder, self._scores_of(name, store)
-            spec = self._known[key] = Spec(
-                None, recorder=lambda: recorder, kind=kind, name=name, domain=domain, scores=scores
-            )
+            scores = self._scores_of(name, store)
+            spec = self._known[key] = Spec(None, kind=kind, name=name, domain=domain, scores=scores)
         return spec
 
     def declare(self, scores: Scores | Mapping[str, Scores] | None) -> None:

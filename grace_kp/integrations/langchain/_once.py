@@ -24,7 +24,7 @@ from grace_kp.gating import (
 from grace_kp.integrations.langchain._calls import digest_of_call, keep_entry, schema_problem
 from grace_kp.integrations.langchain._pause import pausing
 from grace_kp.levels import InterventionLevel
-from grace_kp.record import current_run, hands_off, pauses
+from grace_kp.record import HOST, current_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -186,16 +186,16 @@ class Once:
 
     def failed(self, error: BaseException) -> None:
         """The tool raised, or paused the graph. A process that dies says neither, and what came of the call stays unknown."""
-        if hands_off(error):
+        if HOST.hands_off(error):
             self._entry["outcome"] = "executed" if (self._told or {}).get("args") is None else "executed_modified"
-        elif pauses(error):
+        elif HOST.pauses(error):
             self._entry["outcome"] = "waiting"
         else:
             self._entry["outcome"], self._entry["error"] = "failed", type(error).__name__
         if isinstance(error, Exception) and self._kept is not None:
             kept = self._kept
-            ended = kept.done if hands_off(error) else lambda: kept.failed(error)
-            self._keep(kept.release if pauses(error) else ended)
+            ended = kept.done if HOST.hands_off(error) else lambda: kept.failed(error)
+            self._keep(kept.release if HOST.pauses(error) else ended)
 
     def ended(self, result: Any) -> Any:
         """The tool returned: keep that, and say what ran if it was not what was proposed."""

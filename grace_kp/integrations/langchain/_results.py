@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.integrations.langchain._frames import holds_documents, named
 from grace_kp.integrations.langchain._messages import answer_of, documents_in, said_by, tool_result
-from grace_kp.record import CLOSED, FAILED, NOT_CAPTURED, RETRIEVER, ModelCall, call_in, recorded_error, way_out
+from grace_kp.record import CLOSED, FAILED, HOST, NOT_CAPTURED, RETRIEVER, ModelCall, call_in
 from grace_kp.trace import render_text
 
 if TYPE_CHECKING:
@@ -35,9 +35,7 @@ def close_tool(frame: Frame, call: Call, output: Any) -> None:
         call.refuse("ToolError", error)
         return
     if not frame.searched and documents_in(along) is not None:
-        from grace_kp.confidence import read_results
-
-        call.hits = read_results(along, call.spec.scores)
+        call.read_hits(along)
         frame.found()
     call.close(result)
 
@@ -63,15 +61,15 @@ def record_failed_model(frame: Frame, error: BaseException, response: Any) -> st
     """Record the call of a model that was left by an exception; the text that it gave until then."""
     run = frame.run
     text, usage, model = _read(frame, response, error=True)
-    way = way_out(error)
+    status = HOST.status_after(error)
     run.model_called(
         ModelCall(
             str(model or frame.name),
             start=frame.start,
             end=run.clock(),
             text=text,
-            status="error" if way == FAILED else way,
-            error=None if way == CLOSED else recorded_error(error, run.owner, run.max_text),
+            status="error" if status == FAILED else status,
+            error=None if status == CLOSED else run.owner.described(error),
             usage=usage or None,
             place=frame.place,
         )

@@ -73,24 +73,24 @@ class Suspensions:
         run = frame.own
         if not isinstance(run, Run):
             return
-        run.extra = extra = run.extra if run.extra is not None else {}
+        run.facts = facts = run.facts if run.facts is not None else {}
         ids = [str(one.id) for one in interrupts if hasattr(one, "id")][:MAX_INTERRUPTS]
         if ids:
-            extra["interrupts"] = ids
+            facts["interrupts"] = ids
         if frame.checkpoint is not None:
-            extra["checkpoint_id"] = frame.checkpoint
+            facts["checkpoint_id"] = frame.checkpoint
         note_steps(frame)
 
     def suspend(self, frame: Frame, run: Run) -> None:
         """End a run that waits; it is found again by its thread and what it stopped at."""
         thread = frame.thread or ""
         place = frame.place if frame.parent is not None else None
-        run.extra = extra = run.extra if run.extra is not None else {}
+        run.facts = facts = run.facts if run.facts is not None else {}
         note_steps(frame)
         if frame.checkpoint is not None:
-            extra["checkpoint_id"] = frame.checkpoint
+            facts["checkpoint_id"] = frame.checkpoint
         if frame.interrupts:
-            extra["interrupts"] = frame.interrupts
+            facts["interrupts"] = frame.interrupts
         if thread:
             self.runs[thread, frame.checkpoint, place] = run
             while len(self.runs) > MAX_SUSPENDED:
@@ -101,8 +101,8 @@ class Suspensions:
 def note_steps(frame: Frame) -> None:
     """Put into a run's trace which of the thread's steps it has covered, as [first, last]."""
     run = frame.own
-    if frame.steps is not None and isinstance(run, Run) and run.extra is not None:
-        run.extra["steps"] = list(frame.steps)
+    if frame.steps is not None and isinstance(run, Run) and run.facts is not None:
+        run.facts["steps"] = list(frame.steps)
 
 
 def interrupts_of(error: BaseException) -> tuple[Any, ...]:

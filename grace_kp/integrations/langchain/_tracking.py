@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from grace_kp.integrations.langchain._config import describe
+from grace_kp.integrations.langchain._context import frame_here
 from grace_kp.integrations.langchain._failures import Unreported, recorded
 from grace_kp.integrations.langchain._frames import (
     MAX_OBJECTIVE,
@@ -35,6 +36,7 @@ from grace_kp.record import (
     AGENT,
     CANCELLED,
     CLOSED,
+    HOST,
     SUSPENDED,
     Call,
     Pause,
@@ -42,7 +44,6 @@ from grace_kp.record import (
     call_alone,
     call_in,
     open_run,
-    way_out,
 )
 from grace_kp.trace import cut
 
@@ -59,7 +60,7 @@ class Tracker:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.frames: dict[int, Frame] = {}
-        self.spec = Specs(recorder)
+        self.spec = Specs()
         self.suspensions = Suspensions(recorder)
         self.suspended = self.suspensions.runs
         self.unreported = Unreported(self.spec)
@@ -68,9 +69,9 @@ class Tracker:
     @classmethod
     def of(cls, recorder: Recorder) -> Tracker:
         """The one tracker of a recorder."""
-        tracker: Tracker | None = recorder.foreign.get("langchain")
+        tracker: Tracker | None = recorder.adapters.get("langchain")
         if tracker is None:
-            tracker = recorder.foreign.setdefault("langchain", cls(recorder))
+            tracker = recorder.adapters.setdefault("langchain", cls(recorder))
         return tracker
 
     # Beginnings
@@ -80,10 +81,8 @@ class Tracker:
             parent = self.frames.get(parent_id.int)
             if parent is not None:
                 return parent
-        from grace_kp.integrations.langchain._context import frame_here
-
         # An event without a parent may still be inside of one: a fallback's attempts, a chain that was given callbacks of its own.
-        return frame_here(self)
+        return frame_here(self.frames)
 
     def _keep(self, key: int, frame: Frame) -> Frame:
         if frame.keys is None:
@@ -140,6 +139,7 @@ class Tracker:
         # A graph that is given no new input may go on with a run that was suspended; which one, it says a moment later.
         quiet = thread is not None and (inputs is None or type(inputs).__name__ == "Command")
         run = open_run(
+            self.recorder,
             self.spec(AGENT, name, domain),
             (),
             {"input": inputs},
@@ -160,6 +160,7 @@ class Tracker:
         """A chain inside of a run turns out to be a graph: a nested agent, with a run of its own."""
         inputs = frame.inputs
         run = open_run(
+            self.recorder,
             self.spec(AGENT, frame.name, domain),
             (),
             named(inputs, "input"),
@@ -172,7 +173,7 @@ class Tracker:
         if run.via is not None:
             run.via.place, run.via.start = frame.place, frame.start
         run.framework = "langchain"
-        run.extra = {"place": frame.place, **({"thread_id": frame.thread} if frame.thread else {})}
+        run.facts = {"place": frame.place, **({"thread_id": frame.thread} if frame.thread else {})}
         run.resumes = resumes
         frame.own = frame.here = run
         frame.home = frame
@@ -200,7 +201,7 @@ class Tracker:
             call = call_in(inside, spec, inputs)
         else:
             objective = question_of(inputs) if self.recorder.capture_input else None
-            call = call_alone(spec, inputs, objective=objective and cut(objective, MAX_OBJECTIVE))
+            call = call_alone(self.recorder, spec, inputs, objective=objective and cut(objective, MAX_OBJECTIVE))
             if call is None:
                 return
             call.run.framework = "langchain"
@@ -279,7 +280,7 @@ class Tracker:
         if frame.quiet:
             self._announce(frame)
         from_stream = streamed(frame.inputs)
-        if from_stream and inputs is not None and run.extra is not None:
+        if from_stream and inputs is not None and run.facts is not None:
             run.objective = objective_of(self.recorder, frame.name, inputs)
         if waits:
             self.suspensions.suspend(frame, run)
@@ -294,7 +295,7 @@ class Tracker:
         frame = self.frames.get(run_id.int)
         if frame is None:
             return
-        run, status = frame.own, way_out(error)
+        run, status = frame.own, HOST.status_after(error)
         left = left_in(frame, self.frames) if status == CLOSED else ()
         self._done(run_id)
         if not isinstance(run, Run):
@@ -385,7 +386,7 @@ class Tracker:
             recorded(frame, error)
             if frame.own is not frame.run:
                 return
-            if way_out(error) == CLOSED:
+            if HOST.status_after(error) == CLOSED:
                 frame.run.drop(text)
             else:
                 frame.run.fail(error)
@@ -396,5 +397,5 @@ class Tracker:
         if frame is not None and isinstance(frame.own, Call):
             del self.frames[key]
             frame.own.fail(error)
-        elif way_out(error) == CANCELLED:  # else a stream may be read on in another task
+        elif HOST.status_after(error) == CANCELLED:  # else a stream may be read on in another task
             self.chain_failed(error, UUID(int=key), None)

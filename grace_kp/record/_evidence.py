@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.record._call import Call
 from grace_kp.record._resume import Earlier
-from grace_kp.record._run import Call
 from grace_kp.trace import render, to_text
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def material_of(run: Run | None, case: Any) -> tuple[str, str, list[str]]:
     seen: set[int] = set()
     for event in list(run.events):
         if type(event) is not Call:
-            texts += [event.text] if event.text else []  # type: ignore[union-attr]
+            text = getattr(event, "text", "")
+            texts += [text] if text else []
         elif id(event) not in seen:
             seen.add(id(event))
         elif event.status == "ok" and event.result is not None:

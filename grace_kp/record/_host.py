@@ -1,0 +1,133 @@
+"""The host interface: what recording knows of the frameworks that call the user's code.
+
+A framework registers its name, the exceptions that it uses as signals, and how it tells where its program is. Recording itself names
+no framework.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Locate = Callable[[Any], Any]
+    Place = Callable[[], str | None]
+
+COMPLETED, FAILED, CANCELLED, EXITED, CLOSED = "completed", "failed", "cancelled", "exited", "closed"
+SUSPENDED, NOT_APPROVED, INTERRUPTED = "suspended", "not_approved", "interrupted"
+MAX_TARGETS, MAX_NAME = 5, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """The meaning of an exception class that does not stand for a failure."""
+
+    status: str
+    """Status of a run or call that this exception leaves."""
+    pauses: bool = False
+    """The program stops and can go on later."""
+    targets: Callable[[BaseException], object] | None = None
+    """For a handoff: return where execution goes on, a name or a list of names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A framework that recording works with.
+
+    `name` is also `metadata.framework` of its traces, and the field under `grace` that holds its facts.
+    """
+
+    name: str
+    package: str
+    """The top-level package that is loaded while the framework is in use."""
+    load: Callable[[], Any]
+    """Import and return the adapter, a module of `grace_kp.integrations`."""
+    signals: Mapping[str, Signal]
+    """Its signals, by the name of their class. Names, because the framework may not be installed."""
+
+
+class Host:
+    """The registered frameworks. Changed only when one registers."""
+
+    __slots__ = ("_locations", "frameworks", "locate", "place", "signals")
+
+    def __init__(self) -> None:
+        self.frameworks: dict[str, Framework] = {}
+        # Names, because neither asyncio nor the gates need to be loaded.
+        self.signals = {"CancelledError": Signal(CANCELLED), "ActionNotApproved": Signal(NOT_APPROVED)}
+        self.locate: Locate | None = None
+        """From our innermost call or run to the innermost one that a framework knows; None while no framework tells."""
+        self.place: Place | None = None
+        """Return the part of a framework's program that runs here, if resuming runs that part again as a whole."""
+        self._locations: list[tuple[Locate, Place]] = []
+
+    def register(self, framework: Framework) -> None:
+        """Add a framework, or replace the one of its name."""
+        self.frameworks[framework.name] = framework
+        self.signals.update(framework.signals)
+
+    def register_location(self, locate: Locate, place: Place) -> None:
+        """From now on ask this framework, too, where execution is. Registering it again changes nothing.
+
+        A framework that carries its calls through threads and tasks knows better than a context variable of ours, which would have
+        to be set in its callbacks and would leak from there.
+        """
+        if (locate, place) in self._locations:
+            return
+        self._locations.append((locate, place))
+        known = tuple(self._locations)
+        self.locate, self.place = (locate, place) if len(known) == 1 else (_chained(known), _first(known))
+
+    def status_after(self, error: BaseException) -> str:
+        """Return the status of a run or call that this exception left."""
+        kind = type(error)  # the error's own word for its class is not asked for
+        if issubclass(kind, GeneratorExit):
+            return CLOSED
+        if issubclass(kind, SystemExit):
+            return EXITED
+        if issubclass(kind, KeyboardInterrupt):
+            return CANCELLED
+        signal = self._signal_of(kind)
+        return FAILED if signal is None else signal.status
+
+    def pauses(self, error: BaseException) -> bool:
+        """Return whether an exception stops the program so that it can go on later, as an interrupt does."""
+        signal = self._signal_of(type(error))
+        return signal is not None and signal.pauses
+
+    def hands_off(self, error: BaseException) -> bool:
+        """Return whether an exception hands over to another part of the program, which ends this part normally."""
+        signal = self._signal_of(type(error))
+        return signal is not None and signal.status == COMPLETED
+
+    def handoff_text(self, error: BaseException) -> str:
+        """Describe a handoff by the parts of the program that it goes to."""
+        signal = self._signal_of(type(error))
+        found = None if signal is None or signal.targets is None else signal.targets(error)
+        names = [name for name in (found if isinstance(found, list | tuple) else [found]) if name]
+        if not names:
+            return "handed off to its parent graph"
+        more = f" and {len(names) - MAX_TARGETS} more" if len(names) > MAX_TARGETS else ""
+        return f"handed off to {', '.join(str(name)[:MAX_NAME] for name in names[:MAX_TARGETS])}{more}"
+
+    def _signal_of(self, kind: type[BaseException]) -> Signal | None:
+        for base in kind.__mro__:
+            signal = self.signals.get(base.__name__)
+            if signal is not None:
+                return signal
+        return None
+
+
+def _chained(locations: tuple[tuple[Locate, Place], ...]) -> Locate:
+    def locate(here: Any) -> Any:
+        for known, _ in locations:
+            here = known(here)
+        return here
+
+    return locate
+
+
+def _first(locations: tuple[tuple[Locate, Place], ...]) -> Place:
+    return lambda: next((place for _, known in locations if (place := known()) is not None), None)

@@ -1,0 +1,192 @@
+"""Attributes and gate entries of a run in the form that its trace holds them: redacted, bounded, without contents that are not captured.
+
+Secrets that only the name of an argument gives away are removed from the whole document. A reviewer's words and the message of an error
+often repeat an argument. Where that stood under a name such as `password`, its text alone shows no pattern that redaction could find.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.record._attributes import Attributes
+from grace_kp.record._events import NOT_CAPTURED
+from grace_kp.trace import MAX_TAGS, label, redact_value, redacted_arguments, render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from grace_kp.record._run import Run
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+MIN_LENGTH = 6
+"""Characters below which a text is too common to be removed wherever it occurs."""
+REMOVED = "[REDACTED:password]"
+# Fields that hold arguments, rendered already, with the field that counts what they do not show.
+_ARGUMENTS = {"arguments": "hidden", "executed_arguments": "executed_hidden", "modified": "hidden"}
+# Texts that quote neither arguments nor a reviewer; every other text of an entry may.
+_STRUCTURE = frozenset(
+    {
+        "action",
+        "digest",
+        "evidence_gaps",
+        "executed_digest",
+        "floor",
+        "id",
+        "level",
+        "mode",
+        "model",
+        "outcome",
+        "policy_version",
+        "reason",
+        "reviewer",
+        "skipped",
+        "to",
+    }
+)
+_OPEN = frozenset({"undecided", "waiting", "approved", "running"})
+"""Outcomes of a decision whose action may still run."""
+_ERRORS = frozenset({"error", "ledger_error", "notify_error"})
+
+
+def attributes_of(run: Run, clean: Callable[[str], str], clean_all: Callable[[Any], Any]) -> dict[str, Any]:
+    """The attributes of a run as they stand in its trace, under `grace`; empty where nothing was stated."""
+    if run.attributes is None and run.via is None and run.earlier is None:
+        return {}
+    before = ((run.earlier or {}).get("grace") or {}) if run.earlier is not None else {}
+    with run.owner.lock:
+        own = run.attributes or Attributes()
+        tags, metadata = list(own.tags), dict(own.metadata)
+        dropped = {"dropped_tags": own.dropped_tags, "dropped_metadata": own.dropped_metadata}
+    found: dict[str, Any] = {}
+    tags = list(dict.fromkeys([*(before.get("tags") or ()), *(label(_clean_id(tag, clean)) for tag in tags)]))[
+        :MAX_TAGS
+    ]
+    metadata = {**(before.get("metadata") or {}), **{label(key): value for key, value in clean_all(metadata).items()}}
+    if tags:
+        found["tags"] = tags
+    for name in ("user", "session"):
+        stated = _nearest(run, name)
+        if stated is not None:
+            found[name] = label(_clean_id(stated, clean))
+        elif before.get(name):
+            found[name] = before[name]
+    if metadata:
+        found["metadata"] = metadata
+    found.update({name: count for name, count in dropped.items() if count})
+    return found
+
+
+def _nearest(run: Run, name: str) -> str | None:
+    """The user or session of the run itself, else of the nearest run around it."""
+    around: Run | None = run
+    while around is not None:
+        stated: str | None = getattr(around.attributes, name, None)
+        if stated is not None:
+            return stated
+        around = None if around.via is None else around.via.run
+    return None
+
+
+def _clean_id(text: str, clean: Callable[[str], str]) -> str:
+    return text if _UUID.fullmatch(text) else clean(text)  # the digits of a UUID may look like a phone number
+
+
+def stored_entry(
+    entry: dict[str, Any], *, identifiers: bool, capture_input: bool = True, capture_output: bool = True
+) -> dict[str, Any]:
+    """Return the entry as a JSON value without secrets.
+
+    `hidden` has the number of characters that a cut or redaction has removed from `arguments`, by name; `response["hidden"]` the same for
+    arguments that a reviewer replaced. `digest` is that of the real arguments.
+
+    Args:
+        entry: what the gate recorded.
+        identifiers: remove e-mail addresses and the like, too.
+        capture_input: False keeps the names of arguments without their values.
+        capture_output: False, like `capture_input`, keeps no text that may quote arguments, a reviewer or a judge.
+    """
+    out: dict[str, Any] = {}
+    fields = list(entry.items())  # in one step: the action may be running, and its entry filled in
+    for name, value in fields:
+        if name in _ARGUMENTS and isinstance(value, dict):
+            out[name], removed = redacted_arguments(value, identifiers=identifiers)
+            counts = {**entry.get(_ARGUMENTS[name], {})}
+            for argument, count in removed.items():
+                counts[argument] = counts.get(argument, 0) + count
+            if not capture_input:
+                out[name] = dict.fromkeys(out[name], NOT_CAPTURED)
+            elif counts:
+                out[_ARGUMENTS[name]] = counts
+        elif name == "response" and isinstance(value, dict):
+            out[name] = stored_entry(
+                value, identifiers=identifiers, capture_input=capture_input, capture_output=capture_output
+            )
+        elif name not in _ARGUMENTS.values():
+            out[name] = redact_value(render(value), identifiers=identifiers)
+            if not (capture_input and capture_output):
+                out[name] = _without_texts(name, out[name])
+    return out
+
+
+def merged_entries(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries of both parts of a run that was suspended in between, one for each decision.
+
+    The later entry replaces the earlier one. Only an action that ended in the earlier part keeps that outcome when the later part
+    states merely that it ran before.
+    """
+    ended = {entry.get("id") for entry in earlier if entry.get("outcome") not in _OPEN}
+    new = [entry for entry in later if not (str(entry.get("outcome")).endswith("_before") and entry.get("id") in ended)]
+    replaced = {entry["id"] for entry in new if "id" in entry}
+    return [entry for entry in earlier if entry.get("id") not in replaced] + new
+
+
+def _without_texts(name: str, value: Any, *, inside: bool = False) -> Any:
+    """A field of an entry without texts that may quote contents. Of an error, the name of its type stays."""
+    if name in _STRUCTURE and not (inside and name == "reason"):  # further inside, it is the reason of a judge
+        return value
+    if isinstance(value, dict):
+        return {key: _without_texts(key, item, inside=True) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_texts("", item, inside=True) for item in value]
+    if not isinstance(value, str):
+        return value
+    kind = value.partition(":")[0]
+    return kind if name in _ERRORS and kind.isidentifier() else NOT_CAPTURED
+
+
+def named_secrets(decisions: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the secret arguments of gated calls, longest first."""
+    found: set[str] = set()
+    for entry in list(decisions):
+        response = entry.get("response")
+        modified = response.get("modified") if isinstance(response, dict) else None
+        for arguments in (entry.get("arguments"), entry.get("executed_arguments"), modified):
+            if isinstance(arguments, dict):
+                found.update(_removed(arguments, redact_value(arguments, identifiers=False)))
+    return sorted(found, key=len, reverse=True)
+
+
+def without(value: Any, secrets: list[str]) -> Any:
+    """Return a JSON value with these texts removed wherever they occur; the same object where there are none to remove."""
+    if not secrets:
+        return value
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, REMOVED)
+        return value
+    if isinstance(value, dict):
+        return {name: without(item, secrets) for name, item in value.items()}
+    return [without(item, secrets) for item in value] if isinstance(value, list) else value
+
+
+def _removed(before: Any, after: Any) -> Iterator[str]:
+    """Yield the texts that redaction has replaced as a whole."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for value, clean in zip(before.values(), after.values(), strict=False):
+            yield from _removed(value, clean)
+    elif isinstance(before, list) and isinstance(after, list):
+        for value, clean in zip(before, after, strict=False):
+            yield from _removed(value, clean)
+    elif isinstance(before, str) and after == REMOVED and before != REMOVED and len(before) >= MIN_LENGTH:
+        yield before
