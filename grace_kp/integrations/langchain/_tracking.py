@@ -69,9 +69,9 @@ class Tracker:
     @classmethod
     def of(cls, recorder: Recorder) -> Tracker:
         """The one tracker of a recorder."""
-        tracker: Tracker | None = recorder.adapters.get("langchain")
-        if tracker is None:
-            tracker = recorder.adapters.setdefault("langchain", cls(recorder))
+        tracker: Tracker = recorder.adapters.get("langchain") or recorder.adapters.setdefault(
+            "langchain", cls(recorder)
+        )
         return tracker
 
     # Beginnings
@@ -138,14 +138,9 @@ class Tracker:
         thread = metadata.get("thread_id") if metadata else None
         # A graph that is given no new input may go on with a run that was suspended; which one, it says a moment later.
         quiet = thread is not None and (inputs is None or type(inputs).__name__ == "Command")
-        run = open_run(
-            self.recorder,
-            self.spec(AGENT, name, domain),
-            (),
-            {"input": inputs},
-            objective=objective_of(self.recorder, name, inputs),
-            quiet=quiet,
-        )
+        objective = objective_of(self.recorder, name, inputs)
+        spec = self.spec(AGENT, name, domain)
+        run = open_run(self.recorder, spec, (), {"input": inputs}, objective=objective, quiet=quiet)
         if run is None:
             return None
         frame = Frame(None, run, name, inputs, None)
@@ -158,16 +153,9 @@ class Tracker:
 
     def _promote(self, frame: Frame, domain: str | None, resumes: Pause | None = None) -> None:
         """A chain inside of a run turns out to be a graph: a nested agent, with a run of its own."""
-        inputs = frame.inputs
-        run = open_run(
-            self.recorder,
-            self.spec(AGENT, frame.name, domain),
-            (),
-            named(inputs, "input"),
-            objective=objective_of(self.recorder, frame.name, inputs),
-            inside=frame.here,
-            quiet=True,
-        )
+        objective, arguments = objective_of(self.recorder, frame.name, frame.inputs), named(frame.inputs, "input")
+        spec = self.spec(AGENT, frame.name, domain)
+        run = open_run(self.recorder, spec, (), arguments, objective=objective, inside=frame.here, quiet=True)
         if run is None:
             return
         if run.via is not None:
