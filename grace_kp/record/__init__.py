@@ -11,7 +11,7 @@ from grace_kp.record._gaps import gaps_of
 from grace_kp.record._guard import note, shielded
 from grace_kp.record._host import CANCELLED, CLOSED, COMPLETED, FAILED, SUSPENDED, Framework, Signal
 from grace_kp.record._location import current_run, located
-from grace_kp.record._resume import Pause
+from grace_kp.record._resume import Conversations, Pause, facts_of
 from grace_kp.record._run import Listener, Recorder, Run, new_trace_id
 from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, TOOL, Spec
 from grace_kp.record._threads import instrument_threads, propagate
@@ -33,6 +33,7 @@ __all__ = [
     "TOOL",
     "TROUBLES",
     "Call",
+    "Conversations",
     "Documents",
     "Framework",
     "Listener",
@@ -48,6 +49,7 @@ __all__ = [
     "current_run",
     "decorate",
     "evidence_of",
+    "facts_of",
     "gaps_of",
     "instrument_threads",
     "located",

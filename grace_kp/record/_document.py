@@ -13,7 +13,7 @@ from grace_kp.record._call import Call
 from grace_kp.record._events import NOT_CAPTURED
 from grace_kp.record._gaps import lost_evidence
 from grace_kp.record._host import CLOSED, INTERRUPTED, SUSPENDED
-from grace_kp.record._resume import Earlier
+from grace_kp.record._resume import EarlierPart
 from grace_kp.record._steps import WAITING, StepBuilder
 from grace_kp.record._stored import attributes_of, merged_entries, named_secrets, stored_entry, without
 from grace_kp.trace import UNSCANNED, cut, redact_text, redact_value, render, storable, to_text
@@ -51,7 +51,7 @@ class Documents:
         if run.steps is None:
             if run.resumes is not None:
                 run.owner.recall(run)
-            earlier = None if run.earlier is None else Earlier(run.earlier)
+            earlier = None if run.earlier is None else EarlierPart(run.earlier)
             run.steps = StepBuilder(run, identifiers=self._identifiers, earlier=earlier)
         builder: StepBuilder = run.steps
         return builder
@@ -123,7 +123,7 @@ class Documents:
 
     def _went_on(self, run: Run, grace: dict[str, Any], decisions: list[Any]) -> list[Any]:
         """Put what an earlier part of the run had besides steps into its document; all decisions of both parts."""
-        earlier = Earlier(run.earlier or {})
+        earlier = EarlierPart(run.earlier or {})
         before = (run.earlier or {}).get("grace") or {}
         grace["duration_ms"] = round(grace["duration_ms"] + earlier.duration_ms, 3)
         grace["resumed"] = before.get("resumed", 0) + 1

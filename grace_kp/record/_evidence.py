@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._call import Call
-from grace_kp.record._resume import Earlier
+from grace_kp.record._resume import EarlierPart
 from grace_kp.trace import render, to_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def evidence_of(run: Run | None) -> Evidence:
     if run.resumes is not None:
         run.owner.recall(run)
     if run.earlier is not None:
-        evidence = evidence_of_calls(Earlier(run.earlier).calls)
+        evidence = evidence_of_calls(EarlierPart(run.earlier).calls)
     seen: set[int] = set()
     for event in list(run.events):
         if type(event) is not Call:

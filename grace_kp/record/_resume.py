@@ -1,9 +1,28 @@
-"""The part of a run from before it was suspended: its steps, calls and decisions, less what is run again from its beginning."""
+"""A run that waits and is continued: why it waits, where it is found again, and what its earlier part brings along.
+
+A suspended run is stored like a finished one. The run that continues it takes over its id, and the two parts become one trace.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.record._guard import attempt
+from grace_kp.record._host import CLOSED, SUSPENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from grace_kp.store import Record, Writer
+    from grace_kp.trace import ReasoningTrace
+
+    Document = dict[str, Any]
+
+MAX_TRACES = 200
+MAX_CONTINUED = 10_000
+UNANSWERED = "Closed without an answer: its thread went on with other input."
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +41,23 @@ class Pause:
     """The suspended run itself, while this process still has it."""
 
 
-class Earlier:
-    """What a suspended trace brings into the run that goes on from it.
+class EarlierPart:
+    """The part of a run from before it was suspended: its steps, calls and decisions.
 
-    A framework that resumes in the middle of a program runs the part that was interrupted again from its beginning. What that part had
-    recorded is left out here, because it is recorded anew; what of it had been carried out already is named in `repeated`.
+    A framework that resumes in the middle of a program runs the interrupted part again from its beginning, and that is recorded anew. So
+    what it had recorded is left out here, and `repeated` names the calls in it that had been carried out already.
     """
 
     __slots__ = ("calls", "decisions", "duration_ms", "model_calls", "pending", "repeated", "steps")
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: Document) -> None:
         grace = document.get("grace") or {}
         again = set(grace.get("repeats") or ())
         kept = [step for step in document.get("steps") or () if step["step_id"] not in again]
         number = {step["step_id"]: place for place, step in enumerate(kept)}
-        self.steps: list[dict[str, Any]] = [{**step, "step_id": number[step["step_id"]]} for step in kept]
+        self.steps: list[Document] = [{**step, "step_id": number[step["step_id"]]} for step in kept]
         self.duration_ms: float = grace.get("duration_ms", 0.0)
-        self.decisions: list[dict[str, Any]] = list(grace.get("decisions") or ())
+        self.decisions: list[Document] = list(grace.get("decisions") or ())
         self.repeated: list[str] = list(grace.get("repeated") or ())
         calls = grace.get("calls") or []
         stays = [call for call in calls if call["tool_call"] in number]
@@ -60,14 +79,160 @@ class Earlier:
         """Calls whose error nothing has followed yet."""
 
 
-def _renumbered(call: dict[str, Any], number: dict[int, int], names: dict[str, str]) -> dict[str, Any]:
-    made = {**call, "call_id": names[call["call_id"]]}
+def _renumbered(call: Document, number: dict[int, int], names: dict[str, str]) -> Document:
+    renumbered = {**call, "call_id": names[call["call_id"]]}
     for field in ("tool_call", "observation", "recovery"):
-        if field in made:
-            if made[field] in number:
-                made[field] = number[made[field]]
+        if field in renumbered:
+            if renumbered[field] in number:
+                renumbered[field] = number[renumbered[field]]
             else:
-                del made[field]
-    if "parent" in made:
-        made["parent"] = names.get(made["parent"], made["parent"])
-    return made
+                del renumbered[field]
+    if "parent" in renumbered:
+        renumbered["parent"] = names.get(renumbered["parent"], renumbered["parent"])
+    return renumbered
+
+
+class Conversations:
+    """The suspended runs of conversation threads: each is continued by at most one run, or closed when its thread leaves it behind."""
+
+    def __init__(self, writer: Callable[[], Writer]) -> None:
+        self._writer = writer
+        self._continued: OrderedDict[str, int] = OrderedDict()
+        """Traces that runs of this process continue, with how often they had been resumed by then."""
+
+    def find(self, pause: Pause, thread: str) -> Document | None:
+        """Return the document of the run that stopped at `pause`; None if it cannot be found.
+
+        Args:
+            pause: where the run stopped.
+            thread: its thread in the form that traces hold.
+        """
+        return attempt("resuming", lambda: next(self._stopped_at(pause, thread), None))
+
+    def _stopped_at(self, pause: Pause, thread: str) -> Iterator[Document]:
+        for status in (SUSPENDED, CLOSED):
+            for trace in self._query(status, thread):
+                document = trace.to_dict()
+                if _is_of(document, pause, thread):
+                    yield document
+
+    def claim(self, document: Document) -> bool:
+        """Continue a suspended run; False if another run has continued it since it was suspended."""
+        if self._holds(document):
+            return False
+        self._continued[document["id"]] = times_resumed(document)
+        self._continued.move_to_end(document["id"])
+        while len(self._continued) > MAX_CONTINUED:
+            self._continued.popitem(last=False)
+        return True
+
+    def _holds(self, document: Document) -> bool:
+        return self._continued.get(document["id"], -1) >= times_resumed(document)
+
+    def has_rival(self, document: Document) -> bool:
+        """Return whether another process has continued the same run and stored its trace."""
+        stored = attempt("resuming", lambda: self._writer().store().get(document["id"]))
+        return stored is not None and times_resumed(stored.to_dict()) >= times_resumed(document)
+
+    def close_superseded(self, document: Document, record_of: Callable[[Document], Record]) -> list[Document]:
+        """Close the traces that waited for an answer on the thread of a finished run and will not get any more.
+
+        Args:
+            document: the finished run.
+            record_of: assesses a closed trace and returns it as the store keeps it.
+
+        Returns:
+            The closed traces.
+        """
+        thread = _thread_to_clear(document)
+        closed = thread and attempt("closing a suspended trace", lambda: self._close(document, thread, record_of))
+        return closed or []
+
+    def _close(self, document: Document, thread: str, record_of: Callable[[Document], Record]) -> list[Document]:
+        self._writer().write_pending()  # so that those settled just now are found
+        waiting = [found for trace in self._query(SUSPENDED, thread) if not self._holds(found := trace.to_dict())]
+        closed = left_without_answer(document, waiting)
+        if closed:
+            self._writer().store().put([record_of(item) for item in closed])
+        return closed
+
+    def _query(self, status: str, thread: str) -> Sequence[ReasoningTrace]:
+        return self._writer().store().query(status=status, text=thread, limit=MAX_TRACES)
+
+
+def facts_of(document: Document) -> Document:
+    """Return what a framework states about the run of a document: its thread, checkpoint, place and steps. Empty for no framework."""
+    facts = (document.get("grace") or {}).get(document["metadata"].get("framework"))
+    return facts if isinstance(facts, dict) else {}
+
+
+def left_without_answer(document: Document, documents: Iterable[Document]) -> list[Document]:
+    """Return the traces that a run has superseded, closed, with those nested in them.
+
+    A pending question is dropped when its thread gets new input. So a suspended trace is superseded by a later run of the same program
+    on the same thread whose steps come after its own.
+    """
+    documents = list(documents)
+    closed = {item["id"]: item for item in documents if _is_superseded(item, document)}
+    rest = [item for item in documents if item["id"] not in closed]
+    while nested := [item for item in rest if (item["grace"].get("parent") or {}).get("trace_id") in closed]:
+        closed.update({item["id"]: item for item in nested})
+        rest = [item for item in rest if item["id"] not in closed]
+    for item in closed.values():
+        _leave_unanswered(item, document["id"])
+    return list(closed.values())
+
+
+def times_resumed(document: Document) -> int:
+    """Return how often the run of a trace has continued after it was suspended."""
+    times = (document.get("grace") or {}).get("resumed", 0)
+    return times if isinstance(times, int) else 0
+
+
+def _is_of(document: Document, pause: Pause, thread: str) -> bool:
+    """Whether a trace is that of the run that stopped there. Closed without an answer, it may still be continued."""
+    grace, facts = document.get("grace") or {}, facts_of(document)
+    if grace.get("status") != SUSPENDED and "superseded_by" not in grace:
+        return False
+    same = facts.get("thread_id") == thread and facts.get("place") == pause.place
+    return same and (pause.place is not None or facts.get("checkpoint_id") in {None, pause.checkpoint})
+
+
+def _thread_to_clear(document: Document) -> str | None:
+    """Return the thread of a run that may have left an earlier one without an answer; None for any other run.
+
+    The steps of a thread are counted through all its runs, so its first run starts at 1.
+    """
+    facts = facts_of(document)
+    steps, thread = _steps_of(facts), facts.get("thread_id")
+    later = facts.get("place") is None and steps is not None and steps[0] > 1
+    return thread if later and isinstance(thread, str) else None
+
+
+def _is_superseded(earlier: Document, later: Document) -> bool:
+    before, after = facts_of(earlier), facts_of(later)
+    last, first = _steps_of(before) or (0, 1), _steps_of(after) or (0, 0)
+    return bool(
+        earlier["id"] != later["id"]
+        and before.get("place") is None
+        and before.get("thread_id") == after.get("thread_id")
+        and earlier["grace"].get("name") == later["grace"].get("name")
+        and last[1] < first[0]
+    )
+
+
+def _leave_unanswered(document: Document, successor: str) -> None:
+    grace = document["grace"]
+    grace["status"], grace["superseded_by"] = CLOSED, successor
+    document["metadata"]["success"] = False
+    document["outcome"]["result_summary"] = UNANSWERED
+    steps = document["steps"]
+    if grace.get("repeats") == [0] and len(steps) == 1 and not grace.get("calls"):
+        steps[0]["content"] = UNANSWERED
+
+
+def _steps_of(facts: Document) -> tuple[int, int] | None:
+    steps = facts.get("steps")
+    if isinstance(steps, list) and len(steps) == 2 and all(isinstance(step, int) for step in steps):
+        return steps[0], steps[1]
+    return None

@@ -15,7 +15,7 @@ from grace_kp.record._host import CLOSED, SUSPENDED
 from grace_kp.trace import Failure, Failures, redact_text, redact_value, render, storable, to_text
 
 if TYPE_CHECKING:
-    from grace_kp.record._resume import Earlier
+    from grace_kp.record._resume import EarlierPart
     from grace_kp.record._run import Run
 
 MAX_HIT_TEXTS = 64
@@ -52,7 +52,7 @@ class StepBuilder:
         "steps",
     )
 
-    def __init__(self, run: Run, *, identifiers: bool, earlier: Earlier | None = None) -> None:
+    def __init__(self, run: Run, *, identifiers: bool, earlier: EarlierPart | None = None) -> None:
         self.steps: list[dict[str, Any]] = [] if earlier is None else earlier.steps
         self.calls: list[dict[str, Any]] = [] if earlier is None else earlier.calls
         self.model_calls: list[dict[str, Any]] = [] if earlier is None else earlier.model_calls

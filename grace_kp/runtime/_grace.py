@@ -180,14 +180,14 @@ class Grace(Front):
         return chosen
 
     def _make_pipeline(self) -> Pipeline:
+        from grace_kp.record import Conversations
         from grace_kp.runtime._assemble import make_pipeline
-        from grace_kp.runtime._resuming import Threads
 
         models = self._models()
         models.judge.landed = self._landed
         pipeline = make_pipeline(self.settings, self.thresholds, models, self.recorder, self._scorers)
         pipeline.waiting = lambda: self._writer.waiting
-        pipeline.threads = Threads(lambda: self._writer)
+        pipeline.conversations = Conversations(lambda: self._writer)
         return pipeline
 
     @property

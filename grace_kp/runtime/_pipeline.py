@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.record import SUSPENDED, Documents, Recorder, Run, note, to_json
 from grace_kp.runtime._confidence_record import confidence_record, failure_of
 from grace_kp.runtime._records import record_of
-from grace_kp.runtime._resuming import Continued, Threads, going_on, left_without_answer, thread_to_clear, times_resumed
 from grace_kp.value import embedded_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors
-    from grace_kp.record import Pause
+    from grace_kp.record import Conversations, Pause
     from grace_kp.runtime._judging import Judgement, RunJudge
     from grace_kp.runtime._scoring import Scoring, TraceScorers
     from grace_kp.store import JournalEntry, Record
@@ -146,8 +145,7 @@ class Pipeline:
         self.hooks: list[Hook] = []
         self.collectors: list[list[ReasoningTrace]] = []
         self.sampled_out = 0
-        self.threads: Threads | None = None
-        self._continued = Continued()
+        self.conversations: Conversations | None = None
         self._lock = threading.RLock()  # a run's steps are built in one thread at a time, journal or finish
 
     def after_fork(self) -> None:
@@ -249,8 +247,9 @@ class Pipeline:
             return None
         if prepared.scoring is not None and prepared.scoring.found:
             document["grace"]["scores"] = self.documents.clean_all(prepared.scoring.found)
-        if isinstance(item, Run) and item.earlier is not None and self.threads is not None and not item.asked:
-            self._leave_to_rival(document)
+        resumed = isinstance(item, Run) and item.earlier is not None and not item.asked
+        if resumed and self.conversations is not None and self.conversations.has_rival(document):
+            document["id"] = self.recorder.new_id()
         record = record_of(document)
         if isinstance(item, Run):
             if item.keep or item.capture is not None:
@@ -271,37 +270,20 @@ class Pipeline:
                     records.append(record_of(document))
         return records
 
-    def _leave_to_rival(self, document: dict[str, Any]) -> None:
-        """Store a resumed run under an id of its own where another process has answered the same question and stored its trace."""
-        try:
-            stored = None if self.threads is None else self.threads.stored(document["id"])
-        except Exception as error:  # noqa: BLE001 — the run is stored all the same
-            note("resuming", error, theirs=True)
-            return
-        if stored is not None and times_resumed(stored.to_dict()) >= times_resumed(document):
-            document["id"] = self.recorder.new_id()
-
     def _close_superseded(self, document: dict[str, Any]) -> None:
-        """Close the traces that waited for an answer on this run's thread, and will not get one any more."""
-        thread = thread_to_clear(document)
-        if thread is None or self.threads is None:
-            return
-        try:
-            waiting = (trace for trace in self.threads.suspended(thread) if not self._continued.holds(trace.to_dict()))
-            closed = left_without_answer(document, waiting)
-            for item in closed:
-                self.assessor.assess(item)
-            self.threads.put([record_of(item) for item in closed])
-        except Exception as error:  # noqa: BLE001 — the run that is being settled is stored all the same
-            note("closing a suspended trace", error, theirs=True)
-            return
-        for item in closed:
-            self._tell(to_json(item))
+        """Close the traces that waited for an answer on this run's thread and will not get any more."""
+
+        def assessed(item: dict[str, Any]) -> Record:
+            self.assessor.assess(item)
+            return record_of(item)
+
+        for closed in self.conversations.close_superseded(document, assessed) if self.conversations else ():
+            self._tell(to_json(closed))
 
     def recall(self, run: Run) -> None:
-        """Give a run that goes on what it had come to when it was suspended; it is a new run where that is not found."""
+        """Give a resumed run the document of the run that it continues. If that is not found, or taken already, it is a new run."""
         with self._lock:
-            pause = run.resumes
+            pause, conversations = run.resumes, self.conversations
             if pause is None:
                 return
             earlier: dict[str, Any] | None = None
@@ -310,15 +292,10 @@ class Pipeline:
                 if previous.suspended is None:
                     self._prepare(previous)
                 earlier = previous.suspended
-            else:
-                thread = self.documents.clean(pause.thread)  # as it stands in the trace
-                try:
-                    found = () if self.threads is None else self.threads.resumable(thread)
-                    earlier = next((it for trace in found if (it := going_on(trace, pause, thread))), None)
-                except Exception as error:  # noqa: BLE001 — then it goes on in a trace of its own
-                    note("resuming", error, theirs=True)
-            if earlier is not None and not self._continued.claim(earlier):
-                earlier = None  # another run answers the same question; each of the two is in a trace of its own
+            elif conversations is not None:
+                earlier = conversations.find(pause, self.documents.clean(pause.thread))
+            if earlier is not None and conversations is not None and not conversations.claim(earlier):
+                earlier = None  # another run answers the same question; each of the two has a trace of its own
             run.resume(earlier)
 
     def journal(self) -> list[JournalEntry]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record import to_json
+from grace_kp.record import facts_of, to_json
 from grace_kp.trace import attributes_in, storable
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ def record_of(document: dict[str, Any]) -> Record:
     texts = [document["task"]["objective"], document["outcome"]["result_summary"]]
     texts += [step["content"] for step in document["steps"] if "content" in step]
     grace = document.get("grace") or {}
-    framework, status = grace.get("langchain"), grace.get("status", "completed")
-    thread = framework.get("thread_id") if isinstance(framework, dict) else None
+    status, thread = grace.get("status", "completed"), facts_of(document).get("thread_id")
     if thread:
         texts.insert(0, str(thread))  # first, because what is too long is cut
     return Record(
