@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.models._google import KEY_VARIABLES, find_api_key
 from grace_kp.models._hub import FETCH_HINT, REPOSITORY, cached_onnx, cached_sentence_transformer
-from grace_kp.models._keys import KEYS, key_in
 
 if TYPE_CHECKING:
     from grace_kp.settings import Settings
@@ -30,8 +30,8 @@ def choose_judge(settings: Settings) -> Choice:
     """Gemini when its extra is installed and a key is set; else none."""
     if not installed("google.genai"):
         return Choice(None, "none", "the extra gemini is not installed: pip install 'grace-kp[gemini]'")
-    if key_in() is None:
-        return Choice(None, "none", f"no API key is set: {' or '.join(KEYS)}")
+    if find_api_key() is None:
+        return Choice(None, "none", f"no API key is set: {' or '.join(KEY_VARIABLES)}")
     from grace_kp.models._gemini_judge import GeminiJudge
 
     judge = GeminiJudge(
