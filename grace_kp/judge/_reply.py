@@ -1,7 +1,7 @@
-"""What a judge replied, as a number: strictly, and for any text whatsoever.
+"""Read the score in a judge's reply: strictly, and whatever the reply is.
 
-A reply is taken for a score only where it can mean one thing. Everything else is unparsable, which the evaluators turn into their
-fallback; nothing here raises. The rules are those of the specification, section 6.
+A reply is a score only where it has one meaning. Every other reply is unparsable, which the evaluators turn into their fallback;
+nothing here raises. The rules are those of the specification, section 6.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 MAX_REPLY = 50_000
 """Characters; a longer reply is no judgement."""
 NEAR = 0.001
-"""How far a value may be out of range and is still a rounding slip."""
+"""How far out of range a value may be and still count as a rounding error."""
 _SAME = 0.0005
 _LONGEST_REASON = 1_000
 
@@ -32,35 +32,35 @@ _REASON_NAMES = ("reason", "rationale", "explanation", "reasoning", "理由")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A reply that was read: a score with its reason, or what kept it from being one."""
+    """The result of reading a reply: a score with its reason, or an error."""
 
     score: float | None
     """0 to 1; None when the reply is unparsable."""
     reason: str = ""
-    """The judge's words, when it gave a reason of its own."""
+    """The reason in the judge's words; empty when it states none."""
     error: str | None = None
-    """Why it is unparsable."""
+    """Why the reply is unparsable."""
     places: tuple[tuple[int, int], ...] = ()
-    """Where in the normalised reply the score stands, as slices; every one says the same."""
+    """Slices of the normalised reply that state the score; all state the same."""
     text: str = ""
     """The normalised reply that the slices refer to."""
 
 
 class _Refused(ValueError):
-    """The reply means no score, or more than one."""
+    """The reply states no score, or several."""
 
 
 def parse_reply(reply: object, names: tuple[str, ...] = SCORE_NAMES) -> Parsed:
-    """The score in a judge's reply, and its reason.
+    """Return the score in a judge's reply, and its reason.
 
-    Understood are a JSON object with one of `names` (alone, in a code fence, or within text), a lone number, and in text: fractions
-    (`8/10`, `8 out of 10`, `10点中8点`), percentages (`85%`, `8割`), labelled values (`confidence: 0.8`, `信頼度：０．８`) and decimals
-    from 0 to 1. Full-width signs count as their plain forms. A lone number outside 0 to 1 is clamped; any other value only when it
-    is within 0.001. Values that disagree, infinities and NaN make the reply unparsable.
+    A score is a JSON object with one of `names` (alone, in a code fence, or within text), a lone number, or in text: a fraction
+    (`8/10`, `8 out of 10`, `10点中8点`), a percentage (`85%`, `8割`), a labelled value (`confidence: 0.8`, `信頼度：０．８`), or a
+    decimal from 0 to 1. Full-width characters count as their plain forms. A lone number outside 0 to 1 is clamped; any other value
+    only within 0.001 of that range. Values that disagree, infinities and NaN make the reply unparsable.
 
     Args:
         reply: anything a judge may return.
-        names: what the value is called in a structured or labelled reply: `SCORE_NAMES` or `COVERAGE_NAMES`.
+        names: the field or label of the value: `SCORE_NAMES` or `COVERAGE_NAMES`.
     """
     try:
         return _parse(reply, names)
@@ -74,7 +74,7 @@ def _parse(reply: object, names: tuple[str, ...]) -> Parsed:
     if isinstance(reply, bool) or reply is None:
         raise _Refused("the reply is empty" if reply is None else "the reply is a truth value, not a score")
     if isinstance(reply, int | float):
-        return Parsed(_bare(_number(reply)))
+        return Parsed(_clamped(_number(reply)))
     if isinstance(reply, Mapping):
         found = _from_object([(str(name), value) for name, value in reply.items()], names)
         if found is None:
@@ -100,28 +100,28 @@ _VULGAR = re.compile("(?<=[0-9０-９])\\s?[\u00bc-\u00be\u2150-\u215f\u2189]")
 _MIXED = re.compile("\0")
 _CHUNK = 2_000
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]")
-_SIGNS = str.maketrans(
+_PLAIN = str.maketrans(
     {"−": "-", "‐": "-", "‑": "-", "–": "-", "—": "-", "⁄": "/", "∕": "/", "÷": "/", "٪": "%", "：": ":"}
 )
 
 
 def normalised(text: str) -> str:
-    """Full-width signs as plain ones, one kind of minus and slash, nothing invisible, no blanks around."""
-    # Footnotes are no digits, and 1½ is neither 11/2 nor a half.
+    """Return a text with plain characters for full-width ones, one minus and slash, and no invisible characters or outer blanks."""
+    # A footnote is not a digit, and 1½ is neither 11/2 nor a half.
     plain = _VULGAR.sub("\0", _FOOTNOTES.sub(" ", str.__str__(text).replace("\0", " ")))
-    # In pieces, because the time grows with the square of a run of combining signs.
-    pieces = [unicodedata.normalize("NFKC", plain[at : at + _CHUNK]) for at in range(0, len(plain), _CHUNK)]
-    return _INVISIBLE.sub("", "".join(pieces)).translate(_SIGNS).strip()
+    # In pieces, because the time grows with the square of a run of combining characters.
+    chunks = [unicodedata.normalize("NFKC", plain[at : at + _CHUNK]) for at in range(0, len(plain), _CHUNK)]
+    return _INVISIBLE.sub("", "".join(chunks)).translate(_PLAIN).strip()
 
 
-# Numbers. More than 30 digits are no score, and Python's own parser of integers would mind.
+# A number of more than 30 digits is not a score; Python would also refuse to parse very long integers.
 _N = r"[-+]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,4})?"
 _BARE = re.compile(rf"[`*_\"'\[(<\s]{{0,8}}({_N})[`*_\"'\])>\s.。]{{0,8}}")
 _NUMBER = re.compile(_N)
 _COMMA = re.compile(r"[-+]?\d,\d{1,4}")
 _NOT_FINITE = re.compile(r"[`*_\"'\s]{0,8}[-+]?(?:nan|inf(?:inity)?|∞)[`*_\"'\s.]{0,8}", re.IGNORECASE)
 _OF = r"\s{0,4}(?:/|out\s{1,4}of)\s{0,4}"
-# Boundaries are those of ASCII: between Japanese words there are no blanks.
+# Boundaries between ASCII characters only: Japanese has no blanks between words.
 _EDGE = r"(?<![A-Za-z0-9_.,/%])"
 _END = r"(?![A-Za-z0-9_/]|[.,]\d|\s{0,2}[%割])"
 _FRACTION = re.compile(rf"{_EDGE}({_N}){_OF}({_N})(?![A-Za-z0-9_/]|[.,]\d|\s{{0,2}}%)", re.IGNORECASE)
@@ -137,25 +137,25 @@ _JAPANESE = {"score": r"スコア|評価|点数|評点|信頼度|確信度|自�
 
 
 def _labels(names: tuple[str, ...]) -> str:
-    said = "|".join(name.replace("_", r"[ _-]?") for name in names)
+    fields = "|".join(name.replace("_", r"[ _-]?") for name in names)
     words = {
         "score": r"(?:overall |final |total |self[- ]?)?(?:score|confidence|rating|evaluation|grade|quality)",
         "coverage": r"(?:query[ _-]?|overall )?coverage",
     }
-    key = "coverage" if "coverage" in names else "score"
-    return rf"(?:{said}|{words[key]}|{_JAPANESE[key]})"
+    kind = "coverage" if "coverage" in names else "score"
+    return rf"(?:{fields}|{words[kind]}|{_JAPANESE[kind]})"
 
 
 def _label_patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """A line that states a value, and a labelled value anywhere."""
+    """Return the patterns of a line that states a value, and of a labelled value anywhere."""
     label = _labels(names)
-    sign = r"[`*_\"']{0,4}\s{0,4}(?:\([^()\n]{0,40}\)\s{0,4})?(?:[:=]|は|\bis\b|\bof\b)[`*_\"'\s]{0,6}"
+    colon = r"[`*_\"']{0,4}\s{0,4}(?:\([^()\n]{0,40}\)\s{0,4})?(?:[:=]|は|\bis\b|\bof\b)[`*_\"'\s]{0,6}"
     value = r"[-+]?(?:[\d.]{1,40}[eE][-+]\d{1,4}|[A-Za-z0-9_.,/%∞]{1,40})(?:\s{0,2}(?:%|percent|per cent|割|点|(?:out\s{1,4}of|/)\s{0,2}[\d.]{1,10}))?"
     line = re.compile(
-        rf"^[\s#>*_`\"'{{-]{{0,12}}{label}{sign}({value})(?:です|である)?[`*_\"'\s.,。}}]{{0,8}}$",
+        rf"^[\s#>*_`\"'{{-]{{0,12}}{label}{colon}({value})(?:です|である)?[`*_\"'\s.,。}}]{{0,8}}$",
         re.IGNORECASE | re.MULTILINE,
     )
-    return line, re.compile(rf"(?<![A-Za-z0-9]){label}{sign}({value})", re.IGNORECASE)
+    return line, re.compile(rf"(?<![A-Za-z0-9]){label}{colon}({value})", re.IGNORECASE)
 
 
 _PATTERNS: Mapping[tuple[str, ...], tuple[re.Pattern[str], re.Pattern[str]]] = MappingProxyType(
@@ -173,64 +173,73 @@ def _number(value: float | str) -> float:
     return number
 
 
-def _bare(number: float) -> float:
-    """A lone number: clamped, as the source design says."""
+def _clamped(number: float) -> float:
     return min(1.0, max(0.0, number))
 
 
 def _ranged(number: float, shown: str) -> float:
-    if not math.isfinite(number):
-        raise _Refused("the score is not finite")
     if not -NEAR - 1e-12 <= number <= 1 + NEAR + 1e-12:
-        raise _Refused(f"{shown[:40]!r} is out of range")
-    return min(1.0, max(0.0, number))
+        raise _Refused("the score is not finite" if not math.isfinite(number) else f"{shown[:40]!r} is out of range")
+    return _clamped(number)
 
 
 def _share(part: str, whole: str, shown: str) -> float:
-    of = _number(whole)
-    if of <= 0:
-        raise _Refused(f"{shown[:40]!r} is no fraction")
-    return _ranged(_number(part) / of, shown)
+    denominator = _number(whole)
+    if denominator <= 0:
+        raise _Refused(f"{shown[:40]!r} is not a fraction")
+    return _ranged(_number(part) / denominator, shown)
+
+
+_UNITS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
+    (_POINTS, lambda match: _share(match[2], match[1], match[0])),
+    (_FRACTION, lambda match: _share(match[1], match[2], match[0])),
+    (_PERCENT, lambda match: _ranged(_number(match[1]) / 100, match[0])),
+    (_TENTHS, lambda match: _ranged((_number(match[1]) * 10 + int(match[2] or 0)) / 100, match[0])),
+)
+
+
+def _agreed(scores: Sequence[float]) -> float:
+    """Return what all of these scores say."""
+    if any(abs(score - scores[0]) > _SAME for score in scores):
+        raise _Refused("the reply has several scores that disagree")
+    return scores[0]
 
 
 def _from_json(text: str, names: tuple[str, ...]) -> Parsed | None:
-    """The score of the JSON objects in a text; None where none of them has one."""
-    found: list[tuple[float, str, tuple[int, int]]] = []
-    objects: list[tuple[int, int]] = []
+    """Return the score of the JSON objects in a text; None where no object has a score."""
+    found: list[tuple[float, str]] = []
+    places: list[tuple[int, int]] = []
+    rest = ""
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_constant)
-    at, tries = text.find("{"), 0
-    while at >= 0:
-        tries += 1
-        if tries > 200:
+    end, start, braces = 0, text.find("{"), 0
+    while start >= 0:
+        braces += 1
+        if braces > 200:
             raise _Refused("the reply holds too many braces to be a score")
         try:
-            value, end = decoder.raw_decode(text, at)
+            value, after = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            at = text.find("{", at + 1)
+            start = text.find("{", start + 1)  # a brace in prose
             continue
-        objects.append((at, end))
-        scored = _from_object(value, names) if isinstance(value, _Pairs) else None
+        rest, end = rest + text[end:start] + " ", after
+        scored = _from_object(value, names)
         if scored is not None:
-            found.append((*scored, (at, end)))
-        at = text.find("{", end)
-    rest = text
-    for start, end in reversed(objects):
-        rest = f"{rest[:start]} {rest[end:]}"
+            found.append(scored)
+            places.append((start, after))
+        start = text.find("{", after)
+    rest += text[end:]
     if not found:
-        if objects and not rest.strip("` \n\t").removeprefix("json").strip():
+        if end and not rest.strip("` \n\t").removeprefix("json").strip():
             raise _Refused(f"the reply has no {names[0]}")
         return None
-    # What is said beside the object counts where it is labelled as a score.
-    scores = [score for score, _, _ in found] + [_united(match[1]) for match in _PATTERNS[names][1].finditer(rest)]
-    if any(abs(score - scores[0]) > _SAME for score in scores):
-        raise _Refused("the reply has several scores that disagree")
-    if any(abs(score - found[0][0]) > _SAME for score, _, _ in found):
-        raise _Refused("the reply has several scores that disagree")
-    return Parsed(found[0][0], found[0][1], None, tuple(place for _, _, place in found), text)
+    # A figure beside the object counts where it is labelled as a score.
+    labelled = [_united(match[1]) for match in _PATTERNS[names][1].finditer(rest)]
+    score = _agreed([*(score for score, _ in found), *labelled])
+    return Parsed(score, found[0][1], None, tuple(places), text)
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as pairs, so that a key given twice is seen."""
+    """A JSON object as pairs, so that a repeated field is seen."""
 
 
 def _constant(name: str) -> float:
@@ -238,95 +247,79 @@ def _constant(name: str) -> float:
 
 
 def _from_object(pairs: list[tuple[str, Any]], names: tuple[str, ...]) -> tuple[float, str] | None:
-    """Score and reason of a structured reply; None when it has no such field."""
+    """Return score and reason of a structured reply; None when it has no such field."""
     scores = list(_scores_in(pairs, names, 0))
     if not scores:
         return None
-    if any(abs(score - scores[0]) > _SAME for score in scores):
-        raise _Refused("the reply has several scores that disagree")
-    wanted = [f"{names[0]}_reason", *_REASON_NAMES] if names[0] != "score" else list(_REASON_NAMES)
-    said = {name.strip().lower(): value for name, value in pairs}
-    reason = next((said[name] for name in wanted if isinstance(said.get(name), str)), "")
-    return scores[0], reason.strip()[:_LONGEST_REASON]
+    reason_names = _REASON_NAMES if names[0] == "score" else (f"{names[0]}_reason", *_REASON_NAMES)
+    fields = {name.strip().lower(): value for name, value in pairs}
+    reason = next((fields[name] for name in reason_names if isinstance(fields.get(name), str)), "")
+    return _agreed(scores), reason.strip()[:_LONGEST_REASON]
 
 
 def _scores_in(pairs: list[tuple[str, Any]], names: tuple[str, ...], depth: int) -> Iterator[float]:
-    """Every score in an object, and in the objects inside of it."""
+    """Yield every score in an object and in its nested objects."""
     for name, value in pairs:
         if name.strip().lower() in names:
             yield _value(value)
         elif isinstance(value, _Pairs | Mapping) and depth < 5:
             inner = list(value.items()) if isinstance(value, Mapping) else value
-            yield from _scores_in([(str(key), item) for key, item in inner], names, depth + 1)
+            yield from _scores_in([(str(field), item) for field, item in inner], names, depth + 1)
 
 
-def _value(value: Any) -> float:
-    if isinstance(value, bool) or value is None:
-        raise _Refused("the score is no number")
-    if isinstance(value, int | float):
-        return _ranged(_number(value), str(value)[:40] if not isinstance(value, int) else "the score")
+def _value(value: object) -> float:
     if isinstance(value, str):
         return _united(normalised(value))
-    raise _Refused("the score is no number")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _ranged(_number(value), str(value)[:40] if not isinstance(value, int) else "the score")
+    raise _Refused("the score is not a number")
 
 
-def _united(said: str) -> float:
-    """One value with its unit: `0.8`, `85%`, `8/10`, `8割`."""
-    said = said.strip("`*_\"' \t,.。").strip()
-    if _NOT_FINITE.fullmatch(said):
+def _united(text: str) -> float:
+    """Return one value with its unit: `0.8`, `85%`, `8/10`, `8割`."""
+    text = text.strip("`*_\"' \t,.。").strip()
+    if _NOT_FINITE.fullmatch(text):
         raise _Refused("the score is not finite")
-    readings: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
-        (_NUMBER, lambda m: _ranged(_number(m[0]), m[0])),
-        (_COMMA, lambda m: _ranged(_number(m[0].replace(",", ".")), m[0])),
-        (_FRACTION, lambda m: _share(m[1], m[2], m[0])),
-        (_POINTS, lambda m: _share(m[2], m[1], m[0])),
-        (_PERCENT, lambda m: _ranged(_number(m[1]) / 100, m[0])),
-        (_TENTHS, lambda m: _ranged((_number(m[1]) * 10 + int(m[2] or 0)) / 100, m[0])),
-    )
-    for pattern, read in readings:
-        match = pattern.fullmatch(said)
+    if _NUMBER.fullmatch(text) or _COMMA.fullmatch(text):
+        return _ranged(_number(text.replace(",", ".")), text)
+    for pattern, read in _UNITS:
+        match = pattern.fullmatch(text)
         if match is not None:
             return read(match)
-    raise _Refused(f"{said[:40]!r} is no score")
+    raise _Refused(f"{text[:40]!r} is not a score")
 
 
 def _from_text(text: str, names: tuple[str, ...]) -> Parsed:
     lone = _BARE.fullmatch(text)
-    if lone is not None:
-        return Parsed(_bare(_number(lone[1])), places=((0, len(text)),), text=text)
-    if _COMMA.fullmatch(text):
-        return Parsed(_bare(_number(text.replace(",", "."))), places=((0, len(text)),), text=text)
+    if lone is not None or _COMMA.fullmatch(text):
+        number = _number(lone[1] if lone is not None else text.replace(",", "."))
+        return Parsed(_clamped(number), places=((0, len(text)),), text=text)
     if _NOT_FINITE.fullmatch(text):
         raise _Refused("the score is not finite")
-    line, within = _PATTERNS[names]
-    if text.count("{") > text.count("}") and not _COMPLETE.search(text):
+    if text.count("{") > text.count("}"):
         raise _Refused("the reply was cut off")
-    # A line that is nothing but "Score: 0.8" is what the judge was asked for, and what follows "Reason:" is its explanation; any other
-    # number counts as much as that.
-    said = _EXPLANATION.sub("", text)
+    line, within = _PATTERNS[names]
+    # The judge was asked for a line such as "Score: 0.8", and the text after "Reason:" explains it. Any other number counts as a score.
+    verdict = _EXPLANATION.sub("", text)
     for others, (other_line, _) in _PATTERNS.items():
-        said = said if others == names else other_line.sub(_blank, said)
-    said = _SCALE.sub(_blank, said)
-    stated = [(_united(match[1]), match.span()) for match in line.finditer(said)]
-    stated += [(_united(match[0]), match.span()) for match in _LONE_LINE.finditer(said)]
-    stated += _numbers_in(said, within)
+        verdict = verdict if others == names else other_line.sub(_blank, verdict)
+    verdict = _SCALE.sub(_blank, verdict)
+    stated = [(_united(match[1]), match.span()) for match in line.finditer(verdict)]
+    stated += [(_united(match[0]), match.span()) for match in _LONE_LINE.finditer(verdict)]
+    stated += _numbers_in(verdict, within)
     if not stated:
         raise _Refused("the reply holds no score")
-    if any(abs(score - stated[0][0]) > _SAME for score, _ in stated):
-        raise _Refused("the reply has several scores that disagree")
-    return Parsed(stated[0][0], places=tuple(span for _, span in stated), text=text)
+    score = _agreed([score for score, _ in stated])
+    return Parsed(score, places=tuple(place for _, place in stated), text=text)
 
 
 def _blank(match: re.Match[str]) -> str:
-    """As long as what it stands for, so that places stay where they are."""
+    """Return blanks of the same length, so that places keep their offsets."""
     return re.sub(r"[^\n]", " ", match[0])
 
 
 _SCALE = re.compile(
     r"\((?:out of\s{1,3}|/\s{0,3})?[01](?:\.0{1,3})?(?:\s{0,3}(?:-|~|〜|to)\s{0,3}1(?:\.0{1,3})?)?\)", re.IGNORECASE
-)
-_COMPLETE = re.compile(
-    r"[\"'](?:score|confidence|rating|coverage|query_coverage)[\"']\s{0,4}:\s{0,4}[\"']?[-+\d.%/]{1,20}[\"']?\s{0,4},"
 )
 _EXPLANATION = re.compile(
     r"^[\s#>*_`\"'-]{0,12}(?:reason(?:ing)?|rationale|explanation|justification|because|理由|根拠)[`*_\"'\s]{0,4}[:=].*\Z",
@@ -344,8 +337,8 @@ _BOUND_AFTER = re.compile(r"\s{0,2}(?:未満|以上|以下|超|\+|or (?:more|les
 _SOME_NOT_FINITE = re.compile(r"(?<![A-Za-z0-9])(?:nan|inf|infinity)(?![A-Za-z0-9])|∞|\d[eE]\+?\d{3}", re.IGNORECASE)
 
 
-def _alone(text: str, start: int, end: int) -> None:
-    """Refuse a value that is one end of a range, one of two, or a mere bound."""
+def _check_alone(text: str, start: int, end: int) -> None:
+    """Refuse a value that is an end of a range, an alternative, or a bound."""
     before, after = text[max(0, start - 24) : start], text[end : end + 24]
     if _JOINED_BEFORE.search(before) or _JOINED_AFTER.match(after):
         raise _Refused("the reply gives a range, or more than one value")
@@ -354,36 +347,25 @@ def _alone(text: str, start: int, end: int) -> None:
 
 
 def _numbers_in(text: str, within: re.Pattern[str]) -> list[tuple[float, tuple[int, int]]]:
-    """Every value in a text that may be meant as the score, with its place."""
+    """Return every value in a text that may be meant as the score, with its place."""
     if _SOME_NOT_FINITE.search(text):
         raise _Refused("the score is not finite")
     found: list[tuple[float, tuple[int, int]]] = []
-    taken: list[tuple[int, int]] = []
 
-    def free(start: int, end: int) -> bool:
-        return all(end <= begin or start >= stop for begin, stop in taken)
+    def is_free(start: int, end: int) -> bool:
+        return all(end <= begin or start >= stop for _, (begin, stop) in found)
 
-    readings: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
-        (_POINTS, lambda m: _share(m[2], m[1], m[0])),
-        (_FRACTION, lambda m: _share(m[1], m[2], m[0])),
-        (_PERCENT, lambda m: _ranged(_number(m[1]) / 100, m[0])),
-        (_TENTHS, lambda m: _ranged((_number(m[1]) * 10 + int(m[2] or 0)) / 100, m[0])),
-        (_DECIMAL, lambda m: _ranged(_number(m[1]), m[0])),
-    )
-    for pattern, read in readings:
+    for pattern, read in (*_UNITS, (_DECIMAL, lambda match: _ranged(_number(match[1]), match[0]))):
         for match in pattern.finditer(text):
-            if free(*match.span()):
-                _alone(text, *match.span())
-                taken.append(match.span())
+            if is_free(*match.span()):
+                _check_alone(text, *match.span())
                 found.append((read(match), match.span()))
-                if len(taken) > 50:
+                if len(found) > 50:
                     raise _Refused("the reply holds too many numbers to be a score")
+    labelled: list[tuple[float, tuple[int, int]]] = []
     for match in within.finditer(text):
-        start, end = match.span(1)
-        if not free(start, end):
-            continue
-        said = match[1].strip("`*_\"' .,。")
-        if re.fullmatch(_N, said) or _NOT_FINITE.fullmatch(said):
-            _alone(text, match.start(), match.start(1) + len(said))
-            found.append((_united(said), match.span()))
-    return found
+        figure = match[1].strip("`*_\"' .,。")
+        if is_free(*match.span(1)) and (_NUMBER.fullmatch(figure) or _NOT_FINITE.fullmatch(figure)):
+            _check_alone(text, match.start(), match.start(1) + len(figure))
+            labelled.append((_united(figure), match.span()))
+    return found + labelled

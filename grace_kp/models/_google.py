@@ -105,7 +105,7 @@ class GoogleCaller:
 
         try:
             async with asyncio.timeout(self.timeout + 0.05):
-                reply = await AsyncRetrying(**self._retrying(deadline))(attempt)
+                reply: Any = await AsyncRetrying(**self._retrying(deadline))(attempt)
         except Exception as error:
             raise self._failure(error, attempts) from error
         return reply, attempts

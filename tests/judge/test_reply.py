@@ -56,6 +56,8 @@ CASES = [
     ("strict-20", '{"verdict": "85%"}', None),
     ("strict-21", '{"score": 0.', None),
     ("strict-22", '{"score": 1', None),
+    ("cut-off-in-the-reason", '{"score": 0.8, "reason": "the first sou', None),
+    ("cut-off-fence", '```json\n{"reason": "right", "score": 0.8,\n', None),
     ("strict-23", "Score: 0.8\nThe answer mentions 0.3", None),
     ("strict-24", "0.8\nI would rather say 0.3", None),
     ("strict-25", "Score: 0.8\nConfidence 0.3", None),
