@@ -13,24 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, S
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from grace_kp.errors import InvalidTrace
+from grace_kp.errors import InvalidTrace, is_unit
 from grace_kp.levels import PrivacyLevel, StepType, Visibility
-from grace_kp.trace import _views
+from grace_kp.trace import _records
 from grace_kp.trace._problems import invalid, refuse_what_json_cannot_hold
+from grace_kp.trace._records import CallRecord, ErrorRecord, EvaluationRecord, ScoreRecord, ValueRecord
 from grace_kp.trace._render import SCALARS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from grace_kp.trace._records import (
-        CallRecord,
-        ConfidenceRecord,
-        DecisionRecord,
-        ErrorRecord,
-        EvaluationRecord,
-        ScoreRecord,
-        ValueRecord,
-    )
+    from grace_kp.trace._records import ConfidenceRecord, DecisionRecord
+
 
 CONTEXT = "https://openknowledgepulse.org/schema/v1"
 TYPE = "ReasoningTrace"
@@ -52,11 +46,10 @@ def _instant(text: str) -> str:
 
 
 # Numbers are taken as they are: 1 stays 1 and 1.0 stays 1.0, so that documents read back to the letter.
-def _unit(value: Any) -> int | float:
-    if not _is_number(value) or not 0 <= value <= 1:
+def _unit(value: object) -> int | float:
+    if not is_unit(value):
         raise ValueError("must be a number from 0 to 1")
-    number: int | float = value
-    return number
+    return value
 
 
 def _not_negative(value: Any) -> int | float:
@@ -313,32 +306,32 @@ class ReasoningTrace(_Part):
     @property
     def status(self) -> str | None:
         """How the run ended: `completed`, `failed`, `cancelled`, `not_approved`, `suspended`, `interrupted`, …; None if not recorded."""
-        return _views.text_of(self._part("status"))
+        return _records.text_of(self._part("status"))
 
     @property
     def name(self) -> str | None:
         """Name of the agent or run; None if not recorded."""
-        return _views.text_of(self._part("name"))
+        return _records.text_of(self._part("name"))
 
     @property
     def tags(self) -> tuple[str, ...]:
         """The tags that the run stated, in order."""
-        return _views.texts_of(self._part("tags"))
+        return _records.texts_of(self._part("tags"))
 
     @property
     def user(self) -> str | None:
         """The user that the run was for; None if not stated."""
-        return _views.text_of(self._part("user"))
+        return _records.text_of(self._part("user"))
 
     @property
     def session(self) -> str | None:
         """The session that the run belongs to; None if not stated."""
-        return _views.text_of(self._part("session"))
+        return _records.text_of(self._part("session"))
 
     @property
     def run_metadata(self) -> Mapping[str, Any]:
         """The metadata that the run stated, by key; `metadata` is the public schema's."""
-        return _views.object_of(self._part("metadata")) or {}
+        return _records.object_of(self._part("metadata")) or {}
 
     @property
     def confidence(self) -> ConfidenceRecord | None:
@@ -346,50 +339,50 @@ class ReasoningTrace(_Part):
 
         `outcome.confidence` is the figure that counts: this score, or the run's own where it set one.
         """
-        return _views.confidence_of(self._part("confidence"))
+        return _records.read_confidence(self._part("confidence"))
 
     @property
     def value(self) -> ValueRecord | None:
         """The value score with its parts; None if the run was not scored."""
-        return _views.value_of(self._part("value"))
+        return _records.read(ValueRecord, self._part("value"))
 
     @property
     def decisions(self) -> list[DecisionRecord]:
         """The decisions about gated actions, in the order in which the actions were called."""
-        return _views.each(self._part("decisions"), _views.decision_of)
+        return _records.read_decisions(self._part("decisions"))
 
     @property
     def calls(self) -> list[CallRecord]:
         """The calls of tools, in the order in which they started."""
-        return _views.each(self._part("calls"), _views.call_of)
+        return _records.read_all(CallRecord, self._part("calls"))
 
     @property
     def scores(self) -> list[ScoreRecord]:
         """What `Grace(scorers=…)` found."""
-        return _views.each(self._part("scores"), _views.score_of)
+        return _records.read_all(ScoreRecord, self._part("scores"))
 
     @property
     def evaluation(self) -> EvaluationRecord | None:
         """How the run was judged, or why it was not; None if not recorded."""
-        return _views.evaluation_of(self._part("evaluation"))
+        return _records.read(EvaluationRecord, self._part("evaluation"))
 
     @property
     def usage(self) -> Mapping[str, int]:
         """Tokens of all calls of models, nested runs included, by kind, such as `input_tokens`; empty if none were reported."""
-        return _views.usage_of(self._part("usage"))
+        return _records.counts_of(self._part("usage"))
 
     @property
     def error(self) -> ErrorRecord | None:
         """The exception that ended the run; None if none did."""
-        return _views.error_of(self._part("error"))
+        return _records.read(ErrorRecord, self._part("error"))
 
     @property
     def parent_id(self) -> str | None:
         """Id of the trace that this run was nested in; None for a root run."""
         parent = self._part("parent")
-        return _views.text_of(parent.get("trace_id")) if isinstance(parent, dict) else None
+        return _records.text_of(parent.get("trace_id")) if isinstance(parent, dict) else None
 
     @property
     def children(self) -> tuple[str, ...]:
         """Ids of the traces of nested runs."""
-        return _views.texts_of(self._part("children"))
+        return _records.texts_of(self._part("children"))

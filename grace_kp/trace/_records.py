@@ -1,17 +1,22 @@
-"""The types of what a trace holds under `grace`: confidence, value, decisions, calls, scores, judgements.
+"""The typed records of a trace: confidence, value, decisions, calls, scores, judgements. `read` takes them from the JSON under `grace`.
 
-They are plain values. `_views` reads them from the JSON.
+Traces written by other programs may hold anything there. A record that lacks a required field counts as missing, and any other field
+of the wrong type as absent; `trace.grace` still shows both.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from grace_kp.errors import is_unit
+from grace_kp.levels import InterventionLevel
 
-    from grace_kp.levels import InterventionLevel
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,3 +235,121 @@ class EvaluationRecord:
     calls: int = 0
     """Calls of the judge."""
     tokens: int | None = None
+
+
+def read(kind: type[R], part: object) -> R | None:
+    """Return the JSON object `part` as a record of this class; None if it is no object or lacks a required field."""
+    if not isinstance(part, Mapping):
+        return None
+    values: dict[str, Any] = {}
+    for item in dataclasses.fields(kind):  # type: ignore[arg-type]
+        annotation = str(item.type)
+        reader = _share_of if item.name in _SHARES else _READERS[annotation.removesuffix(" | None")]
+        value = reader(part.get(item.name))
+        if value is not None or annotation.endswith(" | None"):
+            values[item.name] = value
+        elif item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
+            return None
+    return kind(**values)
+
+
+def read_all(kind: type[R], part: object) -> list[R]:
+    """Return the records of a JSON list, without the entries that are none."""
+    return [record for entry in part if (record := read(kind, entry)) is not None] if isinstance(part, list) else []
+
+
+def read_confidence(part: object) -> ConfidenceRecord | None:
+    """Return `grace.confidence`; a part that was not evaluated is None in the breakdown, whatever figure stands there."""
+    record = read(ConfidenceRecord, part)
+    if record is None:
+        return None
+    breakdown = {name: None if name in record.not_evaluated else value for name, value in record.breakdown.items()}
+    return dataclasses.replace(record, breakdown=breakdown)
+
+
+def read_decisions(part: object) -> list[DecisionRecord]:
+    """Return `grace.decisions`, each with the whole entry in `data`."""
+    entries = part if isinstance(part, list) else []
+    return read_all(DecisionRecord, [{**entry, "data": entry} for entry in entries if isinstance(entry, Mapping)])
+
+
+def text_of(value: object) -> str | None:
+    """Return a text, and None for any other value."""
+    return value if isinstance(value, str) else None
+
+
+def texts_of(value: object) -> tuple[str, ...]:
+    """Return the texts of a list."""
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def object_of(value: object) -> Mapping[str, Any] | None:
+    """Return a JSON object, and None for any other value."""
+    return value if isinstance(value, Mapping) else None
+
+
+def counts_of(value: object) -> Mapping[str, int]:
+    """Return the whole numbers of a JSON object."""
+    return {name: count for name, item in (object_of(value) or {}).items() if (count := _whole_of(item)) is not None}
+
+
+def _numbers_of(value: object) -> tuple[float, ...]:
+    return (
+        tuple(number for item in value if (number := _number_of(item)) is not None) if isinstance(value, list) else ()
+    )
+
+
+def _parts_of(value: object) -> Mapping[str, float | None]:
+    return {name: _number_of(item) for name, item in (object_of(value) or {}).items()}
+
+
+def _number_of(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, float | int):
+        return None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # a whole number with hundreds of digits
+        return None
+
+
+def _share_of(value: object) -> float | None:
+    return value if is_unit(value) else None
+
+
+def _whole_of(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _truth_of(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _level_of(value: object) -> InterventionLevel | None:
+    try:
+        return InterventionLevel(str(value))
+    except ValueError:
+        return None
+
+
+_SHARES = frozenset({"score", "own"})
+"""Fields whose numbers are from 0 to 1."""
+# By the annotation of a field.
+_READERS: dict[str, Callable[[object], Any]] = {
+    "str": text_of,
+    "int": _whole_of,
+    "float": _number_of,
+    "bool": _truth_of,
+    "tuple[str, ...]": texts_of,
+    "tuple[float, ...]": _numbers_of,
+    "tuple[UnusableScore, ...]": lambda part: tuple(read_all(UnusableScore, part)),
+    "Mapping[str, Any]": object_of,
+    "Mapping[str, int]": counts_of,
+    "Mapping[str, float | None]": _parts_of,
+    "InterventionLevel": _level_of,
+    "ErrorRecord": partial(read, ErrorRecord),
+    "EvaluationRecord": partial(read, EvaluationRecord),
+    "JudgementRecord": partial(read, JudgementRecord),
+    "NoticeRecord": partial(read, NoticeRecord),
+    "ResponseRecord": partial(read, ResponseRecord),
+    "SearchRecord": partial(read, SearchRecord),
+}

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import InvalidTrace, brief
-from grace_kp.trace._model import ReasoningTrace
+from grace_kp.trace._model import CONTEXT, TYPE, ReasoningTrace
 from grace_kp.trace._render import MAX_TEXT, cut, render, storable
 from grace_kp.trace._steps import Failure, Failures
 from grace_kp.trace.formats._instants import UNKNOWN, instant_of
@@ -37,8 +38,31 @@ _ERROR_TYPE = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """Facts about a recorded run beside its messages; the parameters of `from_openai_messages` explain those of the same name."""
+
+    id: str | None = None
+    domain: str = "default"
+    success: bool | None = None
+    success_from: str = "given"
+    """Source of `success`: `given`, `label` or `reward`."""
+    created_at: str | float | datetime | None = None
+    created_from: str = "given"
+    """Source of `created_at`: `given` or `document`."""
+    fallback_created_at: str | None = None
+    """Time for a run whose messages name none: that of its file."""
+    objective: str | None = None
+    framework: str | None = None
+    agent_id: str | None = None
+    source: Mapping[str, Any] = field(default_factory=dict)
+    identity: Mapping[str, Any] | None = None
+    """What distinguishes the run from others with the same messages; `source` when None."""
+    max_text: int = MAX_TEXT
+
+
 def from_openai_messages(
-    messages: Sequence[Any],
+    messages: Sequence[object],
     *,
     id: str | None = None,  # noqa: A002 — the name of the field in the trace
     domain: str = "default",
@@ -50,100 +74,99 @@ def from_openai_messages(
     extra: Mapping[str, Any] | None = None,
     max_text: int = MAX_TEXT,
 ) -> ReasoningTrace:
-    """A run that was recorded elsewhere as chat messages, as a trace.
+    """Read a run that was recorded elsewhere as chat messages.
 
-    An assistant's text is a thought, and so is its visible reasoning; a tool call is a tool_call; what a tool returned is an
-    observation, linked to its call under `grace.calls`. The first thing the user says is the objective and no step. What
-    the user says later is an observation: the agent learns it from outside, like a tool's result, and a long conversation
-    is scored as the work that it was. A message of a role that is not known is an observation as well, and counted under
-    `grace.unknown_roles`. System messages are no steps.
+    | in the chat | in the trace |
+    |--|--|
+    | an assistant's text or visible reasoning | a thought |
+    | a tool call | a tool_call |
+    | the result of a tool | an observation, linked to its call under `grace.calls` |
+    | the user's first message | the objective, no step |
+    | a later message of the user, or one of an unknown role | an observation; `grace.unknown_roles` counts the latter |
+    | a system message | no step |
 
     A result that is marked as an error, or whose text begins with `Error` or a Python traceback, makes its call fail. If
     the run goes on after it, an error_recovery follows.
 
     Args:
         messages: OpenAI chat messages, or those of a related dialect; plain dicts or the objects of a client library.
-        id: `kp:trace:…`; None makes one from the content, so that the same run always gets the same id.
+        id: `kp:trace:…`; None derives one from the content, so that the same run always gets the same id.
         domain: selects the weights of the value score.
-        success: whether the run succeeded. None assumes it did if it ended with an answer in words;
-            `grace.success_from` says what it rests on.
-        created_at: when the run began, as ISO 8601, a datetime, or seconds since the epoch. None takes it from the messages; if
-            they do not say it is 1970-01-01, and `grace.created_from` is `unknown`.
-        objective: what the agent was asked; None takes the user's first words. When given, these are kept as `grace.prompt`.
-        framework: what the agent was built with, or where it was recorded.
+        success: whether the run succeeded. None assumes success if the run ended with an answer in words;
+            `grace.success_from` names the source.
+        created_at: when the run began, as ISO 8601, a datetime, or seconds since the epoch. None takes the time from the messages, or
+            else 1970-01-01 with `unknown` in `grace.created_from`.
+        objective: the agent's task; None takes the user's first message, which is otherwise kept as `grace.prompt`.
+        framework: the framework of the agent, or the tool that recorded the run.
         agent_id: `kp:agent:…`.
-        extra: what else is known of the run; kept under `grace.source`, cut where it is long.
+        extra: further facts about the run, kept under `grace.source` and cut if long.
         max_text: characters kept of one text; a cut is made visible.
 
     Returns:
-        The trace. Its confidence is a mere 0.5 and its value score 0, as `grace.unscored` says.
+        The trace. Its confidence is 0.5 and its value score 0, as `grace.unscored` says.
 
     Raises:
-        InvalidTrace: something is no message, or no turn is the assistant's; the message names the place.
+        InvalidTrace: an item is not a message, or no message is the assistant's; the error names the place.
     """
-    return build_trace(
-        messages, id=id, domain=domain, success=success, created_at=created_at, objective=objective, framework=framework,
-        agent_id=agent_id, source=extra, max_text=max_text,
+    facts = RunFacts(
+        id=id, domain=domain, success=success, created_at=created_at, objective=objective, framework=framework,
+        agent_id=agent_id, source=extra or {}, max_text=max_text,
     )  # fmt: skip
+    return build_trace(messages, facts)
 
 
-def build_trace(
-    messages: Any,
-    *,
-    place: str = "messages",
-    id: str | None = None,  # noqa: A002
-    domain: str = "default",
-    success: bool | None = None,
-    success_from: str = "given",
-    created_at: str | float | datetime | None = None,
-    created_from: str = "given",
-    fallback_created_at: str | None = None,
-    objective: str | None = None,
-    framework: str | None = None,
-    agent_id: str | None = None,
-    source: Mapping[str, Any] | None = None,
-    identity: Any = None,
-    max_text: int = MAX_TEXT,
-) -> ReasoningTrace:
-    """The same for a chat that was found in a document: where it stood, and what the document says beside it."""
+def build_trace(messages: object, facts: RunFacts, place: str = "messages") -> ReasoningTrace:
+    """Build the trace of a chat.
+
+    Args:
+        messages: the chat.
+        facts: facts about the run.
+        place: the path of the chat in its document, for errors.
+
+    Raises:
+        InvalidTrace: as in `from_openai_messages`.
+    """
     if not isinstance(messages, list | tuple):
         raise InvalidTrace(f"must be a list of messages (got {brief(messages)})", path=place)
-    chat = _Chat(max_text)
+    chat = _Chat(facts.max_text)
     for index, message in enumerate(messages):
         chat.take(read_turn(message, f"{place}[{index}]"))
-    chat.end(survived=success is True)
+    if facts.success is True:
+        chat.recover()  # the run survived the errors at its end
     if not chat.assistant_turns:
         raise InvalidTrace(f"has no turn of an assistant among its {len(messages):,} messages", path=place)
-    instant, dated = _created(created_at, created_from, fallback_created_at, messages)
-    goal = storable(cut(objective or chat.prompt or chat.instructions or NO_OBJECTIVE, max_text))
+    created_at, created_from = _creation_time(facts, messages)
+    objective = facts.objective or chat.prompt or chat.instructions or NO_OBJECTIVE
     grace: dict[str, Any] = {
         "status": "completed",
         "format": FORMAT,
         "unscored": True,
         "messages": len(messages),
-        "success_from": success_from if success is not None else "assumed",
-        "created_from": dated,
+        "success_from": facts.success_from if facts.success is not None else "assumed",
+        "created_from": created_from,
         "calls": chat.calls,
     }
-    if objective and chat.prompt and chat.prompt != objective:
-        grace["prompt"] = storable(cut(chat.prompt, max_text))
-    grace.update(chat.oddities())
-    if source:
-        grace["source"] = render(dict(source), MAX_SOURCE)
+    if facts.objective and chat.prompt and chat.prompt != facts.objective:
+        grace["prompt"] = storable(cut(chat.prompt, facts.max_text))
+    grace.update(chat.irregularities())
+    if facts.source:
+        grace["source"] = render(dict(facts.source), MAX_SOURCE)
     metadata: dict[str, Any] = {
-        "created_at": instant,
-        "task_domain": domain,
-        "success": chat.ended_well if success is None else success,
+        "created_at": created_at,
+        "task_domain": facts.domain,
+        "success": chat.ends_with_answer if facts.success is None else facts.success,
         "quality_score": 0.0,
     }
-    metadata.update({k: v for k, v in (("agent_id", agent_id), ("framework", framework)) if v is not None})
+    optional = {"agent_id": facts.agent_id, "framework": facts.framework}
+    metadata.update({name: value for name, value in optional.items() if value is not None})
+    identity = facts.identity or facts.source or None
     return ReasoningTrace.model_validate(
         {
-            "@context": "https://openknowledgepulse.org/schema/v1",
-            "@type": "ReasoningTrace",
-            "id": id if id is not None else _fingerprint(messages, identity or source or None),
+            "@context": CONTEXT,
+            "@type": TYPE,
+            "id": facts.id if facts.id is not None else _fingerprint(messages, identity),
             "metadata": metadata,
-            "task": {"objective": goal},
+            "task": {"objective": storable(cut(objective, facts.max_text))},
             "steps": chat.steps or [{"step_id": 0, "type": "thought", "content": ""}],
             "outcome": {"result_summary": chat.answer or chat.last_observation, "confidence": 0.5},
             "grace": grace,
@@ -162,7 +185,7 @@ class _Chat:
         self.answer = ""
         self.last_observation = ""
         self.assistant_turns = 0
-        self.ended_well = False
+        self.ends_with_answer = False
         self._max_text = max_text
         self._open = _OpenCalls()
         self._failures = Failures()
@@ -187,15 +210,14 @@ class _Chat:
                 self._returned(piece)
             else:
                 self._said(piece, turn)
-        self.ended_well = turn.side == "assistant" and _is_answer(turn)
+        self.ends_with_answer = turn.side == "assistant" and _is_answer(turn)
 
-    def end(self, *, survived: bool) -> None:
-        """There is no more; a run that is known to have gone well has survived the errors that nothing followed."""
-        if survived:
-            self._went_on()
+    def recover(self) -> None:
+        """Add a recovery step for each error so far; call it when the run goes on."""
+        self._failures.recover(lambda failure: self._add("error_recovery", content=failure.recovery))
 
-    def oddities(self) -> dict[str, Any]:
-        """What did not fit, counted; empty where everything did."""
+    def irregularities(self) -> dict[str, Any]:
+        """Return the counts of unknown roles and of observations without a call; empty if there are none."""
         found: dict[str, Any] = {}
         if self._unknown_roles:
             found["unknown_roles"] = self._unknown_roles
@@ -215,7 +237,7 @@ class _Chat:
             self._prompted = True
             self.prompt = piece.text.strip()
             return
-        self._went_on()
+        self.recover()
         text = self._text(piece.text)
         if turn.side != "assistant":
             self._add("observation", content=text)
@@ -226,7 +248,7 @@ class _Chat:
             self.answer = text
 
     def _called(self, call: Called) -> None:
-        self._went_on()
+        self.recover()
         name = storable(cut(call.name, MAX_NAME))
         tool = {"name": name}
         if call.server is not None:
@@ -259,9 +281,6 @@ class _Chat:
                 entry["status"], entry["error"], name = "error", error, entry["name"]
             name = storable(cut(name, MAX_NAME))
             self._failures.add(Failure(name, (error["type"], error["message"]), entry))
-
-    def _went_on(self) -> None:
-        self._failures.recover(lambda failure: self._add("error_recovery", content=failure.recovery))
 
     def _add(self, kind: str, **fields: Any) -> dict[str, Any]:
         step = {"step_id": len(self.steps), "type": kind, **fields}
@@ -319,20 +338,21 @@ def _error(text: str) -> dict[str, str]:
     return {"type": kind, "message": storable(cut(message, MAX_MESSAGE))}
 
 
-def _created(given: Any, given_by: str, fallback_created_at: str | None, messages: Sequence[Any]) -> tuple[str, str]:
-    if given is not None:
-        instant = instant_of(given)
+def _creation_time(facts: RunFacts, messages: Sequence[object]) -> tuple[str, str]:
+    """Return when the run began, and the source of that time."""
+    if facts.created_at is not None:
+        instant = instant_of(facts.created_at)
         if instant is None:
-            raise InvalidTrace(f"must be an instant (got {brief(given)})", path="metadata.created_at")
-        return instant, given_by
+            raise InvalidTrace(f"must be an instant (got {brief(facts.created_at)})", path="metadata.created_at")
+        return instant, facts.created_from
     instant = instant_of(messages[0]) if isinstance(messages[0], dict) else None
     if instant is not None:
         return instant, "messages"
-    return (fallback_created_at, "file") if fallback_created_at is not None else (UNKNOWN, "unknown")
+    return (facts.fallback_created_at, "file") if facts.fallback_created_at is not None else (UNKNOWN, "unknown")
 
 
 def _fingerprint(messages: Any, identity: Any) -> str:
-    """An id that the same content always gets: a UUID made from its SHA-256."""
+    """Return an id derived from the content: a UUID from its SHA-256."""
     import hashlib
     import uuid
 

@@ -9,15 +9,11 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grace_kp.errors import InvalidTrace, brief
-from grace_kp.trace._render import MAX_TEXT
 from grace_kp.trace.formats._instants import instant_of
-from grace_kp.trace.formats._openai_messages import FORMAT, build_trace
+from grace_kp.trace.formats._openai_messages import FORMAT, RunFacts, build_trace
 from grace_kp.trace.formats._turns import is_message
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
     from grace_kp.trace._model import ReasoningTrace
 
 MAX_NESTING = 4
@@ -52,57 +48,39 @@ _SOLVED = 1 - 1e-6
 
 
 def read_run(
-    document: Any,
-    *,
-    id: str | None = None,  # noqa: A002 — the name of the field in the trace
-    domain: str | None = None,
-    success: bool | None = None,
-    created_at: str | float | datetime | None = None,
-    fallback_created_at: str | None = None,
-    objective: str | None = None,
-    framework: str | None = None,
-    agent_id: str | None = None,
-    extra: Mapping[str, Any] | None = None,
-    fallback_domain: str = "default",
-    max_text: int = MAX_TEXT,
+    document: object, *, fallback_domain: str = "default", fallback_created_at: str | None = None
 ) -> ReasoningTrace:
-    """A run that was recorded elsewhere, from the document that holds its chat.
+    """Read a recorded run from the document that holds its chat.
 
-    Understood are a bare list of messages; an object with such a list under a usual name (`messages`, `traj`, `conversations`,
-    `history`, …), also one level down or as JSON text; a request with its response, as chat completions are logged. Where
-    the document says so, it gives domain, success (`label`, `success`, `reward` of 1, …) and time. Its other short
-    fields are kept under `grace.source`. What is given here wins over the document.
+    The document may be a bare list of messages; an object with such a list under a usual name (`messages`, `traj`, `conversations`,
+    `history`, …), also one level down or as JSON text; or a request with its response, as chat completions are logged. Domain, success
+    (`label`, `success`, `reward` of 1, …) and time are taken from the document if it names them. Its other short fields are kept under
+    `grace.source`.
 
     Args:
         document: the parsed JSON.
-        fallback_created_at: when the run began, as ISO 8601 in UTC, for a document that does not say; its file's time, say.
         fallback_domain: the domain for a document that names none.
-        id: as in `from_openai_messages`, like all others.
-        domain: see there.
-        success: see there.
-        created_at: see there.
-        objective: see there.
-        framework: see there.
-        agent_id: see there.
-        extra: see there.
-        max_text: see there.
+        fallback_created_at: when the run began, as ISO 8601 in UTC, for a document that names no time; for example its file's time.
 
     Raises:
-        InvalidTrace: there is no chat in it, or one that cannot be read; the message names the place.
+        InvalidTrace: the document holds no chat, or one that cannot be read; the error names the place.
     """
     chat, place = _chat_of(document)
     about = document if isinstance(document, dict) else {}
-    success_from = "given"
-    if success is None:
-        success, success_from = _success_of(about)
-    when = created_at if created_at is not None else _instant_in(about)
-    source = {**_beside_the_chat(about), **(extra or {})}
-    return build_trace(
-        chat, place=place, id=id, domain=domain or _text(about, "domain", "task_domain") or fallback_domain, success=success,
-        success_from=success_from, created_at=when, created_from="given" if created_at is not None else "document",
-        fallback_created_at=fallback_created_at, objective=objective or _text(about, "objective"), framework=framework or _text(about, "framework") or FORMAT, agent_id=agent_id,
-        source=source, identity={key: value for key, value in about.items() if key not in _CHATS}, max_text=max_text,
-    )  # fmt: skip
+    success, success_from = _success_of(about)
+    facts = RunFacts(
+        domain=_text(about, "domain", "task_domain") or fallback_domain,
+        success=success,
+        success_from=success_from,
+        created_at=_instant_in(about),
+        created_from="document",
+        fallback_created_at=fallback_created_at,
+        objective=_text(about, "objective"),
+        framework=_text(about, "framework") or FORMAT,
+        source=_beside_the_chat(about),
+        identity={name: value for name, value in about.items() if name not in _CHATS},
+    )
+    return build_trace(chat, facts, place)
 
 
 def runs_in(document: Any) -> tuple[str, list[Any]] | None:
