@@ -100,7 +100,8 @@ class DecisionRecord:
     action: str
     outcome: str
     """`executed`, `executed_modified`, `failed`, `skipped`, `redirected`, `cancelled`, `timed_out`, `denied`, `waiting`, `approved`,
-    `running` or `undecided`; `executed_before`, `failed_before` or `running_before` where an earlier execution stands for this one."""
+    `running` or `undecided`; `executed_before`, `failed_before` or `running_before` where an earlier execution stands for this one;
+    `ungated` where a gated tool ran without a decision."""
     level: InterventionLevel | None = None
     score: float | None = None
     """The confidence that the decision rests on, 0 to 1."""

@@ -10,19 +10,18 @@ from uuid import uuid4
 from langchain_core.messages import ToolMessage
 
 from grace_kp.confidence import Evidence, decide
-from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
+from grace_kp.errors import ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
 from grace_kp.gating import (
     Case,
     Consent,
     Coverage,
     InterventionResponse,
-    NotCheckable,
     Unknown,
-    digest_of,
     problem_with,
     recorded_arguments,
     strictest_level,
 )
+from grace_kp.integrations.langchain._tool_guard import call_digest
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import current_run, evidence_of, gaps_of, material_of, note
 from grace_kp.runtime import Scope, frozen_decision
@@ -52,10 +51,7 @@ def digest_of_call(call: Mapping[str, Any]) -> str:
     Raises:
         ActionCancelled: a change of an argument would go unnoticed.
     """
-    try:
-        return digest_of({"name": call["name"], "args": call["args"]}, lasting=True)
-    except NotCheckable as error:
-        raise ActionCancelled(f"{call['name']} was not run: one of its arguments {error.problem}") from error
+    return call_digest(call["name"], call["args"])
 
 
 def call_key(call: Mapping[str, Any]) -> str:

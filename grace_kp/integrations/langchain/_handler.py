@@ -29,6 +29,7 @@ except ImportError:
 
 from grace_kp.integrations.langchain._context import teach
 from grace_kp.integrations.langchain._inline import RunInline
+from grace_kp.integrations.langchain._tool_guard import GatedTools
 from grace_kp.integrations.langchain._tracking import Tracker
 from grace_kp.record import RETRIEVER, TOOL, note, shielded
 
@@ -84,6 +85,7 @@ class GraceCallbackHandler(_Handler):
         self.domain = domain
         self.tracker = Tracker.of(grace.recorder)
         self.tracker.spec.declare(scores)
+        self._gated = GatedTools.of(grace.recorder)
         teach()
 
     def __repr__(self) -> str:
@@ -135,6 +137,9 @@ class GraceCallbackHandler(_Handler):
             name = (serialized.get("name") if serialized else None) or kwargs.get("name") or "tool"
             given = inputs if inputs is not None else {"input": input_str}
             self.tracker.tool_started(TOOL, name, given, run_id, parent_run_id, self.domain)
+            if self._gated.may_be_bypassed():
+                frame = self.tracker.frames.get(run_id.int)
+                self._gated.check(name, given, None if frame is None else frame.run)
         except Exception as error:  # noqa: BLE001
             note("GraceCallbackHandler.on_tool_start", error)
 

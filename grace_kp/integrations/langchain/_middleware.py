@@ -8,6 +8,7 @@ all calls that need it, at once. And around each tool stands a check that lets o
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ExtendedModelResponse, PrivateStateAttr
@@ -25,8 +26,9 @@ from grace_kp.integrations.langchain._calls import (
     schema_problem,
 )
 from grace_kp.integrations.langchain._hitl import action_request, decisions_in, edited_name, hitl_request
-from grace_kp.integrations.langchain._once import Once, cancel_answered
+from grace_kp.integrations.langchain._once import Once, cancel_answered, not_run
 from grace_kp.integrations.langchain._pause import MAX_QUESTIONS, pausing
+from grace_kp.integrations.langchain._tool_guard import GatedTools, NotStarted, guarded
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import current_run
 
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from grace_kp.runtime import Grace
 
 STATE = "grace_gates"
+EDITED = "hitl_edited_tool_calls"
+"""Where HumanInTheLoopMiddleware keeps the calls that its reviewer edited, until it runs them."""
 
 
 class GateState(AgentState[Any]):
@@ -90,6 +94,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         self._gates = PolicySet(gates)
         self._default = None if default is None else Policy.of(default)
         self._tools: dict[str, Any] = {}
+        GatedTools.of(grace.recorder).add(self)
 
     def policy_for(self, tool: str) -> Policy | None:
         """What holds for a tool; None where it is not gated."""
@@ -98,6 +103,15 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if own is not None:
             return runtime.for_action(tool, own)
         return runtime.entry_for(tool)
+
+    def needs_decision(self, tool: str) -> bool:
+        """Return whether a tool below this agent must not start without a decision.
+
+        That is so for every gated tool, except those that are gated by `default` alone, with a floor that asks nobody.
+        """
+        policy = self.policy_for(tool)
+        named = self._gates.entry_for(tool) is not None or self.grace._gates().policies.entry_for(tool) is not None
+        return policy is not None and (named or policy.floor not in {None, "silent", "notify"})
 
     # Deciding: in the model's node, so that the decision is kept with what it is about
 
@@ -110,7 +124,10 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_model_call` for async agents."""
-        self._learn(request)
+        if _has_to_look(current_run()) and _field(request.state, STATE):
+            await asyncio.to_thread(self._learn, request)
+        else:
+            self._learn(request)
         response = await handler(request)
         calls = self._gated(response)
         if not calls or not pausing():
@@ -176,10 +193,9 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
                 answered.add(one.tool_call_id)
         if message is None:
             return None
+        calls = [effective_call(call, state) for call in message.tool_calls if call["id"] not in answered]
         gated = [
-            self._case(call, policy, state)
-            for call in message.tool_calls
-            if call["id"] not in answered and (policy := self.policy_for(call["name"])) is not None
+            self._case(call, policy, state) for call in calls if (policy := self.policy_for(call["name"])) is not None
         ]
         if not gated:
             return None
@@ -189,10 +205,13 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Let the decided call run, once."""
-        policy = self.policy_for(request.tool_call["name"])
-        if policy is None:
-            return handler(request)
-        once = self._once(request, policy)
+        once = self._once(request)
+        if once is None:
+            try:
+                with guarded(self, None):
+                    return handler(request)
+            except NotStarted as error:
+                return not_run(request.tool_call, f"{error}.")
         problem = once.begin()
         if problem is not None:
             return problem
@@ -201,7 +220,10 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if problem is not None:
             return problem
         try:
-            result = handler(once.request)
+            with guarded(self, once.consent):
+                result = handler(once.request)
+        except NotStarted as error:
+            return once.stopped(error)
         except BaseException as error:
             once.failed(error)
             raise
@@ -209,10 +231,13 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_tool_call` for async agents."""
-        policy = self.policy_for(request.tool_call["name"])
-        if policy is None:
-            return await handler(request)
-        once = self._once(request, policy)
+        once = self._once(request)
+        if once is None:
+            try:
+                with guarded(self, None):
+                    return await handler(request)
+            except NotStarted as error:
+                return not_run(request.tool_call, f"{error}.")
         problem = await asyncio.to_thread(once.begin)
         if problem is not None:
             return problem
@@ -221,18 +246,30 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if problem is not None:
             return problem
         try:
-            result = await handler(once.request)
-        except Exception as error:
-            await asyncio.to_thread(once.failed, error)
+            with guarded(self, once.consent):
+                result = await handler(once.request)
+        except NotStarted as error:
+            return await asyncio.to_thread(once.stopped, error)
+        except BaseException as error:
+            if isinstance(error, Exception):
+                await asyncio.to_thread(once.failed, error)
+            else:
+                once.failed(error)
             raise
         return await asyncio.to_thread(once.ended, result)
 
-    def _once(self, request: Any, policy: Policy) -> Once:
+    def _once(self, request: Any) -> Once | None:
+        """The execution of a gated call; None for a call that is not gated."""
+        call = effective_call(request.tool_call, request.state)
+        policy = self.policy_for(call["name"]) or self.policy_for(request.tool_call["name"])
+        if policy is None or (call["name"] != request.tool_call["name"] and self.policy_for(call["name"]) is None):
+            return None
         decisions = _field(request.state, STATE) or {}
-        key = call_key(request.tool_call)
+        key = call_key(call)
         # Under another key stands what was decided about this call as it was proposed: then what is wrong can be said.
         same_id = (told for name, told in decisions.items() if name.startswith(key.rpartition(":")[0] + ":"))
-        return Once(self.grace, request, policy, decisions.get(key) or next(same_id, None), _messages(request.state))
+        told = decisions.get(key) or next(same_id, None)
+        return Once(self.grace, request, policy, told, _messages(request.state), call=call)
 
 
 class Turn:
@@ -253,9 +290,10 @@ class Turn:
                 self._found(case, dict(told))
             else:
                 # The model did not propose it like this. Nobody can tell whether this is decided for the first time, so it is asked.
-                self._found(
-                    case, case.decide(at_least=InterventionLevel.CONFIRM, why="It was changed since it was proposed.")
-                )
+                told = case.decide(at_least=InterventionLevel.CONFIRM, why="It was changed since it was proposed.")
+                # The same id when this node is run again, so that the question and the outcome are one entry.
+                told["id"] = hashlib.sha256(f"{message.id}|{case.key}".encode()).hexdigest()[:32]
+                self._found(case, told)
 
     def _found(self, case: ToolCase, told: dict[str, Any]) -> None:
         case.told = told
@@ -302,6 +340,12 @@ class Turn:
         if self.answers:
             update["messages"] = self.answers
         return update
+
+
+def effective_call(call: Any, state: Any) -> Any:
+    """Return a proposed call as LangChain's HumanInTheLoopMiddleware will run it, where its reviewer has edited it."""
+    edited = (_field(state, EDITED) or {}).get(call.get("id"))
+    return call if edited is None else {**call, "name": edited["name"], "args": edited["args"]}
 
 
 def _edit_problem(cases: list[ToolCase], responses: list[InterventionResponse], answer: Any) -> str:

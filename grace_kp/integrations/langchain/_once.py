@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import BaseTool
 
 from grace_kp.confidence import ActionDecision
 from grace_kp.gating import (
@@ -23,6 +24,7 @@ from grace_kp.gating import (
 )
 from grace_kp.integrations.langchain._calls import digest_of_call, keep_entry, schema_problem
 from grace_kp.integrations.langchain._pause import pausing
+from grace_kp.integrations.langchain._tool_guard import NotStarted, ToolConsent
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import HOST, current_run
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from grace_kp.gating import Policy
     from grace_kp.runtime import Grace
 
+ANSWERED = "another middleware answered the call; its tool did not run"
 ENDED = frozenset({"executed", "executed_modified", "failed"})
 """Outcomes of an execution; what is asked for afterwards under the same decision does not replace them."""
 NOTICE = (
@@ -44,12 +47,21 @@ class Once:
     """One execution of a gated tool."""
 
     def __init__(
-        self, grace: Grace, request: Any, policy: Policy, told: dict[str, Any] | None, messages: list[Any]
+        self,
+        grace: Grace,
+        request: Any,
+        policy: Policy,
+        told: dict[str, Any] | None,
+        messages: list[Any],
+        *,
+        call: Any,
     ) -> None:
         self.request = request
+        self.consent: ToolConsent | None = None
         self._grace = grace
-        self._call = request.tool_call
-        self._name: str = request.tool_call["name"]
+        self._call = call
+        """The call that was decided on; a middleware closer to the tool may put it in place of the request's."""
+        self._name: str = call["name"]
         self._policy = policy
         self._told = told
         self._messages = messages
@@ -72,7 +84,8 @@ class Once:
             problem = schema_problem(self.request.tool, told, edited)
             if problem:
                 return self._instead(f"the reviewer's arguments do not fit `{self._name}`: {problem}", "cancelled")
-            self.request = self.request.override(tool_call={**self._call, "args": dict(edited)})
+            self._call = {**self._call, "args": dict(edited)}
+            self.request = self.request.override(tool_call={**self.request.tool_call, "args": dict(edited)})
             self._entry.update(recorded_arguments(edited, executed=True))
         gates = self._grace._gates()
         try:
@@ -85,6 +98,7 @@ class Once:
         if ran is not None:
             return self._ran(ran)
         self._entry["outcome"] = "running"
+        self.consent = ToolConsent(self._name, told["digest"] if edited is None else told["run_digest"])
         return None
 
     def _problem(self, told: dict[str, Any] | None) -> str:
@@ -178,11 +192,22 @@ class Once:
         """The message in place of a call whose arguments were changed since it was let through; to be asked right before it runs."""
         told = self._told or {}
         expected = told["digest"] if told.get("args") is None else told.get("run_digest")
-        if digest_of_call(self.request.tool_call) == expected:
+        if digest_of_call(self._call) == expected:
             return None
+        return self._taken_back(f"the arguments of `{self._name}` were changed while the decision was made")
+
+    def stopped(self, error: NotStarted) -> ToolMessage:
+        """The message in place of a call that was kept from starting, because a middleware closer to the tool changed it."""
+        started = self.consent is not None and self.consent.run_id is not None
+        if started:  # it has been started once, and was to be started again
+            self.failed(error)
+            return self._message(f"{error}.", "error")
+        return self._taken_back(str(error).removesuffix("; it was not run"))
+
+    def _taken_back(self, problem: str) -> ToolMessage:
         if self._kept is not None:
             self._keep(self._kept.release)
-        return self._instead(f"the arguments of `{self._name}` were changed while the decision was made", "cancelled")
+        return self._instead(problem, "cancelled")
 
     def failed(self, error: BaseException) -> None:
         """The tool raised, or paused the graph. A process that dies says neither, and what came of the call stays unknown."""
@@ -203,7 +228,9 @@ class Once:
         if edited is not None:
             result = self._noticed(result, edited)
         self._entry["outcome"] = "executed" if edited is None else "executed_modified"
-        if edited is not None:
+        if self._was_answered():
+            self._entry["outcome"], self._entry["problem"] = "cancelled", ANSWERED
+        elif edited is not None:
             self._entry["executed_digest"] = (self._told or {}).get("run_digest")
         plain = isinstance(result, ToolMessage) and result.artifact is None and isinstance(result.content, str)
         kept = {"content": result.content, "status": result.status} if plain else None
@@ -211,6 +238,11 @@ class Once:
         if ledger is not None:
             self._keep(lambda: ledger.done(kept, keep=plain))
         return result
+
+    def _was_answered(self) -> bool:
+        """Return whether a middleware closer to the tool answered the call, so that the tool did not start."""
+        standard = getattr(type(self.request.tool), "run", None) is BaseTool.run
+        return standard and self.consent is not None and self.consent.run_id is None
 
     def _keep(self, write: Any) -> None:
         try:
@@ -243,17 +275,27 @@ class Once:
         return message.model_copy(update={"content": content})
 
 
+def not_run(call: Mapping[str, Any], text: str) -> ToolMessage:
+    """Return the message in place of a call that was not run."""
+    return ToolMessage(content=text, name=call["name"], tool_call_id=call.get("id") or "", status="error")
+
+
 def cancel_answered(decisions: Mapping[str, Any], messages: list[Any]) -> None:
     """Record that approved calls of the turn before did not run, where another middleware has answered them."""
     run = current_run()
-    approved = {entry["id"]: entry for entry in run.decisions if entry.get("outcome") == "approved"} if run else {}
-    if not approved:
+    if run is None or not decisions:
         return
+    if run.resumes is not None:
+        _ = run.id  # the part of the run before it was suspended is looked up
+    before = ((run.earlier or {}).get("grace") or {}).get("decisions") or []
+    approved = {entry.get("id"): entry for entry in [*before, *run.decisions] if entry.get("outcome") == "approved"}
     answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    here = {entry.get("id") for entry in run.decisions}
     for name, told in decisions.items():
         entry = approved.get(told.get("id"))
-        if entry is not None and name.rpartition(":")[0] in answered:
-            entry["outcome"], entry["problem"] = (
-                "cancelled",
-                "another middleware answered the call; its tool did not run",
-            )
+        if entry is None or name.rpartition(":")[0] not in answered:
+            continue
+        if entry["id"] not in here:
+            entry = {**entry}
+            run.decisions.append(entry)
+        entry["outcome"], entry["problem"] = "cancelled", ANSWERED

@@ -1,0 +1,200 @@
+"""The last check before a tool starts: only the call that was decided on starts, once, wherever below the agent it is called.
+
+LangChain calls `on_tool_start` of its handlers right before a tool runs, also in subagents and inside other tools. The guard is such a
+handler. It is active while `GraceMiddleware` runs a tool, and raises where a gated tool would start without a decision.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.tracers.context import register_configure_hook
+
+from grace_kp.errors import ActionCancelled
+from grace_kp.gating import NotCheckable, digest_of, recorded_arguments
+from grace_kp.integrations.langchain._inline import RunInline
+from grace_kp.record import current_run, note, shielded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from uuid import UUID
+
+    from grace_kp.gating import Policy
+    from grace_kp.record import Recorder, Run
+
+REGISTRY = "langchain gates"
+HOW_TO_GATE = "give the agent that calls it a GraceMiddleware of its own"
+
+
+class NotStarted(ActionCancelled):
+    """A gated tool was kept from starting."""
+
+
+class GatesTools(Protocol):
+    """Gates tools by their names."""
+
+    def policy_for(self, tool: str) -> Policy | None:
+        """Return the policy of a tool; None where the tool is not gated."""
+        ...
+
+    def needs_decision(self, tool: str) -> bool:
+        """Return whether a call of the tool that nobody decided on must not start."""
+        ...
+
+
+class ToolConsent:
+    """The consent to one execution of a tool with certain arguments."""
+
+    def __init__(self, tool: str, digest: str) -> None:
+        self.tool = tool
+        self.digest = digest
+        self.run_id: UUID | None = None
+        """The run of the tool; None until it starts."""
+        self._lock = threading.Lock()
+
+    def problem_with(self, inputs: Mapping[str, Any], run_id: UUID, parent: UUID | None) -> str:
+        """Let the tool start; return why it must not, or an empty text."""
+        if self.run_id is not None and parent == self.run_id:
+            return ""  # the tool calls a tool of the same name
+        try:
+            changed = call_digest(self.tool, inputs) != self.digest
+        except ActionCancelled:
+            changed = True
+        if changed:
+            return f"`{self.tool}` is called with other arguments than were decided on"
+        with self._lock:
+            if self.run_id is not None:
+                return f"`{self.tool}` has been started once, which is all that was decided on"
+            self.run_id = run_id
+        return ""
+
+
+class ToolGuard(BaseCallbackHandler):
+    """Stops gated tools that start without a decision, below one tool call of an agent."""
+
+    raise_error = True
+    run_inline = RunInline()
+    ignore_llm = ignore_chat_model = ignore_retry = ignore_chain = ignore_retriever = ignore_custom_event = True
+
+    def __init__(self, gates: GatesTools, consent: ToolConsent | None, outer: ToolGuard | None) -> None:
+        super().__init__()
+        self._gates = gates
+        self._consent = consent
+        self._outer = outer
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        inputs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Check a tool that is about to start.
+
+        Raises:
+            NotStarted: nothing was decided about this call.
+        """
+        name = (serialized or {}).get("name") or kwargs.get("name") or ""
+        arguments = {"input": input_str} if inputs is None else inputs
+        innermost = _GUARD.get() or self  # LangChain keeps the first guard among the handlers of everything below
+        consent = innermost._consent
+        if consent is not None and consent.tool == name:
+            problem = consent.problem_with(arguments, run_id, parent_run_id)
+            if problem:
+                raise NotStarted(f"{problem}; it was not run")
+            return
+        guard: ToolGuard | None = innermost
+        while guard is not None and guard._gates.policy_for(name) is None:
+            guard = guard._outer
+        if guard is None:
+            return
+        if guard._gates.needs_decision(name):
+            problem = f"nothing was decided about this call of `{name}`"
+            record_undecided(name, arguments, current_run(), outcome="cancelled", problem=problem)
+            raise NotStarted(f"{problem}, which is gated: {HOW_TO_GATE}; it was not run")
+        record_undecided(name, arguments, current_run(), outcome="ungated", problem="the tool ran without a decision")
+
+
+_GUARD: ContextVar[ToolGuard | None] = ContextVar("grace_kp_tool_guard", default=None)
+register_configure_hook(_GUARD, inheritable=True, handle_class=ToolGuard)
+
+
+@contextmanager
+def guarded(gates: GatesTools, consent: ToolConsent | None) -> Iterator[None]:
+    """Check every tool that starts inside; `consent` lets one execution start."""
+    token = _GUARD.set(ToolGuard(gates, consent, _GUARD.get()))
+    try:
+        yield
+    finally:
+        _GUARD.reset(token)
+
+
+class GatedTools:
+    """The tools that the middlewares of one runtime gate, for handlers that see a tool start outside any guard."""
+
+    def __init__(self) -> None:
+        self._all: tuple[weakref.ref[GatesTools], ...] = ()
+        self._warned: set[str] = set()
+
+    @classmethod
+    def of(cls, recorder: Recorder) -> GatedTools:
+        """Return the one registry of a runtime."""
+        found: GatedTools = recorder.foreign.setdefault(REGISTRY, cls())
+        return found
+
+    def add(self, gates: GatesTools) -> None:
+        """Add a middleware; it is forgotten when nothing else holds it."""
+        self._all = (*(ref for ref in self._all if ref() is not None), weakref.ref(gates))
+
+    def may_be_bypassed(self) -> bool:
+        """Return whether tools are gated and no guard watches this context."""
+        return bool(self._all) and _GUARD.get() is None
+
+    def check(self, tool: str, inputs: Mapping[str, Any], run: Run | None) -> None:
+        """Record with its run, and warn, when a gated tool starts that no guard has seen."""
+        if not any(gates is not None and gates.policy_for(tool) for gates in (ref() for ref in self._all)):
+            return
+        problem = "the tool ran without a decision, outside the agent that gates it"
+        record_undecided(tool, inputs, run, outcome="ungated", problem=problem)
+        if tool not in self._warned:
+            self._warned.add(tool)
+            message = f"the tool {tool!r} is gated by a GraceMiddleware of this runtime and ran without a decision: {HOW_TO_GATE}"
+            warnings.warn(message, UserWarning, stacklevel=2)
+
+
+@shielded
+def record_undecided(tool: str, inputs: Mapping[str, Any], run: Run | None, *, outcome: str, problem: str) -> None:
+    """Record a call of a gated tool that nobody decided on with the run that it belongs to."""
+    entry = {
+        "id": uuid4().hex,
+        "action": tool,
+        **recorded_arguments(dict(inputs)),
+        "outcome": outcome,
+        "problem": problem,
+    }
+    if run is None:
+        note("gate entry", "decided outside of any recorded run")
+    else:
+        run.decisions.append(entry)
+
+
+def call_digest(name: str, arguments: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a tool's name and arguments.
+
+    Raises:
+        ActionCancelled: a change of an argument would go unnoticed.
+    """
+    try:
+        return digest_of({"name": name, "args": dict(arguments)}, lasting=True)
+    except NotCheckable as error:
+        raise ActionCancelled(f"{name} was not run: one of its arguments {error.problem}") from error
