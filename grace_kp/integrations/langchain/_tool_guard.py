@@ -149,7 +149,7 @@ class GatedTools:
     @classmethod
     def of(cls, recorder: Recorder) -> GatedTools:
         """Return the one registry of a runtime."""
-        found: GatedTools = recorder.foreign.setdefault(REGISTRY, cls())
+        found: GatedTools = recorder.adapters.setdefault(REGISTRY, cls())
         return found
 
     def add(self, gates: GatesTools) -> None:
