@@ -42,7 +42,7 @@ class InterventionHandler:
             auto_proceed_on_timeout: proceed where there is no answer, for whatever reason. Gates are stricter; see `Policy`.
 
         Raises:
-            ValueError: `timeout` is no number of 0 or more, or `auto_proceed_on_timeout` is neither True nor False.
+            ValueError: `timeout` is not a number of 0 or more, or `auto_proceed_on_timeout` is neither True nor False.
         """
         check_timeout(timeout)
         check_auto_proceed(auto_proceed_on_timeout)

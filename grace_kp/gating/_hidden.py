@@ -1,7 +1,7 @@
-"""What a record or a channel must not show in full: what it shows instead, how much is hidden, and which answers count then.
+"""Arguments that a record or a channel must not show in full: their shortened form, the size of what is hidden, and the answers that count.
 
-A reviewer whose channel is stored where secrets must not be has a method `stores(text) -> bool`: whether a text is stored there already.
-It gets redacted arguments, except where everything that redaction would remove is stored already.
+Some reviewers use a channel that is stored where secrets must not be. They have a method `stores(text) -> bool`: whether the text is stored
+there already. They get redacted arguments, except where everything that redaction would remove is stored already.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _CUT = re.compile(
 )
 
 
-def recorded_arguments(arguments: Mapping[str, Any], *, executed: bool = False) -> dict[str, Any]:
-    """The fields of a gate's entry that hold arguments.
+def recorded_arguments(arguments: Mapping[str, object], *, executed: bool = False) -> dict[str, Any]:
+    """Return the fields of a gate's entry that hold arguments.
 
     Args:
-        arguments: by parameter name.
-        executed: they are those that the action runs with, after a modification.
+        arguments: the values by parameter name.
+        executed: the action runs with these arguments, after a modification.
 
     Returns:
         `arguments`, rendered within bounds. Where that cuts something, also `hidden`: the number of characters that are missing, by name.
@@ -48,7 +48,7 @@ def recorded_arguments(arguments: Mapping[str, Any], *, executed: bool = False) 
     for name, value in arguments.items():
         rendered[name] = render(value, min(MAX_TEXT, max(left, MIN_TEXT)))
         left -= len(to_text(rendered[name]))
-    hidden = {name: count for name, value in arguments.items() if (count := _cut(value, rendered[name]))}
+    hidden = {name: count for name, value in arguments.items() if (count := _missing(value, rendered[name]))}
     prefix = "executed_" if executed else ""
     fields: dict[str, Any] = {f"{prefix}arguments": rendered}
     if hidden:
@@ -56,7 +56,8 @@ def recorded_arguments(arguments: Mapping[str, Any], *, executed: bool = False) 
     return fields
 
 
-def _cut(value: Any, rendered: Any) -> int:
+def _missing(value: object, rendered: object) -> int:
+    """Number of characters of a value that its rendered form does not have."""
     if value is rendered:
         return 0
     text = to_text(rendered)
@@ -68,7 +69,7 @@ def _cut(value: Any, rendered: Any) -> int:
 
 
 def without_secrets(request: InterventionRequest, stores: Callable[[str], bool] | None = None) -> InterventionRequest:
-    """The request for a channel that must not carry secrets.
+    """Return the request for a channel that must not carry secrets.
 
     Args:
         request: the request with the real arguments.
@@ -94,7 +95,7 @@ def without_secrets(request: InterventionRequest, stores: Callable[[str], bool] 
     )
 
 
-def _differing(before: Any, after: Any) -> list[str]:
+def _differing(before: object, after: object) -> list[str]:
     """The texts in a JSON value that its redacted form does not have; a structure whose keys were redacted counts as one text."""
     found: list[str] = []
     stack = [(before, after)]
@@ -112,19 +113,19 @@ def _differing(before: Any, after: Any) -> list[str]:
     return found
 
 
-def for_reviewer(request: InterventionRequest, reviewer: Any) -> InterventionRequest:
-    """The request as this reviewer may show it."""
+def for_reviewer(request: InterventionRequest, reviewer: object) -> InterventionRequest:
+    """Return the request as this reviewer may show it."""
     stores = getattr(reviewer, "stores", None)
     return without_secrets(request, stores) if callable(stores) else request
 
 
-def _has_mark(value: Any) -> bool:
-    """Whether a value still has a mark of redaction somewhere, so that it is no value of the reviewer's."""
+def _has_mark(value: object) -> bool:
+    """Whether a value contains a mark of redaction, so that the reviewer has not replaced it."""
     return "[REDACTED:" in flat(view(value).root)
 
 
 def unseen_problem(request: InterventionRequest, response: InterventionResponse) -> str:
-    """Why a response to a request with hidden content does not count; empty where it does."""
+    """Return why a response to a request with hidden content does not count; empty where it does."""
     if (
         not request.hidden
         or response.timeout_reached
@@ -139,5 +140,10 @@ def unseen_problem(request: InterventionRequest, response: InterventionResponse)
     ]
     if not missing:
         return ""
-    listed = ", ".join(f"{name} ({request.hidden[name]:,} characters)" for name in missing)
-    return f"hidden content cannot be approved: {listed}; supply these arguments with an edit, or reject"
+    sizes = sizes_text({name: request.hidden[name] for name in missing})
+    return f"hidden content cannot be approved: {sizes}; supply these arguments with an edit, or reject"
+
+
+def sizes_text(hidden: Mapping[str, int]) -> str:
+    """Return which arguments are hidden, with the number of characters of each."""
+    return ", ".join(f"{name} ({count:,} characters)" for name, count in hidden.items())

@@ -47,7 +47,7 @@ class Policy:
     """How strictly an action is gated, and who is asked about it.
 
     Raises:
-        ValueError: an unknown floor, a timeout that is no number of 0 or more, or `auto_proceed_on_timeout` that is neither True nor False.
+        ValueError: an unknown floor, a timeout that is not a number of 0 or more, or `auto_proceed_on_timeout` that is neither True nor False.
         TypeError: `thresholds` is no `Thresholds`.
     """
 

@@ -1,7 +1,7 @@
 """The complete content of a value, for reviewers: a tree without cuts and without redaction.
 
-`trace._render` bounds a value so that it can be recorded cheaply. A reviewer needs the opposite: every character of what will run, or
-the statement that something cannot be shown. This module runs no code of the values it reads.
+`trace.render` bounds a value so that it can be recorded cheaply. A reviewer needs the opposite: every character that will run, or the
+statement that a part cannot be shown. This module runs no code of the values that it reads.
 """
 
 from __future__ import annotations
@@ -30,29 +30,30 @@ MAX_ARRAY = 1_000
 
 _SCALARS = (str, bytes, bytearray, int, float, complex, memoryview)
 _NAMED = (FunctionType, BuiltinFunctionType, ModuleType, type)
-# Modules whose values say in their text all there is of them.
+# Modules whose values are complete in their text.
 _PRINTED = frozenset({"datetime", "decimal", "fractions", "pathlib", "uuid", "ipaddress", "zoneinfo"})
 _PRINTED_TYPES = frozenset({("pydantic_core", "Url"), ("pydantic_core", "MultiHostUrl"), ("pydantic_core", "TzInfo")})
+_MEMBERS: dict[type, tuple[str, ...]] = {range: ("start", "stop", "step"), re.Pattern: ("pattern", "flags")}
 _PRINTED_KINDS_OF_NUMPY = "biufcmM"
 _INTEGERS_OF_JSON = range(-(2**63), 2**64)
 
 
 @dataclass(slots=True)
 class View:
-    """A value to be shown, and what of it cannot be shown."""
+    """A value to be shown, and its parts that cannot be shown."""
 
     root: Node
     opaque: list[str]
     """Descriptions of the parts that cannot be shown in full, in the order in which they appear."""
 
 
-def view(value: Any, max_values: int = MAX_VALUES, max_characters: int = MAX_CHARACTERS) -> View:
+def view(value: object, max_values: int = MAX_VALUES, max_characters: int = MAX_CHARACTERS) -> View:
     """Return the complete content of `value`.
 
     Args:
         value: any object.
-        max_values: number of nested values after which the rest counts as not shown.
-        max_characters: number of characters of text after which the rest counts as not shown.
+        max_values: number of nested values to read; the rest is not shown.
+        max_characters: number of characters of text to read; the rest is not shown.
     """
     return _Viewing(max_values, max_characters).of(value)
 
@@ -67,7 +68,7 @@ class _Viewing:
         self._ancestors: dict[int, int] = {}
         self._depth = 0
 
-    def of(self, value: Any) -> View:
+    def of(self, value: object) -> View:
         root = Node()
         # A step is either (node, value) to fill in, or (None, id) when the container with this id is complete.
         stack: list[tuple[Node | None, Any]] = [(root, value)]
@@ -125,7 +126,7 @@ class _Viewing:
             node.text, node.scalar = {None: "null", True: "true", False: "false"}[value], value
             return []
         if isinstance(kind, enum.EnumMeta):
-            node.text = f"{_name(kind)}.{(_fields(value, kind) or {}).get('_name_')}"
+            node.text = f"{_name(kind)}.{_fields(value, kind).get('_name_')}"
             return []
         if issubclass(kind, _SCALARS):
             return self._scalar(node, value, kind)
@@ -187,12 +188,9 @@ class _Viewing:
         parts = _parts(node, value, kind)
         if parts is not None:
             return parts
-        if kind is range:
-            node.label, node.brackets = "range", "()"
-            return [("start", value.start), ("stop", value.stop), ("step", value.step)]
-        if kind is re.Pattern:
-            node.label, node.brackets = "Pattern", "()"
-            return [("pattern", value.pattern), ("flags", value.flags)]
+        if kind in _MEMBERS:
+            node.label, node.brackets = _name(kind), "()"
+            return [(name, getattr(value, name)) for name in _MEMBERS[kind]]
         if package == "numpy" and _name(kind) == "ndarray" and value.dtype.kind in "biufSU" and value.size <= MAX_ARRAY:
             node.label, node.brackets = f"ndarray of {value.dtype}", "[]"
             items = value.tolist()
@@ -203,13 +201,13 @@ class _Viewing:
             return []
         if kind is SimpleNamespace or (is_transparent(kind) and not kind.__itemsize__):
             node.label, node.brackets = _name(kind), "()"
-            return list((_fields(value, kind) or {}).items())
+            return list(_fields(value, kind).items())
         where = f" {value.__qualname__}" if isinstance(value, FunctionType) else ""
         return self._close(node, f"{_name(kind)}{where}")
 
-    def _close(self, node: Node, what: str) -> list[tuple[Any, Any]]:
-        """Say that a value is not shown."""
-        node.text = f"<{what}>" if "in full" in what else f"<{what}, cannot be shown in full>"
+    def _close(self, node: Node, description: str) -> list[tuple[Any, Any]]:
+        """Show a description in place of the value."""
+        node.text = f"<{description}>" if "in full" in description else f"<{description}, cannot be shown in full>"
         node.quoted, node.scalar = False, None
         self._opaque.append(node.text)
         return []
@@ -229,7 +227,7 @@ _PLAIN: dict[type, Any] = {
 
 
 def _says_it_all(kind: type, module: str, package: str) -> bool:
-    """Whether the text of a value is all there is of it. Only the library's own class counts, not one that claims its name."""
+    """Whether a value is complete in its text. Only the library's own class counts, not one that claims its name."""
     if package == "numpy":
         generic = sys.modules["numpy"].generic
         known = issubclass(kind, generic) and sys.modules["numpy"].dtype(kind).kind in _PRINTED_KINDS_OF_NUMPY
@@ -262,7 +260,7 @@ def _parts(node: Node, value: Any, kind: type) -> list[tuple[Any, Any]] | None:
         parts = [(_NO_KEY, item) for item in items]
     if kind not in _BUILT_IN:
         fields = _fields(value, kind)
-        parts.extend((_Attribute(name) if type(name) is str else name, item) for name, item in (fields or {}).items())
+        parts.extend((_Attribute(name) if type(name) is str else name, item) for name, item in fields.items())
     return parts
 
 
@@ -290,17 +288,15 @@ def _name(kind: type) -> str:
     return name
 
 
-def _fields(value: Any, kind: type) -> dict[Any, Any] | None:
-    """All instance attributes of an object, read without running its code; None where it has no place for any."""
+def _fields(value: object, kind: type) -> dict[Any, Any]:
+    """All instance attributes of an object, read without running its code."""
     fields: dict[Any, Any] = {}
     read = dictionary_getter(kind)
     own = None if read is None else read(value)
     if isinstance(own, dict):
         fields.update(dict.items(own))
-    found = own is not None
     for base in kind.__mro__:
         for name, get in slots_of(base).items():
-            found = True
             if name == "__pydantic_fields_set__":
                 continue
             try:
@@ -309,11 +305,11 @@ def _fields(value: Any, kind: type) -> dict[Any, Any] | None:
                 continue
             if item is not None or not name.startswith("__pydantic_"):
                 fields.setdefault(name, item)
-    return fields if found else None
+    return fields
 
 
-def _importable(value: Any) -> str:
-    """The name under which a function, class or module can be imported; empty where there is none."""
+def _importable(value: object) -> str:
+    """The name under which a function, class or module can be imported; empty where it has none."""
     if isinstance(value, ModuleType):
         return value.__name__ if sys.modules.get(value.__name__) is value else ""
     module, path = getattr(value, "__module__", None), getattr(value, "__qualname__", None)

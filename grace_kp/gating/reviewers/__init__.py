@@ -1,4 +1,4 @@
-"""Reviewers that come with the library: the console, and any callable with a name."""
+"""Reviewers that come with the library: the console, and any callable under a name."""
 
 from grace_kp.gating.reviewers._callback import CallbackReviewer
 from grace_kp.gating.reviewers._console import ConsoleReviewer

@@ -1,6 +1,7 @@
-"""A person at a terminal: sees everything that would run and why it is asked, and answers with a letter. Enter alone approves nothing.
+"""A reviewer at the terminal: it shows a person the whole call and the reason for the question, and reads a letter as the answer.
 
-An answer that lets the action run counts only after everything has been shown. What cannot be shown needs a phrase instead of a letter.
+An approval counts only after everything has been shown. An argument that cannot be shown needs a phrase instead of a letter. Enter alone
+approves nothing.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
+from grace_kp.gating._hidden import sizes_text
 from grace_kp.gating._request import InterventionResponse, frozen
 from grace_kp.gating.reviewers._layout import Page, units, wrap
-from grace_kp.gating.reviewers._question import Question, hidden_text
+from grace_kp.gating.reviewers._question import Question
 from grace_kp.gating.reviewers._terminal import NoTerminal, Terminal, TimeIsUp
 from grace_kp.levels import InterventionAction
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from grace_kp.gating._request import InterventionRequest
 
 UNSEEN = "run unseen"
-"""What is typed to run an action with an argument that cannot be shown in full."""
+"""The phrase that runs an action although an argument cannot be shown in full."""
 VIEW = "view"
 _ANSWERS: dict[str, InterventionAction | str] = {
     "v": VIEW,
@@ -52,14 +54,14 @@ class ConsoleReviewer:
     `v` shows everything, page by page, and only then does `y` count.
 
     Args:
-        stdin: where answers come from; the process's standard input when None. Must be a terminal.
-        stdout: where the question is shown. When None: standard error, so that a program's output stays its own; or standard output,
-            where only that is a terminal.
-        name: what the record calls the reviewer.
+        stdin: a terminal from which answers are read; the process's standard input when None.
+        stdout: where the question is shown. When None: standard error, so that it does not mix with the program's output; or standard
+            output, where only that is a terminal.
+        name: name of the reviewer in the record.
     """
 
     keeps_time = True
-    """It gives up by itself when the request's time is over."""
+    """`review` returns by itself when the request's time is over."""
 
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None, *, name: str = "console") -> None:
         self._stdin = stdin
@@ -70,7 +72,7 @@ class ConsoleReviewer:
         """Show the request, and ask until there is an answer.
 
         Raises:
-            NoTerminal: standard input is closed, no terminal, or at its end; or there is no terminal to show the question at.
+            NoTerminal: standard input is closed, at its end, or not a terminal; or there is no terminal to show the question on.
         """
         deadline = None if request.timeout is None else time.monotonic() + request.timeout
         if not _ONE_AT_A_TIME.acquire(timeout=-1 if request.timeout is None else request.timeout):
@@ -93,7 +95,7 @@ def _screen() -> TextIO:
     """The stream that a person sees.
 
     Raises:
-        NoTerminal: there is none, so the question would be asked unseen.
+        NoTerminal: no stream is a terminal, so nobody would see the question.
     """
     for stream in (sys.stderr, sys.stdout):
         try:
@@ -128,7 +130,7 @@ class _Dialogue:
                 return response
 
     def _answered(self, action: InterventionAction | str | None) -> InterventionResponse | None:
-        """The response to a letter; None where the question goes on."""
+        """The response to a letter; None where another answer is needed."""
         if action is None:
             self._remark("Please type one of v, y, n, e, s, r, i. Enter alone does nothing.")
         elif action is VIEW:
@@ -147,10 +149,10 @@ class _Dialogue:
         return None
 
     def _approval(self, *, confirmed: bool) -> InterventionResponse | None:
-        """Consent to run the action as it is; None, after a remark, where that cannot be given yet."""
+        """Consent to the call without changes; None, after a remark, where it does not count yet."""
         if self._request.hidden:
             self._remark(
-                f"Hidden content cannot be approved: {hidden_text(self._request)}. Edit these arguments, or answer n."
+                f"Hidden content cannot be approved: {sizes_text(self._request.hidden)}. Edit these arguments, or answer n."
             )
         elif not self._is_shown:
             self._remark("Not everything that would run has been shown. Type v to see all of it, then answer.")
@@ -168,7 +170,7 @@ class _Dialogue:
     # Editing
 
     def _edited(self) -> InterventionResponse | None:
-        """New values, one argument after the other; None where nothing was changed or the result was not wanted."""
+        """New values for the arguments, in turn; None where none was changed or the result was rejected."""
         changes: dict[str, Any] = {}
         for name, value in self._request.arguments.items():
             self._show(self._question.argument(name, self._page()))
@@ -186,12 +188,12 @@ class _Dialogue:
             self._remark("Nothing was changed, because the result was not shown to its end.")
             return None
         if hidden:
-            self._remark(f"Hidden content cannot be approved: {hidden_text(result)}. Nothing was changed.")
+            self._remark(f"Hidden content cannot be approved: {sizes_text(hidden)}. Nothing was changed.")
             return None
         return self._confirmed(question, changes)
 
     def _new_value(self, *, is_text: bool) -> tuple[bool, Any]:
-        """Whether a value was typed, and the value. A text may be typed without quotes; anything else is JSON."""
+        """Whether a value was typed, and the value. Texts need no quotes; other values are JSON."""
         kind = 'text (or JSON in "quotes")' if is_text else "JSON"
         while typed := self._terminal.ask(f"   new value as {kind}, Enter keeps > "):
             if is_text and not typed.startswith('"'):
@@ -199,7 +201,7 @@ class _Dialogue:
             try:
                 return True, json.loads(typed)
             except (ValueError, RecursionError):
-                self._remark("That is no JSON value.")
+                self._remark("That is not a JSON value.")
         return False, None
 
     def _confirmed(self, question: Question, changes: dict[str, Any]) -> InterventionResponse | None:
@@ -232,7 +234,7 @@ class _Dialogue:
         return "\n".join([*remark, *_choices(width - 2)]) + " "
 
     def _show(self, lines: list[str]) -> bool:
-        """Show lines page by page; whether the reviewer went through all of them."""
+        """Show lines page by page; True once the reviewer has seen all of them."""
         pages = _pages(lines, max(self._terminal.size[1] - 2, 4))
         for number, page in enumerate(pages, 1):
             self._write(page)
@@ -252,7 +254,7 @@ def _pages(lines: list[str], rows: int) -> list[list[str]]:
 
 
 def _choices(width: int) -> list[str]:
-    """The letters that answer, on lines of at most `width` columns."""
+    """The answers to choose from, on lines of at most `width` columns."""
     lines = [_CHOICES[0]]
     for choice in _CHOICES[1:]:
         if len(lines[-1]) + 2 + len(choice) <= width:

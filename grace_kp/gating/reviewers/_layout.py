@@ -24,7 +24,7 @@ Unit: TypeAlias = tuple[str, int]
 """A character as it is shown, and how many columns that takes."""
 
 MAX_MARKS = 3
-"""Number of combining marks after one letter that are shown; more would cover their neighbours."""
+"""Number of combining marks that are shown after a letter; more would cover their neighbours."""
 MAX_INDENT_SHARE = 3
 """A nested value is indented by at most this share of the width: a third."""
 STEP = 2
@@ -42,13 +42,13 @@ _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """How wide the lines may be, and which characters the terminal can show."""
+    """Width of the lines, and the encoding of the terminal."""
 
     width: int
     encoding: str = "utf-8"
 
     def shows(self, text: str) -> bool:
-        """Whether the terminal's encoding has all characters of a text."""
+        """Whether the terminal can show all characters of a text."""
         try:
             return text.encode(self.encoding).decode(self.encoding) == text
         except UnicodeError:

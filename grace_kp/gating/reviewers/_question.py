@@ -1,10 +1,11 @@
-"""A request as the lines of a terminal: all of it, or as much as fits on the screen with the rest folded."""
+"""A request as lines for a terminal: in full, or folded so that it fits on the screen."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from grace_kp.confidence import part_text, penalties_text
+from grace_kp.gating._hidden import sizes_text
 from grace_kp.gating._view import view
 from grace_kp.gating.reviewers._layout import Page, fold, prose, value_lines
 
@@ -19,7 +20,7 @@ LABEL = 13
 MAX_CHARACTERS = 1_000_000
 """Size up to which an argument is shown in full: some 500 screens."""
 FOLDS = ((12, 4), (6, 3), (3, 1))
-"""First and last lines that stay of a part of the question; the first pair that makes it fit on the screen is used."""
+"""Numbers of lines that stay at the beginning and end of each part; the first pair that fits on the screen is used."""
 _PARTS = {
     "search_quality": "search quality",
     "source_agreement": "source agreement",
@@ -30,7 +31,7 @@ _PARTS = {
 
 
 class Question:
-    """What a reviewer is asked.
+    """A request and how it is laid out.
 
     Args:
         request: the request.
@@ -83,20 +84,13 @@ class Question:
         request = self.request
         rule = ("─" if page.shows("─") else "-") * page.width
         parts = [[rule], prose(f" {request.level.value.upper()}  may ", f"{request.action} run?", page, 3), [rule]]
-        if request.objective:
-            parts.append(_labelled("for", request.objective, page))
-        if request.problem:
-            parts.append(_labelled("problem", request.problem, page))
+        parts += [_labelled("for", request.objective or "", page), _labelled("problem", request.problem, page)]
         parts.append([" arguments:" + ("" if request.arguments else "  none")])
         parts.extend(self.argument(name, page) for name in self._views)
-        if request.hidden:
-            parts.append(_labelled("hidden", hidden_text(request), page))
+        parts.append(_labelled("hidden", sizes_text(request.hidden), page))
         parts.append(self._confidence(page, with_bars=with_bars))
-        if request.reason:
-            parts.append(_labelled("because", request.reason, page))
-        if request.timeout is not None:
-            parts.append(_labelled("time", f"{request.timeout:g} s, then it does not run", page))
-        return [*parts, [rule]]
+        time = "" if request.timeout is None else f"{request.timeout:g} s, then it does not run"
+        return [*parts, _labelled("because", request.reason, page), _labelled("time", time, page), [rule]]
 
     def _confidence(self, page: Page, *, with_bars: bool) -> list[str]:
         score, total = self.request.confidence, self.request.decision.confidence_score
@@ -111,13 +105,10 @@ class Question:
         return lines
 
 
-def hidden_text(request: InterventionRequest) -> str:
-    """Which arguments are hidden, and how many characters of each."""
-    return ", ".join(f"{name} ({count:,} characters)" for name, count in request.hidden.items())
-
-
 def _labelled(label: str, text: str, page: Page) -> list[str]:
-    """A text beside its label; below it where the page is narrow."""
+    """A text beside its label, indented less where the page is narrow; nothing for an empty text."""
+    if not text:
+        return []
     if page.width >= 4 * LABEL:
         return prose(f" {label + ':':<{LABEL - 1}}", text, page, LABEL)
     return prose(f" {label}: ", text, page, 3)

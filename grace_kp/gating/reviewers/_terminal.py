@@ -1,7 +1,7 @@
-"""A terminal that is asked line by line, until a deadline, and that takes as an answer only what was typed to the question.
+"""Questions and answers at a terminal, line by line, until a deadline. Only input that was typed after the prompt is an answer.
 
-Input that arrived before the prompt is dropped. Lines that arrive together, as from a paste, are dropped as a whole: after each line it
-waits for a moment whether more follows. Terminals that mark pastes (bracketed paste) are asked to do so.
+Input that arrived before the prompt is dropped. Lines that arrive together, as from a paste, are dropped as a whole: after each line the
+terminal is watched for a moment, in case more follows. Terminals that can mark pastes (bracketed paste) are switched to do so.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MARK_PASTES, _MARK_NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
 
 
 class NoTerminal(Exception):
-    """There is nobody at a terminal to ask."""
+    """No terminal at which somebody could answer."""
 
 
 class TimeIsUp(Exception):
@@ -37,7 +37,7 @@ class TimeIsUp(Exception):
 
 
 class Refused(Exception):
-    """What was typed is no answer; the message says why."""
+    """The input is no answer; the message says why."""
 
 
 BURST = "Several lines arrived at once, as from a paste. None of them was taken as an answer."
@@ -81,7 +81,7 @@ class Terminal:
     def __init__(self, stdin: TextIO | None, stdout: TextIO | None, deadline: float | None) -> None:
         try:
             if stdin is None or stdout is None or not stdin.isatty():
-                raise NoTerminal("standard input is no terminal, so there is nobody to ask")
+                raise NoTerminal("standard input is not a terminal, so there is nobody to ask")
             self._in = stdin.fileno()
         except (ValueError, OSError):
             raise NoTerminal("standard input is closed, so there is nobody to ask") from None
@@ -105,7 +105,7 @@ class Terminal:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns (20 or more) and rows, as they are now."""
+        """Current number of columns (20 or more) and rows."""
         for stream in (self._out, None):
             try:
                 columns, rows = os.get_terminal_size(self._in if stream is None else stream.fileno())
@@ -199,7 +199,7 @@ class PosixLines:
         return line.replace(_PASTE_BEGIN, b"").replace(_PASTE_END, b"").decode("utf-8", "replace")
 
     def _drain(self, *, in_paste: bool) -> bool:
-        """Drop what follows a line in the same burst; whether anything did."""
+        """Drop the input that follows a line in the same burst; True where there was any."""
         tail = b""
         with self._by_character():
             while self._arrives(PASTE_QUIET if in_paste else QUIET):
@@ -210,7 +210,7 @@ class PosixLines:
 
     @contextmanager
     def _by_character(self) -> Iterator[None]:
-        """Let characters be read that no line break follows yet: they belong to a burst, too."""
+        """Make characters readable before a line break follows: they belong to a burst, too."""
         import termios
 
         before: list[Any] = termios.tcgetattr(self._fd)
@@ -301,14 +301,14 @@ class WindowsLines:
 
 
 class PlainLines:
-    """Lines of a terminal of which nothing else is known: neither what has arrived nor a burst can be seen."""
+    """Lines of a terminal on an unknown platform, where neither earlier input nor a burst can be detected."""
 
     def __init__(self, stdin: TextIO, deadline: float | None) -> None:
         self._stdin = stdin
         self._deadline = deadline
 
     def drop(self) -> None:
-        """Nothing can be dropped here."""
+        """Do nothing: earlier input cannot be detected."""
 
     def line(self) -> str:
         """Return the next line; see `LineSource`."""
