@@ -19,9 +19,9 @@ IDLE_SECONDS = 5.0
 class Worker(Resident):
     """Calls a method of its owner in a thread whenever it is woken, and again when the method asks for it.
 
-    Threads start when they are needed and end when there was nothing to do for a while, or when the owner is gone: an idle
-    thread does not keep it alive. In a forked child the worker begins anew. Its threads see none of the context variables of
-    whoever wakes it.
+    Threads start when they are needed and end when there was nothing to do for a while. From a wake until the work is done the
+    owner is kept alive; an idle thread does not keep it. In a forked child the worker begins anew. Its threads see none of the
+    context variables of whoever wakes it.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Worker(Resident):
             idle_seconds: how long a thread waits for more before it ends.
             may_wait: whether the work may wait for other background work; see `may_wait`.
         """
-        self._work = weakref.WeakMethod(work)
+        self._method = weakref.WeakMethod(work)
         self._name, self._most, self._idle_seconds, self._may_wait = name, threads, idle_seconds, may_wait
         self._stopped = False
         self.after_fork()
@@ -55,12 +55,14 @@ class Worker(Resident):
         self._threads: set[threading.Thread] = set()
         self._idle: set[threading.Thread] = set()
         self._wakes = 0
+        self._work: Callable[[], float | None] | None = None
 
     def wake(self) -> bool:
         """Have the work done soon; False where no thread can do it, because the worker was stopped or the interpreter exits."""
         with self._changed:
             if self._stopped:
                 return False
+            self._work = self._method()
             self._wakes = min(self._wakes + 1, self._most)
             if len(self._idle) >= self._wakes:
                 self._changed.notify()
@@ -86,6 +88,7 @@ class Worker(Resident):
         threads, self._threads = self._threads, set()
         self._idle = set()
         self._wakes = 0
+        self._work = None
         self._changed.notify_all()
         return threads
 
@@ -110,13 +113,15 @@ class Worker(Resident):
         """Do the work once and wait for more; False when the thread is to end."""
         with self._changed:
             self._wakes = max(0, self._wakes - 1)
-        work = self._work()
+            work = self._work or self._method()
         if work is None:
             return False
         pause = work()
-        del work  # the owner may go while its thread waits
+        del work
         with self._changed:
             if thread in self._threads and not self._wakes and pause != 0:
+                if pause is None:
+                    self._work = None  # the owner may go while its thread waits
                 self._idle.add(thread)
                 self._changed.wait(self._idle_seconds if pause is None else pause)
                 self._idle.discard(thread)

@@ -1,7 +1,7 @@
 """Live recording: runs, calls and events, the wrapping core, threads, and the guard that makes recording fail open."""
 
 from grace_kp.record._call import Call
-from grace_kp.record._current import CAPTURE, CURRENT, FORKABLE, HOST, TROUBLES
+from grace_kp.record._current import CAPTURE, CURRENT, HOST, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
 from grace_kp.record._document import Documents, to_json
 from grace_kp.record._enter import call_alone, call_in, open_run
@@ -24,7 +24,6 @@ __all__ = [
     "COMPLETED",
     "CURRENT",
     "FAILED",
-    "FORKABLE",
     "HOST",
     "NOT_CAPTURED",
     "RETRIEVER",

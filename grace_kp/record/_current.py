@@ -7,14 +7,12 @@ never held across a `yield`, where it would leak to the caller.
 from __future__ import annotations
 
 import itertools
-import logging  # noqa: F401 - before the hooks below, see there
-import os
 import threading
 from collections import Counter
 from contextvars import ContextVar
-from typing import Any, Protocol
-from weakref import WeakSet
+from typing import Any
 
+from grace_kp.background import Resident, watch
 from grace_kp.record._host import Host
 
 CURRENT: ContextVar[Any] = ContextVar("grace_kp_current", default=None)
@@ -54,7 +52,7 @@ class Troubles:
 TROUBLES = Troubles()
 
 
-class Patches:
+class Patches(Resident):
     """Who asked for instrumented threads, and what stood there before."""
 
     __slots__ = ("asked", "lock", "originals")
@@ -64,46 +62,10 @@ class Patches:
         self.asked: list[object] = []
         self.originals: list[tuple[type, str, Any]] = []
 
+    def after_fork(self) -> None:
+        """Replace the lock in the child, where nobody else is to give it back."""
+        self.lock = threading.Lock()
+
 
 PATCHES = Patches()
-
-
-class Forkable(Protocol):
-    """Something with locks, threads or files that must be at rest while the process forks."""
-
-    def before_fork(self) -> None:
-        """Come to rest: what is locked now would stay locked in the child for ever."""
-        ...
-
-    def after_fork_in_parent(self) -> None:
-        """Go on."""
-        ...
-
-    def after_fork(self) -> None:
-        """In the child: forget the parent's affairs."""
-        ...
-
-
-FORKABLE: WeakSet[Forkable] = WeakSet()
-
-
-def _before() -> None:
-    for one in list(FORKABLE):
-        one.before_fork()
-
-
-def _in_parent() -> None:
-    for one in list(FORKABLE):
-        one.after_fork_in_parent()
-
-
-def _in_child() -> None:
-    PATCHES.lock = threading.Lock()
-    for one in list(FORKABLE):
-        one.after_fork()
-
-
-# What was registered last runs first before a fork. Logging takes its lock there too: were it imported later, it would be
-# holding that lock while we wait for a thread that is about to log, or to import a module that asks for a logger.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+watch(PATCHES)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 import threading
 from contextlib import contextmanager
 from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from grace_kp.background import Lock, Resident, watch
 from grace_kp.errors import SettingsError
-from grace_kp.record import FORKABLE, HOST, TROUBLES, Listener, Recorder, Run, new_trace_id, to_json
+from grace_kp.record import HOST, TROUBLES, Listener, Recorder, Run, new_trace_id, to_json
 from grace_kp.runtime._front import Front
 from grace_kp.settings import Settings
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Callback = Callable[[ReasoningTrace], Any]
 
 
-class Grace(Front):
+class Grace(Front, Resident):
     """Records the runs of your agents, scores them, computes a confidence, and gates actions on it.
 
     One object serves any number of agents, threads and event loops. Nothing is opened or started before the first run.
@@ -113,7 +113,6 @@ class Grace(Front):
         self._policies = {**self.settings.policies, **(policies or {})}
         self._lock = threading.Lock()
         self._choosing = threading.RLock()
-        self._held = False
         self._born, self._reported = time_ns(), (0, 0)
         self._made_gates: Gates | None = None
         self._made_pipeline: Pipeline | None = None
@@ -128,7 +127,7 @@ class Grace(Front):
         self.recorder = Recorder(self.settings, listener, clock=clock, wall_clock=wall_clock, new_id=new_id)
         if self._policies:
             self._gates()  # a policy that cannot be used is an error now, not when the action is called
-        FORKABLE.add(self)
+        watch(self)
 
     def _recorder(self) -> Recorder:
         return self.recorder
@@ -353,18 +352,9 @@ class Grace(Front):
             "last_trouble": TROUBLES.last,
         }
 
-    def before_fork(self) -> None:
-        """Let nothing be half done in the moment of a fork, an import least of all: its lock would stay locked in the child."""
-        self._held = self._lock.acquire(timeout=5.0)
-        if self._made_writer is not None:
-            self._made_writer.before_fork()
-
-    def after_fork_in_parent(self) -> None:
-        """Go on after a fork."""
-        if self._held:
-            self._lock.release()
-        if self._made_writer is not None:
-            self._made_writer.after_fork_in_parent()
+    def fork_locks(self) -> Sequence[Lock]:
+        """Return what is held during a fork, so that nothing is half done then, an import least of all."""
+        return (self._lock,)
 
     def after_fork(self) -> None:
         """In a forked child, the runs that are open belong to the parent: they are not ended here."""
@@ -373,12 +363,6 @@ class Grace(Front):
         self.recorder.after_fork()
         if self._made_pipeline is not None:
             self._made_pipeline.after_fork()
-        if self._made_writer is not None:
-            self._made_writer.after_fork()
-        util = sys.modules.get("multiprocessing.util")
-        if util is not None:
-            # A child of multiprocessing ends without running at-exit handlers, but runs these.
-            util.register_after_fork(self, lambda grace: util.Finalize(grace, grace.close, exitpriority=100))
 
     def __enter__(self) -> Self:
         return self

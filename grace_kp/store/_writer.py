@@ -6,19 +6,15 @@ brings more helps. Writing may fail: then records wait in memory up to a bound, 
 
 from __future__ import annotations
 
-import atexit
-import contextlib
 import logging
 import threading
 import time
-import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.background import Lock, Resident, Worker, may_wait, watch
 from grace_kp.errors import StoreError
-from grace_kp.store._forking import Forking
 from grace_kp.store._journaling import Journaling
-from grace_kp.store._lifetime import exiting, work, would_wait_for_itself
 from grace_kp.store._stats import WriterStats
 from grace_kp.trace import redact_text
 
@@ -35,7 +31,7 @@ RETENTION_SECONDS = 3_600.0
 _log = logging.getLogger("grace_kp.store")
 
 
-class Writer(Forking):
+class Writer(Resident):
     """Settles and stores what is submitted, in order, on a daemon thread that is started when it is first needed."""
 
     def __init__(
@@ -74,8 +70,8 @@ class Writer(Forking):
         self._store: Store | None = None
         self._closed = False
         self._fresh()
-        self._at_exit = exiting(weakref.ref(self))
-        atexit.register(self._at_exit)
+        self._worker = Worker(self._round, name="writer")
+        watch(self)
 
     def _fresh(self) -> None:
         self._backlog, self._waiting, self._staged = deque[Any](), deque[Any](), 0
@@ -83,18 +79,21 @@ class Writer(Forking):
         self._pending, self._pending_bytes = deque[Any](), 0
         self._ended: list[str] = []
         self._settling, self._writing = threading.RLock(), threading.RLock()
-        self._starting = threading.Lock()
         self._busy: int | None = None
-        self._awake, self._idle = threading.Event(), True
-        self._thread: threading.Thread | None = None
+        self._idle = True
         self._done = self._settled = self._written = self._dropped = self._errors = self._helped = 0
         self._last_error: str | None = None
         self._failing, self._retry_at, self._pause = False, 0.0, RETRY_SECONDS[0]
         self._retain_at = 0.0
         self._journaling.fresh()
 
+    def fork_locks(self) -> Sequence[Lock]:
+        """Return what is held during a fork, so that nothing is half settled or half written then."""
+        lock = getattr(self._store, "lock", None)
+        return [self._settling, self._writing, *([] if lock is None else [lock])]
+
     def after_fork(self) -> None:
-        """In a forked child: what was queued is the parent's to write, and its threads are not here."""
+        """Forget in the child what was queued: the parent writes it."""
         self._fresh()
         forked = getattr(self._store, "after_fork", None)
         if forked is not None:
@@ -118,36 +117,25 @@ class Writer(Forking):
 
     def _wake(self) -> None:
         self._idle = False
-        if self._thread is None and not self._closed:
-            with self._starting:
-                if self._thread is None:
-                    thread = threading.Thread(
-                        target=work, args=(weakref.ref(self),), name="grace_kp writer", daemon=True
-                    )
-                    self._thread = thread
-                    with contextlib.suppress(RuntimeError):  # at interpreter exit no thread can be started any more
-                        thread.start()
-        self._awake.set()
+        self._worker.wake()
 
-    def _round(self) -> bool:
-        """One round of work; whether there may be more soon."""
-        # Idle is said first and asked about afterwards, so that what comes in between is seen by one side or the other.
-        self._idle = True
-        if not self._backlog:
-            due = self._has_open_runs() or self._pending or self._waiting
-            self._awake.wait(timeout=self._interval if due else None)
-        self._awake.clear()
+    def _round(self) -> float | None:
+        """Do one round of work; return when the next is due."""
         self._idle = False
         time.sleep(GATHER_SECONDS)
         self.drain()
         self._write_journal()
         self.write_pending()
-        return not self._closed
+        # Idle is set first and the queue read afterwards, so that whatever comes meanwhile is seen here or wakes the worker.
+        self._idle = True
+        if self._backlog:
+            return 0.0
+        return self._interval if self._has_open_runs() or self._pending or self._waiting else None
 
     def landed(self) -> None:
         """What an item has waited for is there."""
         self._landed.set()
-        self._awake.set()
+        self._worker.wake()
 
     def drain(self, timeout: float = 0.0, *, help_only: bool = False) -> None:
         """Settle what was submitted and is ready, waiting up to `timeout` seconds; nothing when called from inside a settling.
@@ -156,7 +144,7 @@ class Writer(Forking):
         """
         if self._busy == threading.get_ident():
             return
-        deadline = time.monotonic() + (0.0 if would_wait_for_itself() else timeout)
+        deadline = time.monotonic() + (timeout if may_wait() else 0.0)
         while True:
             self._landed.clear()
             with self._settling:
@@ -342,7 +330,7 @@ class Writer(Forking):
         """Settle and write all that was submitted, in this thread; False where that could not be done in time."""
         if self._busy == threading.get_ident():
             return False
-        timeout = 0.0 if would_wait_for_itself() else timeout
+        timeout = timeout if may_wait() else 0.0
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._settling:
             goal = self._done + self.waiting
@@ -372,14 +360,15 @@ class Writer(Forking):
         if not through and self._waiting:
             self.flush(2.0)
         self._closed = True
-        self._awake.set()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread() and thread.is_alive():
-            thread.join(timeout=1.0)
+        self._worker.stop(1.0)
         with self._writing:
             if self._store is not None:
                 self._store.close()
-        atexit.unregister(self._at_exit)
+
+    def at_exit(self) -> None:
+        """Close, unless that was done before."""
+        if not self._closed:
+            self.close(self.exit_seconds)
 
     @property
     def waiting(self) -> int:

@@ -82,6 +82,25 @@ def test_an_idle_thread_does_not_keep_its_owner():
     assert reference() is None
 
 
+def test_work_that_waits_keeps_its_owner():
+    """An owner that nobody else holds any more still has its work done."""
+    inside, release = threading.Event(), threading.Event()
+
+    def hold():
+        inside.set()
+        release.wait(PATIENCE)
+
+    owner = Owner(idle_seconds=0.01)
+    done = owner.done
+    owner.put(hold)
+    assert inside.wait(PATIENCE)
+    owner.put("last")
+    del owner
+    gc.collect()
+    release.set()
+    assert [None, "last"] == [done.get(timeout=PATIENCE)[0] for _ in range(2)]
+
+
 def test_a_wake_during_the_work_is_not_lost():
     """What comes while the method returns is found by another call of it."""
     owner = Owner()

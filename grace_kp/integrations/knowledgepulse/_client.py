@@ -18,13 +18,13 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tenacity import Retrying
 
 from grace_kp.errors import MissingExtra, SettingsError, brief
+from grace_kp.integrations.knowledgepulse._contribution import Contributed, Contribution
 from grace_kp.integrations.knowledgepulse._outbox import Outbox
 from grace_kp.integrations.knowledgepulse._sending import Broken, Passing, post, waiting
 from grace_kp.trace import ReasoningTrace, redact_text, redact_value, refuse_what_json_cannot_hold
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import httpx
-
-__all__ = ["KEY", "Contributed", "Contribution", "KnowledgePulse"]
 
 KEY = "GRACE_KP_REGISTRY_KEY"
 """The environment variable that holds the key."""
@@ -47,36 +45,6 @@ _MESSAGE = 300
 _ID = re.compile(r"kp:trace:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _NAMED = re.compile(r"kp:[a-z]{1,20}:")
 _SIGNS = re.compile(r"[!-~]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contribution:
-    """What would leave for one trace, or why nothing may."""
-
-    id: str
-    eligible: bool
-    reason: str = ""
-    """Why it may not leave; empty where it may."""
-    method: str = "POST"
-    url: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Without the key itself."""
-    body: bytes = b""
-    """The JSON document, to the byte."""
-    idempotency_key: str = ""
-    """SHA-256 of the body, hexadecimal."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contributed:
-    """What came of contributing one trace."""
-
-    id: str
-    status: str
-    """`sent`, `already_there`, `not_eligible` or `failed`."""
-    http_status: int | None = None
-    attempts: int = 0
-    reason: str = ""
 
 
 class KnowledgePulse:
@@ -137,7 +105,7 @@ class KnowledgePulse:
         self._key = key
         self._client = client
         self._trust: Any = None
-        self._outbox = Outbox(self._contribute, most=max_waiting)
+        self._outbox = Outbox(self._contribute, max_waiting=max_waiting)
 
     def prepare(self, trace: ReasoningTrace | Mapping[str, Any]) -> Contribution:
         """What would leave for this trace, to the byte; it sends nothing.
@@ -222,7 +190,7 @@ class KnowledgePulse:
             return Contributed(id=prepared.id, status="not_eligible", reason=prepared.reason)
         ends = time.monotonic() + (self.deadline if seconds is None else min(seconds, self.deadline))
         key = self._bearer()
-        with self._outbox.still:
+        with self._outbox.importing:
             self._import()
             client = self._client or self._made()
         try:
