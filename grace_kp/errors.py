@@ -118,7 +118,7 @@ class EvaluationFailed(GraceError):
         evaluation: the fallback that would have been returned.
     """
 
-    def __init__(self, message: str, *, evaluation: Any = None) -> None:
+    def __init__(self, message: str, *, evaluation: object = None) -> None:
         self.evaluation = evaluation
         super().__init__(message)
 
@@ -136,7 +136,9 @@ class ActionNotApproved(GraceError):
         response: the InterventionResponse, None when there is none.
     """
 
-    def __init__(self, message: str, *, decision: Any = None, request: Any = None, response: Any = None) -> None:
+    def __init__(
+        self, message: str, *, decision: object = None, request: object = None, response: object = None
+    ) -> None:
         self.decision = decision
         self.request = request
         self.response = response
@@ -163,7 +165,13 @@ class ActionRedirected(ActionNotApproved):
     """
 
     def __init__(
-        self, message: str, *, user_input: str = "", decision: Any = None, request: Any = None, response: Any = None
+        self,
+        message: str,
+        *,
+        user_input: str = "",
+        decision: object = None,
+        request: object = None,
+        response: object = None,
     ) -> None:
         self.user_input = user_input
         super().__init__(message, decision=decision, request=request, response=response)
@@ -177,13 +185,19 @@ class ActionOutcomeUnknown(ActionNotApproved):
     """
 
     def __init__(
-        self, message: str, *, state: str = "running", decision: Any = None, request: Any = None, response: Any = None
+        self,
+        message: str,
+        *,
+        state: str = "running",
+        decision: object = None,
+        request: object = None,
+        response: object = None,
     ) -> None:
         self.state = state
         super().__init__(message, decision=decision, request=request, response=response)
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """A value as messages show what they were given: one line of at most 60 characters, whatever it is."""
     if isinstance(value, dict | list):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"

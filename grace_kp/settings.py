@@ -115,7 +115,7 @@ class Settings:
     """Where each value that is no default came from, for `grace-kp doctor`."""
 
     @classmethod
-    def load(cls, *, environ: dict[str, str] | None = None, folder: Path | None = None, **given: Any) -> Self:
+    def load(cls, *, environ: dict[str, str] | None = None, folder: Path | None = None, **given: object) -> Self:
         """Settings from keywords, the environment and the configuration files.
 
         Args:
@@ -241,7 +241,7 @@ def _known(name: str, place: str) -> None:
         raise SettingsError(f"unknown setting {brief(name)} ({place}){hint}")
 
 
-def _convert(name: str, raw: Any, place: str) -> Any:
+def _convert(name: str, raw: object, place: str) -> Any:
     kind = _FIELDS[name]
     if name in _THRESHOLDS:
         return _threshold(name, raw, place)
@@ -262,7 +262,7 @@ def _convert(name: str, raw: Any, place: str) -> Any:
     return str(raw)
 
 
-def _boolean(name: str, raw: Any, place: str) -> bool:
+def _boolean(name: str, raw: object, place: str) -> bool:
     if isinstance(raw, bool):
         return raw
     word = str(raw).strip().lower() if isinstance(raw, str | int) else ""
@@ -271,7 +271,7 @@ def _boolean(name: str, raw: Any, place: str) -> bool:
     raise SettingsError(f"{name} ({place}) must be 1 or 0, not {brief(raw)}")
 
 
-def _number(name: str, raw: Any, place: str, *, integer: bool) -> int | float:
+def _number(name: str, raw: object, place: str, *, integer: bool) -> int | float:
     low, high = _RANGES[name]
     what = "a whole number" if integer else "a number"
     try:
@@ -287,7 +287,7 @@ def _number(name: str, raw: Any, place: str, *, integer: bool) -> int | float:
     return value
 
 
-def _threshold(name: str, raw: Any, place: str) -> float:
+def _threshold(name: str, raw: object, place: str) -> float:
     if raw == NEVER or (isinstance(raw, float) and raw == math.inf):
         return math.inf
     try:
@@ -308,7 +308,7 @@ def _described(settings: Settings, name: str) -> str:
     return f"{name} {NEVER if value == math.inf else value} ({settings.source.get(name, 'default')})"
 
 
-def _policies(raw: Any, place: str) -> dict[str, str]:
+def _policies(raw: object, place: str) -> dict[str, str]:
     # In the environment: delete_*=confirm,send_mail=deny
     pairs = _pairs(raw, place) if isinstance(raw, str) else raw
     if not isinstance(pairs, dict):

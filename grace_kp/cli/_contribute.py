@@ -81,7 +81,7 @@ def _named(source: Store, ids: list[str]) -> Iterator[ReasoningTrace]:
     yield from {trace.id: trace for trace in (find(source, one) for one in ids)}.values()
 
 
-def _newest(source: Store, **conditions: Any) -> Iterator[ReasoningTrace]:
+def _newest(source: Store, **conditions: object) -> Iterator[ReasoningTrace]:
     seen: set[str] = set()
     for offset in itertools.count(0, _PAGE):
         page = source.query(limit=_PAGE, offset=offset, **conditions)

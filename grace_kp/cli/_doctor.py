@@ -157,7 +157,7 @@ def _settings(problems: list[str]) -> dict[str, Any] | None:
     }
 
 
-def _in_json(value: Any) -> Any:
+def _in_json(value: object) -> Any:
     return "never" if value == math.inf else value
 
 
@@ -202,7 +202,7 @@ def _free_disk(file: Path, problems: list[str]) -> int:
     return free >> 20
 
 
-def _lost(store: Any) -> dict[str, Any]:
+def _lost(store: object) -> dict[str, Any]:
     """What processes that use the store could not record in the last week, added up."""
     reports = getattr(store, "reports", None)
     told = [json.loads(data) for data in reports(time.time() - WEEK)] if callable(reports) else []
@@ -221,7 +221,7 @@ def _lost(store: Any) -> dict[str, Any]:
     }
 
 
-def _described(store: Any) -> dict[str, Any]:
+def _described(store: object) -> dict[str, Any]:
     described = store.describe() if hasattr(store, "describe") else {"kind": type(store).__name__}
     return (
         described

@@ -125,7 +125,7 @@ def _escaped(line: str) -> str:
     return made + "\\" * slashes + "[none][/none]"
 
 
-def put_json(value: Any) -> None:
+def put_json(value: object) -> None:
     """One JSON value on standard output, indented."""
     sys.stdout.write(_json(value, indent=2) + "\n")
 
@@ -137,7 +137,7 @@ def put_jsonl(values: Iterable[Any]) -> None:
         sys.stdout.flush()
 
 
-def _json(value: Any, indent: int | None = None) -> str:
+def _json(value: object, indent: int | None = None) -> str:
     from grace_kp.trace import storable
 
     text = storable(json.dumps(value, ensure_ascii=not writes_unicode(sys.stdout), indent=indent))

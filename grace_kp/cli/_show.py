@@ -189,7 +189,7 @@ class Sheet:
     def _text(self, text: str, indent: int = 0, style: str = "") -> None:
         put_text(self._out, self._cut(visible(text)), indent=indent, style=style)
 
-    def _json(self, value: Any, indent: int) -> None:
+    def _json(self, value: object, indent: int) -> None:
         put_text(self._out, self._cut(visible_json(value)), indent=indent)
 
     def _cut(self, text: str) -> str:

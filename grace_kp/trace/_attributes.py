@@ -36,7 +36,7 @@ def label(text: str) -> str:
     return text[: MAX_LABEL - len(end)] + end
 
 
-def comparable(value: Any) -> str:
+def comparable(value: object) -> str:
     """A metadata value as the text by which it is found: a text as it is, anything else as compact JSON."""
     return label(to_text(value))
 

@@ -115,7 +115,7 @@ class _Reading:
         else:
             yield from self._stream(sys.stdin if source == STANDARD else source)
 
-    def _stream(self, file: Any) -> Iterator[ReasoningTrace | InvalidRecord]:
+    def _stream(self, file: object) -> Iterator[ReasoningTrace | InvalidRecord]:
         self._created_at = _modified(file)
         lines = self._lines(file)
         first = next(lines, None)
@@ -135,7 +135,7 @@ class _Reading:
             else:
                 yield line
 
-    def _lines(self, file: Any) -> Iterator[str | InvalidRecord]:
+    def _lines(self, file: object) -> Iterator[str | InvalidRecord]:
         """The lines that say something; when the rest of the file cannot be read, that is the last item."""
         try:
             for line in lines_of(file, self._limit):
@@ -200,7 +200,7 @@ class _Reading:
         for index, run in enumerate(runs):
             yield self._one(run, found.line, f"{_below(found.path, key)}[{index}]")
 
-    def _one(self, document: Any, line: int, path: str) -> ReasoningTrace | InvalidRecord:
+    def _one(self, document: object, line: int, path: str) -> ReasoningTrace | InvalidRecord:
         try:
             if is_native(document):
                 return ReasoningTrace.model_validate(document)
@@ -224,7 +224,7 @@ class _Reading:
 class _Encoding:
     """A text stream that takes bytes, for a standard output that has been replaced."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def write(self, data: bytes) -> None:
@@ -234,7 +234,7 @@ class _Encoding:
         self._stream.flush()
 
 
-def _label(source: Any) -> str:
+def _label(source: object) -> str:
     if source == STANDARD:
         return "<stdin>"
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else getattr(source, "name", None)

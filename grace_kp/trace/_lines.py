@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ class TooLong(NamedTuple):
     ends: bool = False
 
 
-def lines_of(file: Any, limit: int) -> Iterator[bytes | TooLong]:
+def lines_of(file: object, limit: int) -> Iterator[bytes | TooLong]:
     """The lines of a stream as bytes, unpacked where they are packed; `TooLong` in place of one with more than `limit` bytes."""
     raw: Any = getattr(file, "buffer", None)  # a text file is read as the bytes below it, which may be packed
     wide = str(getattr(file, "encoding", "")).lower().startswith(("utf-16", "utf_16", "utf16", "utf-32", "utf_32"))
@@ -58,7 +58,7 @@ def _bounded(stream: Any, limit: int) -> Iterator[bytes | TooLong]:
 class _Rest(io.RawIOBase):
     """A stream with the bytes in front of it that have been looked at already."""
 
-    def __init__(self, head: bytes, stream: Any) -> None:
+    def __init__(self, head: bytes, stream: IO[bytes]) -> None:
         self._head = head
         self._stream = stream
 
@@ -76,7 +76,7 @@ class _Rest(io.RawIOBase):
 class _Encoded:
     """A text stream as lines of UTF-8, with the text in front of it that has been looked at already."""
 
-    def __init__(self, head: str, text: Any) -> None:
+    def __init__(self, head: str, text: IO[str]) -> None:
         self._head = head
         self._text = text
 

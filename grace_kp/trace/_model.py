@@ -59,7 +59,7 @@ def _not_negative(value: Any) -> int | float:
     return number
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -79,7 +79,7 @@ def _begins_with(prefix: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _names(value: Any) -> list[str]:
+def _names(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]  # what earlier versions took; the schema has lists alone, so that is what is written
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -118,7 +118,7 @@ class _Part(BaseModel):
     _keys: ClassVar[tuple[tuple[str, str, bool], ...]] = ()
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+    def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         fields = cls.model_fields.items()
         cls._keys = tuple((name, field.alias or name, field.default is None) for name, field in fields)
@@ -139,7 +139,7 @@ class _Part(BaseModel):
             raise invalid(error, cls.__name__) from None
 
     @classmethod
-    def model_validate_json(cls, json_data: str | bytes | bytearray, **kwargs: Any) -> Self:
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **kwargs: object) -> Self:
         """Read a document of JSON text.
 
         Raises:
@@ -166,7 +166,7 @@ class _Part(BaseModel):
         return out
 
 
-def _dump(value: Any) -> Any:
+def _dump(value: object) -> Any:
     if type(value) in SCALARS:
         return value
     if isinstance(value, _Part):

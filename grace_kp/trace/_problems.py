@@ -46,7 +46,7 @@ def invalid(error: ValidationError, what: str) -> InvalidTrace:
     return InvalidTrace(message if path else f"a {what} {message}", path=path)
 
 
-def refuse_what_json_cannot_hold(document: Any) -> None:
+def refuse_what_json_cannot_hold(document: object) -> None:
     """Look at every value of a document, also where the schema takes any.
 
     Raises:

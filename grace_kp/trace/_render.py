@@ -61,13 +61,13 @@ def render(value: Any, max_text: int = MAX_TEXT) -> Any:
     return _Rendering(max_text).of(value, 0)
 
 
-def render_text(value: Any, max_text: int = MAX_TEXT) -> str:
+def render_text(value: object, max_text: int = MAX_TEXT) -> str:
     """`value` as one bounded text: a text as it is, anything else as compact JSON."""
     rendered = render(value, max_text)
     return rendered if isinstance(rendered, str) else cut(to_text(rendered), max_text)
 
 
-def to_text(rendered: Any) -> str:
+def to_text(rendered: object) -> str:
     """A rendered value as text: a text as it is, anything else as compact JSON."""
     if isinstance(rendered, str):
         return rendered
@@ -146,7 +146,7 @@ class _Rendering:
         self.text = max_text
         self.inside: set[int] = set()
 
-    def of(self, value: Any, depth: int) -> Any:
+    def of(self, value: object, depth: int) -> Any:
         try:
             return self._of(value, depth)
         except KeyboardInterrupt:
@@ -204,7 +204,7 @@ class _Rendering:
         finally:
             self.inside.discard(identity)
 
-    def _mapping(self, items: Any, size: int, depth: int) -> dict[str, Any]:
+    def _mapping(self, items: object, size: int, depth: int) -> dict[str, Any]:
         out: dict[str, Any] = {}
         for key, item in _first(items):
             if self.nodes <= 0:
@@ -238,7 +238,7 @@ class _Rendering:
             return _array(value, kind)
         return self._own(value, kind, module, depth)
 
-    def _own(self, value: Any, kind: type, module: str, depth: int) -> Any:
+    def _own(self, value: object, kind: type, module: str, depth: int) -> Any:
         """An object of a class that is not known here: an enum, a record, or anything else."""
         fields = attributes(value, kind)
         if fields is not None and _is_record(kind):
@@ -273,7 +273,7 @@ def _first(items: Any) -> list[Any]:
     return list(islice(items, MAX_ITEMS))
 
 
-def attributes(value: Any, kind: type) -> dict[str, Any] | None:
+def attributes(value: object, kind: type) -> dict[str, Any] | None:
     """The instance attributes of an object, without running any of its code; None where it has none to show."""
     fields: dict[str, Any] = {}
     found = False
@@ -353,7 +353,7 @@ def _bytes(value: bytes | bytearray | memoryview) -> str:
     return repr(bytes(value)) if size <= 64 else f"<{_name(type(value))}: {size:,} bytes>"
 
 
-def _array(value: Any, kind: type) -> Any:
+def _array(value: object, kind: type) -> Any:
     """Arrays and tables by shape; a scalar of theirs as the number it is."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape == () and hasattr(value, "item"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 UNKNOWN = "1970-01-01T00:00:00.000Z"
 """Stands where nothing says when a run began."""
@@ -16,7 +15,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_YEAR_SECONDS = 31_536_000.0  # smaller numbers are durations and counters, no instants
 
 
-def instant_of(value: Any) -> str | None:
+def instant_of(value: object) -> str | None:
     """ISO 8601 in UTC, to the millisecond; None where the value names no instant.
 
     Taken are ISO 8601 texts (UTC where they name no zone), datetimes, numbers of seconds, milli-, micro- or nanoseconds since
@@ -27,7 +26,7 @@ def instant_of(value: Any) -> str | None:
     return _instant(value)
 
 
-def _instant(value: Any) -> str | None:
+def _instant(value: object) -> str | None:
     if isinstance(value, str):
         text = value.strip()[:64]
         try:

@@ -282,7 +282,7 @@ class _Chat:
             name = storable(cut(name, MAX_NAME))
             self._failures.add(Failure(name, (error["type"], error["message"]), entry))
 
-    def _add(self, kind: str, **fields: Any) -> dict[str, Any]:
+    def _add(self, kind: str, **fields: object) -> dict[str, Any]:
         step = {"step_id": len(self.steps), "type": kind, **fields}
         self.steps.append(step)
         return step
@@ -351,7 +351,7 @@ def _creation_time(facts: RunFacts, messages: Sequence[object]) -> tuple[str, st
     return (facts.fallback_created_at, "file") if facts.fallback_created_at is not None else (UNKNOWN, "unknown")
 
 
-def _fingerprint(messages: Any, identity: Any) -> str:
+def _fingerprint(messages: object, identity: object) -> str:
     """Return an id derived from the content: a UUID from its SHA-256."""
     import hashlib
     import uuid
@@ -364,7 +364,7 @@ def _fingerprint(messages: Any, identity: Any) -> str:
     return f"kp:trace:{uuid.UUID(bytes=digest[:16], version=5)}"
 
 
-def _opaque(value: Any) -> Any:
+def _opaque(value: object) -> Any:
     known = plain(value)
     if known is not value:
         return known

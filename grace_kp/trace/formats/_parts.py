@@ -77,7 +77,7 @@ class Returned:
 Piece = Said | Called | Returned
 
 
-def read_content(content: Any, depth: int = 0) -> list[Piece]:
+def read_content(content: object, depth: int = 0) -> list[Piece]:
     """The pieces of a message's content: a text, a list of parts, one part, or any other JSON value."""
     if content is None:
         return []
@@ -122,7 +122,7 @@ def is_call(part: dict[str, Any]) -> bool:
     return not kind and word(part.get("name")) is not None and ("arguments" in part or "args" in part)
 
 
-def is_result(part: Any) -> bool:
+def is_result(part: object) -> bool:
     """Whether the part is what a tool returned."""
     if not isinstance(part, dict):
         return False
@@ -152,7 +152,7 @@ def called_and_returned(part: dict[str, Any]) -> list[Piece]:
     return [call, Returned(result_text(output), call.id, call.name, failed)]
 
 
-def called(part: Any) -> Called:
+def called(part: object) -> Called:
     """A call of a tool, whatever way its name, arguments and id are written."""
     part = plain(part)
     if isinstance(part, str):
@@ -215,7 +215,7 @@ def says_failed(part: dict[str, Any]) -> bool:
     )
 
 
-def arguments(value: Any) -> dict[str, Any]:
+def arguments(value: object) -> dict[str, Any]:
     """The arguments of a call by name.
 
     JSON text is decoded, also when it was encoded twice. What is no object, or cannot be decoded, is kept under the one
@@ -274,5 +274,5 @@ def _arguments_of(inner: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]
     return arguments(found)
 
 
-def _json(value: Any) -> list[Piece]:
+def _json(value: object) -> list[Piece]:
     return [Said(to_text(render(value)))]

@@ -83,7 +83,7 @@ def read_run(
     return build_trace(chat, facts, place)
 
 
-def runs_in(document: Any) -> tuple[str, list[Any]] | None:
+def runs_in(document: object) -> tuple[str, list[Any]] | None:
     """The runs of a document that holds several, and the key they stand under ("" for a list); None where it is one run."""
     if isinstance(document, list):
         return ("", document) if not _is_chat(document) and not _is_nested_chat(document) else None
@@ -96,18 +96,18 @@ def runs_in(document: Any) -> tuple[str, list[Any]] | None:
     return None
 
 
-def is_native(document: Any) -> bool:
+def is_native(document: object) -> bool:
     """Whether the document is a ReasoningTrace, or is meant to be one."""
     return isinstance(document, dict) and ("@type" in document or ("metadata" in document and "steps" in document))
 
 
-def _is_run(value: Any) -> bool:
+def _is_run(value: object) -> bool:
     if isinstance(value, dict):
         return is_native(value) or _find(value, 1) is not None
     return isinstance(value, list) and _is_chat(value)
 
 
-def _chat_of(document: Any) -> tuple[Any, str]:
+def _chat_of(document: object) -> tuple[Any, str]:
     if isinstance(document, list):
         if _is_nested_chat(document):
             return document[0], "messages[0]"
@@ -190,7 +190,7 @@ def _side(document: dict[str, Any], keys: tuple[str, ...], role: str, depth: int
     return None
 
 
-def _messages_in(value: Any, role: str, depth: int) -> _Found | None:
+def _messages_in(value: object, role: str, depth: int) -> _Found | None:
     """The messages that one side of an exchange stands for, and the path below it."""
     if isinstance(value, str):
         return _Found([{"role": role, "content": value}], "", True) if value.strip() else None
@@ -235,7 +235,7 @@ def _same(one: Any, other: Any) -> bool:
     return isinstance(one, dict) and all(one.get(key) == other.get(key) for key in ("content", "tool_calls", "role"))
 
 
-def _is_chat(value: Any) -> bool:
+def _is_chat(value: object) -> bool:
     return isinstance(value, list) and any(is_message(item) for item in value[:3])
 
 
@@ -243,7 +243,7 @@ def _is_nested_chat(value: list[Any]) -> bool:
     return len(value) == 1 and _is_chat(value[0])
 
 
-def _decoded(value: Any) -> Any:
+def _decoded(value: object) -> Any:
     """Tables keep chats as JSON text in a column; any other text stays as it is."""
     if isinstance(value, str) and value.lstrip()[:1] in {"[", "{"}:
         try:
@@ -275,7 +275,7 @@ def _success_of(about: dict[str, Any]) -> tuple[bool | None, str]:
     return None, "assumed"
 
 
-def _verdict(value: Any) -> bool | None:
+def _verdict(value: object) -> bool | None:
     if isinstance(value, bool):
         return value
     if isinstance(value, str):

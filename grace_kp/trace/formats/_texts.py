@@ -33,7 +33,7 @@ def reasoning_of(part: dict[str, Any]) -> str:
     return ""
 
 
-def result_text(content: Any) -> str:
+def result_text(content: object) -> str:
     """The text of what a tool returned: text parts joined, media named, everything else as JSON."""
     if content is None:
         return ""
@@ -50,7 +50,7 @@ def result_text(content: Any) -> str:
     return to_text(render(content))
 
 
-def words(value: Any, depth: int = 0) -> str:
+def words(value: object, depth: int = 0) -> str:
     """The words in a value that should be a text: a text, a part of text, or a list of these; else ""."""
     if isinstance(value, str):
         return value
@@ -73,7 +73,7 @@ def kind_of(part: dict[str, Any]) -> str:
     return ""
 
 
-def lowered(value: Any) -> str:
+def lowered(value: object) -> str:
     """A word of a closed vocabulary in lower case with underscores; "" where it is no text."""
     return value[:60].lower().replace("-", "_") if isinstance(value, str) else ""
 
@@ -87,7 +87,7 @@ def first(mapping: dict[str, Any], *keys: str) -> Any:
     return None
 
 
-def word(value: Any) -> str | None:
+def word(value: object) -> str | None:
     """A name or an id as text; None where it is none."""
     if isinstance(value, str):
         return value if value.strip() else None
@@ -96,13 +96,13 @@ def word(value: Any) -> str | None:
     return None
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Objects of client libraries as the dicts they stand for; every other value as it is."""
     dump = getattr(value, "model_dump", None) if not isinstance(value, dict | list | str | int | float) else None
     return dump() if callable(dump) else value
 
 
-def _is_text_part(item: Any) -> bool:
+def _is_text_part(item: object) -> bool:
     if not isinstance(item, dict):
         return False
     kind = kind_of(item)

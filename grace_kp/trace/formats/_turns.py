@@ -54,7 +54,7 @@ class Turn:
     pieces: list[Piece] = field(default_factory=list)
 
 
-def read_turn(message: Any, place: str) -> Turn:
+def read_turn(message: object, place: str) -> Turn:
     """Read one message.
 
     Args:
@@ -85,7 +85,7 @@ def read_turn(message: Any, place: str) -> Turn:
     return turn
 
 
-def is_message(value: Any) -> bool:
+def is_message(value: object) -> bool:
     """Whether the value looks like one message of a chat."""
     value = plain(value)
     if not isinstance(value, dict):
@@ -265,7 +265,7 @@ def _written_calls(message: dict[str, Any]) -> list[Piece]:
     return calls or _assistant(message)
 
 
-def _names_a_tool(item: Any) -> bool:
+def _names_a_tool(item: object) -> bool:
     return isinstance(item, dict) and (isinstance(item.get("name"), str) or "function" in item)
 
 

@@ -53,7 +53,7 @@ class _Walk:
         # (value, where the result goes, its place there, the name of a secret that it stands under)
         self.stack: list[tuple[Any, Any, Any, str | None]] = []
 
-    def run(self, root: Any) -> Any:
+    def run(self, root: object) -> Any:
         """Return the cleaned value."""
         out: list[Any] = [None]
         stack = self.stack
@@ -128,14 +128,14 @@ class _Walk:
 _OTHER_KEY = re.compile(r"[\w.-]{2,60}[_.-]KEY|[\w.-]{2,60}(?:[_.-]key|[a-z]Key)")
 
 
-def _is_generated_key(key: Any, value: Any) -> bool:
+def _is_generated_key(key: object, value: object) -> bool:
     """A text that looks generated, below a name such as SENDGRID_KEY; `cache_key` and the like name no secrets."""
     if type(key) is not str or type(value) is not str or not 16 <= len(value) <= 400:
         return False
     return _OTHER_KEY.fullmatch(key) is not None and NO_SECRET_KEY.search(key) is None and looks_random(value, 16)
 
 
-def _numbered(name: Any, taken: dict[Any, Any], numbers: dict[Any, int]) -> str:
+def _numbered(name: object, taken: dict[Any, Any], numbers: dict[Any, int]) -> str:
     """A free name: the next number is remembered, so that many equal keys cost no more than different ones."""
     number = numbers.get(name, 1) + 1
     while (free := f"{name} ({number})") in taken:
@@ -243,7 +243,7 @@ def redacted_arguments(arguments: Mapping[str, Any], *, identifiers: bool) -> tu
 _MARKS = re.compile(r"\[REDACTED:[^\[\]]*\]")
 
 
-def _removed(before: Any, after: Any) -> int:
+def _removed(before: object, after: object) -> int:
     """Number of characters of a JSON value that are not in its redacted form; for structures, of their JSON text."""
     if before is after or before == after:
         return 0
