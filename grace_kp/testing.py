@@ -129,7 +129,7 @@ class ScriptedJudge:
         prompts: what it was asked, in order.
     """
 
-    def __init__(self, *replies: Any) -> None:
+    def __init__(self, *replies: object) -> None:
         if not replies:
             raise ValueError("a scripted judge needs at least one reply")
         self.prompts: list[str] = []
@@ -190,7 +190,7 @@ def fixed_ids() -> Callable[[], str]:
     return lambda: f"kp:trace:00000000-0000-4000-8000-{next(numbers):012d}"
 
 
-def make_grace(*, clock: FakeClock | None = None, **settings: Any) -> Grace:
+def make_grace(*, clock: FakeClock | None = None, **settings: object) -> Grace:
     """A Grace for tests: in memory, nobody to ask, fixed ids, and a clock that goes on a millisecond with every look.
 
     Any argument of `Grace` may be given and wins.

@@ -62,6 +62,21 @@ class Evidence:
         self._executed += 1
         self._succeeded += bool(ok)
 
+    def call_finished(self, status: object, inside: str | None) -> bool:
+        """Count a call as a tool's success or failure, and return whether it counts.
+
+        A call that waits, or that a person refused, says nothing about its tool. An agent that is used as a tool counts once.
+
+        Args:
+            status: how the call ended, as in `grace.calls`.
+            inside: for a call that opened a run, the status of the call around it, or "" while that is open; else None.
+        """
+        ok = _ENDED.get(status) if isinstance(status, str) else None
+        if ok is None or (inside is not None and (ok or _ENDED.get(inside) is False)):
+            return False
+        self.tool_finished(ok)
+        return True
+
     def search_finished(self, hits: SearchResults) -> None:
         """A search found this, possibly nothing."""
         self._searches += 1
@@ -165,26 +180,14 @@ def _kind(step: Any) -> str:
     return str(step.get("type", "")) if isinstance(step, Mapping) else ""
 
 
-def _is_told_by_its_tool(call: Mapping[str, Any], ok: bool, statuses: Mapping[Any, Any]) -> bool:
-    """Whether a call opened a run for a tool and ended like it: an agent that is used as a tool counts once."""
-    parent = call.get("parent")
-    if "child" not in call or not isinstance(parent, str):
-        return False
-    return ok or statuses.get(parent) in {"error", "cancelled"}
-
-
 def _read_calls(calls: list[Any], evidence: Evidence) -> None:
     statuses = {call.get("call_id"): call.get("status") for call in calls if _has_id(call)}
     for call in calls:
         if not isinstance(call, Mapping):
             continue
-        status = call.get("status")
-        ok = _ENDED.get(status) if isinstance(status, str) else None
-        if ok is None or _is_told_by_its_tool(call, ok, statuses):
-            continue
-        evidence.tool_finished(ok)
-        search = call.get("search")
-        if isinstance(search, Mapping):
+        parent, search = call.get("parent"), call.get("search")
+        inside = str(statuses.get(parent, "")) if "child" in call and isinstance(parent, str) else None
+        if evidence.call_finished(call.get("status"), inside) and isinstance(search, Mapping):
             evidence.search_finished(_recorded_hits(search))
 
 

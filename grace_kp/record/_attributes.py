@@ -1,4 +1,4 @@
-"""Tags, user, session and metadata of a live run: as stated by a decorator, by a block, or from within the run.
+"""Tags, user, session and metadata of a live run: stated by a decorator, by a block, or from within the run.
 
 Everything is bounded when it is stated and cleaned when the trace is written. A nested run belongs to the user and the session of
 the run around it, so that both are found, and deleted, together.
@@ -6,6 +6,7 @@ the run around it, so that both are found, and deleted, together.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,13 @@ from grace_kp.record._guard import attempt, note
 from grace_kp.trace import MAX_METADATA, MAX_TAGS, MAX_VALUE, render, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 class Attributes:
-    """What has been stated about one run. Changed under the recorder's lock only."""
+    """The attributes of one run. Changed under the recorder's lock only."""
 
     __slots__ = ("changes", "dropped_metadata", "dropped_tags", "metadata", "session", "tags", "user")
 
@@ -32,10 +33,10 @@ class Attributes:
         self.dropped_tags = 0
         self.dropped_metadata = 0
         self.changes = 0
-        """How often it was changed; the journal writes it again after a change."""
+        """Number of changes; the journal writes the attributes again after a change."""
 
-    def merge(self, *, tags: Any, user: Any, session: Any, metadata: Any, max_text: int) -> None:
-        """Add tags, put metadata over what is there, replace user and session; None changes nothing."""
+    def merge(self, *, tags: object, user: object, session: object, metadata: object, max_text: int) -> None:
+        """Add tags, merge metadata by key, replace user and session. None changes nothing."""
         self.changes += 1
         for tag in _texts(tags, "tags", max_text):
             if tag in self.tags or len(self.tags) < MAX_TAGS:
@@ -55,7 +56,7 @@ class Attributes:
                     self.dropped_metadata += 1
 
 
-def _texts(tags: Any, name: str, max_text: int) -> list[str]:
+def _texts(tags: object, name: str, max_text: int) -> list[str]:
     if tags is None:
         return []
     if isinstance(tags, str):  # one tag, not its letters
@@ -69,7 +70,7 @@ def _texts(tags: Any, name: str, max_text: int) -> list[str]:
     return [tag for tag in found if tag]
 
 
-def _text(value: Any, name: str, max_text: int) -> str | None:
+def _text(value: object, name: str, max_text: int) -> str | None:
     if value is None:
         return None
     text = render_text(value, max_text)
@@ -80,17 +81,17 @@ def _text(value: Any, name: str, max_text: int) -> str | None:
 
 
 class Declared:
-    """Attributes as a decorator states them: values, templates with parameters in braces, or callables on the bound arguments."""
+    """Attributes that a decorator states: values, templates with parameters in braces, or callables on the bound arguments."""
 
-    __slots__ = ("_defaults", "_name", "_values")
+    __slots__ = ("_defaults", "_place", "_values")
 
     def __init__(self, name: str, defaults: dict[str, Any], values: Mapping[str, Any]) -> None:
-        """Check the values.
+        """Check the types of the values.
 
         Raises:
             TypeError: a value has a type that this attribute cannot have.
         """
-        self._name = name
+        self._place = f"attributes of {name}"
         self._defaults = defaults
         self._values = dict(values)
         tags, metadata = values.get("tags"), values.get("metadata")
@@ -100,58 +101,58 @@ class Declared:
             raise TypeError(f"metadata must be a dict or a callable, not {type(metadata).__name__}")
 
     def resolve(self, bound: Mapping[str, Any], *, capture_input: bool) -> dict[str, Any]:
-        """The attributes of one call. What cannot be worked out is left out and noted.
+        """Return the attributes of one call, without those that cannot be resolved; these are noted.
 
-        Without `capture_input`, tags and metadata that depend on the arguments are left out. User and session stay: they are what a
-        run is found and deleted by.
+        Without `capture_input`, tags and metadata that depend on the arguments are left out. User and session stay: a run is found and
+        deleted by them.
         """
         named = {**self._defaults, **bound}
         found: dict[str, Any] = {}
         for kind, value in self._values.items():
             hidden = not capture_input and kind in {"tags", "metadata"}
             if isinstance(value, dict):
-                found[kind] = {
-                    key: made for key, item in value.items() if (made := self._one(item, named, hidden)) is not None
-                }
+                items = {key: self._resolve(item, named, hidden) for key, item in value.items()}
+                found[kind] = {key: item for key, item in items.items() if item is not None}
             elif isinstance(value, list | tuple | set | frozenset):
-                found[kind] = [made for item in value if (made := self._one(item, named, hidden)) is not None]
+                resolved = (self._resolve(item, named, hidden) for item in value)
+                found[kind] = [item for item in resolved if item is not None]
             else:
-                found[kind] = self._one(value, named, hidden)
+                found[kind] = self._resolve(value, named, hidden)
         return found
 
-    def _one(self, value: Any, named: dict[str, Any], hidden: bool) -> Any:
-        template = isinstance(value, str) and "{" in value
-        if not template and not callable(value):
+    def _resolve(self, value: object, named: dict[str, Any], hidden: bool) -> Any:
+        if isinstance(value, str):
+            template = value
+            if "{" not in template:
+                return value
+            return None if hidden else attempt(self._place, lambda: _filled(template, named))
+        if not callable(value):
             return value
-        if hidden:
-            return None
-        return attempt(f"attributes of {self._name}", lambda: _worked_out(value, named))
+        function = value
+        return None if hidden else attempt(self._place, lambda: call_on_arguments(function, named))
 
 
-def _worked_out(value: Any, named: dict[str, Any]) -> Any:
-    if not isinstance(value, str):
-        return call_on_arguments(value, named)
-    whole = _PARAMETER.fullmatch(value)
-    return named[whole[1]] if whole else value.format(**named)
+def _filled(template: str, named: dict[str, Any]) -> Any:
+    """Fill in a template; one that is a single parameter becomes the argument itself."""
+    whole = _PARAMETER.fullmatch(template)
+    return named[whole[1]] if whole else template.format(**named)
 
 
-def declared(name: str, function: Any, values: Mapping[str, Any]) -> Declared | None:
-    """What a decorator states about the runs of a function; None where it states nothing."""
+def declared(name: str, function: Callable[..., Any] | None, values: Mapping[str, Any]) -> Declared | None:
+    """Return what a decorator states about the runs of a function; None if it states nothing."""
     stated = {kind: value for kind, value in values.items() if value is not None}
     if not stated:
         return None
     defaults: dict[str, Any] = {}
-    try:
-        for item in inspect.signature(function).parameters.values():
-            if item.default is not inspect.Parameter.empty:
-                defaults[item.name] = item.default
-    except (TypeError, ValueError):
-        pass
+    if function is not None:
+        with contextlib.suppress(TypeError, ValueError):  # some builtins have no signature
+            parameters = inspect.signature(function).parameters.values()
+            defaults = {item.name: item.default for item in parameters if item.default is not inspect.Parameter.empty}
     return Declared(name, defaults, stated)
 
 
-def call_on_arguments(function: Any, named: dict[str, Any]) -> Any:
-    """Call a user's callable on bound arguments: by name where its parameters are theirs, else with one mapping of them all."""
+def call_on_arguments(function: Callable[..., Any], named: dict[str, Any]) -> Any:
+    """Call a user's callable on bound arguments: by name if its parameters match theirs, else with one mapping of all."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

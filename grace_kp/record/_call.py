@@ -64,7 +64,7 @@ class Call(Event):
         run.events.append(self)  # last, because the journal reads events from another thread
 
     @shielded_pair
-    def close(self, result: Any) -> None:
+    def close(self, result: object) -> None:
         """Record that the call returned."""
         run = self.run
         end = run.clock()
@@ -74,7 +74,12 @@ class Call(Event):
             kind = type(result)
             if not run.owner.capture_output:
                 self.result = None
-            elif (kind is str and len(result) <= run.max_text) or result is None or kind is float or kind is bool:
+            elif (
+                (kind is str and len(result) <= run.max_text)  # type: ignore[arg-type]  # it is a str
+                or result is None
+                or kind is float
+                or kind is bool
+            ):
                 self.result = result
             else:
                 self.result = render(result, run.max_text)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from grace_kp.record._run import Recorder, Run
 
 
-def decorate(function: Any, *, recorder: Callable[[], Recorder], kind: str, **spec: Any) -> Any:
+def decorate(function: object, *, recorder: Callable[[], Recorder], kind: str, **spec: Any) -> Any:
     """Return `function` recorded as `kind`; static and class methods stay what they are.
 
     Raises:

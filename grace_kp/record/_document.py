@@ -240,7 +240,7 @@ class Documents:
         """The text as it may stand in a trace of this runtime."""
         return redact_text(storable(text), identifiers=self._identifiers)
 
-    def clean_all(self, value: Any) -> Any:
+    def clean_all(self, value: object) -> Any:
         """A rendered value as it may stand in a trace of this runtime."""
         return redact_value(value, identifiers=self._identifiers)
 
@@ -310,7 +310,7 @@ def _sum_of_tokens(calls: Iterable[dict[str, Any]]) -> dict[str, int]:
     return total
 
 
-def to_json(document: Any) -> bytes:
+def to_json(document: object) -> bytes:
     """UTF-8 JSON; half a surrogate pair, which UTF-8 cannot hold, becomes a question mark."""
     from pydantic_core import PydanticSerializationError
     from pydantic_core import to_json as encode

@@ -121,7 +121,7 @@ class Host:
 
 
 def _chained(locations: tuple[tuple[Locate, Place], ...]) -> Locate:
-    def locate(here: Any) -> Any:
+    def locate(here: object) -> Any:
         for known, _ in locations:
             here = known(here)
         return here

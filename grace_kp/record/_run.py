@@ -127,7 +127,7 @@ class Opener(Protocol):
     place: str | None
     start: int
 
-    def close(self, result: Any, /) -> object: ...
+    def close(self, result: object, /) -> object: ...
     def fail(self, error: BaseException, /) -> object: ...
     def pause(self) -> object: ...
     def refuse(self, kind: str, message: str) -> object: ...
@@ -253,7 +253,7 @@ class Run:
         return ReasoningTrace.model_validate_json(self.document)
 
     @shielded
-    def thought(self, text: Any) -> None:
+    def thought(self, text: object) -> None:
         """Record what the agent thinks, as a step."""
         if not self.open:
             note("thought", "said after the run had ended")
@@ -263,7 +263,7 @@ class Run:
             self.events.append(Note(render_text(text, self.max_text), self.clock()))
 
     @shielded
-    def outcome(self, *, confidence: float | None = None, success: bool | None = None, result: Any = None) -> None:
+    def outcome(self, *, confidence: float | None = None, success: bool | None = None, result: object = None) -> None:
         """Say how the run ended in its own words; what is not given stays as it was.
 
         Args:
@@ -330,7 +330,7 @@ class Run:
             self._finish(SUSPENDED, None, None)
 
     @shielded
-    def discard(self, result: Any) -> None:
+    def discard(self, result: object) -> None:
         """Forget a run in which nothing has happened; the call that it was made by, if any, returned `result`."""
         self.open = False
         self.owner.open_runs.discard(self)
@@ -348,7 +348,7 @@ class Run:
             self._finish(FAILED, None, None)
 
     @shielded_pair
-    def close(self, result: Any) -> None:
+    def close(self, result: object) -> None:
         """The root call returned."""
         if not self.open:
             return
@@ -357,7 +357,7 @@ class Run:
         self._finish(COMPLETED, result, None)
 
     @shielded
-    def drop(self, streamed: Any) -> None:
+    def drop(self, streamed: object) -> None:
         """The stream of the root call was closed before its end; keep what had been streamed by then."""
         if self.open and self.owner.capture_output and self.result is None and streamed is not None:
             self.result = render(streamed, self.max_text)
@@ -375,7 +375,7 @@ class Run:
         self.error = self.owner.described(error)
         self._finish(status, None, error)
 
-    def _finish(self, status: str, result: Any, error: BaseException | None) -> None:
+    def _finish(self, status: str, result: object, error: BaseException | None) -> None:
         self.end = self.clock()
         self.status = status
         self.open = False

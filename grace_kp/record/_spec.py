@@ -48,7 +48,7 @@ class Spec:
         domain: str | None = None,
         objective: str | Callable[..., Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
-        scores: Any = None,
+        scores: object = None,
     ) -> None:
         self.name = name or name_of(function)
         self.scores = scores
@@ -103,7 +103,8 @@ class Spec:
         """
         limit = min(MAX_OBJECTIVE, max_text)
         if self.objective is not None:
-            text = attempt(f"objective of {self.name}", lambda: self._stated(self.bind(args, kwargs)))
+            stated = self.objective
+            text = attempt(f"objective of {self.name}", lambda: _filled(stated, self.bind(args, kwargs)))
             if text is not None and text.strip():
                 return cut(text, limit)
         for value in (*args, *kwargs.values()):
@@ -111,18 +112,19 @@ class Spec:
                 return cut(str.__getitem__(value, slice(None)), limit)
         return cut(f"{self.name}({self._shown(args, kwargs)})", limit)
 
-    def _stated(self, named: dict[str, Any]) -> str:
-        if isinstance(self.objective, str):
-            return self.objective.format(**named) if "{" in self.objective else self.objective
-        return render_text(call_on_arguments(self.objective, named), MAX_OBJECTIVE)
-
     def _shown(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         shown = [to_text(render(value, 80)) for value in args]
         shown += [f"{key}={to_text(render(value, 80))}" for key, value in kwargs.items()]
         return ", ".join(cut(text, 80) for text in shown)
 
 
-def name_of(function: Any) -> str:
+def _filled(objective: str | Callable[..., Any], named: dict[str, Any]) -> str:
+    if isinstance(objective, str):
+        return objective.format(**named) if "{" in objective else objective
+    return render_text(call_on_arguments(objective, named), MAX_OBJECTIVE)
+
+
+def name_of(function: object) -> str:
     """The function's own name, through partials and callable objects."""
     while hasattr(function, "func") and not hasattr(function, "__name__"):
         function = function.func

@@ -161,7 +161,7 @@ class StepBuilder:
                 self._failures.add(Failure(call.model, call.error, entry))
         self.model_calls.append(entry)
 
-    def _add(self, kind: str, **fields: Any) -> dict[str, Any]:
+    def _add(self, kind: str, **fields: object) -> dict[str, Any]:
         step = {"step_id": len(self.steps), "type": kind, **fields}
         self.steps.append(step)
         return step
@@ -245,7 +245,7 @@ class StepBuilder:
         if call.hits is not None:
             entry["search"] = self._search(call)
 
-    def _content(self, result: Any) -> str:
+    def _content(self, result: object) -> str:
         if type(result) is str:
             return self._clean(result)
         value = render(result) if type(result) is float else result

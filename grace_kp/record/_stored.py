@@ -141,7 +141,7 @@ def merged_entries(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -
     return [entry for entry in earlier if entry.get("id") not in replaced] + new
 
 
-def _without_texts(name: str, value: Any, *, inside: bool = False) -> Any:
+def _without_texts(name: str, value: object, *, inside: bool = False) -> Any:
     """A field of an entry without texts that may quote contents. Of an error, the name of its type stays."""
     if name in _STRUCTURE and not (inside and name == "reason"):  # further inside, it is the reason of a judge
         return value
@@ -167,7 +167,7 @@ def named_secrets(decisions: Iterable[dict[str, Any]]) -> list[str]:
     return sorted(found, key=len, reverse=True)
 
 
-def without(value: Any, secrets: list[str]) -> Any:
+def without(value: object, secrets: list[str]) -> Any:
     """Return a JSON value with these texts removed wherever they occur; the same object where there are none to remove."""
     if not secrets:
         return value
@@ -180,7 +180,7 @@ def without(value: Any, secrets: list[str]) -> Any:
     return [without(item, secrets) for item in value] if isinstance(value, list) else value
 
 
-def _removed(before: Any, after: Any) -> Iterator[str]:
+def _removed(before: object, after: object) -> Iterator[str]:
     """Yield the texts that redaction has replaced as a whole."""
     if isinstance(before, dict) and isinstance(after, dict):
         for value, clean in zip(before.values(), after.values(), strict=False):

@@ -29,7 +29,7 @@ class Stream:
         """Reads the results that a streaming retriever yields, before they are rendered or left out."""
 
     @shielded
-    def add(self, item: Any) -> None:
+    def add(self, item: object) -> None:
         """One item went by."""
         self.count += 1
         if self.found is not None:
@@ -49,7 +49,7 @@ class Stream:
             self.closing = error
 
     @shielded
-    def close(self, returned: Any) -> None:
+    def close(self, returned: object) -> None:
         """The generator is exhausted, or it took being closed calmly."""
         if self.frame is None:
             return
@@ -68,7 +68,7 @@ class Stream:
                 self.frame.result = self._result(None)
             self.frame.fail(error)
 
-    def _result(self, returned: Any) -> Any:
+    def _result(self, returned: object) -> Any:
         """What the generator came to: streamed texts as one text, anything else as a list."""
         if self.text and self.count:
             joined: Any = "".join(self.items)

@@ -32,7 +32,7 @@ def propagate(function: Callable[P, R]) -> Callable[P, R]:
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        async def carried_coroutine(*args: Any, **kwargs: Any) -> Any:
+        async def carried_coroutine(*args: P.args, **kwargs: P.kwargs) -> Any:
             token = CURRENT.set(here)
             try:
                 return await function(*args, **kwargs)
@@ -81,7 +81,7 @@ def _patch() -> None:
     start = threading.Thread.start
 
     @functools.wraps(submit)
-    def carrying_submit(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def carrying_submit(self: object, fn: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
         return submit(self, _carried_task(fn), *args, **kwargs)
 
     @functools.wraps(start)
@@ -109,14 +109,14 @@ def _restore() -> None:
     PATCHES.originals.clear()
 
 
-def _carried_task(fn: Any) -> Any:
+def _carried_task(fn: Callable[..., Any]) -> Any:
     """`propagate`, for a task whose result is handed on: exactly what the pool would have run, in the current run."""
     here = located()
     if here is None:
         return fn
 
     @functools.wraps(fn, assigned=(), updated=())
-    def task(*args: Any, **kwargs: Any) -> Any:
+    def task(*args: object, **kwargs: object) -> Any:
         token = CURRENT.set(here)
         try:
             return fn(*args, **kwargs)

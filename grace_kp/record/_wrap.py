@@ -42,7 +42,7 @@ def wrap(function: Callable[..., Any], spec: Spec, recorder: Callable[[], Record
     return _plain_shell(function, enter)
 
 
-def unwrapped(function: Any) -> Any:
+def unwrapped(function: object) -> Any:
     """What decides whether a callable is async: looked for through partials and objects with `__call__`."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -62,7 +62,7 @@ def _leave(token: Token[Any], frame: Frame | None) -> None:
 
 def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
     @functools.wraps(function)
-    def recorded(*args: Any, **kwargs: Any) -> Any:
+    def recorded(*args: object, **kwargs: object) -> Any:
         frame = enter(args, kwargs)
         if frame is None:
             return function(*args, **kwargs)
@@ -91,7 +91,7 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
     return recorded
 
 
-def _settled(frame: Frame, result: Any) -> Any:
+def _settled(frame: Frame, result: object) -> Any:
     """A plain function's result; one that is only a promise keeps the frame open until it is kept."""
     for promise, shell in _PROMISES:
         if type(result) is promise:
@@ -132,7 +132,7 @@ def _follow(frame: Frame, future: Any) -> bool:
 
 def _coroutine_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def recorded(*args: Any, **kwargs: Any) -> Any:
+    async def recorded(*args: object, **kwargs: object) -> Any:
         frame = enter(args, kwargs)
         if frame is None:
             return await function(*args, **kwargs)
@@ -152,7 +152,7 @@ def _coroutine_shell(function: Callable[..., Any], enter: Enter) -> Callable[...
 
 def _generator_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
     @functools.wraps(function)
-    def recorded(*args: Any, **kwargs: Any) -> Any:
+    def recorded(*args: object, **kwargs: object) -> Any:
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
         if frame is None:
@@ -186,7 +186,7 @@ def _generator_shell(function: Callable[..., Any], enter: Enter) -> Callable[...
 
 def _async_generator_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def recorded(*args: Any, **kwargs: Any) -> Any:
+    async def recorded(*args: object, **kwargs: object) -> Any:
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
         stream = Stream(frame)
@@ -231,7 +231,7 @@ def _unhooked(generator: AsyncGenerator[Any, Any]) -> Callable[[Any], Any]:
     were the inner one known too, the two closings would meet and one would be reported as an error.
     """
 
-    def first(value: Any) -> Any:
+    def first(value: object) -> Any:
         hooks = sys.get_asyncgen_hooks()
         sys.set_asyncgen_hooks(None, None)
         try:

@@ -69,7 +69,7 @@ class Front(ABC):
     ) -> Callable[[F], F]: ...
     def agent(
         self,
-        function: Any = None,
+        function: object = None,
         *,
         domain: str | None = None,
         objective: str | Callable[..., str] | None = None,
@@ -102,7 +102,7 @@ class Front(ABC):
             GateError: `release=True` on a generator function, whose answer is out before it could be gated.
         """
 
-        def record(target: Any) -> Any:
+        def record(target: object) -> Any:
             if release:
                 target = _around(target, lambda plain: self._gates_now(plain, name=name))
             return decorate(
@@ -117,7 +117,7 @@ class Front(ABC):
 
         return record if function is None else record(function)
 
-    def _gates_now(self, function: Any, *, name: str | None) -> Any:
+    def _gates_now(self, function: object, *, name: str | None) -> Any:
         from grace_kp.runtime._release import released
 
         return released(function, gates=self._gates, name=name)
@@ -128,7 +128,14 @@ class Front(ABC):
     def tool(
         self, *, name: str | None = None, kind: Literal["tool", "search"] = "tool", scores: Scores | None = None
     ) -> Callable[[F], F]: ...
-    def tool(self, function: Any = None, *, name: str | None = None, kind: str = "tool", scores: Any = None) -> Any:
+    def tool(
+        self,
+        function: object = None,
+        *,
+        name: str | None = None,
+        kind: Literal["tool", "search"] = "tool",
+        scores: Scores | None = None,
+    ) -> Any:
         """Record every call of a function as a step of the run it is called in: the call, and what came of it.
 
         What is recorded as its input is what was passed, even if the function changes it afterwards. Outside of any run the
@@ -153,7 +160,7 @@ class Front(ABC):
             checked_scores(scores)
         what = RETRIEVER if kind == "search" else TOOL
 
-        def record(target: Any) -> Any:
+        def record(target: object) -> Any:
             return decorate(target, recorder=self._recorder, kind=what, name=name, scores=scores)
 
         return record if function is None else record(function)
@@ -162,7 +169,9 @@ class Front(ABC):
     def retriever(self, function: F, /) -> F: ...
     @overload
     def retriever(self, *, name: str | None = None, scores: Scores | None = None) -> Callable[[F], F]: ...
-    def retriever(self, function: Any = None, *, name: str | None = None, scores: Any = None) -> Any:
+    def retriever(
+        self, function: Callable[..., Any] | None = None, *, name: str | None = None, scores: Scores | None = None
+    ) -> Any:
         """Record a tool whose result carries search results: their number, scores and sources become evidence.
 
         Results may be a list of dicts with `score` and `source`, of `(document, score)` pairs, or of objects with a
@@ -207,12 +216,12 @@ class Front(ABC):
     ) -> GateDecorator: ...
     def gate(
         self,
-        action: Any = None,
+        action: object = None,
         *,
-        floor: Any = None,
-        policy: Any = None,
+        floor: object = None,
+        policy: object = None,
         name: str | None = None,
-        reviewer: Any = None,
+        reviewer: object = None,
         timeout: float | None = None,
         judge: Literal["always", "when_needed", "never"] = "never",
         identity: Identifier | Mapping[str, Identifier] | None = None,
@@ -243,8 +252,8 @@ class Front(ABC):
         if judge not in {"always", "when_needed", "never"}:
             raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
 
-        def guard(target: Any) -> Any:
-            def one(plain: Any) -> Any:
+        def guard(target: object) -> Any:
+            def one(plain: object) -> Any:
                 from grace_kp.runtime._gates import gated
 
                 return gated(
@@ -303,7 +312,7 @@ class Front(ABC):
         else:
             run.thought(text)
 
-    def outcome(self, *, confidence: float | None = None, success: bool | None = None, result: Any = None) -> None:
+    def outcome(self, *, confidence: float | None = None, success: bool | None = None, result: object = None) -> None:
         """Say how the run this is called in ended; what is not given stays as computed.
 
         Args:
@@ -340,7 +349,7 @@ class Front(ABC):
             run.update(tags=tags, user=user, session=session, metadata=metadata)
 
 
-def _around(target: Any, wrapper: Callable[[Any], Any]) -> Any:
+def _around(target: object, wrapper: Callable[[Any], Any]) -> Any:
     """Wrap what is inside a static or class method, so that it stays one."""
     if isinstance(target, staticmethod | classmethod):
         return type(target)(wrapper(target.__func__))

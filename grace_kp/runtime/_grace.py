@@ -51,7 +51,7 @@ class Grace(Front, Resident):
         reviewer: Literal["auto"] | Reviewer | None = "auto",
         on_notify: Callable[[Any], Any] | None = None,
         policies: Mapping[str, Policy | str] | None = None,
-        scorers: Any = (),
+        scorers: object = (),
         privacy_level: str | None = None,
         clock: Callable[[], int] = perf_counter_ns,
         wall_clock: Callable[[], int] = time_ns,
@@ -292,7 +292,7 @@ class Grace(Front, Resident):
         self._pipeline.hooks.append(callback)
         return callback
 
-    def langchain(self, *, domain: str | None = None, scores: Any = None) -> AbstractContextManager[Any]:
+    def langchain(self, *, domain: str | None = None, scores: object = None) -> AbstractContextManager[Any]:
         """`with grace.langchain():` records every LangChain and LangGraph call that is made inside, without naming it anywhere.
 
         It holds for this context, its tasks and the threads that LangChain starts from it. It gives the callback handler.

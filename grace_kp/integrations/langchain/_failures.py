@@ -92,7 +92,7 @@ class Unreported:
 
     # Messages
 
-    def node_ended(self, frame: Frame, outputs: Any) -> None:
+    def node_ended(self, frame: Frame, outputs: object) -> None:
         """A node or chain returned: look for calls that it says have failed."""
         failures = frame.home.failures
         if frame.is_node and failures is not None and frame.place in failures.names:
@@ -146,7 +146,7 @@ class Unreported:
 
     # Parsers and models
 
-    def parser_ended(self, frame: Frame, outputs: Any) -> None:
+    def parser_ended(self, frame: Frame, outputs: object) -> None:
         """A parser returned; that counts where it has failed before."""
         failures = frame.home.failures
         if failures is not None and f"parser:{frame.name}" in failures.names:
@@ -159,7 +159,7 @@ class Unreported:
         if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
             call.fail(error)
 
-    def model_ended(self, frame: Frame, response: Any) -> None:
+    def model_ended(self, frame: Frame, response: object) -> None:
         """A model proposed calls whose arguments cannot be read."""
         for generations in getattr(response, "generations", None) or ():
             for generation in generations[:1]:
@@ -171,7 +171,7 @@ class Unreported:
 
     # Calls
 
-    def _call(self, frame: Frame, name: str, arguments: Any, *, now: bool = False) -> Call | None:
+    def _call(self, frame: Frame, name: str, arguments: object, *, now: bool = False) -> Call | None:
         given = arguments if isinstance(arguments, dict) else {"input": arguments}
         call = call_in(frame.here, self._specs(TOOL, name, None), given)
         if call is not None:
@@ -180,11 +180,11 @@ class Unreported:
                 call.start = frame.start
         return call
 
-    def _refused(self, frame: Frame, name: str, arguments: Any, kind: str, text: str) -> None:
+    def _refused(self, frame: Frame, name: str, arguments: object, kind: str, text: str) -> None:
         if (call := self._call(frame, name, arguments or {}, now=True)) is not None:
             call.refuse(kind, text)
 
-    def _succeeded(self, frame: Frame, name: str, arguments: Any, result: Any) -> None:
+    def _succeeded(self, frame: Frame, name: str, arguments: object, result: object) -> None:
         if (call := self._call(frame, name, arguments or {}, now=True)) is not None:
             call.close(result)
 
@@ -211,7 +211,7 @@ def _is_gated(frame: Frame, name: str) -> bool:
     return any(entry.get("action") == name for entry in frame.run.decisions)
 
 
-def _is_tool(message: Any) -> bool:
+def _is_tool(message: object) -> bool:
     return getattr(message, "type", None) == "tool" and hasattr(message, "tool_call_id") and hasattr(message, "status")
 
 
@@ -226,7 +226,7 @@ def _updates(outputs: Any) -> list[Mapping[str, Any]]:
     return found
 
 
-def _new_messages(outputs: Any, updates: list[Mapping[str, Any]]) -> Iterator[Any]:
+def _new_messages(outputs: object, updates: list[Mapping[str, Any]]) -> Iterator[Any]:
     if isinstance(outputs, list | tuple):
         yield from (part for part in outputs[:MAX_MESSAGES] if hasattr(part, "type"))
     for update in updates:
@@ -237,7 +237,7 @@ def _new_messages(outputs: Any, updates: list[Mapping[str, Any]]) -> Iterator[An
             yield messages
 
 
-def _messages_in(inputs: Any) -> list[Any]:
+def _messages_in(inputs: object) -> list[Any]:
     """The messages that a node was given, in any form that a state can have."""
     if isinstance(inputs, Mapping) and isinstance(inputs.get("state"), Mapping | list):
         inputs = inputs["state"]
@@ -245,7 +245,7 @@ def _messages_in(inputs: Any) -> list[Any]:
     return list(found[:MAX_MESSAGES]) if isinstance(found, list | tuple) else []
 
 
-def _answered_in(inputs: Any) -> set[str]:
+def _answered_in(inputs: object) -> set[str]:
     """The calls of the last message of a model that had been answered before a node began."""
     answered: set[str] = set()
     for message in reversed(_messages_in(inputs)):
@@ -256,7 +256,7 @@ def _answered_in(inputs: Any) -> set[str]:
     return set()
 
 
-def _proposed_in(inputs: Any) -> Iterator[Mapping[str, Any]]:
+def _proposed_in(inputs: object) -> Iterator[Mapping[str, Any]]:
     """The calls that a node was given to carry out: of the last message of a model, or handed over one by one."""
     if isinstance(inputs, Mapping) and isinstance(inputs.get("tool_call"), Mapping):
         yield inputs["tool_call"]

@@ -74,7 +74,13 @@ class Frame:
     )
 
     def __init__(
-        self, parent: Frame | None, here: Call | Run, name: str, inputs: Any, place: str | None, own: Call | None = None
+        self,
+        parent: Frame | None,
+        here: Call | Run,
+        name: str,
+        inputs: object,
+        place: str | None,
+        own: Call | None = None,
     ) -> None:
         self.parent = parent
         self.here = here
@@ -163,7 +169,7 @@ class Frame:
             frame = frame.parent
 
 
-def named(inputs: Any, name: str) -> dict[str, Any]:
+def named(inputs: object, name: str) -> dict[str, Any]:
     """An input as arguments by name: its own keys, or this name for the whole of it."""
     if isinstance(inputs, Mapping) and all(isinstance(key, str) for key in inputs):
         return dict(inputs)
@@ -177,7 +183,7 @@ def open_here() -> Call | Run | None:
     return here if (here.run if isinstance(here, Call) else here).open else None
 
 
-def holds_documents(value: Any) -> bool:
+def holds_documents(value: object) -> bool:
     if isinstance(value, Mapping):
         return any(documents_in(part) is not None for part in value.values())
     return documents_in(value) is not None
@@ -237,12 +243,12 @@ class Specs:
         return UNKNOWN if store in DISTANCE_STORES else None
 
 
-def streamed(inputs: Any) -> bool:
+def streamed(inputs: object) -> bool:
     """Whether an input is what a stream says before it has read its input."""
     return type(inputs) is dict and inputs == STREAMED
 
 
-def objective_of(recorder: Recorder, name: str, inputs: Any) -> str:
+def objective_of(recorder: Recorder, name: str, inputs: object) -> str:
     """What a run is for: the question in its input, else the call itself."""
     if not recorder.capture_input:
         return name

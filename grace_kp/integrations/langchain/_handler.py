@@ -5,7 +5,7 @@
     agent = create_agent(model, tools, middleware=[GraceMiddleware(grace, gates={"send_mail": "confirm"})], checkpointer=saver)
     agent.invoke(question, {"callbacks": [GraceCallbackHandler(grace)], "configurable": {"thread_id": "42"}})
 
-The handler needs langchain-core alone; the middleware and `gated_node` need langchain and langgraph, and are loaded when asked for.
+The handler needs langchain-core alone. The middleware and `gated_node` need langchain and langgraph, and load on first use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ try:
 except ImportError:
     raise MissingExtra("grace_kp.integrations.langchain", "langchain") from None
 try:
-    # Only its own kind of handler is told by LangGraph where a graph stops and goes on.
+    # LangGraph reports where a graph stops and continues to its own kind of handler only.
     from langgraph.callbacks import GraphCallbackHandler as _Handler
 except ImportError:
     _Handler = BaseCallbackHandler  # type: ignore[assignment,misc]
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from uuid import UUID
 
+    from langchain_core.outputs import LLMResult
+
     from grace_kp.confidence import Scores
     from grace_kp.runtime import Grace
 
@@ -47,21 +49,21 @@ class GraceCallbackHandler(_Handler):
     """Records every run of a Runnable, graph or agent that it is attached to; one object serves any number at once.
 
     Attach it to a call (`config={"callbacks": [handler]}`), to an object (`with_config`, or `callbacks=` of a constructor), or to
-    everything in a block (`with grace.langchain():`). It never raises and never waits; what it could not record is counted, in
-    `grace.status()["troubles"]`.
+    everything in a block (`with grace.langchain():`). It never raises and never waits. `grace.status()["troubles"]` counts what it
+    could not record.
 
-    - The root run of anything becomes a trace; inside of a function with `@grace.agent`, a trace of its own that is linked to it. A
-      lone tool, retriever or model inside of one is a step of it.
+    - Each root run becomes a trace. Inside a function with `@grace.agent` the two traces are linked, and a lone tool, retriever or
+      model is a step of the function's run.
     - Tools, and retrievers with the scores in their documents' metadata or beside them, become steps; a model's text becomes a
-      thought, and its tokens are summed up under `grace.usage`. Chains in between are not steps.
-    - A graph inside of a graph is a nested agent: a trace of its own, linked both ways.
+      thought, and `grace.usage` sums up its tokens. Chains around them are not steps.
+    - A graph inside a graph is a nested agent: a separate trace, linked both ways.
     - A tool that raises and a ToolMessage with the status "error" are failures.
-    - An interrupt suspends the run. The same trace goes on when the graph is resumed on the same thread, in this process or another
-      one that has the same store.
+    - An interrupt suspends the run. The same trace continues when the graph is resumed on the same thread, in this process or another
+      that uses the same store.
     """
 
     raise_error = False
-    run_inline = RunInline()  # a hop into another thread would cost more, and nothing here waits
+    run_inline = RunInline()  # nothing here waits, so a hop into another thread would only cost more
 
     def __init__(
         self, grace: Grace, domain: str | None = None, scores: Scores | Mapping[str, Scores] | None = None
@@ -73,7 +75,7 @@ class GraceCallbackHandler(_Handler):
             domain: their task domain; the runtime's when None.
             scores: what the scores of search results are (see `Grace.retriever`): one kind for all, or kinds by the name of a
                 retriever, tool, function or class of vector store, for example `{"FAISS": "squared_l2_distance"}`. `"*"` stands for
-                all others. It holds for every handler of this runtime.
+                all others. The declaration holds for every handler of this runtime.
 
         Raises:
             ValueError: a kind of scores is unknown.
@@ -95,32 +97,32 @@ class GraceCallbackHandler(_Handler):
     def on_chain_start(
         self,
         serialized: dict[str, Any] | None,
-        inputs: Any,
+        inputs: object,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
-        """A chain, graph or node begins."""
-        name = kwargs.get("name") or _name_in(serialized) or "chain"
+        """Record that a chain, graph or node begins."""
+        name = _name_of(serialized, kwargs.get("name"), "chain")
         is_parser = kwargs.get("run_type") == "parser"
         self.tracker.chain_started(
             inputs, run_id, parent_run_id, name, tags, metadata, self.domain, is_parser=is_parser
         )
 
     @shielded
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """It returns."""
+    def on_chain_end(self, outputs: object, *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a chain, graph or node returns."""
         self.tracker.chain_ended(outputs, run_id, kwargs.get("inputs"))
 
     @shielded
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """It raises, or is interrupted."""
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
+        """Record that a chain, graph or node raises, or is interrupted."""
         self.tracker.chain_failed(error, run_id, kwargs.get("inputs"))
 
-    # The two that come most often guard themselves: packing their arguments once more would show.
+    # The callbacks that come most often guard themselves: packing their arguments once more costs measurable time.
 
     def on_tool_start(
         self,
@@ -130,29 +132,29 @@ class GraceCallbackHandler(_Handler):
         run_id: UUID,
         parent_run_id: UUID | None = None,
         inputs: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
-        """A tool begins."""
+        """Record that a tool begins."""
         try:
-            name = (serialized.get("name") if serialized else None) or kwargs.get("name") or "tool"
-            given = inputs if inputs is not None else {"input": input_str}
-            self.tracker.tool_started(TOOL, name, given, run_id, parent_run_id, self.domain)
+            name = str((serialized.get("name") if serialized else None) or kwargs.get("name") or "tool")
+            arguments = inputs if inputs is not None else {"input": input_str}
+            self.tracker.tool_started(TOOL, name, arguments, run_id, parent_run_id, self.domain)
             if self._gated.may_be_bypassed():
                 frame = self.tracker.frames.get(run_id.int)
-                self._gated.check(name, given, None if frame is None else frame.run)
+                self._gated.check(name, arguments, None if frame is None else frame.run)
         except Exception as error:  # noqa: BLE001
             note("GraceCallbackHandler.on_tool_start", error)
 
-    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
-        """It returns."""
+    def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+        """Record that a tool returns."""
         try:
             self.tracker.tool_ended(output, run_id)
         except Exception as error:  # noqa: BLE001
             note("GraceCallbackHandler.on_tool_end", error)
 
     @shielded
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
-        """It raises."""
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+        """Record that a tool raises."""
         self.tracker.call_failed(error, run_id)
 
     @shielded
@@ -163,21 +165,22 @@ class GraceCallbackHandler(_Handler):
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: object,
     ) -> None:
-        """A retriever begins."""
-        name = kwargs.get("name") or _name_in(serialized) or "retriever"
-        self.tracker.spec.stored_in(name, kwargs.get("metadata"))
+        """Record that a retriever begins."""
+        name = _name_of(serialized, kwargs.get("name"), "retriever")
+        self.tracker.spec.stored_in(name, metadata)
         self.tracker.tool_started(RETRIEVER, name, {"query": query}, run_id, parent_run_id, self.domain)
 
     @shielded
-    def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
-        """It returns."""
+    def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+        """Record that a retriever returns."""
         self.tracker.retriever_ended(documents, run_id)
 
     @shielded
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
-        """It raises."""
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+        """Record that a retriever raises."""
         self.tracker.call_failed(error, run_id)
 
     @shielded
@@ -189,10 +192,10 @@ class GraceCallbackHandler(_Handler):
         run_id: UUID,
         parent_run_id: UUID | None = None,
         metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
-        """A chat model begins."""
-        name = kwargs.get("name") or _name_in(serialized) or "model"
+        """Record that a chat model begins."""
+        name = _name_of(serialized, kwargs.get("name"), "model")
         self.tracker.model_started(name, messages, run_id, parent_run_id, metadata, self.domain)
 
     @shielded
@@ -204,52 +207,59 @@ class GraceCallbackHandler(_Handler):
         run_id: UUID,
         parent_run_id: UUID | None = None,
         metadata: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
-        """A text model begins."""
-        name = kwargs.get("name") or _name_in(serialized) or "model"
+        """Record that a text model begins."""
+        name = _name_of(serialized, kwargs.get("name"), "model")
         self.tracker.model_started(name, [prompts], run_id, parent_run_id, metadata, self.domain)
 
-    def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
-        """A model streams a piece of text."""
+    def on_llm_new_token(self, token: object, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+        """Record that a model streams a piece of text."""
         try:
             self.tracker.token(token, run_id)
         except Exception as error:  # noqa: BLE001
             note("GraceCallbackHandler.on_llm_new_token", error)
 
     @shielded
-    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:  # noqa: ARG002
-        """A model returns."""
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+        """Record that a model returns."""
         self.tracker.model_ended(response, run_id)
 
     @shielded
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A model raises."""
-        self.tracker.model_failed(error, run_id, kwargs.get("response"))
+    def on_llm_error(
+        self,
+        error: BaseException,
+        *,
+        run_id: UUID,
+        response: LLMResult | None = None,
+        **kwargs: object,  # noqa: ARG002
+    ) -> None:
+        """Record that a model raises."""
+        self.tracker.model_failed(error, run_id, response)
 
     @shielded
     def on_interrupt(self, event: Any) -> None:
-        """A graph stops and waits."""
+        """Record that a graph stops and waits."""
         self.tracker.interrupted(event.run_id, event.checkpoint_id, event.interrupts)
 
     @shielded
     def on_resume(self, event: Any) -> None:
-        """A graph goes on."""
+        """Record that a graph continues."""
         self.tracker.resumed(event.run_id, event.checkpoint_id, self.domain)
 
 
-def _name_in(serialized: dict[str, Any] | None) -> str | None:
-    if not serialized:
-        return None
-    name = serialized.get("name") or (serialized.get("id") or [None])[-1]
-    return None if name is None else str(name)
+def _name_of(serialized: dict[str, Any] | None, name: object, default: str) -> str:
+    """Return the name of what begins: the one that its call states, else that of its class."""
+    if not name and serialized:
+        name = serialized.get("name") or (serialized.get("id") or [None])[-1]
+    return str(name) if name else default
 
 
 @contextmanager
 def everywhere(
     grace: Grace, domain: str | None = None, scores: Scores | Mapping[str, Scores] | None = None
 ) -> Iterator[GraceCallbackHandler]:
-    """`with grace.langchain():` — the handler for everything that is called inside; see `Grace.langchain`."""
+    """`with grace.langchain():` — attach a handler to everything that is called inside; see `Grace.langchain`."""
     handler = GraceCallbackHandler(grace, domain, scores)
     token = _EVERYWHERE.set(handler)
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Self, overload
 
 from langchain_core.callbacks import AsyncCallbackManager
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-def _code_ids(function: Any) -> frozenset[int]:
+def _code_ids(function: object) -> frozenset[int]:
     """The ids of a function's code and of the comprehensions in it, which are functions of their own before Python 3.12."""
     code: CodeType | None = getattr(function, "__code__", None)
     if code is None:

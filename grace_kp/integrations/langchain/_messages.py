@@ -6,7 +6,7 @@ thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _USAGE = {
 }
 
 
-def question_of(inputs: Any) -> str | None:
+def question_of(inputs: object) -> str | None:
     """What is asked by the input of a chain, graph or model; None where no text can be found."""
     if isinstance(inputs, str):
         return inputs or None
@@ -46,7 +46,7 @@ def question_of(inputs: Any) -> str | None:
     return question_of(_fields(inputs)) if text is None else text
 
 
-def answer_of(outputs: Any) -> Any:
+def answer_of(outputs: object) -> Any:
     """What a run came to: the last words of the model, the text under a usual name, else the whole output."""
     if isinstance(outputs, Mapping):
         messages = outputs.get("messages")
@@ -60,12 +60,12 @@ def answer_of(outputs: Any) -> Any:
     return outputs if text is None else text
 
 
-def _fields(state: Any) -> dict[str, Any]:
+def _fields(state: object) -> dict[str, Any]:
     """The attributes of a state that is an object, such as a dataclass."""
     return dict(vars(state)) if hasattr(state, "__dict__") and not callable(state) else {}
 
 
-def text_of(message: Any) -> str:
+def text_of(message: object) -> str:
     """The words of a message: its content, or the text blocks of it."""
     content = getattr(message, "content", "")
     if isinstance(content, str):
@@ -115,7 +115,7 @@ def proposed_by(response: LLMResult) -> str:
     return f"Proposed calls: {', '.join(names)}" if names else ""
 
 
-def tool_result(output: Any) -> tuple[Any, str | None, Any]:
+def tool_result(output: object) -> tuple[Any, str | None, Any]:
     """What a tool gave back, in three parts: the result; the error it reports, if it does; and what came along with it."""
     if isinstance(output, str):
         return output, None, None
@@ -130,7 +130,7 @@ def tool_result(output: Any) -> tuple[Any, str | None, Any]:
     return content if isinstance(content, str) else text_of(messages[-1]) or content, None, artifact
 
 
-def _tool_messages(output: Any) -> list[Any]:
+def _tool_messages(output: object) -> list[Any]:
     if getattr(output, "type", None) == "tool" and hasattr(output, "tool_call_id"):
         return [output]
     update = getattr(output, "update", None) if type(output).__name__ == "Command" else output
@@ -141,7 +141,7 @@ def _tool_messages(output: Any) -> list[Any]:
     return []
 
 
-def documents_in(value: Any) -> bool | None:
+def documents_in(value: object) -> bool | None:
     """Whether a value is search results as LangChain gives them: True with scores beside, False without, None if it is none."""
     if not isinstance(value, list) or not value:
         return None
@@ -151,11 +151,11 @@ def documents_in(value: Any) -> bool | None:
     return False if _is_document(first) else None
 
 
-def _is_document(value: Any) -> bool:
+def _is_document(value: object) -> bool:
     return hasattr(value, "page_content") and hasattr(value, "metadata")
 
 
-def _last(messages: Any, roles: set[str] | None) -> str | None:
+def _last(messages: Sequence[object], roles: set[str] | None) -> str | None:
     for message in reversed(messages):
         text = _text_if(message, roles)
         if text:
@@ -163,7 +163,7 @@ def _last(messages: Any, roles: set[str] | None) -> str | None:
     return None
 
 
-def _text_if(message: Any, roles: set[str] | None) -> str | None:
+def _text_if(message: object, roles: set[str] | None) -> str | None:
     """The words of a message in any of LangChain's forms, if it is by one of `roles`; None where it is none."""
     if isinstance(message, str):
         return message if roles is None or "human" in roles else None
@@ -183,5 +183,5 @@ class _Words:
 
     __slots__ = ("content",)
 
-    def __init__(self, content: Any) -> None:
+    def __init__(self, content: object) -> None:
         self.content = content

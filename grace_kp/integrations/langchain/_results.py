@@ -12,11 +12,13 @@ from grace_kp.trace import render_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from langchain_core.outputs import LLMResult
+
     from grace_kp.integrations.langchain._frames import Frame, Specs
     from grace_kp.record import Call
 
 
-def record_search(frame: Frame, outputs: Any, specs: Specs) -> None:
+def record_search(frame: Frame, outputs: object, specs: Specs) -> None:
     """A chain that has called nothing and gives documents is a retriever, unless documents were its input."""
     scored = documents_in(outputs)
     if scored is None or (not scored and holds_documents(frame.inputs)):
@@ -28,7 +30,7 @@ def record_search(frame: Frame, outputs: Any, specs: Specs) -> None:
     frame.found()
 
 
-def close_tool(frame: Frame, call: Call, output: Any) -> None:
+def close_tool(frame: Frame, call: Call, output: object) -> None:
     """A tool returned: a result, or a message that says that it failed; documents may have come along."""
     result, error, along = tool_result(output)
     if error is not None:
@@ -40,7 +42,7 @@ def close_tool(frame: Frame, call: Call, output: Any) -> None:
     call.close(result)
 
 
-def record_model(frame: Frame, response: Any) -> str:
+def record_model(frame: Frame, response: LLMResult | None) -> str:
     """Record the call of a model that has returned; its text."""
     run = frame.run
     text, usage, model = _read(frame, response)
@@ -57,7 +59,7 @@ def record_model(frame: Frame, response: Any) -> str:
     return text
 
 
-def record_failed_model(frame: Frame, error: BaseException, response: Any) -> str:
+def record_failed_model(frame: Frame, error: BaseException, response: LLMResult | None) -> str:
     """Record the call of a model that was left by an exception; the text that it gave until then."""
     run = frame.run
     text, usage, model = _read(frame, response, error=True)
@@ -85,7 +87,7 @@ def left_in(root: Frame, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:
     return tuple(frame for frame in found if frame is not None and frame is not root)
 
 
-def streamed_so_far(frame: Frame, left: Sequence[Frame], outputs: Any) -> Any:
+def streamed_so_far(frame: Frame, left: Sequence[Frame], outputs: object) -> Any:
     """What a run had given when its reader left; the models that were still streaming are recorded with their text.
 
     Args:
@@ -105,7 +107,7 @@ def streamed_so_far(frame: Frame, left: Sequence[Frame], outputs: Any) -> Any:
     return text or answer_of(frame.last)
 
 
-def _read(frame: Frame, response: Any, *, error: bool = False) -> tuple[str, dict[str, int], str | None]:
+def _read(frame: Frame, response: LLMResult | None, *, error: bool = False) -> tuple[str, dict[str, int], str | None]:
     run = frame.run
     usage: dict[str, int] = {}
     model: str | None = None

@@ -38,7 +38,7 @@ class Suspensions:
         if run.pause is not None:
             self.runs[run.pause.thread, run.pause.checkpoint, run.pause.place] = run
 
-    def stopped(self, frame: Frame, checkpoint: str, interrupts: Any) -> None:
+    def stopped(self, frame: Frame, checkpoint: str, interrupts: Iterable[Any]) -> None:
         """A graph stopped at a breakpoint, or at a question of a node, which is stored already; now its checkpoint is known."""
         frame.checkpoint = str(checkpoint)
         frame.interrupts = [str(one.id) for one in interrupts]

@@ -48,6 +48,10 @@ from grace_kp.record import (
 from grace_kp.trace import cut
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from langchain_core.outputs import LLMResult
+
     from grace_kp.record import Recorder
 
 NODE = "graph:step:"
@@ -95,7 +99,7 @@ class Tracker:
 
     def chain_started(
         self,
-        inputs: Any,
+        inputs: object,
         run_id: UUID,
         parent_id: UUID | None,
         name: str,
@@ -129,7 +133,7 @@ class Tracker:
     def _root(
         self,
         key: int,
-        inputs: Any,
+        inputs: object,
         name: str,
         tags: list[str] | None,
         metadata: dict[str, Any] | None,
@@ -201,7 +205,7 @@ class Tracker:
     def model_started(
         self,
         name: str,
-        messages: Any,
+        messages: Sequence[Any],
         run_id: UUID,
         parent_id: UUID | None,
         metadata: dict[str, Any] | None,
@@ -215,7 +219,7 @@ class Tracker:
         inside = parent.inner_here() if parent is not None else open_here()
         model = str((metadata or {}).get("ls_model_name") or name)
         if inside is None:
-            flat = messages[0] if len(messages) == 1 else [one for part in messages for one in part]
+            flat = messages[0] if len(messages) == 1 else [message for part in messages for message in part]
             if frame := self._root(key, flat, name, None, metadata, domain):
                 frame.name, frame.tokens = model, []
             return
@@ -224,7 +228,7 @@ class Tracker:
         place = metadata.get("langgraph_checkpoint_ns") if metadata else None
         self._keep(key, Frame(parent, inside, model, None, place)).tokens = []
 
-    def token(self, token: Any, run_id: UUID) -> None:
+    def token(self, token: object, run_id: UUID) -> None:
         """A model streamed a piece of text."""
         frame = self.frames.get(run_id.int)
         if frame is not None and frame.tokens is not None and len(frame.tokens) < MAX_TOKENS and type(token) is str:
@@ -244,7 +248,7 @@ class Tracker:
                     self.frames.pop(key, None)
         return frame
 
-    def chain_ended(self, outputs: Any, run_id: UUID, inputs: Any) -> None:
+    def chain_ended(self, outputs: object, run_id: UUID, inputs: object) -> None:
         """A chain returned."""
         frame = self.frames.get(run_id.int)
         if frame is None:
@@ -278,7 +282,7 @@ class Tracker:
             note_steps(frame)
             run.close(answer_of(outputs))
 
-    def chain_failed(self, error: BaseException, run_id: UUID, inputs: Any) -> None:
+    def chain_failed(self, error: BaseException, run_id: UUID, inputs: object) -> None:
         """A chain was left by an exception; an interrupt is no failure."""
         frame = self.frames.get(run_id.int)
         if frame is None:
@@ -321,7 +325,7 @@ class Tracker:
             self.suspensions.give_back(pause.previous)
         self._announce(frame)
 
-    def interrupted(self, run_id: UUID | None, checkpoint: str, interrupts: Any) -> None:
+    def interrupted(self, run_id: UUID | None, checkpoint: str, interrupts: Iterable[Any]) -> None:
         """A graph stopped at a checkpoint and waits."""
         frame = None if run_id is None else self.frames.get(run_id.int)
         if frame is not None:
@@ -341,12 +345,12 @@ class Tracker:
             previous = self.suspensions.take(frame.thread, checkpoint, None)
             frame.own.resumes = Pause(frame.thread, checkpoint, None, previous=previous)
 
-    def tool_ended(self, output: Any, run_id: UUID) -> None:
+    def tool_ended(self, output: object, run_id: UUID) -> None:
         """A tool returned; what it returned may say that it failed."""
         if (frame := self._done(run_id)) and isinstance(frame.own, Call):
             close_tool(frame, frame.own, output)
 
-    def retriever_ended(self, documents: Any, run_id: UUID) -> None:
+    def retriever_ended(self, documents: object, run_id: UUID) -> None:
         """A retriever returned."""
         if (frame := self._done(run_id)) and isinstance(frame.own, Call):
             frame.found()
@@ -359,7 +363,7 @@ class Tracker:
                 recorded(frame.parent, error)
             frame.own.fail(error)
 
-    def model_ended(self, response: Any, run_id: UUID) -> None:
+    def model_ended(self, response: LLMResult, run_id: UUID) -> None:
         """A model gave something back."""
         if frame := self._done(run_id):
             text = record_model(frame, response)
@@ -367,7 +371,7 @@ class Tracker:
             if frame.own is frame.run:
                 frame.run.close(text or proposed_by(response))
 
-    def model_failed(self, error: BaseException, run_id: UUID, response: Any = None) -> None:
+    def model_failed(self, error: BaseException, run_id: UUID, response: LLMResult | None = None) -> None:
         """A model was left by an exception, after it gave some of its response or none."""
         if frame := self._done(run_id):
             text = record_failed_model(frame, error, response)
