@@ -11,7 +11,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = textwrap.dedent("""
     import sys
     import grace_kp as gk
