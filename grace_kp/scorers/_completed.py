@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import SettingsError, brief
-from grace_kp.scorers._diagnosis import Result, diagnosis_of
 from grace_kp.scorers._edits import EditExpectation
-from grace_kp.scorers._entry import Entry, result_of
+from grace_kp.scorers._entry import Entry
 from grace_kp.scorers._suite import Suite
 from grace_kp.scorers._traces import result_from_trace
 from grace_kp.trace import render
 
 if TYPE_CHECKING:
+    from grace_kp.scorers._result import Result
     from grace_kp.trace import ReasoningTrace
 
     Expected = EditExpectation | Mapping[str, EditExpectation] | Callable[[ReasoningTrace], Any] | None
@@ -75,8 +75,8 @@ class OnTraces:
                 return []
         actual = trace if self._as_is else result_from_trace(trace, **self._inputs)
         if not isinstance(self.scorer, Suite):
-            result = result_of(Entry(self.scorer), actual, expected)
-            return [_told(result, self.name, diagnosis=() if result.passed else diagnosis_of(result))]
+            result = Entry(self.scorer).evaluate(actual, expected)
+            return [_told(result, self.name, diagnosis=result.diagnosis)]
         report = self.scorer.evaluate(actual, expected)
         failed = [one for one in report.results if one.error]
         whole: dict[str, Any] = {"name": self.name, "score": report.overall, "passed": report.passed}

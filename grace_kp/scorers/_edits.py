@@ -1,11 +1,11 @@
-"""What scorers compare: operations on blocks, what came of them, and what was expected."""
+"""Records that scorers compare: operations on blocks, the result of a run, and the expectation of a case."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeGuard, TypeVar
 
 from grace_kp.errors import brief
 from grace_kp.scorers._patterns import compiled_by_page, patterns_by_page
@@ -13,7 +13,7 @@ from grace_kp.scorers._patterns import compiled_by_page, patterns_by_page
 T = TypeVar("T")
 INSERT, DELETE = "insert", "delete"
 MOVES = frozenset({"move", "reorder"})
-"""Types that change where a block stands and not what it says."""
+"""Types that change the place of a block and not its content."""
 _OPERATION_FIELDS = frozenset({"type", "target_block_id", "target_index", "position", "content"})
 _BLOCK_FIELDS = frozenset({"id", "content"})
 _RESULT_FIELDS = frozenset({"operations", "applied", "blocks_before", "blocks_after", "pages", "duration_ms"})
@@ -25,37 +25,37 @@ class Operation:
     """One operation of an editing agent.
 
     Raises:
-        ValueError: a field is of another type.
+        ValueError: a field has another type.
     """
 
     type: str
-    """Such as `insert`, `update`, `delete`, `move`."""
+    """For example `insert`, `update`, `delete` or `move`."""
     target_block_id: str | None = None
     target_index: int | None = None
     position: Any = None
-    """Where an `insert` goes, such as `before` or `after`, or a number."""
+    """The place of an `insert`, such as `before`, `after` or a number."""
     content: str | None = None
 
     def __post_init__(self) -> None:
-        # There are very many of them, and nearly all are of exactly these types.
+        # Files hold very many operations, and nearly all have exactly these types.
         if type(self.type) is not str:
-            _check(self.type, str, "an operation's type is a text")
+            _check(self.type, str, "an operation's type must be a text")
         if self.target_block_id is not None and type(self.target_block_id) is not str:
-            _check(self.target_block_id, str, "target_block_id is a text or None")
+            _check(self.target_block_id, str, "target_block_id must be a text or None")
         if self.target_index is not None and type(self.target_index) is not int:
-            _check(self.target_index, int, "target_index is a whole number or None")
+            _check(self.target_index, int, "target_index must be a whole number or None")
         if self.content is not None and type(self.content) is not str:
-            _check(self.content, str, "an operation's content is a text or None")
+            _check(self.content, str, "an operation's content must be a text or None")
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields that are given."""
+        """Return the fields that are not None."""
         names = ("type", "target_block_id", "target_index", "position", "content")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a document.
+    """A block of a document, such as a paragraph.
 
     Raises:
         ValueError: id or content is no text.
@@ -65,33 +65,33 @@ class Block:
     content: str
 
     def __post_init__(self) -> None:
-        _check(self.id, str, "a block's id is a text")
-        _check(self.content, str, "a block's content is a text")
+        _check(self.id, str, "a block's id must be a text")
+        _check(self.content, str, "a block's content must be a text")
 
 
-class _Searched:
-    """What was found on a result's pages while a suite looks at it; no part of the record."""
+class _SearchMemory:
+    """Searches of a result's pages, remembered while a suite evaluates it; no part of the record."""
 
     __slots__ = ("_searches",)
     _searches: dict[Any, bool | None] | None
 
 
 @dataclass(frozen=True, slots=True)
-class EditResult(_Searched):
-    """What an agent did.
+class EditResult(_SearchMemory):
+    """The result of a run: what an agent did.
 
     Raises:
-        ValueError: a field is of another type, the flags do not fit the operations, or two blocks have the same id.
+        ValueError: a field has another type, `applied` has another length than `operations`, or two blocks have the same id.
     """
 
     operations: Sequence[Operation]
     applied: Sequence[bool] | None = None
-    """For each operation whether it could be applied; None where that is not known."""
+    """Whether each operation could be applied; None where that is unknown."""
     blocks_before: Sequence[Block] | None = ()
-    """The document as it was; None where that is not known."""
+    """The document before the run; None where it is unknown."""
     blocks_after: Sequence[Block] | None = ()
     pages: Mapping[str, str] | None = None
-    """What stands on each page afterwards, by its title."""
+    """The content of each page after the run, by title."""
     duration_ms: float | None = None
 
     @classmethod
@@ -109,32 +109,31 @@ class EditResult(_Searched):
         return cls(**fields)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "operations", _all(Operation, self.operations, "operations"))
+        object.__setattr__(self, "operations", _all_of(Operation, self.operations, "operations"))
         for name in ("blocks_before", "blocks_after"):
             if getattr(self, name) is not None:
-                blocks = _all(Block, getattr(self, name), name)
-                twice = next((one for one in _twice(block.id for block in blocks)), None)
-                if twice is not None:
-                    raise ValueError(f"{name}: two blocks have the id {brief(twice)}")
+                blocks = _all_of(Block, getattr(self, name), name)
+                ids = [block.id for block in blocks]
+                if len(set(ids)) < len(ids):
+                    double = next(block_id for block_id in ids if ids.count(block_id) > 1)
+                    raise ValueError(f"{name}: two blocks have the id {brief(double)}")
                 object.__setattr__(self, name, blocks)
         object.__setattr__(self, "pages", _pages(self.pages))
         if self.applied is not None:
-            object.__setattr__(self, "applied", _all(bool, self.applied, "applied"))
+            object.__setattr__(self, "applied", _all_of(bool, self.applied, "applied"))
             if len(self.applied) != len(self.operations):
-                raise ValueError(
-                    f"applied says {len(self.applied)} times whether, for {len(self.operations)} operations"
-                )
+                raise ValueError(f"applied has {len(self.applied)} values for {len(self.operations)} operations")
         if self.duration_ms is not None and not is_number(self.duration_ms):
-            raise ValueError(f"duration_ms is a number or None, not {brief(self.duration_ms)}")
+            raise ValueError(f"duration_ms must be a number or None, not {brief(self.duration_ms)}")
 
 
 @dataclass(frozen=True, slots=True)
 class EditExpectation:
-    """What an agent should have done.
+    """The expectation of a case: what an agent should have done.
 
     Raises:
         PatternError: a pattern is malformed, or the patterns are no lists by page title.
-        ValueError: a field is of another type.
+        ValueError: a field has another type.
         MissingExtra: there are patterns, and the package `regex` is not installed.
     """
 
@@ -157,8 +156,8 @@ class EditExpectation:
         return cls(**fields)
 
     def __post_init__(self) -> None:
-        _check(self.ignore_case, bool, "ignore_case is True or False")
-        object.__setattr__(self, "operations", _all(Operation, self.operations, "operations"))
+        _check(self.ignore_case, bool, "ignore_case must be True or False")
+        object.__setattr__(self, "operations", _all_of(Operation, self.operations, "operations"))
         patterns = patterns_by_page(self.patterns)
         object.__setattr__(self, "patterns", patterns)
         object.__setattr__(self, "compiled", compiled_by_page(patterns, ignore_case=self.ignore_case))
@@ -193,8 +192,8 @@ def _parsed(cls: type[T], items: object, place: str, known: frozenset[str]) -> l
     return parsed
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a finite number that a float can hold; True and False are none."""
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is a finite number that a float can hold; True and False are not."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
@@ -203,40 +202,42 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def _check(value: Any, cls: type, rule: str) -> None:
+def check_positive(name: str, value: object) -> float:
+    """Return a number above 0.
+
+    Raises:
+        ValueError: the value is none; the message contains the name.
+    """
+    if not is_number(value) or value <= 0:
+        raise ValueError(f"{name} must be a number above 0, not {brief(value)}")
+    return value
+
+
+def _check(value: object, cls: type, rule: str) -> None:
     if not isinstance(value, cls) or (cls is int and isinstance(value, bool)):
         raise ValueError(f"{rule}, not {brief(value)}")
 
 
-def _all(cls: type, given: Any, name: str) -> tuple[Any, ...]:
-    """What was given as a tuple, if all of it is of this class."""
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise ValueError(f"{name} is a list, not {brief(given)}")
-    found = tuple(given)
-    for number, one in enumerate(found):
-        if not isinstance(one, cls):
+def _all_of(cls: type[T], values: object, name: str) -> tuple[T, ...]:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise ValueError(f"{name} must be a list, not {brief(values)}")
+    items = tuple(values)
+    for number, item in enumerate(items):
+        if not isinstance(item, cls):
             raise ValueError(
-                f"{name}[{number}] is {brief(one)}, which is no {'True or False' if cls is bool else cls.__name__}"
+                f"{name}[{number}] must be {'True or False' if cls is bool else f'of type {cls.__name__}'}, not {brief(item)}"
             )
-    return found
+    return items
 
 
-def _twice(names: Iterable[str]) -> Iterable[str]:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            yield name
-        seen.add(name)
-
-
-def _pages(given: Any) -> dict[str, str]:
-    if given is None:
+def _pages(pages: object) -> dict[str, str]:
+    if pages is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise ValueError(f"pages are texts by title, not {brief(given)}")
-    for title, content in given.items():
+    if not isinstance(pages, Mapping):
+        raise ValueError(f"pages must be texts by title, not {brief(pages)}")
+    for title, content in pages.items():
         if not isinstance(title, str):
-            raise ValueError(f"a page title is a text, not {brief(title)}")
+            raise ValueError(f"a page title must be a text, not {brief(title)}")
         if not isinstance(content, str):
-            raise ValueError(f"page {brief(title)} is a text, not {brief(content)}")
-    return dict(given)
+            raise ValueError(f"page {brief(title)} must be a text, not {brief(content)}")
+    return dict(pages)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from grace_kp.errors import GraceError, brief
-from grace_kp.scorers._changes import AntiHallucination
+from grace_kp.errors import GraceError, brief, check_unit
 from grace_kp.scorers._content import ContentQuality, OperationResult
-from grace_kp.scorers._diagnosis import Result
 from grace_kp.scorers._edits import is_number
-from grace_kp.scorers._scorers import OperationAccuracy, ResponseTime, Scorer, TargetBlockPrecision
+from grace_kp.scorers._hallucination import AntiHallucination
+from grace_kp.scorers._operations import OperationAccuracy, TargetBlockPrecision
+from grace_kp.scorers._response_time import ResponseTime
+from grace_kp.scorers._result import Result
+from grace_kp.scorers._scorer import Scorer
 from grace_kp.trace import describe_error
 
 TOLERANCE = 1e-9
@@ -71,11 +73,10 @@ class Entry:
         if not callable(getattr(self.scorer, "score", None)) or not isinstance(getattr(self.scorer, "type", None), str):
             raise ValueError(f"a scorer has a type and score(actual, expected); {brief(self.scorer)} has not")
         if not is_number(self.weight) or self.weight < 0:
-            raise ValueError(f"a weight is a number from 0, not {brief(self.weight)}")
+            raise ValueError(f"a weight must be a number from 0, not {brief(self.weight)}")
         if self.threshold is None:
             object.__setattr__(self, "threshold", getattr(self.scorer, "threshold", None))
-        if not is_number(self.threshold) or not 0 <= float(self.threshold or 0) <= 1:
-            raise ValueError(f"a threshold is a number from 0 to 1, not {brief(self.threshold)}")
+        check_unit("threshold", self.threshold)
 
     def evaluate(self, actual: object, expected: object) -> Result:
         """Score one case. An exception of the scorer becomes the result's error."""
@@ -87,8 +88,7 @@ class Entry:
             else:
                 score, details = self.scorer.score(actual, expected), self.scorer.details(actual, expected)
             score, error = float(score), ""
-            if not 0 <= score <= 1:
-                raise ValueError(f"{score} is no score from 0 to 1")
+            check_unit("score", score)
         except Exception as problem:  # noqa: BLE001 — a scorer of the user's may raise anything
             score, details, error = 0.0, None, ": ".join(describe_error(problem))
         passed = not error and score >= threshold - TOLERANCE
@@ -104,8 +104,3 @@ def _combined(scorer: Scorer) -> Callable[[object, object], tuple[float, object]
         if "score" in own or "details" in own:
             return None
     return getattr(scorer, "score_with_details", None)
-
-
-def result_of(entry: Entry, actual: object, expected: object) -> Result:
-    """Score one case with an entry."""
-    return entry.evaluate(actual, expected)

@@ -22,7 +22,7 @@ from grace_kp.trace._render import describe_error, render, storable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from grace_kp.scorers._diagnosis import Result
+    from grace_kp.scorers._result import Result
     from grace_kp.scorers._suite import Suite
 
 Row = tuple[str, dict[str, Any]]

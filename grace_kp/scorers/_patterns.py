@@ -1,4 +1,4 @@
-"""Patterns that are checked when they are given and searched for in bounded time."""
+"""Patterns: checked when they are passed in, and searched for in bounded time."""
 
 from __future__ import annotations
 
@@ -12,182 +12,171 @@ from grace_kp.scorers._anchors import with_strict_ends
 TIMEOUT = 0.5
 """Seconds for one pattern on one page."""
 LONGEST = 86_400.0
-"""Seconds; `regex` takes far longer ones for none at all."""
+"""Seconds; `regex` treats far longer timeouts as no timeout."""
 MAX_LENGTH = 10_000
 """Characters of one pattern."""
 MAX_REPEATED = 100_000
-"""How often counted repetitions inside of each other may repeat something: `regex` unfolds them, and takes the memory for it."""
+"""Product of nested counted repetitions. `regex` unfolds them and allocates the memory."""
 MAX_UNFOLDED = 1_000_000
-"""Parts of one pattern after that."""
+"""Parts of one pattern after unfolding."""
 
 
 class PatternError(GraceError, ValueError):
-    """A pattern is malformed. The message says where it stands, and what is wrong with it.
+    """A pattern is malformed. The message names its place and the problem.
 
     Attributes:
-        page: the title of the page it is for; None where it is not known.
-        number: which of the page's patterns it is, from 0; None where the page as a whole is meant.
+        page: the title of the pattern's page; None where it is unknown.
+        number: the index of the pattern on its page, from 0; None where the page as a whole is meant.
     """
 
-    page: Any = None
-    number: int | None = None
+    def __init__(self, message: str, page: object = None, number: int | None = None) -> None:
+        super().__init__(message)
+        self.page, self.number = page, number
 
 
-def patterns_by_page(given: Any, place: str = "") -> dict[str, tuple[str, ...]]:
-    """Patterns as they were given, checked for their shape: a mapping of titles to lists of texts.
+def patterns_by_page(patterns: object, place: str = "") -> dict[str, tuple[str, ...]]:
+    """Return patterns by page title, if they are a mapping of titles to lists.
 
     Raises:
-        PatternError: they are something else. The message names the page.
+        PatternError: they have another shape. The message names the page.
     """
     head = f"{place}, " if place else ""
-    if given is None:
+    if patterns is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise PatternError(f"patterns must be lists of patterns by page title, not {brief(given)}")
-    found: dict[str, tuple[str, ...]] = {}
-    for title, texts in given.items():
+    if not isinstance(patterns, Mapping):
+        raise PatternError(f"patterns must be lists of patterns by page title, not {brief(patterns)}")
+    by_page: dict[str, tuple[str, ...]] = {}
+    for title, texts in patterns.items():
         if not isinstance(title, str):
-            raise _refused(f"{head}a page title is a text, not {brief(title)}", title)
-        # A text is a list of its letters to Python, and hardly ever what was meant.
+            raise PatternError(f"{head}a page title must be a text, not {brief(title)}", title)
+        # Python iterates over the letters of a text, which is hardly ever meant.
         if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-            raise _refused(f"{head}page {title!r}: a list of patterns is needed, not {brief(texts)}", title)
-        found[title] = tuple(texts)
-    return found
+            raise PatternError(f"{head}page {title!r}: a list of patterns is needed, not {brief(texts)}", title)
+        by_page[title] = tuple(texts)
+    return by_page
 
 
 def compiled_by_page(
     patterns: Mapping[str, tuple[str, ...]], *, ignore_case: bool, place: str = ""
 ) -> tuple[tuple[str, str, Any], ...]:
-    """Title, text and compiled form of each pattern.
+    """Return title, text and compiled form of each pattern.
 
     Raises:
-        PatternError: one is malformed.
+        PatternError: a pattern is malformed.
         MissingExtra: the package `regex` is not installed.
     """
     head = f"{place}, " if place else ""
-    made = []
+    compiled = []
     for title, texts in patterns.items():
         for number, text in enumerate(texts):
             try:
-                made.append((title, text, compiled(text, ignore_case=ignore_case, place=f"{head}page {title!r}")))
+                compiled.append((title, text, compile_pattern(text, ignore_case=ignore_case)))
             except PatternError as error:
-                error.page, error.number = title, number
-                raise
-    return tuple(made)
+                raise PatternError(f"{head}page {title!r}: {error}", title, number) from None
+    return tuple(compiled)
 
 
-def _refused(message: str, page: Any) -> PatternError:
-    error = PatternError(message)
-    error.page = page
-    return error
-
-
-def compiled(text: Any, *, ignore_case: bool, place: str) -> Any:
+def compile_pattern(text: object, *, ignore_case: bool) -> Any:
     """Compile a pattern. `$` matches at the end of the text only, or with `(?m)` at the end of each line.
 
     Raises:
-        PatternError: it is malformed, or too large.
+        PatternError: the pattern is malformed or too large.
         MissingExtra: the package `regex` is not installed.
     """
     if not isinstance(text, str):
-        raise PatternError(f"{place}: a pattern is a text, not {type(text).__name__}")
+        raise PatternError(f"a pattern must be a text, not {type(text).__name__}")
     if len(text) > MAX_LENGTH:
-        raise PatternError(f"{place}: the pattern {brief(text)} has {len(text):,} characters, more than {MAX_LENGTH:,}")
+        raise PatternError(f"the pattern {brief(text)} has {len(text):,} characters, more than {MAX_LENGTH:,}")
     try:
         import regex
     except ImportError:
         raise MissingExtra("patterns", "eval") from None
-    _check_size(text, place)
+    shown = repr(text) if len(text) <= 200 else brief(text)
+    _check_size(text, shown)
     flags = regex.IGNORECASE if ignore_case else 0
     try:
-        # Compiled as it stands first, so that errors name the user's own text and its flags are known.
+        # Compiled as written first, so that errors name the user's own text and its flags are known.
         own = regex.compile(text, flags)
         verbose, nested_sets = bool(own.flags & regex.VERBOSE), bool(own.flags & regex.VERSION1)
         strict = with_strict_ends(text, verbose=verbose, nested_sets=nested_sets)
         return own if strict == text else regex.compile(strict, flags)
     except regex.error as error:
-        raise PatternError(f"{place}: the pattern {_shown(text)} is malformed: {error}") from None
+        raise PatternError(f"the pattern {shown} is malformed: {error}") from None
     except RecursionError:
-        raise PatternError(f"{place}: the pattern {_shown(text)} is nested too deeply") from None
-    except Exception as error:  # noqa: BLE001 — whatever else `regex` raises on a pattern is the pattern's fault
-        raise PatternError(
-            f"{place}: the pattern {_shown(text)} cannot be used: {type(error).__name__}: {error}"
-        ) from None
+        raise PatternError(f"the pattern {shown} is nested too deeply") from None
+    except Exception as error:  # noqa: BLE001 — any other error that `regex` raises is the fault of the pattern
+        raise PatternError(f"the pattern {shown} cannot be used: {type(error).__name__}: {error}") from None
 
 
-def found(
+def is_found(
     pattern: Any, content: str, timeout: float = TIMEOUT, memory: dict[Any, bool | None] | None = None
 ) -> bool | None:
-    """Whether a pattern is found; None where that took longer than `timeout` seconds.
+    """Return whether a pattern is found; None if the search took longer than `timeout` seconds.
 
     Args:
-        pattern: compiled.
-        content: where to look.
-        timeout: in seconds.
-        memory: what was found so far; a search that is in it is not made again.
+        pattern: the compiled pattern.
+        content: the text to search.
+        timeout: seconds.
+        memory: results of earlier searches, which are not repeated.
     """
-    if memory is None:
-        return _searched(pattern, content, timeout)
-    key = (pattern, content, timeout)
-    if key not in memory:
-        memory[key] = _searched(pattern, content, timeout)
-    return memory[key]
-
-
-def _searched(pattern: Any, content: str, timeout: float) -> bool | None:
+    search = (pattern, content, timeout)
+    if memory is not None and search in memory:
+        return memory[search]
     try:
-        return pattern.search(content, timeout=min(timeout, LONGEST), concurrent=True) is not None
+        found = pattern.search(content, timeout=min(timeout, LONGEST), concurrent=True) is not None
     except TimeoutError:
-        return None
-
-
-def _shown(text: str) -> str:
-    return repr(text) if len(text) <= 200 else brief(text)
+        found = None
+    if memory is not None:
+        memory[search] = found
+    return found
 
 
 _COUNTED = re.compile(r"\{(\d*)(,?)(\d*)\}")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\\\]])*\]", re.DOTALL)
 
 
-def _check_size(text: str, place: str) -> None:
-    """Refuse what would be unfolded into more than the memory holds, such as `((a{1000}){1000}){1000}`."""
+def _check_size(text: str, shown: str) -> None:
+    """Refuse a pattern that `regex` would unfold to more than the memory holds, such as `((a{1000}){1000}){1000}`."""
     if "{" not in text:
         return
-    # For each open group: the parts it unfolds to, and how often at most something in it is repeated.
+    # For each open group: the number of parts it unfolds to, and the most repetitions of any part in it.
     groups = [(0, 1)]
     last = (0, 1)
     position = 0
     while position < len(text):
-        sign = text[position]
+        character = text[position]
         size, times = groups[-1]
-        counted = _COUNTED.match(text, position) if sign == "{" else None
+        counted = _COUNTED.match(text, position) if character == "{" else None
         if counted is not None and (counted[1] or counted[3]):
-            least, most = _counts(*counted.groups())
+            least, most = _repetitions(*counted.groups())
             product = last[1] * most
             if (last[1] > 1 and product > MAX_REPEATED) or last[0] * least > MAX_UNFOLDED:
                 raise PatternError(
-                    f"{place}: the pattern {_shown(text)} repeats something {product:,} times; nested repetitions may come to {MAX_REPEATED:,}"
+                    f"the pattern {shown} repeats a part {product:,} times; nested repetitions may multiply to {MAX_REPEATED:,}"
                 )
             groups[-1] = (size + last[0] * (least - 1), max(times, product))
             last = (last[0] * least, product)
             position = counted.end()
             continue
-        if sign == "(":
+        if character == "(":
             groups.append((0, 1))
-        elif sign == ")" and len(groups) > 1:
+        elif character == ")" and len(groups) > 1:
             last = groups.pop()
             groups[-1] = (groups[-1][0] + last[0], max(groups[-1][1], last[1]))
-        elif sign not in "*+?":
+        elif character not in "*+?":
             last = (1, 1)
             groups[-1] = (size + 1, times)
-        klass = _CLASS.match(text, position) if sign == "[" else None
-        position = klass.end() if klass is not None else position + (2 if sign == "\\" else 1)
+        character_class = _CLASS.match(text, position) if character == "[" else None
+        if character_class is not None:
+            position = character_class.end()
+        else:
+            position += 2 if character == "\\" else 1
         if groups[-1][0] > MAX_UNFOLDED:
-            raise PatternError(f"{place}: the pattern {_shown(text)} unfolds to more than {MAX_UNFOLDED:,} parts")
+            raise PatternError(f"the pattern {shown} unfolds to more than {MAX_UNFOLDED:,} parts")
 
 
-def _counts(least: str, comma: str, most: str) -> tuple[int, int]:
-    """How often at least and at most; no more digits are read than decide it."""
+def _repetitions(least: str, comma: str, most: str) -> tuple[int, int]:
+    """Return the least and the most repetitions; digits beyond the ninth cannot change the outcome."""
     low = int(least[:9] or "0")
     high = low if not comma or not most else int(most[:9])
     return max(low, 1), max(low, high, 1)

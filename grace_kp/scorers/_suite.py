@@ -1,4 +1,4 @@
-"""Several scorers together: whether all are good enough, the weighted average, and what to look at where one is not."""
+"""Suites: several scorers with weights and thresholds, and the report on a case."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from grace_kp.scorers._diagnosis import Result
     from grace_kp.scorers._edits import EditExpectation
+    from grace_kp.scorers._result import Result
 
 _PRESETS: Mapping[str, tuple[tuple[str, float, float], ...]] = MappingProxyType(
     {
@@ -42,7 +42,7 @@ _PRESETS: Mapping[str, tuple[tuple[str, float, float], ...]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class SuiteReport:
-    """What a suite says of one case."""
+    """The results of a suite for one case."""
 
     passed: bool
     """Every score reaches its threshold."""
@@ -50,29 +50,29 @@ class SuiteReport:
     """The weighted average, 0 to 1."""
     results: tuple[Result, ...]
     diagnosis: tuple[str, ...]
-    """For every score that is too low, what to look at and what is seen there."""
+    """For every score that is too low, where to look, and the evidence."""
 
-    def named(self, taken: Sequence[str] = ()) -> dict[str, Result]:
-        """The results by the type of their scorer, with a number where several have the same (`x`, `x-2`).
+    def named(self, reserved: Sequence[str] = ()) -> dict[str, Result]:
+        """Return the results by the type of their scorer, numbered where several have the same type (`x`, `x-2`).
 
         Args:
-            taken: names that mean something else where they are shown.
+            reserved: names that a result must not get.
         """
-        found: dict[str, Result] = {}
-        for one in self.results:
-            name, number = one.type, 1
-            while name in found or name in taken:
+        results: dict[str, Result] = {}
+        for result in self.results:
+            name, number = result.type, 1
+            while name in results or name in reserved:
                 number += 1
-                name = f"{one.type}-{number}"
-            found[name] = one
-        return found
+                name = f"{result.type}-{number}"
+            results[name] = result
+        return results
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the report as plain data."""
         return {
             "passed": self.passed,
             "overall": self.overall,
-            "results": [one.to_dict() for one in self.results],
+            "results": [result.to_dict() for result in self.results],
             "diagnosis": list(self.diagnosis),
         }
 
@@ -81,34 +81,33 @@ class Suite:
     """Scorers with weights and thresholds."""
 
     def __init__(self, entries: Sequence[Entry], *, name: str = "suite") -> None:
-        """Put scorers together.
+        """Combine scorers.
 
         Args:
             entries: the scorers.
-            name: what its results are found by; the preset's name, or the file's.
+            name: the name under which results are stored and found.
 
         Raises:
-            SuiteError: there are none, or all weigh nothing.
+            SuiteError: there are no entries, or all weights are 0.
         """
         self.name = name
         self.entries = tuple(entries)
         if not self.entries:
             raise SuiteError("a suite needs at least one scorer")
-        if not any(one.weight > 0 for one in self.entries):
-            raise SuiteError("at least one scorer of a suite must weigh more than 0")
+        if not any(entry.weight > 0 for entry in self.entries):
+            raise SuiteError("at least one scorer of a suite must have a weight above 0")
 
     @classmethod
     def preset(cls, name: str) -> Self:
-        """`standard`, `strict` or `operation-focused`.
+        """Return the preset `standard`, `strict` or `operation-focused`.
 
         Raises:
-            SuiteError: another name.
+            SuiteError: there is no preset of this name.
         """
         if name not in _PRESETS:
-            raise SuiteError(f"a preset is one of {', '.join(_PRESETS)}, not {name!r}")
-        return cls(
-            [Entry(BUILT_IN[kind](), weight, threshold) for kind, weight, threshold in _PRESETS[name]], name=name
-        )
+            raise SuiteError(f"a preset must be one of {', '.join(_PRESETS)}, not {name!r}")
+        entries = [Entry(BUILT_IN[kind](), weight, threshold) for kind, weight, threshold in _PRESETS[name]]
+        return cls(entries, name=name)
 
     @classmethod
     def load(cls, name: str) -> Self:
@@ -123,11 +122,11 @@ class Suite:
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
-        """A suite from a file: `scorers`, a list with `type`, `weight`, `threshold` and options.
+        """Return the suite in a file: `scorers`, a list of objects with `type`, `weight`, `threshold` and the scorer's options.
 
         Raises:
             SuiteError: the file is no suite; the message names file, line and entry.
-            OSError: it cannot be read.
+            OSError: the file cannot be read.
             MissingExtra: PyYAML is not installed.
         """
         from grace_kp.scorers._suite_file import read_suite_file
@@ -139,10 +138,10 @@ class Suite:
             raise source.error(str(error), detail=("scorers",)) from None
 
     def to_yaml(self) -> str:
-        """The suite as YAML, which reads back as the same suite.
+        """Return the suite as YAML that reads back as the same suite.
 
         Raises:
-            SuiteError: a scorer cannot be told in YAML: its type is not registered, or an option is no plain data.
+            SuiteError: the type of a scorer is not registered, or an option is no plain data.
             MissingExtra: PyYAML is not installed.
         """
         from grace_kp.scorers._suite_file import suite_text
@@ -151,33 +150,33 @@ class Suite:
 
     @property
     def needs_expectation(self) -> bool:
-        """Whether one of its scorers says nothing unless something is expected."""
-        return any(getattr(one.scorer, "needs_expectation", False) for one in self.entries)
+        """Whether a scorer of the suite depends on what a case expects."""
+        return any(getattr(entry.scorer, "needs_expectation", False) for entry in self.entries)
 
-    def evaluate(self, actual: Any, expected: Any) -> SuiteReport:
-        """Score one case with every scorer. A scorer that fails counts as 0, and the report says why.
+    def evaluate(self, actual: object, expected: object) -> SuiteReport:
+        """Score one case with every scorer. A scorer that fails counts as 0, and the report contains its error.
 
         Args:
-            actual: an `EditResult`, a trace, or whatever your own scorers take.
-            expected: an `EditExpectation`, or whatever your own scorers take.
+            actual: an `EditResult`, a trace, or what your own scorers take.
+            expected: an `EditExpectation`, or what your own scorers take.
         """
-        with _searches(actual):
-            results = tuple(one.evaluate(actual, expected) for one in self.entries)
+        with _search_once(actual):
+            results = tuple(entry.evaluate(actual, expected) for entry in self.entries)
         # Divided by the largest first, so that weights of any size can be added.
-        largest = max(one.weight for one in results)
-        shares = [one.weight / largest for one in results]
-        overall = math.fsum(one.score * share for one, share in zip(results, shares, strict=True)) / math.fsum(shares)
+        largest = max(result.weight for result in results)
+        shares = [result.weight / largest for result in results]
+        total = math.fsum(result.score * share for result, share in zip(results, shares, strict=True))
         return SuiteReport(
-            passed=all(one.passed for one in results),
-            overall=min(1.0, max(0.0, overall)),
+            passed=all(result.passed for result in results),
+            overall=min(1.0, max(0.0, total / math.fsum(shares))),
             results=results,
-            diagnosis=tuple(line for one in results for line in one.diagnosis),
+            diagnosis=tuple(line for result in results for line in result.diagnosis),
         )
 
 
 @contextmanager
-def _searches(actual: Any) -> Iterator[None]:
-    """While a suite looks at a result, each pattern is searched for once on a page, whichever scorers ask for it."""
+def _search_once(actual: object) -> Iterator[None]:
+    """Remember searches, so that each pattern is searched for once on a page, whichever scorers look for it."""
     if not isinstance(actual, EditResult):
         yield
         return
@@ -189,10 +188,10 @@ def _searches(actual: Any) -> Iterator[None]:
 
 
 def assert_passes(suite: Suite, actual: EditResult, expected: EditExpectation) -> SuiteReport:
-    """For tests: the report of a case that passes.
+    """Return the report of a case that passes; for tests.
 
     Raises:
-        AssertionError: it does not; the message is the diagnosis.
+        AssertionError: the case does not pass; the message is the diagnosis.
     """
     report = suite.evaluate(actual, expected)
     if not report.passed:

@@ -60,7 +60,7 @@ def _entry(source: SourceFile, number: int, fields: _EntryFields) -> Entry:
     except MissingExtra:
         raise
     except PatternError as error:
-        place = tuple(part for part in ("patterns", error.page, error.number) if part is not None)
+        place = tuple(part for part in ("patterns", error.page, error.number) if isinstance(part, str | int))
         raise source.error(str(error), ("scorers", number), place) from None
     except (GraceError, ValueError, TypeError) as error:
         raise source.error(str(error), ("scorers", number), problem_field) from None

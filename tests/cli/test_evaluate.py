@@ -116,7 +116,7 @@ def test_a_line_that_cannot_be_read_is_one_line_on_standard_error(run, lines, pr
 
 
 def test_suites_that_are_not_there(run):
-    for suite, problem in (("harsh", "a preset is one of"), ("none.yaml", "No such file")):
+    for suite, problem in (("harsh", "a preset must be one of"), ("none.yaml", "No such file")):
         ran = run([case(1)], suite=suite)
         assert (2, True) == (ran.returncode, problem in ran.stderr)
 
@@ -270,11 +270,11 @@ def write(path, data):
     [
         ('{"id": "café"}'.encode("latin-1"), ":1: it is not UTF-8"),
         (b'{"actual": {}, "expected": {}, "id": 1, "id": 2}', ":1: duplicate key 'id'"),
-        (b'\n{"actual": {"operations": [{"type": "x"}, {"type": 3}]}, "expected": {}}', ":2: actual.operations[1]: an operation's type is a text, not 3"),
-        (b'{"actual": {"applied": [1], "operations": [{"type": "x"}]}, "expected": {}}', "applied[0] is 1, which is no True or False"),
-        (b'{"actual": {"pages": {"A": 3}}, "expected": {}}', "page 'A' is a text, not 3"),
-        (b'{"actual": {"operations": [{"type": "x", "target_index": true}]}, "expected": {}}', "target_index is a whole number or None, not True"),
-        (b'{"actual": {}, "expected": {"ignore_case": "no"}}', "ignore_case is True or False, not 'no'"),
+        (b'\n{"actual": {"operations": [{"type": "x"}, {"type": 3}]}, "expected": {}}', ":2: actual.operations[1]: an operation's type must be a text, not 3"),
+        (b'{"actual": {"applied": [1], "operations": [{"type": "x"}]}, "expected": {}}', "applied[0] must be True or False, not 1"),
+        (b'{"actual": {"pages": {"A": 3}}, "expected": {}}', "page 'A' must be a text, not 3"),
+        (b'{"actual": {"operations": [{"type": "x", "target_index": true}]}, "expected": {}}', "target_index must be a whole number or None, not True"),
+        (b'{"actual": {}, "expected": {"ignore_case": "no"}}', "ignore_case must be True or False, not 'no'"),
         (b'{"actual": {}, "expected": {"patterns": {"A": "thanks"}}}', ":1: page 'A': a list of patterns is needed, not 'thanks'"),
         (b'{"actual": {}, "expected": {"patterns": ["a"]}}', ":1: patterns must be lists of patterns by page title"),
         (b'{"actual": {}, "expected": {"patterns": {"A": ["' + b"(" * 3000 + b")" * 3000 + b'"]}}}', "nested too deeply"),

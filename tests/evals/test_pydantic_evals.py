@@ -115,5 +115,5 @@ def test_a_suite_in_a_dataset_s_file(tmp_path):
 
 
 def test_an_unknown_preset():
-    with pytest.raises(sc.SuiteError, match="a preset is one of"):
+    with pytest.raises(sc.SuiteError, match="a preset must be one of"):
         SuiteEvaluator("harsh")

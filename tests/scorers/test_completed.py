@@ -125,7 +125,7 @@ class TestGrace:
             "skipped": "it compares with what is expected, and nothing is said to be",
         } == alone
         assert blocks["score"] is None
-        assert "it is not known which blocks there were" in blocks["error"]
+        assert "the blocks of the document are unknown" in blocks["error"]
         assert 0 == grace.store.count(scorer="anti-hallucination", min_scorer=0)
 
     def test_operations_that_failed_were_not_applied(self, agent):
@@ -532,7 +532,7 @@ class TestTraces:
             ]
             assert 1.0 == sc.ResponseTime(60_000).score(trace, WANTED)
             assert sc.Suite.preset("standard").evaluate(trace, WANTED).passed
-            with pytest.raises(ValueError, match="not known which blocks"):
+            with pytest.raises(ValueError, match="the blocks of the document are unknown"):
                 sc.AntiHallucination().score(trace, WANTED)
         result = sc.result_from_trace(traces[0])
         assert ((True, False), {"result": "all written"}, None) == (result.applied, result.pages, result.blocks_before)
