@@ -1,4 +1,4 @@
-"""One confidence for several steps: by mean, by the weakest, or with later steps counting more."""
+"""Aggregate the confidences of several steps: by mean, by minimum, or with larger weights for later steps."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ CRITICAL_SHARE = 0.7
 
 
 class ConfidenceAggregator:
-    """Aggregates the confidences of steps, given as numbers or as ConfidenceScore objects."""
+    """Aggregates the confidences of steps, which are numbers or ConfidenceScore objects."""
 
     __slots__ = ()
 
     def aggregate(
         self, scores: Iterable[ConfidenceScore | float], method: Literal["mean", "min", "weighted"] = "mean"
     ) -> float:
-        """One confidence, 0 to 1, between the lowest and the highest score; 0 when there is none.
+        """Return one confidence, 0 to 1, between the lowest and the highest score; 0 when there are no scores.
 
         Args:
             scores: in the order of the steps.
             method: `mean`; `min`, the weakest step; or `weighted`, with weights 1, 2, …, n.
 
         Raises:
-            ValueError: an unknown method, or a score that is no number from 0 to 1.
+            ValueError: the method is unknown, or a score is not a number from 0 to 1.
         """
         if method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)} (got {method!r})")
@@ -45,16 +45,16 @@ class ConfidenceAggregator:
         else:
             n = len(values)
             mean = math.fsum(i * value for i, value in enumerate(values, 1)) / (n * (n + 1) / 2)
-        # A mean of equal numbers may round to just beside them.
+        # Rounding can move the mean of equal numbers off their value.
         return min(max(values), max(min(values), mean))
 
     def aggregate_with_critical_check(
         self, scores: Iterable[ConfidenceScore | float], critical_threshold: float = 0.3
     ) -> tuple[float, bool]:
-        """The mean and False; or the mean times 0.7 and True, when some score is below the threshold.
+        """Return the mean and False; or the mean times 0.7 and True, when a score is below the threshold.
 
         Raises:
-            ValueError: a score, or the threshold, is no number from 0 to 1.
+            ValueError: a score or the threshold is not a number from 0 to 1.
         """
         values = _values(scores)
         check_unit("critical_threshold", critical_threshold)

@@ -1,4 +1,4 @@
-"""The calculator that users hold: a profile and the thresholds, and the two questions asked of them."""
+"""The calculator: a profile that turns factors into a confidence, and thresholds that turn it into a decision."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class ConfidenceCalculator:
     """Turns factors into a confidence, and a confidence into a decision. Holds no state; share it freely.
 
     Args:
-        profile: `grace` (the design as published) or `strict` (whatever was made counts, nothing else does; no worse
-            figure ever raises the score), or any object with `name` and `calculate(factors) -> ConfidenceScore`.
-        thresholds: from which confidence on how much of a person is needed.
+        profile: `grace` (the design as published), `strict` (only what was measured counts, and no worse figure ever raises the
+            score), or any object with `name` and `calculate(factors) -> ConfidenceScore`.
+        thresholds: the lowest confidence of each level of intervention.
 
     Raises:
         ValueError: there is no profile of that name.
-        TypeError: the thresholds are no `Thresholds`.
+        TypeError: the thresholds are not a `Thresholds`.
     """
 
     __slots__ = ("_profile", "thresholds")
@@ -42,18 +42,18 @@ class ConfidenceCalculator:
 
     @property
     def is_known(self) -> bool:
-        """Whether the profile is one of those that can be named, of which it is known how they behave."""
+        """Whether the profile is `grace` or `strict`, whose formulas are known."""
         return PROFILES.get(self._profile.name) is self._profile
 
     def calculate(self, factors: ConfidenceFactors) -> ConfidenceScore:
-        """The confidence that the factors give, with its parts, its penalties and a reason."""
+        """Return the confidence of the factors, with its sub-scores, its penalties and a reason."""
         return self._profile.calculate(factors)
 
     def decide_action(self, score: ConfidenceScore | float) -> ActionDecision:
-        """How much of a person an action needs at this confidence.
+        """Return how far a person must be involved in an action at this confidence.
 
         Raises:
-            ValueError: the score is no number from 0 to 1.
+            ValueError: the score is not a number from 0 to 1.
         """
         return decide(score if isinstance(score, float | int) else score.score, self.thresholds)
 

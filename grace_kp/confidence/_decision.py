@@ -1,4 +1,4 @@
-"""From a confidence to how much of a person an action needs: three thresholds, four levels. Nothing is asked here."""
+"""The decision for a confidence: how far a person must be involved in an action. Nobody is asked here."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ActionDecision:
-    """How an action may go ahead. `level` is taken as text too, and `suggested_action` follows from it when left out.
+    """How an action may proceed. `level` may be a text, and `suggested_action` follows from it when left out.
 
     Raises:
-        ValueError: an unknown level, or a confidence that is no number from 0 to 1.
+        ValueError: the level is unknown, or the confidence is not a number from 0 to 1.
     """
 
     level: InterventionLevel
     confidence_score: float
-    """The confidence the decision rests on, 0 to 1."""
+    """The confidence that the decision rests on, 0 to 1."""
     reason: str = ""
-    """One sentence: which threshold the confidence met or missed."""
+    """One sentence: which threshold the confidence reached or missed."""
     suggested_action: str = ""
     """`proceed`, `proceed_with_status`, `ask_confirmation` or `request_clarification`."""
 
@@ -38,17 +38,17 @@ class ActionDecision:
 
     @property
     def should_proceed(self) -> bool:
-        """Whether the action goes ahead without asking: SILENT and NOTIFY."""
+        """Whether the action proceeds without asking: SILENT and NOTIFY."""
         return not self.level.asks
 
     @property
     def needs_confirmation(self) -> bool:
-        """Whether a person has to agree first: CONFIRM."""
+        """Whether a person must agree first: CONFIRM."""
         return self.level is InterventionLevel.CONFIRM
 
     @property
     def needs_user_input(self) -> bool:
-        """Whether a person has to help: ESCALATE."""
+        """Whether a person must help: ESCALATE."""
         return self.level is InterventionLevel.ESCALATE
 
 
@@ -61,10 +61,10 @@ _SUGGESTED = {
 
 
 def decide(score: float, thresholds: Thresholds) -> ActionDecision:
-    """The decision for a confidence; a threshold that is met exactly counts as met.
+    """Return the decision for a confidence. A confidence equal to a threshold reaches it.
 
     Raises:
-        ValueError: the score is no number from 0 to 1.
+        ValueError: the score is not a number from 0 to 1.
     """
     check_unit("score", score)
     if score >= thresholds.silent:

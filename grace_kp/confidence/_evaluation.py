@@ -1,4 +1,4 @@
-"""The outcome of asking a model to judge something: a value, or a fallback with its reason."""
+"""The outcome of asking a model for a judgement: a score with its reason, or a fallback with the error."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ FALLBACK_SCORE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """A judgement of 0 to 1, and how it came about."""
+    """A judgement, 0 to 1, with its reason and its cost."""
 
     score: float
     """0 to 1; 0.5 when it is a fallback."""
     reason: str = ""
-    """Why the judge judged so, in its words."""
+    """The judge's reason, in its words."""
     fallback: bool = False
-    """Whether nothing was judged and the score is a mere 0.5."""
+    """Whether the judgement failed and the score is only 0.5."""
     error: str | None = None
-    """What went wrong, when it is a fallback."""
+    """Why the judgement failed; None when it did not."""
     attempts: int = 1
-    """How often the judge was asked."""
+    """Number of times the judge was asked."""
     latency_ms: float | None = None
-    """How long it took, in milliseconds."""
+    """Duration in milliseconds."""
     model: str | None = None
-    """Who judged."""
+    """The model that judged; None when unknown."""
     tokens_in: int | None = None
-    """Tokens the judge read; None when it did not say."""
+    """Tokens that the judge read; None when it did not report them."""
     tokens_out: int | None = None
-    """Tokens the judge wrote."""
+    """Tokens that the judge wrote; None when it did not report them."""
     samples: int = 1
-    """How many judgements the score is the mean of."""
+    """Number of judgements of which the score is the mean."""
     spread: float | None = None
     """Population standard deviation of those judgements; None for a single one."""
     cached: bool = False
-    """Whether it was made before, or for another caller at the same moment; then it cost nothing now."""
+    """Whether an earlier or identical request paid for the judgement."""
 
     @property
     def cautious(self) -> float:
-        """The score less its spread, at least 0: what the profile `strict` takes from judgements that disagree."""
+        """The score minus its spread, at least 0; the profile `strict` uses it, so that judgements that disagree count less."""
         return self.score if self.spread is None else max(0.0, self.score - self.spread)
 
     def to_dict(self) -> dict[str, Any]:
-        """The evaluation as a JSON object; what is not known is left out."""
+        """Return the evaluation as a JSON object; fields without a value are left out."""
         return {
             name: value
             for name in self.__slots__
@@ -66,7 +66,7 @@ class Evaluation:
         tokens_in: int | None = None,
         tokens_out: int | None = None,
     ) -> Self:
-        """The fallback: a score of 0.5 that says it is one, and why."""
+        """Return the fallback: a score of 0.5, marked as a fallback, with the error."""
         return cls(
             score=FALLBACK_SCORE,
             reason=f"not evaluated: {error}",

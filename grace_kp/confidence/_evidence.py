@@ -1,6 +1,6 @@
-"""What a run has to show for itself, gathered into confidence factors: tools that worked, searches, sources.
+"""The evidence of a run, gathered into confidence factors: tool calls, searches and sources.
 
-It counts, and says for every figure whether it was really made. It asks no model; that is the evaluators' work.
+It counts, and marks which figures were measured. It asks no model; `grace_kp.judge` does.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 MAX_SOURCES = 10_000
 _ENDED = {"ok": True, "error": False, "cancelled": False}
-"""Ways a call can end that say something about the tool; a pause or a person's no does not."""
+"""Statuses of a call that count for the tool; a pause or a refusal by a person does not."""
 
 
 class Evidence:
-    """Gathers while a run goes on, in constant memory; not for sharing between threads.
+    """Gathers evidence while a run goes on, in constant memory; not for sharing between threads.
 
-    A retriever is a tool: its call is told to `tool_finished`, and what it found to `search_finished` besides.
+    A retriever is a tool: pass its call to `tool_finished`, and its results to `search_finished` too.
     """
 
     __slots__ = (
@@ -58,7 +58,7 @@ class Evidence:
         self._unread = 0
 
     def tool_finished(self, ok: bool) -> None:
-        """A tool, retriever or other, came to its end: with a result, or not."""
+        """Count a call of a tool or retriever: `ok` when it returned a result."""
         self._executed += 1
         self._succeeded += bool(ok)
 
@@ -77,41 +77,41 @@ class Evidence:
         self.tool_finished(ok)
         return True
 
-    def search_finished(self, hits: SearchResults) -> None:
-        """A search found this, possibly nothing."""
+    def search_finished(self, results: SearchResults) -> None:
+        """Count the results of a search, possibly none."""
         self._searches += 1
-        self._found += hits.count
-        for score in hits.scores:
+        self._found += results.count
+        for score in results.scores:
             self._scored += 1
             self._best = max(self._best, score)
-            away = score - self._mean
-            self._mean += away / self._scored
-            self._spread += away * (score - self._mean)
-        self._unusable += hits.unusable_scores
-        self._unread += hits.unreadable
-        self._add_sources(hits.sources)
+            deviation = score - self._mean
+            self._mean += deviation / self._scored
+            self._spread += deviation * (score - self._mean)
+        self._unusable += results.unusable_scores
+        self._unread += results.unreadable
+        self._add_sources(results.sources)
 
     @property
     def unusable_scores(self) -> int:
-        """Results so far with a score that cannot be used."""
+        """Number of results so far with a score that cannot be used."""
         return self._unusable
 
     @property
     def unread_searches(self) -> int:
-        """Searches so far whose results could not be read, or not all of them."""
+        """Number of searches so far whose results could not all be read."""
         return self._unread
 
     def merge(self, other: Evidence) -> None:
-        """Take over all that another one has gathered, such as that of a nested run."""
+        """Add the evidence of another run, such as a nested one."""
         self._executed += other._executed
         self._succeeded += other._succeeded
         self._searches += other._searches
         self._found += other._found
         scored = self._scored + other._scored
         if other._scored:
-            away = other._mean - self._mean
-            self._spread += other._spread + away * away * self._scored * other._scored / scored
-            self._mean += away * other._scored / scored
+            distance = other._mean - self._mean
+            self._spread += other._spread + distance * distance * self._scored * other._scored / scored
+            self._mean += distance * other._scored / scored
             self._best = max(self._best, other._best)
         self._scored = scored
         self._unusable += other._unusable
@@ -119,7 +119,7 @@ class Evidence:
         self._add_sources(other._sources)
 
     def factors(self) -> ConfidenceFactors:
-        """The factors so far. What was not made is not given, or marked as a fallback."""
+        """Return the factors so far. What was not measured is left out, or marked as a fallback."""
         known: dict[str, Any] = {}
         if self._executed:
             known["tool_execution_count"] = self._executed
@@ -127,7 +127,7 @@ class Evidence:
             known["tool_success_rate"] = self._succeeded / self._executed
         if self._searches:
             known["search_result_count"] = self._found
-            # Results without any score are neither good nor bad; no results are bad.
+            # A search without results counts against the run; results without any score count neither for it nor against it.
             known["search_made"] = bool(self._scored or self._unusable or self._unread) or not self._found
         if self._unusable:
             every = self._scored + self._unusable
@@ -151,10 +151,10 @@ class Evidence:
 
 
 def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceFactors:
-    """The factors of a finished run, given as model or in its dict form.
+    """Return the factors of a finished run, as model or in its dict form.
 
-    Where the trace tells how each call ended (`grace.calls`), that is read. In any other trace every tool_call counts as
-    executed, and as successful unless it, or its observation, is followed by an error_recovery.
+    The recorded calls (`grace.calls`) are read where the trace has them. In any other trace every tool_call counts as executed, and as
+    successful unless it, or its observation, is followed by an error_recovery.
     """
     if isinstance(trace, Mapping):
         grace, kinds = trace.get("grace"), [_kind(step) for step in trace.get("steps") or ()]
@@ -170,13 +170,13 @@ def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceF
 
 
 def evidence_of_calls(calls: list[Any]) -> Evidence:
-    """What calls say, as they stand in a trace under `grace.calls`."""
+    """Return the evidence of calls as a trace holds them under `grace.calls`."""
     evidence = Evidence()
     _read_calls(calls, evidence)
     return evidence
 
 
-def _kind(step: Any) -> str:
+def _kind(step: object) -> str:
     return str(step.get("type", "")) if isinstance(step, Mapping) else ""
 
 
@@ -188,15 +188,15 @@ def _read_calls(calls: list[Any], evidence: Evidence) -> None:
         parent, search = call.get("parent"), call.get("search")
         inside = str(statuses.get(parent, "")) if "child" in call and isinstance(parent, str) else None
         if evidence.call_finished(call.get("status"), inside) and isinstance(search, Mapping):
-            evidence.search_finished(_recorded_hits(search))
+            evidence.search_finished(_recorded_results(search))
 
 
-def _has_id(call: Any) -> bool:
+def _has_id(call: object) -> bool:
     return isinstance(call, Mapping) and isinstance(call.get("call_id"), str) and isinstance(call.get("status"), str)
 
 
-def _recorded_hits(search: Mapping[str, Any]) -> SearchResults:
-    """Hits as they stand in a trace; anybody may have written it, so every figure is looked at again."""
+def _recorded_results(search: Mapping[str, Any]) -> SearchResults:
+    """Return the results that a trace records; every figure is checked again, as anybody may have written the trace."""
     values = _listed(search, "scores")
     scores = [score for value in values if (score := usable_score(value)) is not None]
     unusable = len(values) - len(scores) + _count(search, "unusable_scores")

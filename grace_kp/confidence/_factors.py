@@ -1,6 +1,6 @@
-"""What is known about a step or a run when its confidence is calculated: twelve figures, and which of them were made.
+"""The factors of a confidence: twelve figures about a step or a run, and flags for those that were measured.
 
-A record and its checks; how the figures become a score is `_profiles`, where they come from in a run is `_evidence`.
+A record with its checks. `_profiles` calculates the score; `_evidence` gathers the figures from a run.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 
 
 class _Default:
-    """A default that can be told apart from the same value given, and prints as that value."""
+    """A default that differs from the same value passed by a caller, and prints as that value."""
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: float) -> None:
         self.value = value
 
     def __repr__(self) -> str:
         return repr(self.value)
 
 
-def _default(value: Any) -> Any:
+def _default(value: float) -> Any:
     return _Default(value)
 
 
@@ -32,16 +32,16 @@ def _default(value: Any) -> Any:
 class ConfidenceFactors:
     """The factors of a GRACE confidence. Rates, scores and agreements are 0 to 1, counts are integers >= 0.
 
-    The four flags (`search_made` and the three ending in `_evaluated`) say which figures were really measured. Left out, each is true
-    exactly if a figure of its kind was passed. Pass False for a fallback, such as the 0.5 of an evaluation that failed. The profile
-    `strict` leaves out what was not measured. `dataclasses.replace` keeps the flags as they are.
+    The four flags (`search_made` and the three that end in `_evaluated`) say which figures were measured. A flag that is left out is
+    true if a figure of its kind was passed. Pass False for a fallback, such as the 0.5 of an evaluation that failed. The profile
+    `strict` leaves out what was not measured. `dataclasses.replace` keeps the flags.
 
     Raises:
-        ValueError: a figure is not finite, out of its range or of another type; the message names the field.
+        ValueError: a figure is not finite, out of range or of another type; the message names the field.
     """
 
     search_result_count: int = 0
-    """How many results the searches gave."""
+    """Number of results of the searches."""
     search_avg_score: float = 0.0
     """Mean score of the results, 0 to 1."""
     search_max_score: float = 0.0
@@ -49,31 +49,31 @@ class ConfidenceFactors:
     search_score_variance: float = 1.0
     """Population variance of the scores, >= 0."""
     source_agreement: float = 0.0
-    """How far the sources say the same, 0 to 1."""
+    """How far the sources agree, 0 to 1."""
     source_count: int = 0
-    """How many distinct sources there are."""
+    """Number of distinct sources."""
     llm_self_confidence: float = 0.5
-    """A model's own judgement of its answer, 0 to 1."""
+    """A model's judgement of the answer, 0 to 1."""
     tool_success_rate: float = 1.0
     """Share of tool calls that succeeded, 0 to 1."""
     tool_execution_count: int = 0
-    """How many tools were executed."""
+    """Number of tool calls that were executed."""
     tool_success_count: int = 0
-    """How many of them succeeded; at most `tool_execution_count`."""
+    """Number of them that succeeded; at most `tool_execution_count`."""
     query_coverage: float = 0.0
-    """How much of the question the answer covers, 0 to 1."""
+    """How much of the query the answer covers, 0 to 1."""
     is_search_step: bool = False
-    """Whether the step is a search, judged by what it found alone."""
+    """Whether the step is a search, which is scored by its results alone."""
     search_made: bool | None = None
-    """Whether there was a search whose results can be judged. A search step is always one."""
+    """Whether there was a search whose results can be scored. Always true for a search step."""
     self_evaluated: bool | None = None
-    """Whether `llm_self_confidence` is a judgement that was made."""
+    """Whether `llm_self_confidence` is a judgement, not a fallback."""
     agreement_evaluated: bool | None = None
     """Whether `source_agreement` was measured."""
     coverage_evaluated: bool | None = None
     """Whether `query_coverage` was measured."""
     search_avg_with_unusable: float | None = None
-    """Mean score with 0 for every score that cannot be used, which `strict` takes; None where every score can be used."""
+    """Mean score with 0 for each score that cannot be used; `strict` takes it. None where every score can be used."""
     search_variance_with_unusable: float | None = None
     """Variance of the same scores."""
 
@@ -101,7 +101,7 @@ class ConfidenceFactors:
         put = object.__setattr__
         is_search = _flag("is_search_step", is_search_step)
         searched = is_search or any(
-            _given(figure)
+            _is_passed(figure)
             for figure in (search_result_count, search_avg_score, search_max_score, search_score_variance)
         )
         executed = _count("tool_execution_count", tool_execution_count)
@@ -122,28 +122,32 @@ class ConfidenceFactors:
         put(self, "tool_success_count", succeeded)
         put(self, "query_coverage", _unit("query_coverage", query_coverage))
         put(self, "is_search_step", is_search)
-        put(self, "search_made", _made("search_made", search_made, searched))
-        put(self, "self_evaluated", _made("self_evaluated", self_evaluated, _given(llm_self_confidence)))
-        put(self, "agreement_evaluated", _made("agreement_evaluated", agreement_evaluated, _given(source_agreement)))
-        put(self, "coverage_evaluated", _made("coverage_evaluated", coverage_evaluated, _given(query_coverage)))
+        put(self, "search_made", _flag_or("search_made", search_made, searched))
+        put(self, "self_evaluated", _flag_or("self_evaluated", self_evaluated, _is_passed(llm_self_confidence)))
+        put(
+            self,
+            "agreement_evaluated",
+            _flag_or("agreement_evaluated", agreement_evaluated, _is_passed(source_agreement)),
+        )
+        put(self, "coverage_evaluated", _flag_or("coverage_evaluated", coverage_evaluated, _is_passed(query_coverage)))
         average, variance = search_avg_with_unusable, search_variance_with_unusable
         put(self, "search_avg_with_unusable", None if average is None else _unit("search_avg_with_unusable", average))
         name = "search_variance_with_unusable"
         put(self, name, None if variance is None else _variance(name, variance))
 
 
-def _given(value: object) -> bool:
+def _is_passed(value: object) -> bool:
     return type(value) is not _Default
 
 
-def _made(name: str, given: object, otherwise: bool) -> bool:
-    return otherwise if given is None else _flag(name, given)
+def _flag_or(name: str, flag: object, default: bool) -> bool:
+    return default if flag is None else _flag(name, flag)
 
 
 def _flag(name: str, value: object) -> bool:
     if value is True or value is False:
         return value
-    raise ValueError(f"{name} must be true or false (got {_brief(value)})")
+    raise ValueError(f"{name} must be true or false (got {_shown(value)})")
 
 
 def _count(name: str, value: Any) -> int:
@@ -153,13 +157,13 @@ def _count(name: str, value: Any) -> int:
         return value
     if not isinstance(value, bool):
         try:
-            # numpy's integers are no int.
+            # The integers of numpy are not instances of int.
             count = operator.index(value)
         except TypeError:
             count = -1
         if count >= 0:
             return count
-    raise ValueError(f"{name} must be an integer >= 0 (got {_brief(value)})")
+    raise ValueError(f"{name} must be an integer >= 0 (got {_shown(value)})")
 
 
 def _unit(name: str, value: Any) -> float:
@@ -167,7 +171,7 @@ def _unit(name: str, value: Any) -> float:
         return float(value.value)
     if _is_real(value) and 0 <= value <= 1:
         return float(value)
-    raise ValueError(f"{name} must be a number from 0 to 1 (got {_brief(value)})")
+    raise ValueError(f"{name} must be a number from 0 to 1 (got {_shown(value)})")
 
 
 def _variance(name: str, value: Any) -> float:
@@ -180,20 +184,17 @@ def _variance(name: str, value: Any) -> float:
             variance = math.inf
         if math.isfinite(variance):
             return variance
-    raise ValueError(f"{name} must be a finite number >= 0 (got {_brief(value)})")
+    raise ValueError(f"{name} must be a finite number >= 0 (got {_shown(value)})")
 
 
 def _is_real(value: object) -> bool:
-    # `bool` is a number to Python, and is none here.
+    # A bool is a number to Python, but not here.
     return type(value) is float or (not isinstance(value, bool) and isinstance(value, Real))
 
 
-def _brief(value: object) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, str):
         return repr(value[:40])
-    return repr(value) if isinstance(value, float | bool | None) else _number(value)
-
-
-def _number(value: object) -> str:
-    # Not repr for anything else: this message must not run foreign code, nor print an integer of a million digits.
-    return str(value) if type(value) is int and value.bit_length() < 200 else f"{type(value).__name__}"
+    # No repr of other types: a message must neither run foreign code nor print an integer of a million digits.
+    is_plain = isinstance(value, float | bool | None) or (type(value) is int and value.bit_length() < 200)
+    return repr(value) if is_plain else type(value).__name__

@@ -1,10 +1,10 @@
-"""Factors with a model's judgements in them, and whether a judgement could change the level at all.
+"""Put a model's judgements into factors, and tell whether a judgement could change the level of intervention.
 
-The bound of `could_change`: within each stretch of a profile's formula the score never falls when a judgement rises. In `grace` the
-stretches are cut where a judgement begins to count (self-evaluation above 0.6, coverage above 0.1) and where it excuses the lack of
-sources (from 0.8); in `strict` there is one stretch. So every score that a judgement can lead to lies between those at the ends of
-the stretches, which are calculated by the profile itself, rounding included. Where all of these, and the score without a judgement,
-give one level, no answer can give another. Of a profile that is not one of these two nothing is known, and it could.
+The bound of `could_change`: within each interval of a profile's formula the score never falls when a judgement rises. In `grace` the
+intervals end where a judgement begins to count (self-evaluation above 0.6, coverage above 0.1) and where it excuses a lack of sources
+(from 0.8); `strict` has only the last. So every score that a judgement can lead to lies between the scores at the ends of
+the intervals, which the profile itself calculates, rounding included. If all of these, and the score without a judgement, give the
+same level, no judgement can change it. Of any other profile nothing is known, so a judgement could.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _ENDS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
 def with_judgements(
     factors: ConfidenceFactors, own: Evaluation | None, coverage: Evaluation | None, *, cautious: bool = False
 ) -> ConfidenceFactors:
-    """The factors with these judgements; a fallback is put in as 0.5 and marked as not made.
+    """Return the factors with these judgements; a fallback becomes 0.5, marked as not evaluated.
 
     Args:
-        factors: what is known otherwise.
-        own: the judgement of the answer; None where none was asked for.
-        coverage: how much of the question is covered; None where none was asked for.
-        cautious: judgements that disagree count less, by their spread.
+        factors: the factors without the judgements.
+        own: the judgement of the answer; None where none was requested.
+        coverage: the judgement of the coverage; None where none was requested.
+        cautious: True: judgements that disagree count less, by their spread.
     """
     changes: dict[str, float | bool] = {}
     if own is not None:
@@ -60,35 +60,36 @@ def could_change(
     *,
     own_is_known: bool = False,
 ) -> bool:
-    """Whether any self-evaluation and coverage could lead to another level than the factors as they are.
+    """Return whether any self-evaluation and coverage could lead to another level than the factors without them.
 
     Args:
         calculator: the profile and the thresholds.
-        factors: what is known without a judgement.
-        level: the level of a score; the calculator's thresholds alone when None. It must never become milder as the score falls.
-        own_is_known: the self-evaluation stands in the factors already, and only the coverage is open.
+        factors: the factors without the judgements.
+        level: the level of a score, which must not become milder as the score falls; None takes the calculator's thresholds.
+        own_is_known: True: the factors already hold the self-evaluation, and only the coverage is open.
     """
     ends = _ENDS.get(calculator.profile)
     if ends is None or not calculator.is_known:
         return True
-    of = level if level is not None else (lambda score: decide(score, calculator.thresholds).level)
-    now = of(calculator.calculate(factors).score)
-    return any(of(calculator.calculate(possible).score) != now for possible in _possible(factors, *ends, own_is_known))
+    level_of = level if level is not None else (lambda score: decide(score, calculator.thresholds).level)
+    current = level_of(calculator.calculate(factors).score)
+    candidates = _candidates(factors, *ends, own_is_known)
+    return any(level_of(calculator.calculate(candidate).score) != current for candidate in candidates)
 
 
-def _possible(
+def _candidates(
     factors: ConfidenceFactors, owns: tuple[float, ...], coverages: tuple[float, ...], own_is_known: bool
 ) -> Iterator[ConfidenceFactors]:
-    # Each judgement may come or fail by itself.
+    # Each judgement may succeed or fail independently.
     known = (factors.llm_self_confidence,)
-    for own_made in (bool(factors.self_evaluated),) if own_is_known else (True, False):
-        for own in known if own_is_known else owns if own_made else (0.5,):
-            for coverage_made in (True, False):
-                for coverage in coverages if coverage_made else (0.5,):
+    for own_evaluated in (bool(factors.self_evaluated),) if own_is_known else (True, False):
+        for own in known if own_is_known else owns if own_evaluated else (0.5,):
+            for coverage_evaluated in (True, False):
+                for coverage in coverages if coverage_evaluated else (0.5,):
                     yield replace(
                         factors,
                         llm_self_confidence=own,
-                        self_evaluated=own_made,
+                        self_evaluated=own_evaluated,
                         query_coverage=coverage,
-                        coverage_evaluated=coverage_made,
+                        coverage_evaluated=coverage_evaluated,
                     )

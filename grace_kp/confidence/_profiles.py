@@ -1,7 +1,7 @@
-"""How factors become a score: one small object per profile, and a table of those that have a name.
+"""The profiles that turn factors into a confidence, and the table of those that have a name.
 
-`grace` is the GRACE confidence design to the letter, quirks included; `strict` is the same idea without its optimism.
-A profile that is learned or made by hand is any object with `name` and `calculate`; it need not stand in the table.
+`grace` follows the GRACE confidence design exactly, quirks included; `strict` follows it without its optimism. Any object with `name`
+and `calculate` is a profile too; it need not be in the table.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SELF_WEIGHT = 0.3
 COVERAGE_WEIGHT = 0.1
 
 GOOD_SEARCH = 0.6
-"""A best result from here on speaks for the whole search."""
+"""From this score on, the best result stands for the whole search."""
 SURE_WITHOUT_SOURCES = 0.8
-"""A self-confidence from here on excuses the lack of sources."""
+"""From this self-evaluation on, a lack of sources is no penalty."""
 NO_EVIDENCE = 0.5
-"""What `strict` says when it knows nothing."""
+"""The confidence of `strict` without any evidence."""
 
-# The words of a reason, put together first and given their figures at once: a calculation takes microseconds.
+# Reasons are assembled from templates and formatted once, because a calculation takes only microseconds.
 _SEARCH = ", search quality %.2f"
 _TOOLS = ", tool success %.2f"
 _AGREEMENT = ", source agreement %.2f"
@@ -41,31 +41,31 @@ _NOTHING = "No evidence: nothing was searched, executed or evaluated"
 
 
 class Profile(Protocol):
-    """A way to turn factors into a score."""
+    """A formula from factors to a score."""
 
     @property
     def name(self) -> str:
-        """What the profile is called in settings and traces."""
+        """The name of the profile in settings and traces."""
         ...
 
     def calculate(self, factors: ConfidenceFactors, /) -> ConfidenceScore:
-        """The confidence that the factors give."""
+        """Return the confidence of the factors."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A profile that is a fixed formula."""
+    """A profile with a fixed formula."""
 
     name: str
     calculate: Callable[[ConfidenceFactors], ConfidenceScore]
 
 
 def _grace(factors: ConfidenceFactors) -> ConfidenceScore:
-    """The GRACE confidence design.
+    """Calculate the confidence by the GRACE design.
 
-    Two of its quirks are kept on purpose: a self-evaluation counts only above 0.6, and a search only if its quality is
-    above 0, so that a worse figure can raise the score by dropping out of the mean.
+    Two of its quirks are kept on purpose: a self-evaluation counts only above 0.6, and a search only if its quality is above 0. So a
+    worse figure can raise the score by dropping out of the mean.
     """
     quality = _search_quality(
         factors.search_result_count, factors.search_max_score, factors.search_avg_score, factors.search_score_variance
@@ -108,14 +108,14 @@ def _grace(factors: ConfidenceFactors) -> ConfidenceScore:
 
 
 def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
-    """The same weights and penalties, but whatever was made counts, however it went, and nothing else does.
+    """Calculate with the same weights and penalties, but count exactly what was measured, however good it was.
 
-    What counts hangs on what was made, never on how good it was; so no worse figure can raise the score.
+    Whether a figure counts never depends on its value, so no worse figure can raise the score.
     """
     executed = factors.tool_execution_count
     tools = factors.tool_success_count / executed if executed else factors.tool_success_rate
     quality = _strict_quality(factors)
-    # Where agreement was measured and a source falls away, what is left agrees with nothing.
+    # A single source agrees with nothing, even where agreement was measured.
     agreement = factors.source_agreement if factors.source_count > 1 else 0.0
     own, coverage = factors.llm_self_confidence, factors.query_coverage
     is_search = factors.is_search_step
@@ -170,10 +170,10 @@ def _search_quality(count: int, best: float, average: float, variance: float) ->
 
 
 def _strict_quality(factors: ConfidenceFactors) -> float:
-    """The search quality without optimism; a result with an unusable score counts as one with a score of 0."""
+    """Return the search quality without optimism: a result with an unusable score counts as one with a score of 0."""
     if not factors.search_result_count:
         return 0.0
-    # A mean above the best score is no better than the best score; nor is the mix of the two.
+    # Neither the mean nor the mix of both may exceed the best score.
     best = factors.search_max_score
     average, variance = factors.search_avg_with_unusable, factors.search_variance_with_unusable
     average = factors.search_avg_score if average is None else average
@@ -196,7 +196,7 @@ def _search_basis(quality: float, tools: float) -> str:
 def _penalised(
     score: float, is_search: bool, found: int, success_rate: float, sources: int, own: float
 ) -> tuple[float, tuple[str, ...]]:
-    """The score after the penalties, and their names in order."""
+    """Return the score after the penalties, and their names in order."""
     penalties: tuple[str, ...] = ()
     if is_search and not found:
         score *= 0.5

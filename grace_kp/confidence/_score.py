@@ -23,22 +23,22 @@ class ConfidenceScore:
     """The GRACE confidence of a step or a run.
 
     Raises:
-        ValueError: the score is no number from 0 to 1.
+        ValueError: the score is not a number from 0 to 1.
     """
 
     score: float
-    """0 to 1, rounded to three decimals when it was calculated."""
+    """0 to 1; profiles round it to three decimals."""
     factors: ConfidenceFactors
-    """What it was calculated from."""
+    """The factors it was calculated from."""
     breakdown: Mapping[str, float] = field(default_factory=dict, hash=False)
     """The five sub-scores, as the formula used them: search_quality, source_agreement, llm_self_eval, tool_success,
-    query_coverage. `evaluated` says which of them rest on anything."""
+    query_coverage. `evaluated` leaves out those that were not measured."""
     penalties_applied: list[str] = field(default_factory=list, hash=False)
     """The penalties that lowered it, in order: `no_search_results`, `tool_failures(rate=0.50)`, `no_sources`."""
     reason: str = ""
-    """One sentence: what the score rests on and what lowered it."""
+    """One sentence: the sub-scores that counted, and the penalties."""
     not_evaluated: tuple[str, ...] = ()
-    """The sub-scores of which nothing was really made; in the profile `strict` they do not count."""
+    """The sub-scores that were not measured; they do not count in the profile `strict`."""
 
     def __post_init__(self) -> None:
         if type(self.score) is not float or not 0 <= self.score <= 1:
@@ -46,13 +46,13 @@ class ConfidenceScore:
 
     @property
     def evaluated(self) -> dict[str, float | None]:
-        """The five sub-scores for people and traces: None for each that nothing was evaluated for."""
+        """The five sub-scores for people and traces: None for each that was not measured."""
         missing = self.not_evaluated
         return {name: None if name in missing else value for name, value in self.breakdown.items()}
 
     @property
     def level(self) -> str:
-        """The score in a word: `high` from 0.9, `medium` from 0.7, `low` from 0.4, else `very_low`."""
+        """The score as a word: `high` from 0.9, `medium` from 0.7, `low` from 0.4, else `very_low`."""
         if self.score >= 0.9:
             return "high"
         if self.score >= 0.7:
@@ -64,7 +64,7 @@ def penalty_text(penalty: str) -> str:
     """Return a penalty in words: `tool_failures(rate=0.83)` reads "tools succeeded: 83 %". Unknown names stay as they are."""
     failures = _FAILURES.fullmatch(penalty)
     if failures is not None:
-        # A penalty of 1.00 is a rounded one: where every tool succeeded there is none.
+        # A rate of 1.00 is rounded: there is no penalty where every tool succeeded.
         share = "over 99" if failures[1] == "1.00" else str(round(float(failures[1]) * 100))
         return f"tools succeeded: {share} %"
     return _FIXED.get(penalty, penalty)

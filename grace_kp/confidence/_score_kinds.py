@@ -1,7 +1,6 @@
-"""How the figures beside search results are read: which of them are scores, and how a distance becomes a similarity.
+"""The kinds of score that search results carry, and the similarity, 0 to 1, that a figure of a kind stands for.
 
-The evidence needs similarities from 0 to 1. Only a figure whose kind is known becomes one; every other figure is unusable, because
-a guess must not be recorded as a measurement. Finding the figures in a result is the work of `_hit`.
+A figure of unknown kind is unusable, because a guess must not be recorded as a measurement. `_search_result` finds the figures.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ ScoreKind = Literal[
     "none",
 ]
 Scores: TypeAlias = ScoreKind | Callable[[float], float]
-"""What the figures of a retriever are: a kind, or a function from a figure to a similarity from 0 to 1."""
+"""The kind of a retriever's figures, or a function from a figure to a similarity from 0 to 1."""
 SCORE_KINDS: tuple[str, ...] = get_args(ScoreKind)
 UNKNOWN = "unknown"
-"""Stands for figures that nobody declared and whose names do not help either: every one of them is unusable."""
+"""The kind of figures that are neither declared nor known by their names: all are unusable."""
 CUSTOM = "custom"
-"""The kind recorded for a function of the user's."""
+"""The kind that is recorded where the user passed a function."""
 
 _SLIP = 1e-5
-"""How far a figure may be out of its range and still be a rounding error of 32-bit arithmetic."""
+"""How far out of range a figure may be and still count as a rounding error of 32-bit arithmetic."""
 _NUMBER_MODULES = frozenset({"decimal", "fractions", "numpy", "torch", "jax", "jaxlib", "tensorflow"})
 _MAX_ARRAY = 10_000
 _LONGEST = 40
@@ -41,7 +40,7 @@ _DECLARE = "declare it with scores=... on the retriever or handler"
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A figure that stood where a score stands and cannot be used."""
+    """A figure in the place of a score that cannot be used."""
 
     value: str
     """The figure, rendered and cut."""
@@ -75,11 +74,11 @@ _SCALES: Mapping[str, _Scale] = {
 }
 
 
-def checked_scores(scores: Any) -> Any:
-    """Return `scores` as it is if it says what the figures of a retriever are; None stands for figures that are not declared.
+def checked_scores(scores: Scores | str | None) -> Scores | str | None:
+    """Return a declaration of a retriever's figures if it is valid; None declares nothing.
 
     Raises:
-        ValueError: it is neither one of `SCORE_KINDS` nor callable.
+        ValueError: `scores` is neither one of `SCORE_KINDS` nor callable.
     """
     if scores is None or callable(scores) or (isinstance(scores, str) and scores in SCORE_KINDS):
         return scores
@@ -89,13 +88,13 @@ def checked_scores(scores: Any) -> Any:
     )
 
 
-def kind_of(scores: Any) -> str:
-    """Return the name of what was declared, as it is recorded; empty where nothing was."""
+def kind_of(scores: Scores | str | None) -> str:
+    """Return the declared kind as it is recorded; empty where none was declared."""
     return "" if scores is None or scores == UNKNOWN else scores if isinstance(scores, str) else CUSTOM
 
 
 def figure_of(value: Any) -> float | Unusable:
-    """Return a value as a finite number, or why it is none."""
+    """Return a value as a finite number, or why it is not one."""
     if value is None:
         return Unusable("None", "the score is None")
     if not is_number(value):
@@ -108,13 +107,13 @@ def figure_of(value: Any) -> float | Unusable:
 
 
 def similarity_of(figure: float, kind: str | None, *, where: str) -> float | Unusable:
-    """Return the similarity, 0 to 1, that a figure stands for, or why it stands for none.
+    """Return the similarity, 0 to 1, that a figure stands for, or why it is unusable.
 
     Args:
         figure: a finite number.
-        kind: one of `SCORE_KINDS` but `none`, or `UNKNOWN`; None where nothing was declared.
-        where: what the figure's place says of it: `named` (a field such as `score`), `distance` (a field such as `distance`), or `pair`
-            (a bare figure beside a document).
+        kind: one of `SCORE_KINDS` except `none`, or `UNKNOWN`; None where none was declared.
+        where: the figure's place: `named` (a field such as `score`), `distance` (a field such as `distance`), or `pair` (a bare
+            figure beside a document).
     """
     if kind is None or kind == UNKNOWN:
         if where == "pair" or (kind == UNKNOWN and where == "named"):
@@ -128,9 +127,9 @@ def similarity_of(figure: float, kind: str | None, *, where: str) -> float | Unu
     return _clamped(scale.similarity(max(scale.lowest, figure)))
 
 
-def checked_similarity(made: Any, figure: float) -> float | Unusable:
-    """Return what a function of the user's gave for a figure, if it is a similarity from 0 to 1; else why it is none."""
-    similarity = figure_of(made)
+def checked_similarity(value: object, figure: float) -> float | Unusable:
+    """Return what the user's function returned for a figure, if it is a similarity from 0 to 1; else why it is unusable."""
+    similarity = figure_of(value)
     if isinstance(similarity, Unusable) or not -_SLIP <= similarity <= 1 + _SLIP:
         return Unusable(repr(figure), "the function passed as scores gave no number from 0 to 1")
     return _clamped(similarity)
@@ -140,32 +139,32 @@ def _clamped(similarity: float) -> float:
     return min(1.0, max(0.0, similarity))
 
 
-def _shown(value: Any) -> str:
-    # Not repr for anything else: it would run foreign code.
+def _shown(value: object) -> str:
+    # No repr of other types: it would run foreign code.
     if isinstance(value, str):
         text = str.__str__(value)
         return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
     return str(value) if isinstance(value, bool) else type(value).__name__
 
 
-def is_number(value: Any) -> bool:
-    """Return whether the value is a number, Python's own or of a known library; a truth value is none."""
+def is_number(value: object) -> bool:
+    """Return whether the value is a number of Python or of a known library whose conversion runs no foreign code. A bool is not."""
     if isinstance(value, int | float):
         return not isinstance(value, bool)
     return module_of(value) in _NUMBER_MODULES and hasattr(type(value), "__float__") and not getattr(value, "ndim", 0)
 
 
 def listed_array(value: Any) -> Any:
-    """Return an array of a known library as nested lists, and any other value as it is. Large arrays stay as they are."""
+    """Return an array of a known library as nested lists; large arrays and all other values unchanged."""
     if module_of(value) in _NUMBER_MODULES and hasattr(type(value), "tolist") and hasattr(type(value), "__len__"):
         try:
             return value.tolist() if len(value) <= _MAX_ARRAY else value
-        except (TypeError, ValueError, RuntimeError):  # an array without dimensions, or one on a device that is gone
+        except (TypeError, ValueError, RuntimeError):  # an array without dimensions, or on a device that is gone
             return value
     return value
 
 
-def module_of(value: Any) -> str:
-    """Return the top-level module of the value's class; empty where it has none."""
+def module_of(value: object) -> str:
+    """Return the top-level module of the value's class; empty where there is none."""
     module = type(value).__module__
     return module.partition(".")[0] if isinstance(module, str) else ""

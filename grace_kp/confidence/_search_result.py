@@ -1,6 +1,6 @@
-"""What one search result says of itself: its score and its source, wherever its maker has put them.
+"""Read one search result: its score, its source and its text, wherever the retriever has put them.
 
-It reads items and attributes and never prints or calls anything. What whole results look like is `_hits`.
+It reads items and attributes, and neither prints nor calls anything. `_search_results` reads whole results.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._score_kinds import (
     Unusable,
@@ -19,11 +19,14 @@ from grace_kp.confidence._score_kinds import (
     similarity_of,
 )
 
+if TYPE_CHECKING:
+    from grace_kp.confidence._score_kinds import Scores
+
 MAX_SOURCE = 200
 MAX_TEXT = 1_000
 
 PAIR = "(score of a pair)"
-"""Where the bare figure of a pair stands in a view; no field of a result is called so."""
+"""Key of the bare figure of a pair in a view; no field of a result has this name."""
 SCORES = ("score", "similarity", "relevance_score", "relevance", "confidence", "_score", "similarity_score")
 DISTANCES = ("distance", "_distance")
 PLACES = ("source", "url", "uri", "link", "href", "path", "file_path", "filename", "file_name", "file", "document_id")
@@ -36,7 +39,7 @@ _LONGEST_NUMBER = 40
 _KNOWN = frozenset((*SCORES, *DISTANCES, *PLACES, *NAMES, *TEXTS, *INSIDE))
 _TELLING = (*SCORES, *DISTANCES, *PLACES, *TEXTS, "metadata")
 
-# Types of these modules are names that run no foreign code when they are converted.
+# Values of these modules are names, and converting them runs no foreign code.
 _NAME_MODULES = frozenset({"uuid", "pathlib"})
 _PLAIN = (str, bytes, bytearray, int, float, complex)
 _SIZED = (bytes, list, tuple, dict, set, frozenset)
@@ -45,7 +48,7 @@ _NOTHING: dict[str, Any] = {}
 
 
 class Looker:
-    """Looks into the results of one search; remembers what it has learned of their classes."""
+    """Looks into the results of one search; remembers which names their classes have."""
 
     __slots__ = ("_of_class",)
 
@@ -53,7 +56,7 @@ class Looker:
         self._of_class: dict[type, frozenset[str]] = {}
 
     def view(self, value: Any) -> dict[str, Any]:
-        """The items or attributes of a value that have a known name, as a dict; more than these if it is a dict."""
+        """Return the items or attributes of a value that have a known name; a dict is returned whole."""
         kind = type(value)
         if kind is dict:
             return value  # type: ignore[no-any-return]
@@ -70,16 +73,16 @@ class Looker:
         if isinstance(own, dict) and own:
             names = names | (_KNOWN & own.keys())
         view = {name: attribute(value, name) for name in names}
-        # A class that answers to every name says with None that there is nothing.
+        # A class with __getattr__ has every name; None then means that there is no such field.
         return _without_none(view) if everything else view
 
-    def looks_like_hit(self, value: Any) -> bool:
-        """Whether the value has anything that results have."""
+    def looks_like_hit(self, value: object) -> bool:
+        """Return whether the value has any field that results have."""
         view = self.view(value)
         return any(view.get(name) is not None for name in _TELLING)
 
-    def views(self, hit: Any) -> list[dict[str, Any]]:
-        """Where a hit's score and source may stand: in itself, what came with it in a pair, and one or two levels in."""
+    def views(self, hit: object) -> list[dict[str, Any]]:
+        """Return where a hit's score and source may stand: the hit, the rest of its pair, and one or two levels below."""
         if isinstance(hit, float) or (not isinstance(hit, _PLAIN) and is_number(hit)):
             return [{PAIR: hit}]
         pair = pair_of(hit)
@@ -90,7 +93,7 @@ class Looker:
         score, rest = pair
         return [{PAIR: score}, *(view for part in rest for view in self._within(part))]
 
-    def _within(self, value: Any) -> list[dict[str, Any]]:
+    def _within(self, value: object) -> list[dict[str, Any]]:
         view = self.view(value)
         if not view:
             return [{"text": value}] if isinstance(value, str) else []
@@ -105,8 +108,8 @@ class Looker:
                     views.append(self._inner(deeper))
         return views
 
-    def _inner(self, value: Any) -> dict[str, Any]:
-        # Objects beside a result have fields for everything that could have been asked for; None there means "not asked for".
+    def _inner(self, value: object) -> dict[str, Any]:
+        # Objects inside a result have a field for everything that can be requested; None means that it was not requested.
         view = self.view(value)
         return view if isinstance(value, Mapping) else _without_none(view)
 
@@ -115,19 +118,19 @@ def _without_none(view: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in view.items() if value is not None}
 
 
-def attribute(value: Any, name: str) -> Any:
-    """An item of a mapping, an attribute of anything else; None where there is none or looking fails."""
+def attribute(value: object, name: str) -> Any:
+    """Return an item of a mapping or an attribute of any other value; None where it is missing or cannot be read."""
     try:
         return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
     except Exception:  # noqa: BLE001 — a foreign property may raise anything
         return None
 
 
-def split(item: Any) -> tuple[Any, list[Any]] | None:
-    """A pair of document and score, in either order, as (score, the rest); None for anything else."""
+def split(item: object) -> tuple[Any, list[Any]] | None:
+    """Return a pair of document and score, in either order, as (score, the rest); None for any other value."""
     if not isinstance(item, list | tuple) or not 2 <= len(item) <= (2 if isinstance(item, list) else 4):
         return None
-    # An integer is an id, unless it stands last and alone.
+    # An integer is an id, unless it is the last part and the only number.
     numbers = [index for index, part in enumerate(item) if is_number(part) and not isinstance(part, int)]
     if not numbers and is_number(item[-1]) and not any(map(is_number, item[:-1])):
         numbers = [len(item) - 1]
@@ -137,8 +140,8 @@ def split(item: Any) -> tuple[Any, list[Any]] | None:
     return item[at], [*item[:at], *item[at + 1 :]]
 
 
-def pair_of(item: Any) -> tuple[Any, list[Any]] | None:
-    """As `split`, but also a document with None, or a tuple of a document and a number in a text, where the score belongs."""
+def pair_of(item: object) -> tuple[Any, list[Any]] | None:
+    """Split as `split` does, also where None, or in a tuple a number in a text, takes the place of the score."""
     pair = split(item)
     if pair is not None or not isinstance(item, list | tuple) or len(item) != 2:
         return pair
@@ -150,8 +153,8 @@ def pair_of(item: Any) -> tuple[Any, list[Any]] | None:
     return None
 
 
-def is_number_in_text(value: Any) -> bool:
-    """Whether the value is a text that holds a number and nothing else."""
+def is_number_in_text(value: object) -> bool:
+    """Return whether the value is a text that holds a number and nothing else."""
     if not isinstance(value, str) or len(value) > _LONGEST_NUMBER:
         return False
     try:
@@ -161,12 +164,12 @@ def is_number_in_text(value: Any) -> bool:
     return True
 
 
-def score_in(views: list[dict[str, Any]], scores: Any = None) -> tuple[float | None, Unusable | None]:
-    """The first usable score of a hit as a similarity from 0 to 1; else the first figure that cannot be used, and why.
+def score_in(views: list[dict[str, Any]], scores: Scores | str | None = None) -> tuple[float | None, Unusable | None]:
+    """Return the first usable score of a hit as a similarity from 0 to 1; else the first unusable figure, and why.
 
     Args:
         views: where to look.
-        scores: what the retriever's figures are, as declared; None where nothing is.
+        scores: the declared kind of the retriever's figures; None where none is declared.
     """
     if scores == "none":
         return None, None
@@ -183,7 +186,7 @@ def score_in(views: list[dict[str, Any]], scores: Any = None) -> tuple[float | N
     return None, unusable
 
 
-def _similarity(value: Any, scores: Any, where: str) -> float | Unusable:
+def _similarity(value: object, scores: Scores | str | None, where: str) -> float | Unusable:
     figure = figure_of(value)
     if isinstance(figure, Unusable):
         return figure
@@ -191,18 +194,18 @@ def _similarity(value: Any, scores: Any, where: str) -> float | Unusable:
         return similarity_of(figure, scores, where=where)
     try:
         return checked_similarity(scores(figure), figure)
-    except Exception as error:  # noqa: BLE001 — a function of the user's may raise anything
+    except Exception as error:  # noqa: BLE001 — the user's function may raise anything
         return Unusable(repr(figure), f"the function passed as scores raised {type(error).__name__}")
 
 
-def usable_score(value: Any) -> float | None:
-    """The value as a similarity from 0 to 1; None when it is none."""
+def usable_score(value: object) -> float | None:
+    """Return the value as a similarity from 0 to 1; None when it is not one."""
     found = _similarity(value, "similarity", "named")
     return None if isinstance(found, Unusable) else found
 
 
 def source_in(views: list[dict[str, Any]]) -> str:
-    """The document that a hit comes from; its own id only where there is nothing better, its text only as the last."""
+    """Return the document that a hit comes from: a place, else a name or id, else its text."""
     for names in (PLACES, NAMES):
         for view in views:
             for name in names:
@@ -218,7 +221,7 @@ def source_in(views: list[dict[str, Any]]) -> str:
 
 
 def text_in(views: list[dict[str, Any]]) -> str:
-    """The beginning of a hit's text."""
+    """Return the beginning of a hit's text."""
     for view in views:
         for name in TEXTS:
             text = view.get(name)
@@ -227,7 +230,7 @@ def text_in(views: list[dict[str, Any]]) -> str:
     return ""
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     if isinstance(value, str):
         return _short(value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -239,7 +242,7 @@ def _name(value: Any) -> str:
 
 
 def _short(text: str) -> str:
-    """The text itself if it can pass for a name; else a label that tells it from others and gives nothing away."""
+    """Return a text short enough to be a name as it is; for any other a label that identifies it without showing it."""
     plain = str.__str__(text)
     if len(plain) <= MAX_SOURCE:
         return plain.strip()
@@ -247,15 +250,15 @@ def _short(text: str) -> str:
     return f"text {zlib.crc32(sample.encode('utf-8', 'surrogatepass')):08x}"
 
 
-def is_listed(value: Any) -> bool:
-    """Whether the value is a collection that may be walked through without consuming it."""
+def is_listed(value: object) -> bool:
+    """Return whether the value is a collection that can be iterated without consuming it."""
     if type(value) is dict or isinstance(value, _PLAIN):
         return False
     return isinstance(value, _LISTED) or (isinstance(value, Sequence) and not isinstance(value, memoryview))
 
 
-def is_empty(value: Any) -> bool:
-    """Whether the value says that there is nothing."""
+def is_empty(value: object) -> bool:
+    """Return whether the value stands for an empty result."""
     if value is None or value is False:
         return True
     if isinstance(value, str):

@@ -1,8 +1,7 @@
-"""What a retriever found, read off whatever it returned: how many results, their scores, their sources.
+"""Read what a retriever returned: how many results, their scores and their sources.
 
-Retrievers agree on nothing, so this knows the common shapes and looks no further. It consumes nothing, looks at the
-first 1,000 results, and has an answer for every value. A figure that cannot be used as a score is counted and named, never guessed
-at: a guess would become evidence.
+There is no common format, so the usual shapes are recognised. Reading consumes nothing, stops at the first 1,000 results, and accepts
+every value. A figure that cannot be used as a score is counted and named but never guessed at: a guess would become evidence.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._score_kinds import Unusable, is_number, kind_of, listed_array
 from grace_kp.confidence._search_result import (
@@ -27,10 +26,13 @@ from grace_kp.confidence._search_result import (
     text_in,
 )
 
+if TYPE_CHECKING:
+    from grace_kp.confidence._score_kinds import Scores
+
 MAX_HITS = 1_000
 MAX_TEXTS = 16
 MAX_UNUSABLE = 5
-"""Unusable scores that are shown one by one; all of them are counted."""
+"""Unusable scores that are listed; all of them are counted."""
 _MAX_DEPTH = 4
 
 _DOCUMENTS = ("documents", "docs", "source_documents", "source_nodes", "nodes", "passages", "chunks", "objects")
@@ -45,16 +47,16 @@ _CONSUMABLE = ("__next__", "__anext__", "__await__")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResults:
-    """What one search found."""
+    """The results of one search."""
 
     count: int = 0
-    """How many results; 0 when it cannot be told without consuming them."""
+    """Number of results; 0 when counting would consume them."""
     scores: tuple[float, ...] = ()
     """The usable scores as similarities from 0 to 1, in the order of the results."""
     sources: tuple[str, ...] = ()
     """The distinct sources, in order of appearance."""
     texts: tuple[str, ...] = ()
-    """The texts of the first results, cut; for measuring how far they agree."""
+    """The texts of the first results, cut, to measure how far they agree."""
     unusable_scores: int = 0
     """Number of results with a score that cannot be used: of unknown kind, out of range, not finite, None, not a number."""
     note: str = ""
@@ -62,34 +64,34 @@ class SearchResults:
     unusable: tuple[Unusable, ...] = ()
     """The first unusable scores, rendered, and why they cannot be used."""
     unreadable: bool = False
-    """Whether results or scores may be there that could not be read at all; see `note`."""
+    """Whether there may be results or scores that could not be read at all; see `note`."""
     kind: str = ""
-    """What the scores were declared to be; empty where nothing was declared."""
+    """The declared kind of the scores; empty where none was declared."""
 
 
-def read_results(result: Any, scores: Any = None) -> SearchResults:
+def read_results(result: object, scores: Scores | str | None = None) -> SearchResults:
     """Read what a retriever returned; never raises.
 
-    Understood are None, texts, lists of texts, mappings, objects or (document, score) pairs, mappings and objects that
-    hold such a list under a usual name (`results`, `matches`, `documents`, …), also with lists of scores and ids beside
-    it and in batches, as vector databases return them. Generators are left alone.
+    It reads None, texts, and lists of texts, mappings, objects or (document, score) pairs; also mappings and objects that hold such a
+    list under a usual name (`results`, `matches`, `documents`, …), with lists of scores and ids beside it, and in batches, as vector
+    databases return them. Generators are not consumed.
 
     Args:
-        result: what the retriever returned.
-        scores: what its figures are: one of `SCORE_KINDS`, or a function from a figure to a similarity from 0 to 1. Undeclared (None),
-            a field such as `score` or `similarity` is a similarity by its name. The figure of a pair, and a field such as `distance`,
-            are then unusable.
+        result: the value that the retriever returned.
+        scores: the kind of its figures: one of `SCORE_KINDS`, or a function from a figure to a similarity from 0 to 1. None
+            (undeclared): a field such as `score` or `similarity` is a similarity by its name; the figure of a pair, and a field such
+            as `distance`, are unusable.
     """
     reading = ResultReader(scores)
     try:
         reading.result(result, 0)
-    except Exception:  # noqa: BLE001 — foreign objects may raise anything on being looked at
+    except Exception:  # noqa: BLE001 — foreign objects may raise anything when they are read
         reading.unknown("the result could not be read to its end")
     return reading.hits()
 
 
 class ResultReader:
-    """One reading in progress; it also takes results one by one, as a stream yields them."""
+    """Reads the results of one search, at once or item by item as a stream yields them."""
 
     __slots__ = (
         "count",
@@ -105,7 +107,7 @@ class ResultReader:
         "unusable",
     )
 
-    def __init__(self, scores: Any = None) -> None:
+    def __init__(self, scores: Scores | str | None = None) -> None:
         self.declared = scores
         self.examples: list[Unusable] = []
         self.unreadable = False
@@ -119,7 +121,7 @@ class ResultReader:
         self.note = ""
 
     def hits(self) -> SearchResults:
-        """What has been read so far."""
+        """Return the results that were read so far."""
         return SearchResults(
             count=self.count,
             scores=tuple(self.scores),
@@ -133,12 +135,12 @@ class ResultReader:
         )
 
     def unknown(self, note: str) -> None:
-        """Something is there that could not be read."""
+        """Note that something could not be read."""
         self.note = note
         self.unreadable = True
 
-    def item(self, item: Any) -> None:
-        """One result of a stream; never raises. Results beyond the first 1,000 are counted."""
+    def item(self, item: object) -> None:
+        """Read one result of a stream; never raises. Results beyond the first 1,000 are only counted."""
         if self.read < MAX_HITS:
             self._item(item, 0)
         else:
@@ -146,7 +148,7 @@ class ResultReader:
             self.note = _BEYOND
 
     def result(self, result: Any, depth: int) -> None:
-        """A whole result, in whatever shape."""
+        """Read a whole result of any shape."""
         kind = type(result)
         if is_empty(result):
             return
@@ -169,8 +171,8 @@ class ResultReader:
         else:
             self._object(result, depth)
 
-    def hit(self, hit: Any, *beside: dict[str, Any]) -> None:
-        """One result, with what a table beside the results says of it."""
+    def hit(self, hit: object, *beside: dict[str, Any]) -> None:
+        """Read one result, with the row about it from lists beside the results."""
         self.count += 1
         self.read += 1
         try:
@@ -178,7 +180,7 @@ class ResultReader:
             score, unusable = score_in(views, self.declared)
             source = source_in(views)
             text = text_in(views) if len(self.texts) < MAX_TEXTS else ""
-        except Exception:  # noqa: BLE001 — as in read_results; the result is there all the same
+        except Exception:  # noqa: BLE001 — as in read_results; the result still counts
             self.unknown("a result could not be read")
             return
         if score is not None:
@@ -195,8 +197,8 @@ class ResultReader:
         if len(self.examples) < MAX_UNUSABLE:
             self.examples.append(unusable)
 
-    def _twin(self, first: Any, second: list[Any], depth: int) -> None:
-        """A tuple of two whose second is a list: (documents, scores), (text, documents), or two results."""
+    def _twin(self, first: object, second: list[Any], depth: int) -> None:
+        """Read a tuple of two whose second is a list: (documents, scores), (text, documents), or two results."""
         if isinstance(first, list) and len(first) == len(second) and _are_scores(second):
             self._parallel(first, {PAIR: second})
         elif isinstance(first, str):
@@ -238,17 +240,17 @@ class ResultReader:
         self.hit(result)
 
     def _all(self, items: Any, depth: int) -> None:
-        """A collection of hits, or of batches of hits."""
+        """Read a collection of hits, or of batches of hits."""
         taken = 0
         for item in islice(iter(items), MAX_HITS - self.read if self.read < MAX_HITS else 0):
             taken += 1
             self._item(item, depth)
         self._rest(items, taken)
 
-    def _item(self, item: Any, depth: int) -> None:
+    def _item(self, item: object, depth: int) -> None:
         try:
             is_batch, nothing = isinstance(item, list) and pair_of(item) is None, is_empty(item)
-        except Exception:  # noqa: BLE001 — as in read_results; even asking for a class may run foreign code
+        except Exception:  # noqa: BLE001 — as in read_results; even `isinstance` may run foreign code
             is_batch = nothing = False
         if is_batch:
             self.result(item, depth + 1)
@@ -258,7 +260,7 @@ class ResultReader:
             self.hit(item)
 
     def _parallel(self, documents: list[Any], columns: dict[str, list[Any]]) -> None:
-        """Documents with their scores, metadata and names in lists beside them."""
+        """Read documents with their scores, metadata and names in lists beside them."""
         for index, document in enumerate(documents[:MAX_HITS]):
             self.hit(document, *self._row(columns, index))
         self._rest(documents, min(len(documents), MAX_HITS))
@@ -276,13 +278,13 @@ class ResultReader:
 
 
 def _are_scores(values: list[Any]) -> bool:
-    """Whether a list beside documents holds their scores: numbers, perhaps with None or numbers in texts among them."""
+    """Return whether a list beside documents holds scores: numbers, possibly with None or numbers in texts among them."""
     some = any(is_number(value) for value in values)
     return some and all(is_number(value) or value is None or is_number_in_text(value) for value in values)
 
 
-def _columns(result: Mapping[Any, Any], documents: str, held: Any) -> dict[str, list[Any]]:
-    """The lists that run parallel to the documents, by what they say of each."""
+def _columns(result: Mapping[Any, Any], documents: str, held: object) -> dict[str, list[Any]]:
+    """Return the lists that run parallel to the documents, by what they hold."""
     size = len(_flat(held))
     columns: dict[str, list[Any]] = {}
     for column, names in (("score", _PARALLEL_SCORES), ("metadata", _PARALLEL_METADATA), ("id", _PARALLEL_NAMES)):
@@ -295,7 +297,7 @@ def _columns(result: Mapping[Any, Any], documents: str, held: Any) -> dict[str, 
 
 
 def _unmatched_scores(result: Mapping[Any, Any], documents: str, columns: dict[str, list[Any]]) -> list[Any] | None:
-    """A list of scores that does not fit the documents; None where there is none, or where one fits."""
+    """Return a list of scores that does not match the documents; None where there is none, or where one matches."""
     if "score" in columns or "distance" in columns:
         return None
     for name in _PARALLEL_SCORES:
@@ -306,7 +308,7 @@ def _unmatched_scores(result: Mapping[Any, Any], documents: str, columns: dict[s
 
 
 def _flat(values: Any) -> list[Any]:
-    """Batches, one list per query, as one list."""
+    """Return batches, one list per query, as one list."""
     if values and all(isinstance(value, list) for value in values):
         return [item for value in values for item in value]
     return list(values)

@@ -25,7 +25,7 @@ FLOORS = (0.8, 0.6, 0.3)
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Lowest confidence at which an action goes ahead silently, with a notice, or after a yes; below `confirm`, only with help.
+    """Lowest confidence at which an action proceeds silently, with a notice, or after approval; below `confirm`, a person must help.
 
     Each is a number from 0 to 1, or `math.inf`: no confidence reaches that level. JSON and settings write infinity as `"never"`.
 
@@ -55,7 +55,7 @@ class Thresholds:
         """Read the JSON form. A threshold that is left out keeps its default.
 
         Raises:
-            ValueError: a name is unknown, or a value is no threshold.
+            ValueError: a name is unknown, or a value is not a threshold.
         """
         unknown = [name for name in values if name not in _NAMES]
         if unknown:
@@ -82,15 +82,15 @@ def check_thresholds(value: object) -> None:
 class DynamicThresholds:
     """Thresholds that learn. Safe to share between threads.
 
-    From the tenth sample on, over the last ten: when more than three were confident (above `notify`) and wrong, all
-    three thresholds rise by 0.05, up to 0.95 / 0.85 / 0.6; else when more than three were unconfident (below `confirm`)
-    and right, they fall by 0.05, down to 0.8 / 0.6 / 0.3. A threshold that began beyond such a limit stays, an infinite one too.
+    From the tenth sample on, the last ten count. When more than three were confident (above `notify`) and wrong, all three
+    thresholds rise by 0.05, up to 0.95 / 0.85 / 0.6. Else when more than three were unconfident (below `confirm`) and right, they
+    fall by 0.05, down to 0.8 / 0.6 / 0.3. A threshold that started beyond such a limit, or is infinite, stays.
 
-    Each step is rounded to nine decimals. In plain floating-point arithmetic 0.4 - 0.05 is 0.35000000000000003, so that a
-    confidence of 0.35 would miss a threshold that reads 0.35. Here it reaches it.
+    Each step is rounded to nine decimals. In plain floating-point arithmetic 0.4 - 0.05 is 0.35000000000000003, and a confidence of
+    0.35 would miss a threshold that reads 0.35.
 
     Args:
-        initial: where the thresholds start.
+        initial: the first thresholds; None takes the defaults.
     """
 
     __slots__ = ("_current", "_lock", "_samples")
@@ -102,14 +102,14 @@ class DynamicThresholds:
 
     @property
     def current(self) -> Thresholds:
-        """The thresholds as they are now."""
+        """The current thresholds."""
         return self._current
 
     def record_feedback(self, confidence: float, was_correct: bool) -> None:
-        """Say how a run of this confidence, 0 to 1, turned out.
+        """Record whether a run of this confidence, 0 to 1, was correct.
 
         Raises:
-            ValueError: the confidence is no number from 0 to 1, or `was_correct` is no truth value.
+            ValueError: the confidence is not a number from 0 to 1, or `was_correct` is not a bool.
         """
         check_unit("confidence", confidence)
         if not isinstance(was_correct, bool):

@@ -29,7 +29,7 @@ def echoed(parsed: Parsed, prompt: Prompt) -> bool:
     judged = [text for title, text in zip(prompt.titles, prompt.material, strict=True) if title not in OWN_FIGURES]
     texts = [_essence(text) for text in judged]
     lines = {_essence(line) for text in judged for line in text.split("\n") if len(line) <= _SHORT_LINE}
-    figures = {line for line in lines if any(sign.isdigit() for sign in line)}
+    figures = {line for line in lines if any(character.isdigit() for character in line)}
     return all(_copied(parsed.text, start, end, "\n".join(texts), figures) for start, end in parsed.places)
 
 

@@ -111,8 +111,8 @@ def _reply(response: Any, attempts: int, model: str) -> JudgeReply:
             f"the model gave no text ({getattr(reason, 'value', reason) or 'no reason given'})", attempts=attempts
         )
     usage = response.usage_metadata
-    told = [getattr(usage, name, None) for name in ("candidates_token_count", "thoughts_token_count")]
-    known = [count for count in told if count is not None]
+    counts = [getattr(usage, name, None) for name in ("candidates_token_count", "thoughts_token_count")]
+    known = [count for count in counts if count is not None]
     return JudgeReply(
         text,
         model=response.model_version or model,

@@ -16,7 +16,6 @@ from weakref import WeakKeyDictionary
 
 from grace_kp.background import DeadlineExceeded, call_within, retry_after
 from grace_kp.errors import JudgeError, MissingExtra
-from grace_kp.trace import describe_error, redact_text
 
 if TYPE_CHECKING:
     import asyncio
@@ -133,6 +132,9 @@ class GoogleCaller:
 
     def _failure(self, error: Exception, attempts: int) -> JudgeError | MissingExtra:
         """Return any error of a call as one of ours, without secrets, in particular the API key."""
+        # Imported here: `auto` looks for the key when a Grace is created, and loading redaction takes longer than that.
+        from grace_kp.trace import describe_error, redact_text
+
         attempts = max(1, attempts)
         if isinstance(error, JudgeError):
             error.attempts = max(error.attempts, attempts) if error.attempts else 0

@@ -164,13 +164,13 @@ class _Loaded:
 
         encoded = self._tokenizer.encode_batch(texts)
         mask = np.array([item.attention_mask for item in encoded], dtype=np.int64)
-        given = {
+        inputs = {
             "input_ids": np.array([item.ids for item in encoded], dtype=np.int64),
             "attention_mask": mask,
             "token_type_ids": np.zeros_like(mask),
         }
         try:
-            out = self._session.run(None, {name: value for name, value in given.items() if name in self._inputs})[0]
+            out = self._session.run(None, {name: value for name, value in inputs.items() if name in self._inputs})[0]
         except Exception as error:
             raise EmbedderError(f"the model failed: {type(error).__name__}: {error}"[:400]) from error
         if out.ndim == 3:
