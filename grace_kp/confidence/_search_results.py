@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from grace_kp.confidence._score_kinds import Unusable, is_number, kind_of, listed_array
 from grace_kp.confidence._search_result import (
@@ -25,9 +25,6 @@ from grace_kp.confidence._search_result import (
     split,
     text_in,
 )
-
-if TYPE_CHECKING:
-    from grace_kp.confidence._score_kinds import Scores
 
 MAX_HITS = 1_000
 MAX_TEXTS = 16
@@ -69,7 +66,7 @@ class SearchResults:
     """The declared kind of the scores; empty where none was declared."""
 
 
-def read_results(result: object, scores: Scores | str | None = None) -> SearchResults:
+def read_results(result: object, scores: object = None) -> SearchResults:
     """Read what a retriever returned; never raises.
 
     It reads None, texts, and lists of texts, mappings, objects or (document, score) pairs; also mappings and objects that hold such a
@@ -107,8 +104,8 @@ class ResultReader:
         "unusable",
     )
 
-    def __init__(self, scores: Scores | str | None = None) -> None:
-        self.declared = scores
+    def __init__(self, scores: object = None) -> None:
+        self.declared: Any = scores
         self.examples: list[Unusable] = []
         self.unreadable = False
         self.look = Looker()
