@@ -157,8 +157,8 @@ def test_a_secret_does_not_reach_the_log(tmp_path):
 @pytest.mark.parametrize(
     ("metadata", "problem"),
     [
-        ({}, "does not say what is expected"),
-        ({"expected": 3}, "must be an EditExpectation or an object, not 3"),
+        ({}, "states what is expected"),
+        ({"expected": 3}, "must be an EditExpectation or an object with its fields, not 3"),
         ({"expected": {"goal": 1}}, "unknown field 'goal'"),
     ],
 )

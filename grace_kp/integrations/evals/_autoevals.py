@@ -1,4 +1,4 @@
-"""Scorers of autoevals, or anything that is called like them, inside of a suite."""
+"""Scorers of autoevals, and objects with the same interface, as members of a suite."""
 
 from __future__ import annotations
 
@@ -13,73 +13,73 @@ if TYPE_CHECKING:
 class AutoevalsScorer:
     """A scorer of autoevals as one of a suite: its score from 0 to 1, its metadata as details.
 
-    A score of None, by which autoevals says that it skipped a case, is no score: the suite tells it as an error.
+    Autoevals returns a score of None for a case that it skipped. The suite reports such a case as an error.
     """
 
     def __init__(
         self,
-        scorer: Any,
+        scorer: object,
         *,
         output: Callable[[Any], Any] | None = None,
         expected: Callable[[Any], Any] | None = None,
         threshold: float = 0.5,
         name: str | None = None,
-        **arguments: Any,
+        **arguments: object,
     ) -> None:
         """Wrap a scorer.
 
         Args:
-            scorer: has `eval(output=, expected=, …)` as autoevals' scorers do; a class is called without arguments first.
-            output: which output is meant, from what the suite is given as actual; the text itself, or all pages of a result or trace, when None.
-            expected: which output is expected, from what the suite is given as expected; as it is when None.
-            threshold: from which score on it passes.
-            name: what the report calls it; `autoevals-` and the name of its class when None.
-            arguments: passed on with each case, such as `input`; a callable is given actual and expected, and its answer is passed on.
+            scorer: an object with `eval(output=, expected=, …)`, or a class whose constructor needs no arguments.
+            output: returns the output to score from the suite's actual value. None: the text itself, or all pages of a result or trace.
+            expected: returns the expected output from the suite's expected value. None: that value itself.
+            threshold: the lowest score that passes, from 0 to 1.
+            name: the scorer's name in reports. None: `autoevals-` and the name of its class.
+            arguments: passed to `eval` with each case, such as `input`. A callable is called with the actual and the expected value.
 
         Raises:
-            TypeError: it has no `eval`.
+            TypeError: the scorer has no `eval`.
         """
-        made = scorer() if isinstance(scorer, type) else scorer
-        if not callable(getattr(made, "eval", None)):
-            raise TypeError(f"a scorer of autoevals has eval(output=, expected=); {type(made).__name__} has not")
-        self.type = name or f"autoevals-{type(made).__name__.lower()}"
+        instance = scorer() if isinstance(scorer, type) else scorer
+        if not callable(getattr(instance, "eval", None)):
+            raise TypeError(f"a scorer of autoevals has eval(output=, expected=); {type(instance).__name__} has not")
+        self.type = name or f"autoevals-{type(instance).__name__.lower()}"
         self.threshold = threshold
         self.needs_expectation = expected is None
-        self._scorer = made
+        self._scorer: Any = instance
         self._output = output or text_of
         self._expected = expected
         self._arguments = arguments
 
-    def score(self, actual: Any, expected: Any) -> float:
-        """0 to 1.
+    def score(self, actual: object, expected: object) -> float:
+        """Return the score of one case, from 0 to 1.
 
         Raises:
             ValueError: autoevals skipped the case.
         """
         return self.score_with_details(actual, expected)[0]
 
-    def details(self, actual: Any, expected: Any) -> dict[str, Any]:
-        """What autoevals says besides: its name for the score, and its metadata."""
+    def details(self, actual: object, expected: object) -> dict[str, Any]:
+        """Return the name that autoevals has for the score, and its metadata."""
         return self.score_with_details(actual, expected)[1]
 
-    def score_with_details(self, actual: Any, expected: Any) -> tuple[float, dict[str, Any]]:
-        """Both of one evaluation, since a second one may cost a call of a model.
+    def score_with_details(self, actual: object, expected: object) -> tuple[float, dict[str, Any]]:
+        """Return score and details of a single evaluation; evaluating twice could call a model twice.
 
         Raises:
             ValueError: autoevals skipped the case.
         """
         wanted = expected if self._expected is None else self._expected(expected)
         more = {name: value(actual, expected) if callable(value) else value for name, value in self._arguments.items()}
-        told = self._scorer.eval(output=self._output(actual), expected=wanted, **more)
-        metadata = dict(getattr(told, "metadata", None) or {})
-        if told.score is None:
-            raise ValueError(f"{told.name} skipped the case: {metadata or 'it does not say why'}")
-        if isinstance(told.score, str):
-            raise ValueError(f"{told.name} gave a text for a score: {told.score[:60]!r}")
-        return float(told.score), {"name": told.name, "metadata": metadata}
+        evaluated = self._scorer.eval(output=self._output(actual), expected=wanted, **more)
+        metadata = dict(getattr(evaluated, "metadata", None) or {})
+        if evaluated.score is None:
+            raise ValueError(f"{evaluated.name} skipped the case: {metadata or 'no reason'}")
+        if isinstance(evaluated.score, str):
+            raise ValueError(f"{evaluated.name} returned a text as its score: {evaluated.score[:60]!r}")
+        return float(evaluated.score), {"name": evaluated.name, "metadata": metadata}
 
 
-def text_of(actual: Any) -> Any:
-    """The text of a result or trace, all of its pages in their order; anything else as it is."""
+def text_of(actual: object) -> object:
+    """Return the text of a result or trace, with its pages in order; any other value unchanged."""
     result = as_result(actual)
     return "\n\n".join((result.pages or {}).values()) if isinstance(result, EditResult) else actual

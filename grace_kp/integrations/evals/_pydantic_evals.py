@@ -1,4 +1,4 @@
-"""The evaluator of pydantic-evals behind `grace_kp.integrations.pydantic_evals`; imported only where that package is."""
+"""The evaluator of pydantic-evals. Importing this module needs that package."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable  # noqa: TC003 — a dataclass is read by p
 from dataclasses import dataclass
 from typing import Any
 
-from grace_kp.errors import MissingExtra, brief
-from grace_kp.scorers import EditExpectation, Entry, Suite
+from grace_kp.errors import MissingExtra
+from grace_kp.integrations.evals._expected import as_expectation
+from grace_kp.scorers import Entry, Suite
 
 try:
     from anyio import to_thread
@@ -18,14 +19,14 @@ except ImportError:
 
 @dataclass(repr=False)
 class SuiteEvaluator(Evaluator[Any, Any, Any]):  # type: ignore[misc]
-    """Scores each case by a suite: `passed` as an assertion, `overall` and one score for each scorer, each with its diagnosis as reason.
+    """Scores each case with a suite: `passed` as an assertion, `overall` and one score per scorer, each with its diagnosis as reason.
 
-    A scorer that could not score a case gives no score of its own and no `overall`; `passed` is False then, and says why.
+    If a scorer cannot score a case, its score and `overall` are missing, and `passed` is False with the reason.
 
     Args:
-        suite: a suite, a scorer, or, so that it can stand in a dataset's file, a preset's name or the path of a YAML file.
-        expected: what is expected of a case; its `expected_output` when None, an `EditExpectation` or an object with its fields.
-        result: what was done; the case's output when None, an `EditResult` or a trace.
+        suite: a suite or a scorer. In a dataset's file: the name of a preset or the path of a YAML file.
+        expected: returns the expectation for a case. None: its `expected_output`, an `EditExpectation` or an object with its fields.
+        result: returns the result for a case. None: its output, an `EditResult` or a trace.
     """
 
     suite: Any
@@ -33,38 +34,28 @@ class SuiteEvaluator(Evaluator[Any, Any, Any]):  # type: ignore[misc]
     result: Callable[[EvaluatorContext[Any, Any, Any]], Any] | None = None
 
     def __post_init__(self) -> None:
-        given = self.suite
-        if isinstance(given, Suite):
-            self._made = given
-        elif isinstance(given, str):
-            self._made = Suite.load(given)
+        if isinstance(self.suite, Suite):
+            self._suite = self.suite
+        elif isinstance(self.suite, str):
+            self._suite = Suite.load(self.suite)
         else:
-            self._made = Suite([Entry(given)], name=given.type)
+            self._suite = Suite([Entry(self.suite)], name=self.suite.type)
 
     async def evaluate(self, ctx: EvaluatorContext[Any, Any, Any]) -> dict[str, bool | float | EvaluationReason]:
-        """The scores of one case.
+        """Return the scores of one case.
 
         Raises:
-            ValueError: it does not say what is expected.
+            ValueError: the case states no expectation.
         """
         actual = ctx.output if self.result is None else self.result(ctx)
-        wanted = _expected(ctx) if self.expected is None else self.expected(ctx)
-        report = await to_thread.run_sync(self._made.evaluate, actual, wanted)
+        wanted = as_expectation(ctx.expected_output, "expected_output") if self.expected is None else self.expected(ctx)
+        report = await to_thread.run_sync(self._suite.evaluate, actual, wanted)
         found: dict[str, bool | float | EvaluationReason] = {
             "passed": EvaluationReason(report.passed, "\n".join(report.diagnosis) or None)
         }
-        if not any(one.error for one in report.results):
+        if not any(entry.error for entry in report.results):
             found["overall"] = report.overall
-        for name, one in report.named(("passed", "overall")).items():
-            if not one.error:
-                found[name] = EvaluationReason(one.score, "\n".join(one.diagnosis) or None)
+        for name, entry in report.named(("passed", "overall")).items():
+            if not entry.error:
+                found[name] = EvaluationReason(entry.score, "\n".join(entry.diagnosis) or None)
         return found
-
-
-def _expected(ctx: EvaluatorContext[Any, Any, Any]) -> Any:
-    given = ctx.expected_output
-    if isinstance(given, EditExpectation):
-        return given
-    if isinstance(given, dict):
-        return EditExpectation.from_dict(given)
-    raise ValueError(f"expected_output must be an EditExpectation or an object, not {brief(given)}; or give expected=")
