@@ -79,7 +79,7 @@ class AutoevalsScorer:
         return float(evaluated.score), {"name": evaluated.name, "metadata": metadata}
 
 
-def text_of(actual: object) -> object:
+def text_of(actual: Any) -> object:
     """Return the text of a result or trace, with its pages in order; any other value unchanged."""
     result = as_result(actual)
     return "\n\n".join((result.pages or {}).values()) if isinstance(result, EditResult) else actual
