@@ -70,6 +70,11 @@ class Worker(Resident):
                 self._start()
             return bool(self._threads)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a thread works or waits for work."""
+        return bool(self._threads)
+
     def abandon(self) -> None:
         """Leave the threads to themselves. Each ends when its call returns; the next wake starts another."""
         with self._changed:

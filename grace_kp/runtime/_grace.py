@@ -183,7 +183,7 @@ class Grace(Front, Resident):
         from grace_kp.runtime._assemble import make_pipeline
 
         models = self._models()
-        models.judge.landed = self._landed
+        models.judge.on_end = self._landed
         pipeline = make_pipeline(self.settings, self.thresholds, models, self.recorder, self._scorers)
         pipeline.waiting = lambda: self._writer.waiting
         pipeline.conversations = Conversations(lambda: self._writer)

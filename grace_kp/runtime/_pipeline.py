@@ -151,10 +151,6 @@ class Pipeline:
     def after_fork(self) -> None:
         """In a forked child no other thread is there to give the lock back."""
         self._lock = threading.RLock()
-        if self.judge is not None:
-            self.judge.after_fork()
-        if self.scorers is not None:
-            self.scorers.after_fork()
 
     def ready(self, item: Run | Lost) -> bool:
         """Whether a run can be settled; the first time, its judgement is set going."""
@@ -245,8 +241,8 @@ class Pipeline:
         if document is None:
             self.sampled_out += 1
             return None
-        if prepared.scoring is not None and prepared.scoring.found:
-            document["grace"]["scores"] = self.documents.clean_all(prepared.scoring.found)
+        if prepared.scoring is not None and prepared.scoring.entries:
+            document["grace"]["scores"] = self.documents.clean_all(prepared.scoring.entries)
         resumed = isinstance(item, Run) and item.earlier is not None and not item.asked
         if resumed and self.conversations is not None and self.conversations.has_rival(document):
             document["id"] = self.recorder.new_id()
