@@ -1,22 +1,22 @@
-"""Every error this library raises on purpose.
+"""The errors of this library. Every error it raises on purpose is a GraceError.
 
 GraceError
  ├── SettingsError (ValueError)        a setting that is unknown or has no usable value
  ├── InvalidTrace (ValueError)         a trace that breaks the schema; `.path` names the field
- │    └── InvalidRecord                the same inside a file; `.file` and `.line` name the place
+ │    └── InvalidRecord                an invalid trace in a file; `.file` and `.line` name the place
  ├── InvalidHistory (ValueError)       a history of rounds that cannot be read; `.file` and `.line` name the place
  ├── StoreError                        a store that cannot be opened or read
  ├── GateError (TypeError)             a gate on something that cannot be gated
  ├── MissingExtra (ImportError)        an optional package is not installed; names the pip command
- ├── JudgeError                        a model that judges could not be asked, or was not allowed to be
- ├── EvaluationFailed                  a judgement could not be had, where the caller asked for an error instead of 0.5
- ├── EmbedderError                     a model that embeds cannot be loaded or used
+ ├── JudgeError                        a judge could not be asked, or a spending limit forbade it
+ ├── EvaluationFailed                  a judgement failed, and the caller wanted an error instead of 0.5
+ ├── EmbedderError                     an embedder cannot be loaded or used
  └── ActionNotApproved                 a gate kept an action from running
-      ├── ActionCancelled              a person (or the absence of one) said no
+      ├── ActionCancelled              the reviewer refused, or nobody could be asked
       │    └── ActionTimedOut          nobody answered in time; this is not a refusal
-      ├── ActionDenied                 the policy says no, nobody was asked
-      ├── ActionRedirected             a person gave words for the agent instead; `.user_input`
-      └── ActionOutcomeUnknown         it was begun before and is not begun again; `.state` says what is known
+      ├── ActionDenied                 the policy forbids the action, nobody was asked
+      ├── ActionRedirected             the reviewer answered with instructions for the agent; `.user_input`
+      └── ActionOutcomeUnknown         the action was started before and is not started again; `.state`
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from typing import Any, TypeGuard
 
 
 class GraceError(Exception):
-    """The root of all errors of this library. Each can be copied and pickled with all that it carries."""
+    """Base class of all errors of this library. They can be copied and pickled with all their attributes."""
 
     def __reduce__(self) -> Any:
-        # Exceptions are rebuilt from their args alone; ours take keywords too, and process pools pickle what is raised.
+        # Python rebuilds exceptions from `args` alone; ours take keywords, and process pools pickle exceptions.
         return _rebuild, (type(self), self.args), self.__dict__
 
 
 class SettingsError(GraceError, ValueError):
-    """A setting that is unknown or has a value that cannot be used. The message names it and where it came from."""
+    """A setting is unknown or has an unusable value. The message names the setting and its source."""
 
 
 class InvalidTrace(GraceError, ValueError):
-    """A trace that breaks the schema.
+    """A trace breaks the schema.
 
     Attributes:
         path: the field, for example `steps[2].type`; empty when the whole document is not an object.
-        problem: what is wrong with it, without the path.
+        problem: the problem, without the path.
     """
 
     def __init__(self, problem: str, *, path: str = "") -> None:
@@ -51,11 +51,11 @@ class InvalidTrace(GraceError, ValueError):
 
 
 class InvalidRecord(InvalidTrace):
-    """A line of a file that cannot be read as a trace or a run.
+    """A line of a file cannot be read as a trace or a run.
 
     Attributes:
-        file: the file as it was given.
-        line: the line, counted from 1; 0 when the file as a whole is meant.
+        file: the file, as the caller named it.
+        line: the line, counted from 1; 0 for the file as a whole.
     """
 
     def __init__(self, problem: str, *, file: str, line: int = 0, path: str = "") -> None:
@@ -67,7 +67,7 @@ class InvalidRecord(InvalidTrace):
 
 
 class InvalidHistory(GraceError, ValueError):
-    """A page with the rounds of a comparison cannot be read, or says something else than its runs.
+    """The rounds of a comparison cannot be read from a page, or the page contradicts its runs.
 
     Attributes:
         file: the page.
@@ -81,15 +81,15 @@ class InvalidHistory(GraceError, ValueError):
 
 
 class StoreError(GraceError):
-    """A store that cannot be opened, read or understood (an unknown URL, a newer schema, a damaged file)."""
+    """A store cannot be opened or read: an unknown URL, a newer schema, a damaged file."""
 
 
 class GateError(GraceError, TypeError):
-    """A gate was put on something that cannot be gated, such as a generator function. The message says why."""
+    """The decorated object cannot be gated, for example a generator function. The message gives the reason."""
 
 
 class MissingExtra(GraceError, ImportError):
-    """An optional package is needed and not installed. The message names the pip command that brings it."""
+    """An optional package is not installed. The message names the pip command that installs it."""
 
     def __init__(self, what: str, extra: str) -> None:
         self.what = what
@@ -98,11 +98,11 @@ class MissingExtra(GraceError, ImportError):
 
 
 class JudgeError(GraceError):
-    """A model that judges could not be asked.
+    """A judge could not be asked.
 
     Attributes:
-        attempts: how often it was tried.
-        status: the HTTP status of the last answer; None when there was none.
+        attempts: number of attempts.
+        status: HTTP status of the last response; None without a response.
     """
 
     def __init__(self, message: str, *, attempts: int = 1, status: int | None = None) -> None:
@@ -112,7 +112,7 @@ class JudgeError(GraceError):
 
 
 class EvaluationFailed(GraceError):
-    """A judgement could not be had, and the caller asked for an error (`on_failure="raise"`).
+    """A judgement failed, and the caller asked for an error (`on_failure="raise"`).
 
     Attributes:
         evaluation: the fallback that would have been returned.
@@ -124,7 +124,7 @@ class EvaluationFailed(GraceError):
 
 
 class EmbedderError(GraceError):
-    """A model that embeds cannot be loaded or used: it is not on disk, its files are not the right ones, it gave nothing usable."""
+    """An embedder cannot be loaded or used: it is not on disk, its files are wrong, or its result is unusable."""
 
 
 class ActionNotApproved(GraceError):
@@ -132,8 +132,8 @@ class ActionNotApproved(GraceError):
 
     Attributes:
         decision: the frozen ActionDecision that the gate acted on.
-        request: the InterventionRequest that was, or would have been, shown; None when nobody was asked.
-        response: the InterventionResponse, None when there is none.
+        request: the InterventionRequest that was shown, or would have been; None if nobody was to be asked.
+        response: the InterventionResponse; None without one.
     """
 
     def __init__(
@@ -146,11 +146,11 @@ class ActionNotApproved(GraceError):
 
 
 class ActionCancelled(ActionNotApproved):
-    """The action was refused: by the reviewer, because nobody can be asked, or because asking failed."""
+    """The action was refused: by the reviewer, because nobody could be asked, or because asking failed."""
 
 
 class ActionTimedOut(ActionCancelled):
-    """Nobody answered in time. It is not a refusal, and its message does not say it was one."""
+    """Nobody answered in time. This is not a refusal."""
 
 
 class ActionDenied(ActionNotApproved):
@@ -158,10 +158,10 @@ class ActionDenied(ActionNotApproved):
 
 
 class ActionRedirected(ActionNotApproved):
-    """The reviewer gave the agent words instead of a yes.
+    """The reviewer answered with instructions for the agent; the action did not run.
 
     Attributes:
-        user_input: the reviewer's words.
+        user_input: the instructions.
     """
 
     def __init__(
@@ -178,10 +178,10 @@ class ActionRedirected(ActionNotApproved):
 
 
 class ActionOutcomeUnknown(ActionNotApproved):
-    """The action was begun before and is not begun again; what it gave cannot be given.
+    """The action was started before and is not started again. Its result is not available.
 
     Attributes:
-        state: `running` where nobody knows whether it came to its end, `done`, or `failed`.
+        state: `done`, `failed`, or `running` if it is unknown whether the action finished.
     """
 
     def __init__(
@@ -198,11 +198,11 @@ class ActionOutcomeUnknown(ActionNotApproved):
 
 
 def brief(value: object) -> str:
-    """A value as messages show what they were given: one line of at most 60 characters, whatever it is."""
+    """Return any value as one line of at most 60 characters, for error messages."""
     if isinstance(value, dict | list):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
     if isinstance(value, int) and value.bit_length() > 200:
-        return "a very large number"  # Python refuses to write out some of these
+        return "a very large number"  # Python refuses to print integers with thousands of digits
     try:
         text = repr(value[:61] if isinstance(value, str) else value)
     except Exception:  # noqa: BLE001 — a foreign repr may raise anything
@@ -235,7 +235,5 @@ def check_unit(name: str, value: object, alternative: str = "") -> None:
 
 def _rebuild(cls: type[GraceError], args: tuple[Any, ...]) -> GraceError:
     error = cls.__new__(cls, *args)
-    super(GraceError, error).__init__(
-        *args
-    )  # the built-in class beside ours may keep state of its own, as ImportError does
+    super(GraceError, error).__init__(*args)  # a built-in base class may keep state of its own, as ImportError does
     return error

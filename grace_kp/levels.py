@@ -1,6 +1,6 @@
-"""The closed vocabularies of the library: what a step is, how far an action is gated, what a person answered.
+"""The enums of the library: types of steps, intervention levels, answers of reviewers, privacy.
 
-Nothing here decides anything; the enums are plain strings in JSON and on the command line.
+In JSON and on the command line they are plain strings.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from enum import StrEnum
 
 
 class InterventionLevel(StrEnum):
-    """How much of a person an action needs, from none to help. Ordered by `severity`."""
+    """How much a person is involved before an action runs. Ordered by `severity`."""
 
     SILENT = "silent"
-    """Go ahead, tell nobody."""
+    """Run the action without a notice."""
     NOTIFY = "notify"
-    """Go ahead, and tell."""
+    """Run the action and notify."""
     CONFIRM = "confirm"
-    """Go ahead only after a person agrees."""
+    """Run the action only after a person agrees."""
     ESCALATE = "escalate"
-    """Go ahead only with a person's help."""
+    """Run the action only with a person's help."""
 
     @property
     def severity(self) -> int:
@@ -31,7 +31,7 @@ class InterventionLevel(StrEnum):
         return self.severity >= 2
 
     def at_least(self, floor: InterventionLevel) -> InterventionLevel:
-        """The stricter of this level and `floor`."""
+        """Return the stricter of this level and `floor`."""
         return self if self.severity >= floor.severity else floor
 
 
@@ -43,40 +43,40 @@ class RunStatus(StrEnum):
 
     COMPLETED = "completed"
     FAILED = "failed"
-    """An exception ended it."""
+    """An exception ended the run."""
     CANCELLED = "cancelled"
-    """Its task was cancelled, or the user interrupted it."""
+    """The task was cancelled, or the user interrupted it."""
     CLOSED = "closed"
-    """Its generator was closed before it was exhausted."""
+    """The generator was closed before it was exhausted."""
     EXITED = "exited"
-    """The program was ended in it."""
+    """The program exited during the run."""
     INTERRUPTED = "interrupted"
-    """Its process died."""
+    """The process died."""
     NOT_APPROVED = "not_approved"
-    """A gate did not let its action run."""
+    """A gate stopped an action, which ended the run."""
     SUSPENDED = "suspended"
-    """It waits for a person."""
+    """The run waits for a person."""
 
 
 class InterventionAction(StrEnum):
-    """What a person answers when a gate asks."""
+    """A reviewer's answer to a gate."""
 
     PROCEED = "proceed"
-    """Run the action as it was shown."""
+    """Run the action as shown."""
     MODIFY = "modify"
     """Run the action with the reviewer's arguments."""
     CANCEL = "cancel"
     """Do not run the action."""
     INPUT = "input"
-    """Do not run the action; give the agent these words instead."""
+    """Do not run the action; give the agent instructions instead."""
     RETRY = "retry"
     """Compute the confidence again and decide again."""
     SKIP = "skip"
-    """Do not run the action, and let the agent go on without its result."""
+    """Do not run the action; the agent goes on without its result."""
 
     @property
     def should_continue(self) -> bool:
-        """Whether the agent goes on: true for PROCEED, MODIFY, RETRY and SKIP."""
+        """Whether the agent goes on: True for PROCEED, MODIFY, RETRY and SKIP."""
         return self in _CONTINUING
 
 
@@ -86,7 +86,7 @@ _CONTINUING = frozenset(
 
 
 class StepType(StrEnum):
-    """What a step of a trace is."""
+    """Type of a step of a trace."""
 
     THOUGHT = "thought"
     TOOL_CALL = "tool_call"
@@ -95,7 +95,7 @@ class StepType(StrEnum):
 
 
 class PrivacyLevel(StrEnum):
-    """What redaction removes: secrets always, identifiers from `aggregated` and `federated` on."""
+    """Privacy of a trace. Redaction always removes secrets, and identifiers unless the level is `private`."""
 
     AGGREGATED = "aggregated"
     FEDERATED = "federated"

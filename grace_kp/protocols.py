@@ -1,7 +1,4 @@
-"""The two protocols that several rooms share: a model that judges and a model that embeds.
-
-Every other protocol stands beside the code that consumes it.
-"""
+"""The protocols that several rooms share: the judge and the embedder. Other protocols stand beside the code that consumes them."""
 
 from __future__ import annotations
 
@@ -15,16 +12,16 @@ if TYPE_CHECKING:
 
 
 class JudgeReply(str):
-    """A judge's reply that says what it cost. A judge may return it instead of a plain text."""
+    """A judge's reply with its cost. A judge may return it instead of a plain text."""
 
     model: str | None
-    """Who replied."""
+    """Name of the model."""
     tokens_in: int | None
     """Tokens read."""
     tokens_out: int | None
     """Tokens written."""
     attempts: int
-    """How often the model had to be asked."""
+    """Number of attempts."""
 
     __slots__ = ("attempts", "model", "tokens_in", "tokens_out")
 
@@ -37,7 +34,7 @@ class JudgeReply(str):
         tokens_out: int | None = None,
         attempts: int = 1,
     ) -> JudgeReply:
-        """The text, with what is known of how it came about."""
+        """Return the text with the facts about its origin."""
         reply = super().__new__(cls, text)
         reply.model, reply.tokens_in, reply.tokens_out, reply.attempts = model, tokens_in, tokens_out, attempts
         return reply
@@ -45,15 +42,15 @@ class JudgeReply(str):
 
 @runtime_checkable
 class Judge(Protocol):
-    """A model that reads a prompt and answers in text. Any callable from prompt to text is one, sync or async.
+    """A model that reads a prompt and replies in text. Any callable from prompt to text is a judge, sync or async.
 
-    A judge may also have `ask(prompt, *, vary, fields)` and `async aask(prompt, *, vary, fields)`; they are used then, with `vary` true
-    where several independent judgements of the same prompt are wanted, and in `fields` the names of the scores that are asked for; none where
-    the prompt says what the reply looks like.
+    A judge may also define `ask(prompt, *, vary, fields)` and `async aask(prompt, *, vary, fields)`, which are then called instead.
+    `vary` is True if several independent judgements of the same prompt are wanted. `fields` names the requested scores; it is empty if
+    the prompt itself describes the reply.
     """
 
     def __call__(self, prompt: str, /) -> str:
-        """The model's reply to `prompt`."""
+        """Return the model's reply to `prompt`."""
         ...
 
 
@@ -66,14 +63,14 @@ class AskableJudge(Protocol):
 
 
 JudgeLike: TypeAlias = "Callable[[str], str | Awaitable[str]] | AskableJudge"
-"""Whatever is accepted as a judge."""
+"""Every type that is accepted as a judge."""
 
 
 @runtime_checkable
 class Embedder(Protocol):
     """A model that turns texts into vectors.
 
-    A plain callable from one text to one vector is taken wherever an Embedder is.
+    A plain callable from one text to one vector is accepted wherever an Embedder is.
     """
 
     @property
@@ -82,7 +79,7 @@ class Embedder(Protocol):
         ...
 
     def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """One row per text, shape (n, dimensions), float32."""
+        """Return one row per text, shape (n, dimensions), float32."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""Every setting in one frozen record, and where its value comes from.
+"""The settings as one frozen dataclass, with the source of each value.
 
 Order of precedence: keyword argument, environment (`GRACE_KP_*`), `grace_kp.toml`, `[tool.grace_kp]` in pyproject.toml,
-default. The files are looked for in the working directory and its parents, the nearest wins. An unknown name is refused.
+default. The files are searched in the working directory and its parents; the nearest wins. Unknown names are errors.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What can be set by text; objects such as a reviewer or a judge are arguments of `Grace`."""
+    """Settings with a textual form. Objects such as a reviewer or a judge are arguments of `Grace`."""
 
     enabled: bool = True
-    """False turns everything but the gates off: decorated functions run as if they were not decorated."""
+    """False turns off everything except the gates: decorated functions run as if they were not decorated."""
     capture_input: bool = True
-    """False keeps structure and timings of runs without what was passed in."""
+    """False records structure and timings without inputs."""
     capture_output: bool = True
-    """False keeps structure and timings of runs without what came out."""
+    """False records structure and timings without outputs."""
     sample_rate: float = 1.0
-    """Share of whole runs that is kept, 0 to 1. Failed and gated runs are always kept."""
+    """Share of runs that are kept, 0 to 1. Failed and gated runs are always kept."""
     store: str | None = None
-    """`memory:` or `sqlite:///path.db`; None is a SQLite file in the user's data folder."""
+    """`memory:` or `sqlite:///path.db`; None uses a SQLite file in the user's data folder."""
     domain: str = "default"
-    """Task domain of runs that name none; selects the weights of the value score."""
+    """Task domain of runs without one; selects the weights of the value score."""
     profile: str = "grace"
     """Confidence profile: `grace` or `strict`."""
     threshold_silent: float = 0.9
-    """Lowest confidence at which a gated action goes ahead silently, 0 to 1; `never` (infinity) for none."""
+    """Lowest confidence at which a gated action runs silently, 0 to 1; `never` (infinity) for none."""
     threshold_notify: float = 0.7
-    """Lowest confidence at which it goes ahead with a notice, 0 to 1; `never` for none."""
+    """Lowest confidence at which it runs with a notice, 0 to 1; `never` for none."""
     threshold_confirm: float = 0.4
-    """Lowest confidence at which a yes is enough, 0 to 1; `never` for none. Below it, a person has to help."""
+    """Lowest confidence at which a confirmation is enough, 0 to 1; `never` for none. Below it, the gate escalates."""
     novelty_cache_size: int = 1_000
-    """How many recent traces a new one is compared with for its novelty."""
+    """Number of recent traces that a new trace is compared with for its novelty."""
     novelty_cache_ttl: float = 0.0
     """Seconds after which a trace no longer counts for novelty; 0 for no limit."""
     privacy_level: str = "private"
@@ -55,44 +55,43 @@ class Settings:
     visibility: str = "private"
     """Who may see a trace: `private`, `org` or `network`."""
     max_text: int = 8_192
-    """Characters kept of one text; the cut is made visible."""
+    """Characters kept of one text; a cut is made visible."""
     max_steps: int = 10_000
-    """Steps kept of one run; what comes later is counted."""
+    """Steps kept of one run; later steps are only counted."""
     max_pending_mb: int = 256
-    """Megabytes of finished traces that wait for a store that cannot write; beyond it the newest are dropped and counted."""
+    """Megabytes of finished traces that wait while the store cannot write; beyond it the newest are dropped and counted."""
     max_document_mb: float = 32.0
-    """Megabytes, unpacked, of one line or document of a file that is read; a longer one is reported and not read."""
+    """Megabytes, unpacked, of one line or document of an input file; longer ones are reported and not read."""
     file_mode: str = "600"
-    """Permissions of new files, and the most that an existing database may have: octal, `600` for the owner alone."""
+    """Permissions of new files and the maximum for existing databases, octal; `600` is for the owner alone."""
     retention_days: float = 0.0
-    """Runs that began longer ago are deleted when new ones are written, at most once a day; 0 keeps all runs."""
+    """Days after which runs are deleted. Deletion happens at most once a day, when new runs are written; 0 keeps all runs."""
     journal_ms: int = 50
-    """How often, in milliseconds, the open runs are journaled; a killed process loses at most two such intervals."""
+    """Milliseconds between two journal entries of open runs; a killed process loses at most two intervals."""
     gate_timeout: float = 300.0
-    """Seconds a gate waits for a person."""
+    """Seconds that a gate waits for a reviewer."""
     policies: dict[str, str] = field(default_factory=dict)
     """Floors by action name or glob, for example {"delete_*": "confirm"}."""
     judge: str = "always"
-    """When finished runs are judged by a model, where there is one: `always`, `when_needed` (only if its answer could change the
-    level of intervention) or `never`."""
+    """When a model judges finished runs: `always`, `when_needed` (only if its answer could change the intervention level) or `never`."""
     judge_samples: int = 1
-    """How many judgements are made of each run; the score is their mean."""
+    """Number of judgements per run; the score is their mean."""
     judge_combined: bool = True
-    """True asks for both judgements of a run, self-evaluation and coverage, in one call."""
+    """True requests both judgements of a run, self-evaluation and coverage, in one call."""
     judge_language: str = "auto"
-    """Language of the prompts: `en`, `ja`, or `auto`, which goes by the script of the question."""
+    """Language of the prompts: `en`, `ja`, or `auto` for the language of the objective."""
     judge_timeout: float = 20.0
-    """Seconds for a judgement with all its attempts."""
+    """Seconds for one judgement with all its attempts."""
     judge_attempts: int = 5
-    """How often a judgement is tried."""
+    """Attempts per judgement."""
     judge_workers: int = 4
-    """How many runs are judged side by side."""
+    """Number of runs that are judged in parallel."""
     scorer_timeout: float = 10.0
-    """Seconds that a scorer of your own may take for a finished run."""
+    """Seconds that a custom scorer may take for a finished run."""
     judge_cache: str | None = None
-    """A file that keeps judgements beyond the process; None keeps them in memory."""
+    """File that keeps judgements between processes; None keeps them in memory."""
     judge_calls_per_minute: int = 60
-    """Spending limit; beyond it judgements are fallbacks. 0 for no limit, as with the others."""
+    """Spending limit in calls within 60 seconds; beyond it judgements are fallbacks. 0 for no limit, as below."""
     judge_tokens_per_minute: int = 0
     """Spending limit in tokens within 60 seconds."""
     judge_calls_per_run: int = 20
@@ -100,37 +99,37 @@ class Settings:
     judge_tokens_per_run: int = 0
     """Spending limit in tokens for one run."""
     gemini_model: str = "gemini-3.8-flash"
-    """The model that judges when the evaluator is `auto`."""
+    """Model of the judge when the evaluator is `auto`."""
     gemini_base_url: str | None = None
-    """Another address of the Gemini service, such as a gateway's."""
+    """Address of the Gemini service, for example of a gateway; None uses Google's."""
     embedding_model: str | None = None
-    """A folder or a hub name for the embedder `auto`; None is all-MiniLM-L6-v2."""
+    """Folder or hub name of the model for the embedder `auto`; None uses all-MiniLM-L6-v2."""
     embedding_device: str | None = None
-    """The device of sentence-transformers: `cpu`, `cuda`, …"""
+    """Device of sentence-transformers: `cpu`, `cuda`, …"""
     fetch_models: bool = False
-    """True allows a model that is not on disk to be fetched from the hub."""
+    """True allows fetching a model from the hub if it is not on disk."""
     registry_url: str | None = None
-    """The knowledge registry that traces are contributed to, when they are."""
+    """Knowledge registry that traces are contributed to."""
     source: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """Where each value that is no default came from, for `grace-kp doctor`."""
+    """Source of each value that is not the default, for `grace-kp doctor`."""
 
     @classmethod
-    def load(cls, *, environ: dict[str, str] | None = None, folder: Path | None = None, **given: object) -> Self:
-        """Settings from keywords, the environment and the configuration files.
+    def load(cls, *, environ: dict[str, str] | None = None, folder: Path | None = None, **keywords: object) -> Self:
+        """Load the settings from keywords, the environment and the configuration files.
 
         Args:
-            environ: stands in for `os.environ`.
-            folder: where the search for configuration files begins; the working directory when None.
-            given: settings by name; None means not given.
+            environ: replaces `os.environ`.
+            folder: start of the search for configuration files; the working directory when None.
+            keywords: settings by name; None counts as absent.
 
         Raises:
-            SettingsError: a name is unknown or a value cannot be used; the message says which and from where.
+            SettingsError: a name is unknown or a value cannot be used; the message names the setting and its source.
         """
         values: dict[str, Any] = {}
         source: dict[str, str] = {}
         for name, (raw, place) in {**_from_files(folder), **_from_environment(environ)}.items():
             values[name], source[name] = _convert(name, raw, place), place
-        for name, value in given.items():
+        for name, value in keywords.items():
             if value is not None:
                 _known(name, "keyword")
                 values[name], source[name] = _convert(name, value, f"keyword {name}"), "keyword"
@@ -178,16 +177,16 @@ _RANGES: dict[str, tuple[float, float]] = {
 }
 _THRESHOLDS = ("threshold_silent", "threshold_notify", "threshold_confirm")
 NEVER = "never"
-# Environment variables of this library that are no settings.
+# Environment variables of this library that are not settings.
 _ELSEWHERE = frozenset({"GRACE_KP_STRICT_RECORDING", "GRACE_KP_REGISTRY_KEY"})
 
 
 def _from_environment(environ: dict[str, str] | None) -> dict[str, tuple[Any, str]]:
     found: dict[str, tuple[Any, str]] = {}
-    for key, value in (os.environ if environ is None else environ).items():
-        if key.startswith(PREFIX) and key not in _ELSEWHERE:
-            name = key[len(PREFIX) :].lower()
-            place = f"environment variable {key if key.isprintable() else ascii(key)}"
+    for variable, value in (os.environ if environ is None else environ).items():
+        if variable.startswith(PREFIX) and variable not in _ELSEWHERE:
+            name = variable[len(PREFIX) :].lower()
+            place = f"environment variable {variable if variable.isprintable() else ascii(variable)}"
             _known(name, place)
             found[name] = (value, place)
     return found
@@ -199,34 +198,34 @@ def _from_files(folder: Path | None) -> dict[str, tuple[Any, str]]:
     except FileNotFoundError:  # the working directory is gone; so are its files
         return {}
     for place in (start, *start.parents):
-        for path, keys in ((place / "grace_kp.toml", ()), (place / "pyproject.toml", ("tool", "grace_kp"))):
-            table = _table(path, keys)
+        for path, names in ((place / "grace_kp.toml", ()), (place / "pyproject.toml", ("tool", "grace_kp"))):
+            table = _table(path, names)
             if table is not None:
                 return {name: (value, str(path)) for name, value in table.items()}
     return {}
 
 
-def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
-    """The settings in a file; None when there is no such file, or it has none of ours."""
+def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
+    """Return the settings in a file; None if there is no such file or it has no table for us."""
     import tomllib
 
     try:
         if not path.is_file():
             return None
         data = path.read_bytes()
-        if keys and keys[-1].encode() not in data:
-            return None  # somebody's pyproject.toml, whose faults are not ours to report
+        if names and names[-1].encode() not in data:
+            return None  # a pyproject.toml without our table; its faults are not ours to report
         table: Any = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        if keys and isinstance(error, PermissionError):
+        if names and isinstance(error, PermissionError):
             return None
         raise SettingsError(f"{path}: cannot be read: {error}") from None
-    for key in keys:
-        table = table.get(key) if isinstance(table, dict) else None
+    for name in names:
+        table = table.get(name) if isinstance(table, dict) else None
     if table is None:
         return None
     if not isinstance(table, dict):
-        raise SettingsError(f"{path}: {'.'.join(keys)} must be a table, not {brief(table)}")
+        raise SettingsError(f"{path}: {'.'.join(names)} must be a table, not {brief(table)}")
     for name in table:
         _known(name, str(path))
     return table
@@ -309,13 +308,13 @@ def _described(settings: Settings, name: str) -> str:
 
 
 def _policies(raw: object, place: str) -> dict[str, str]:
-    # In the environment: delete_*=confirm,send_mail=deny
+    # As a text: delete_*=confirm,send_mail=deny
     pairs = _pairs(raw, place) if isinstance(raw, str) else raw
     if not isinstance(pairs, dict):
         raise SettingsError(f"policies ({place}) must be a table of action name to floor, not {brief(raw)}")
     for name, floor in pairs.items():
         if not isinstance(name, str) or not name:
-            raise SettingsError(f"policies ({place}) must go by non-empty action names, not {brief(name)}")
+            raise SettingsError(f"policies ({place}) must have non-empty action names, not {brief(name)}")
         if floor not in _FLOORS:
             raise SettingsError(
                 f"policies ({place}): the floor of {brief(name)} must be one of {', '.join(_FLOORS)}, not {brief(floor)}"
@@ -328,8 +327,8 @@ def _pairs(raw: str, place: str) -> dict[str, str]:
     for part in raw.split(","):
         if not part.strip():
             continue
-        name, sign, floor = (piece.strip() for piece in part.partition("="))
-        if not sign:
+        name, separator, floor = (piece.strip() for piece in part.partition("="))
+        if not separator:
             raise SettingsError(f"policies ({place}) must read name=floor,name=floor, not {brief(raw)}")
         if name in pairs:
             raise SettingsError(f"policies ({place}) name {brief(name)} twice")

@@ -1,6 +1,6 @@
-"""What a run looks like: the JSON contract, bounded rendering, redaction, JSON lines, foreign formats.
+"""Traces: the JSON contract, bounded rendering, redaction, JSON lines, foreign formats.
 
-The names are resolved on first use: recording needs the rendering, and must not load pydantic for it.
+Names are resolved on first use: recording needs the rendering and must not load pydantic for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tags, user, session and metadata of a run: how many and how long they may be, and the form in which they are compared.
+"""Tags, user, session and metadata of a run: their limits, and the form in which they are compared.
 
-Live recording and stores share it, so that what a query asks for has the form of what was stored. It removes no secrets; that is
-`redaction`.
+Live recording and stores share these rules, so that a query compares values in the form in which they were stored. Secrets are
+removed elsewhere (`redaction`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ TAG, USER, SESSION, METADATA, PARENT = "tag", "user", "session", "metadata", "pa
 
 
 def label(text: str) -> str:
-    """The text as a label: without NUL and half surrogate pairs, and at most `MAX_LABEL` characters long.
+    """Return the text as a label: without NUL and half surrogate pairs, and at most `MAX_LABEL` characters long.
 
-    A longer text keeps its beginning and ends in its length and a fingerprint, so that two different texts stay different.
+    A longer text keeps its beginning and ends with its length and a fingerprint, so that different texts stay different.
     """
     text = storable(text).replace("\0", " ")
     if len(text) <= MAX_LABEL:
@@ -37,12 +37,12 @@ def label(text: str) -> str:
 
 
 def comparable(value: object) -> str:
-    """A metadata value as the text by which it is found: a text as it is, anything else as compact JSON."""
+    """Return the text by which a metadata value is found: a text itself, any other value as compact JSON."""
     return label(to_text(value))
 
 
 def attributes_in(document: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """What a trace is found by besides its figures, as (kind, name, value); a document from elsewhere may hold anything here."""
+    """Yield the attributes of a trace as (kind, name, value). A foreign document may hold values of any type here."""
     grace = document.get("grace")
     if not isinstance(grace, dict):
         return

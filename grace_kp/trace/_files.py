@@ -1,7 +1,7 @@
-"""Files that hold traces, or what was made of them: private to their owner, and written as a whole or not at all.
+"""Files with traces or reports about them: private to their owner, and written completely or not at all.
 
-A new file gets the setting `file_mode` (0600 by default), whatever the umask. A file that is there keeps its mode, except for databases
-(`keep_private`).
+A new file gets the mode of the setting `file_mode` (0600 by default), whatever the umask. An existing file keeps its mode, except for
+databases (`keep_private`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger("grace_kp.store")
 
 
 def default_mode() -> int:
-    """The setting `file_mode` as a number.
+    """Return the setting `file_mode` as a number.
 
     Raises:
         SettingsError: the settings cannot be used.
@@ -34,12 +34,12 @@ def default_mode() -> int:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], mode: int | None = None) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` when the block ends well, and otherwise leaves everything as it was.
+    """Open a file that replaces `path` when the block succeeds; after an exception `path` is unchanged.
 
-    A link stays a link; its target is replaced. A link that somebody else has put into a shared folder is refused.
+    A link stays a link; its target is replaced. A link of another user in a shared folder is refused.
 
     Args:
-        path: where to; errors name it.
+        path: the file to write; errors name it.
         mode: permissions of a new file; the setting `file_mode` when None.
 
     Raises:
@@ -70,7 +70,7 @@ def whole_file(path: str | os.PathLike[str], mode: int | None = None) -> Iterato
             raise
     except OSError as error:
         if error.errno is None or error.filename not in {None, str(asked), str(target), str(temporary)}:
-            raise  # what is written failed, not the file
+            raise  # the error is not about this file
         raise OSError(error.errno, error.strerror or str(error), str(asked)) from None
 
 
@@ -85,28 +85,28 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
 
 
 def refuse_planted_link(path: Path) -> None:
-    """Look at a path before something is written there.
+    """Check a path before writing to it.
 
     Raises:
-        PermissionError: it is a link in a folder that everybody may write to, and belongs to neither this user nor the folder's owner.
+        PermissionError: the path is a link in a world-writable folder, and belongs to neither this user nor the owner of the folder.
     """
     try:
         link = path.lstat()
         folder = path.parent.stat()
     except OSError:
-        return  # there is no link to be careful about
+        return  # there is no link
     shared = folder.st_mode & stat.S_IWOTH and folder.st_mode & stat.S_ISVTX
     if stat.S_ISLNK(link.st_mode) and shared and link.st_uid not in {_user(), folder.st_uid}:
         raise PermissionError(EACCES, "is a link that another user has put into a shared folder", str(path))
 
 
 def keep_private(path: Path, mode: int) -> None:
-    """Make a database that is not there with this mode; take further permissions from one that is, and from the files beside it.
+    """Create a database with this mode, or remove further permissions from an existing one and the files beside it.
 
-    Where the file belongs to somebody else, that is left to them, and logged.
+    Files of other users are left alone, with a warning in the log.
 
     Raises:
-        OSError: the file cannot be made.
+        OSError: the file cannot be created.
     """
     refuse_planted_link(path)
     if not path.exists():

@@ -1,6 +1,6 @@
-"""JSON text as values with their lines: one line of a file, or a text that holds documents over several lines.
+"""JSON text as values with their lines: one line of a file, or a text with documents over several lines.
 
-What the values mean is not known here. A value that cannot be read is a `Broken` that says where and why.
+A value that cannot be read becomes a `Broken` with the reason and the place. The meaning of the values is unknown here.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ TOO_DEEP = "is nested too deeply to be read"
 
 
 class Broken(NamedTuple):
-    """What is not JSON: why, and where it is."""
+    """Text that is not JSON, with the reason and the place."""
 
     problem: str
     line: int
     column: int = 0
     path: str = ""
     incomplete: bool = False
-    """Whether it is the beginning of something that is cut off where more could follow."""
+    """Whether the text ends where a value could go on."""
 
 
 class Found(NamedTuple):
-    """A value, the line on which it begins, and its path when it stands in a list."""
+    """A value, the line on which it begins, and its path in a list."""
 
     value: Any
     line: int
@@ -39,39 +39,39 @@ class Found(NamedTuple):
 
 
 def read_line(text: str, line: int) -> Found | Broken:
-    """The one value of a line."""
+    """Read the value of a line."""
     text = text.rstrip()
     try:
-        return Found(json.loads(text, parse_constant=_refused), line)
+        return Found(json.loads(text, parse_constant=_refuse_constant), line)
     except json.JSONDecodeError as error:
         incomplete = error.pos >= len(text) and not error.msg.startswith("Unterminated string")
-        return Broken(f"is not JSON: {_said(error)}", line, error.colno, incomplete=incomplete)
+        return Broken(f"is not JSON: {_message(error)}", line, error.colno, incomplete=incomplete)
     except (ValueError, RecursionError) as error:
-        return Broken(_why(error), line)
+        return Broken(_other_problem(error), line)
 
 
-def read_text(text: str, line: int, is_one: Callable[[Any], bool]) -> Iterator[Found | Broken]:
-    """The values of a text in which they may go over several lines; those of a list one by one.
+def read_text(text: str, line: int, is_part: Callable[[object], bool]) -> Iterator[Found | Broken]:
+    """Yield the values of a text, each over any number of lines; the items of a list separately.
 
-    After a broken value it goes on where the next one seems to begin: on a line that is indented like the first.
+    After a broken value, reading continues at the next line with the same indentation that opens an object or a list.
 
     Args:
         text: the whole text.
         line: the number of its first line.
-        is_one: whether a list that begins with this item is one value and not a list of values.
+        is_part: whether a list with this first item is one value instead of a list of values.
     """
-    return _Text(text, line, is_one).values()
+    return _Text(text, line, is_part).values()
 
 
 class _Text:
-    """A text under way: how far it has been read, and how many lines that was."""
+    """A text that is being read, with the lines counted so far."""
 
-    def __init__(self, text: str, line: int, is_one: Callable[[Any], bool]) -> None:
+    def __init__(self, text: str, line: int, is_part: Callable[[object], bool]) -> None:
         self._text = text
         self._line = line
         self._counted = 0
-        self._is_one = is_one
-        self._decoder = json.JSONDecoder(parse_constant=_refused)
+        self._is_part = is_part
+        self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
     def values(self) -> Iterator[Found | Broken]:
         position = self._skip(0)
@@ -90,37 +90,37 @@ class _Text:
             item, _ = self._decoder.raw_decode(self._text, first)
         except (ValueError, RecursionError):
             return self._text[first : first + 1] in {"{", "["}
-        return isinstance(item, dict | list) and not self._is_one(item)
+        return isinstance(item, dict | list) and not self._is_part(item)
 
     def _items(self, start: int) -> Generator[Found | Broken, None, int]:
-        """The items of a list; returns where to go on after it."""
+        """Yield the items of a list; return the position after it."""
         position, index = self._skip(start + 1), 0
         while True:
             begin = position
             position, was_read = yield from self._value(begin, f"[{index}]")
             position, index = self._skip(position), index + 1
-            sign = self._text[position : position + 1]
-            if was_read and sign == "]":
+            following = self._text[position : position + 1]
+            if was_read and following == "]":
                 return position + 1
-            if was_read and sign == ",":
+            if was_read and following == ",":
                 position = self._skip(position + 1)
-            elif was_read and sign:
+            elif was_read and following:
                 yield Broken("is not JSON: expecting ',' or ']' after an item of the list", self._line_of(position))
-                position = position if sign in "{[" else self._next_value(position, begin)
+                position = position if following in "{[" else self._next_value(position, begin)
             elif was_read:
                 yield Broken("is not JSON: the list is not closed", self._line_of(position))
             if position >= len(self._text):
                 return position
 
     def _value(self, position: int, path: str) -> Generator[Found | Broken, None, tuple[int, bool]]:
-        """One value, or why it is none; returns where to go on, and whether it could be read."""
+        """Yield one value or its problem; return the position to continue at, and whether the value was read."""
         line = self._line_of(position)
         try:
             value, end = self._decoder.raw_decode(self._text, position)
         except json.JSONDecodeError as error:
             yield self._broken(error, line, path)
         except (ValueError, RecursionError) as error:
-            yield Broken(_why(error), self._line_within(position, line), path=path)
+            yield Broken(_other_problem(error), self._line_within(position, line), path=path)
         else:
             yield Found(value, line, path)
             return end, True
@@ -131,19 +131,19 @@ class _Text:
         at = line + self._text.count("\n", self._counted, where)
         column = where - self._text.rfind("\n", 0, where)
         if column == 1 and self._text[where : where + 1] in {"{", "["} and at > line:
-            # The next value begins where this one should have gone on: it is this one that was cut off.
+            # The next value begins where this value should go on: this value was cut off.
             return Broken("is not JSON: it is not complete when the next value begins", line, path=path)
-        return Broken(f"is not JSON: {_said(error)}", at, column, path)
+        return Broken(f"is not JSON: {_message(error)}", at, column, path)
 
     def _line_within(self, position: int, line: int) -> int:
-        """The line of the first number that cannot be read, from `position` on."""
+        """Return the line of the first unreadable number from `position` on."""
         for found in _OUTSIDE_TEXTS.finditer(self._text, position):
             if found[1] or found[2]:
                 return line + self._text.count("\n", position, found.start())
         return line
 
     def _next_value(self, position: int, like: int) -> int:
-        """Where the next line begins that is indented like the line of `like` and opens an object or a list."""
+        """Return the start of the next line that is indented like the line of `like` and opens an object or a list."""
         indent = self._text[self._text.rfind("\n", 0, like) + 1 : like]
         indent = "" if indent.strip() else indent
         found = re.compile(rf"\n{re.escape(indent)}(?=[{{\[])").search(self._text, position)
@@ -154,22 +154,22 @@ class _Text:
         return found.end() if found else position
 
     def _line_of(self, position: int) -> int:
-        """Asked for growing positions, so that the lines are counted once."""
+        """Return the line of a position. Positions must grow, so that each line is counted once."""
         if position > self._counted:
             self._line += self._text.count("\n", self._counted, position)
             self._counted = position
         return self._line
 
 
-def _refused(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
 
 
-def _said(error: json.JSONDecodeError) -> str:
+def _message(error: json.JSONDecodeError) -> str:
     return error.msg[:1].lower() + error.msg[1:]
 
 
-def _why(error: Exception) -> str:
+def _other_problem(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return TOO_DEEP
     text = str(error)

@@ -1,4 +1,4 @@
-"""Files of traces: read one by one, with file and line for whatever cannot be read, and written all or nothing.
+"""Files of traces: read trace by trace, with file and line for each problem, and written completely or not at all.
 
 A file holds JSON lines or JSON documents, native traces or runs that were recorded elsewhere (`formats/`), plain or gzip.
 """
@@ -36,28 +36,28 @@ _WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
 def read_traces(
     source: Source, *, name: str | None = None, domain: str | None = None, max_document_mb: float | None = None
 ) -> Iterator[ReasoningTrace | InvalidRecord]:
-    """Every trace of a file in its order; in place of what cannot be read, an `InvalidRecord` that says where and why.
+    """Yield the traces of a file in order; an `InvalidRecord` with place and reason replaces each that cannot be read.
 
-    The file may be JSON lines, one JSON document, or several over many lines each; a list of runs is read item by item. It may be
-    compressed with gzip, whatever its name. JSON lines are read as they are asked for, one at a time.
+    The file may hold JSON lines, or JSON documents over many lines each; a list of runs is read item by item. It may be compressed with
+    gzip, whatever its name. JSON lines are read lazily, one at a time.
 
-    A document that is no ReasoningTrace is read as a run of chat messages that was recorded elsewhere. When it does not say when
-    it began, the file's own time is taken.
+    A document that is not a ReasoningTrace is read as a recorded run of chat messages. If it names no time, it gets the time of the
+    file.
 
     Args:
         source: a path, `-` for standard input, or an open file, binary or text, which stays open.
-        name: what to call the file in messages; the path when None.
-        domain: task domain of foreign runs that name none.
-        max_document_mb: megabytes, unpacked, of a line or of a document over several lines; a longer one is reported and not read. The
+        name: name of the file in messages; the path when None.
+        domain: task domain for foreign runs without one.
+        max_document_mb: limit in megabytes, unpacked, for a line or a document over several lines; longer ones are reported and not read. The
             setting `max_document_mb` when None.
 
     Raises:
         InvalidRecord: the file cannot be opened.
-        TypeError: the source is none of these.
+        TypeError: the source is neither a path nor a file.
     """
     label = name if name is not None else _label(source)
     if isinstance(source, str | os.PathLike) and source != STANDARD:
-        _look_at(Path(source), label)
+        _check_readable(Path(source), label)
     elif source != STANDARD and not hasattr(source, "read"):
         raise TypeError(f"a source is a path, '-' or an open file (got {type(source).__name__})")
     if max_document_mb is None:
@@ -66,19 +66,19 @@ def read_traces(
 
 
 def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace], *, mode: int | None = None) -> int:
-    """Write traces as JSON lines; the file is there as a whole or, when anything fails, as it was before.
+    """Write traces as JSON lines. If anything fails, the file is unchanged.
 
     Args:
-        path: where to; gzip when it ends in `.gz`, standard output when it is `-`.
-        traces: may be an iterator; it is read as it is written.
+        path: the file; `.gz` at its end selects gzip, `-` is standard output.
+        traces: the traces; an iterator is read lazily.
         mode: permissions of a new file; the setting `file_mode`, 0600 by default, when None. A file that is replaced keeps its own.
 
     Returns:
-        How many were written.
+        The number of traces written.
 
     Raises:
         OSError: the file cannot be written.
-        InvalidTrace: one of the traces holds what JSON cannot, or is itself an `InvalidRecord` from `read_traces`.
+        InvalidTrace: a trace holds a value without a form in JSON, or is an `InvalidRecord` from `read_traces`.
     """
     if path == STANDARD:
         stream = getattr(sys.stdout, "buffer", None)
@@ -94,7 +94,7 @@ def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace],
 
 
 class _Reading:
-    """One file under way: what it is called, and what its runs get that they do not say themselves."""
+    """A file that is being read: its name, and the fallbacks for its runs."""
 
     def __init__(self, label: str, domain: str, limit: int) -> None:
         self._label = label
@@ -108,7 +108,7 @@ class _Reading:
             try:
                 file: Any = Path(source).open("rb")  # noqa: SIM115 — closed below
             except OSError as error:
-                yield self._invalid(_cannot(error), 0)
+                yield self._invalid(_read_problem(error), 0)
                 return
             with file:
                 yield from self._stream(file)
@@ -126,17 +126,17 @@ class _Reading:
             if isinstance(found, Broken) and found.incomplete and first.lstrip()[:1] in {"{", "["}:
                 yield from self._text(first, lines)
                 return
-            yield from self._of(found)
+            yield from self._traces_of(found)
         else:
             yield first
         for line in lines:
             if isinstance(line, str):
-                yield from self._of(read_line(line, self._line))
+                yield from self._traces_of(read_line(line, self._line))
             else:
                 yield line
 
     def _lines(self, file: object) -> Iterator[str | InvalidRecord]:
-        """The lines that say something; when the rest of the file cannot be read, that is the last item."""
+        """Yield the lines that are not blank; if the rest of the file cannot be read, the problem is the last item."""
         try:
             for line in lines_of(file, self._limit):
                 self._line += 1
@@ -161,10 +161,10 @@ class _Reading:
         except EOFError:
             yield self._invalid("the compressed file ends too early", self._line + 1)
         except (OSError, zlib.error, UnicodeError, ValueError) as error:
-            yield self._invalid(f"cannot be read any further: {_cannot(error)}", self._line + 1)
+            yield self._invalid(f"cannot be read any further: {_read_problem(error)}", self._line + 1)
 
     def _text(self, first: str, lines: Iterator[str | InvalidRecord]) -> Iterator[ReasoningTrace | InvalidRecord]:
-        """A file whose first line is only the beginning of a document."""
+        """Yield the traces of a file whose first line is only the beginning of a document."""
         begin = expected = self._line
         kept = [first]
         failed: InvalidRecord | None = None
@@ -178,29 +178,29 @@ class _Reading:
                 yield self._too_long("a document over several lines is", "; the rest of the file is not read", begin)
                 return
             expected += 1
-            kept.append("\n" * (self._line - expected) + line)  # blank lines were left out on the way; they count
+            kept.append("\n" * (self._line - expected) + line)  # blank lines were skipped, but count
             expected = self._line
         for found in read_text("".join(kept), begin, is_message):
             if failed is not None and isinstance(found, Broken):
-                break  # it is broken because the rest could not be read
-            yield from self._of(found)
+                break  # broken because the rest could not be read
+            yield from self._traces_of(found)
         if failed is not None:
             yield failed
 
-    def _of(self, found: Found | Broken) -> Iterator[ReasoningTrace | InvalidRecord]:
+    def _traces_of(self, found: Found | Broken) -> Iterator[ReasoningTrace | InvalidRecord]:
         if isinstance(found, Broken):
             column = f" (column {found.column})" if found.column else ""
             yield self._invalid(found.problem + column, found.line, found.path)
             return
         several = runs_in(found.value) if not is_native(found.value) else None
         if several is None:
-            yield self._one(found.value, found.line, found.path)
+            yield self._trace(found.value, found.line, found.path)
             return
-        key, runs = several
+        name, runs = several
         for index, run in enumerate(runs):
-            yield self._one(run, found.line, f"{_below(found.path, key)}[{index}]")
+            yield self._trace(run, found.line, f"{_below(found.path, name)}[{index}]")
 
-    def _one(self, document: object, line: int, path: str) -> ReasoningTrace | InvalidRecord:
+    def _trace(self, document: object, line: int, path: str) -> ReasoningTrace | InvalidRecord:
         try:
             if is_native(document):
                 return ReasoningTrace.model_validate(document)
@@ -222,7 +222,7 @@ class _Reading:
 
 
 class _Encoding:
-    """A text stream that takes bytes, for a standard output that has been replaced."""
+    """A text stream that accepts bytes, for a replaced standard output."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -241,19 +241,19 @@ def _label(source: object) -> str:
     return name if isinstance(name, str) else f"<{type(source).__name__}>"
 
 
-def _look_at(path: Path, label: str) -> None:
-    """Complain about a file that cannot be read before anything is asked of it."""
+def _check_readable(path: Path, label: str) -> None:
+    """Raise the error about an unreadable file at once, before the first trace is requested."""
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, "is a folder, not a file")
-        if stat.S_ISREG(mode):  # opening anything else twice, such as a pipe, would lose what is in it
+        if stat.S_ISREG(mode):  # opening a pipe twice would lose its content
             path.open("rb").close()
     except (OSError, ValueError) as error:
-        raise InvalidRecord(_cannot(error), file=label) from None
+        raise InvalidRecord(_read_problem(error), file=label) from None
 
 
-def _cannot(error: Exception) -> str:
+def _read_problem(error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     if isinstance(error, IsADirectoryError):
@@ -263,7 +263,7 @@ def _cannot(error: Exception) -> str:
 
 
 def _modified(file: Any) -> str | None:
-    """When the file was last written, as ISO 8601 in UTC; None for what is no file on disk."""
+    """Return when the file was last written, as ISO 8601 in UTC; None without a file on disk."""
     try:
         status = os.fstat(file.fileno())
     except (OSError, ValueError, AttributeError, TypeError):

@@ -1,6 +1,6 @@
-"""The lines of a file as bytes: plain or gzip, from a path, a pipe or an open file, and never more of them in memory than allowed.
+"""The lines of a plain or gzip file as bytes, within a memory limit.
 
-A few megabytes of gzip may hold gigabytes; a line that is longer than the bound is skipped and reported, not read.
+A few megabytes of gzip may hold gigabytes. A line beyond the limit is skipped and reported.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
 SKIPPED = 16
-"""A line that is this many times longer than the bound is not even skipped: the rest of the file is left unread."""
+"""Multiple of the limit beyond which a line is not even skipped: the rest of the file is left unread."""
 
 
 class TooLong(NamedTuple):
-    """A line that is longer than the bound; `ends` where its end was not found either."""
+    """A line beyond the limit. `ends` is True if reading stopped before the end of the line."""
 
     ends: bool = False
 
 
 def lines_of(file: object, limit: int) -> Iterator[bytes | TooLong]:
-    """The lines of a stream as bytes, unpacked where they are packed; `TooLong` in place of one with more than `limit` bytes."""
-    raw: Any = getattr(file, "buffer", None)  # a text file is read as the bytes below it, which may be packed
+    """Yield the lines of a stream as bytes, unpacked if they are packed; `TooLong` replaces a line of more than `limit` bytes."""
+    raw: Any = getattr(file, "buffer", None)  # the bytes below a text file may be packed
     wide = str(getattr(file, "encoding", "")).lower().startswith(("utf-16", "utf_16", "utf16", "utf-32", "utf_32"))
     if wide or not hasattr(raw, "read"):
         raw = file
@@ -56,7 +56,7 @@ def _bounded(stream: Any, limit: int) -> Iterator[bytes | TooLong]:
 
 
 class _Rest(io.RawIOBase):
-    """A stream with the bytes in front of it that have been looked at already."""
+    """A binary stream after the bytes that were read from it to look at."""
 
     def __init__(self, head: bytes, stream: IO[bytes]) -> None:
         self._head = head
@@ -74,14 +74,14 @@ class _Rest(io.RawIOBase):
 
 
 class _Encoded:
-    """A text stream as lines of UTF-8, with the text in front of it that has been looked at already."""
+    """A text stream as lines of UTF-8, after the text that was read from it to look at."""
 
     def __init__(self, head: str, text: IO[str]) -> None:
         self._head = head
         self._text = text
 
     def readline(self, size: int) -> bytes:
-        """The next line, or its first `size` characters."""
+        """Return the next line, or its first `size` characters."""
         line, newline, rest = self._head.partition("\n")
         if newline:
             self._head = rest

@@ -1,6 +1,6 @@
 """The JSON contract of a reasoning trace (KnowledgePulse schema v1), and the only place that uses pydantic models.
 
-It says what a finished run looks like. How a run becomes one is `record/`; what it is worth is `value/`.
+It describes a finished run. `record/` produces traces, `value/` scores them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _INSTANT = re.compile(r"([0-9]{4})(-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2})(:[0-9]{
 
 
 def _instant(text: str) -> str:
-    # The text itself is kept, so that a document reads back to the letter.
+    # The text itself is kept, so that a document is written exactly as it was read.
     parts = _INSTANT.fullmatch(text)
     if parts is None or "T24" in text:
         raise ValueError("must be a UTC instant in ISO 8601 that ends in Z, for example 2026-01-02T03:04:05.000Z")
@@ -45,7 +45,7 @@ def _instant(text: str) -> str:
     return text
 
 
-# Numbers are taken as they are: 1 stays 1 and 1.0 stays 1.0, so that documents read back to the letter.
+# Numbers keep their type: 1 stays 1 and 1.0 stays 1.0, so that a document is written exactly as it was read.
 def _unit(value: object) -> int | float:
     if not is_unit(value):
         raise ValueError("must be a number from 0 to 1")
@@ -63,7 +63,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-# Not pydantic's own rules for texts: those refuse half a surrogate pair, which agents do produce and JSON can hold.
+# Not pydantic's rules for texts: they refuse half a surrogate pair, which agents produce and JSON can hold.
 def _not_empty(text: str) -> str:
     if not text:
         raise ValueError("must not be empty")
@@ -81,7 +81,7 @@ def _begins_with(prefix: str) -> AfterValidator:
 
 def _names(value: object) -> list[str]:
     if isinstance(value, str):
-        return [value]  # what earlier versions took; the schema has lists alone, so that is what is written
+        return [value]  # accepted from earlier versions; the schema has lists only
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return list(value)
     raise ValueError("must be a list of texts")
@@ -92,7 +92,7 @@ def _whole(value: Any) -> int:
         raise ValueError("must be a whole number")
     if value < 0:
         raise ValueError("must be at least 0")
-    number: int = value  # 1.0 is the whole number 1 in JSON, and stays 1.0
+    number: int = value  # 1.0 is a whole number in JSON, and stays 1.0
     return number
 
 
@@ -114,22 +114,21 @@ class _Part(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True, validate_default=False)
 
-    # Attribute, JSON key, and whether absence is written as nothing; kept ready, because pydantic's own table is slow to ask.
-    _keys: ClassVar[tuple[tuple[str, str, bool], ...]] = ()
+    # Attribute, JSON name, and whether None is left out when written; cached, because pydantic's own table is slow.
+    _json_names: ClassVar[tuple[tuple[str, str, bool], ...]] = ()
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         fields = cls.model_fields.items()
-        cls._keys = tuple((name, field.alias or name, field.default is None) for name, field in fields)
+        cls._json_names = tuple((name, field.alias or name, field.default is None) for name, field in fields)
 
     @classmethod
     def model_validate(cls, obj: Any, **kwargs: Any) -> Self:
         """Read a document of dicts and lists.
 
         Raises:
-            InvalidTrace: the document breaks the schema, or holds what JSON cannot; the message names the first field that
-                does.
+            InvalidTrace: the document breaks the schema, or holds a value without a form in JSON; the message names the first such field.
         """
         if isinstance(obj, dict):
             refuse_what_json_cannot_hold(obj)
@@ -146,21 +145,21 @@ class _Part(BaseModel):
             InvalidTrace: the text is not JSON, or the document breaks the schema.
         """
         try:
-            # Not pydantic's own reader: it takes NaN, and one way in means one set of rules.
+            # Not pydantic's own parser: it accepts NaN, and a single entry point applies a single set of rules.
             document = json.loads(json_data, parse_constant=_no_constant)
         except (ValueError, TypeError, RecursionError) as error:
             raise InvalidTrace(f"is not JSON: {error}") from None
         return cls.model_validate(document, **kwargs)
 
     def to_dict(self) -> dict[str, Any]:
-        """The exact JSON form as dicts and lists, a copy. Absent optionals are left out; unknown keys are kept."""
+        """Return a copy of the exact JSON form as dicts and lists. Absent optionals are left out; unknown keys are kept."""
         values = self.__dict__
         out: dict[str, Any] = {}
-        for name, key, optional in self._keys:
+        for name, json_name, optional in self._json_names:
             value = values[name]
             if value is None and optional:
                 continue
-            out[key] = _dump(value)
+            out[json_name] = _dump(value)
         for name, value in (self.__pydantic_extra__ or {}).items():
             out[name] = _dump(value)
         return out
@@ -179,11 +178,11 @@ def _dump(value: object) -> Any:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 class Metadata(_Part):
-    """What is known about a run apart from what it did."""
+    """Facts about a run beside its steps."""
 
     created_at: Instant
     """When the run began: ISO 8601, UTC, ending in Z."""
@@ -200,7 +199,7 @@ class Metadata(_Part):
 
 
 class Task(_Part):
-    """What the agent was asked to do."""
+    """The agent's task."""
 
     objective: NonEmpty
     input_schema: dict[str, Any] | None = None
@@ -221,7 +220,7 @@ class Step(_Part):
     content: str | None = None
     tool: ToolRef | None = None
     input: dict[str, Any] | None = None
-    """What the tool was called with, by parameter name."""
+    """Arguments of the tool, by parameter name."""
     output_summary: str | None = None
     latency_ms: Milliseconds | None = None
 
@@ -231,25 +230,25 @@ class Outcome(_Part):
 
     result_summary: str
     confidence: UnitInterval
-    """The GRACE confidence, or the run's own where it set one; 0 to 1."""
+    """The GRACE confidence, or the confidence that the run set itself; 0 to 1."""
 
 
 class Entity(_Part):
-    """Something the run learned about."""
+    """An entity that the run learned about."""
 
     name: str
     type: str
 
 
 class Relationship(_Part):
-    """A fact the run learned, and since when it holds."""
+    """A fact that the run learned, and since when it is valid."""
 
     fact: str
     valid_from: str
 
 
 class KnowledgeGraphDelta(_Part):
-    """What the run adds to a knowledge graph."""
+    """Additions of the run to a knowledge graph."""
 
     entities: list[Entity]
     relationships: list[Relationship]
@@ -258,8 +257,8 @@ class KnowledgeGraphDelta(_Part):
 class ReasoningTrace(_Part):
     """A finished run, in the form that is stored, exported and scored.
 
-    Read one with `ReasoningTrace.model_validate(document)`, write it with `to_dict()`; the two are each other's inverse.
-    Bad input raises one `InvalidTrace` that names the field. Keys that the schema does not know are kept.
+    Read a trace with `ReasoningTrace.model_validate(document)` and write it with `to_dict()`; the two are inverse to each other.
+    Invalid input raises one `InvalidTrace` that names the field. Keys outside the schema are kept.
     """
 
     context: Annotated[Literal["https://openknowledgepulse.org/schema/v1"], Field(alias="@context")] = (
@@ -274,13 +273,13 @@ class ReasoningTrace(_Part):
     outcome: Outcome
     knowledge_graph_delta: KnowledgeGraphDelta | None = None
     grace: dict[str, Any] | None = None
-    """All that is ours beyond the public schema, as JSON. The properties below read it with types."""
+    """Our data beyond the public schema, as JSON. The properties below return it with types."""
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The document as JSON text; one line unless `indent` is given.
+        """Return the document as JSON text; a single line unless `indent` is set.
 
         Raises:
-            InvalidTrace: something that JSON cannot hold was put into the trace after it was read; the message names it.
+            InvalidTrace: a value without a form in JSON was put into the trace after it was read; the message names it.
         """
         document = self.to_dict()
         refuse_what_json_cannot_hold(document)
@@ -288,7 +287,7 @@ class ReasoningTrace(_Part):
         text = json.dumps(document, ensure_ascii=False, indent=indent, separators=separators)
         try:
             text.encode()
-        except UnicodeEncodeError:  # half a surrogate pair, which JSON can only hold escaped
+        except UnicodeEncodeError:  # half a surrogate pair, which JSON holds only as an escape
             text = json.dumps(document, indent=indent, separators=separators)
         return text
 
@@ -297,8 +296,7 @@ class ReasoningTrace(_Part):
         """The distinct tool names in the order in which they first appear."""
         return list(dict.fromkeys(step.tool.name for step in self.steps if step.tool is not None))
 
-    # What stands under `grace`, typed. A top-level key of a foreign document that has one of these names is kept in the JSON;
-    # `model_extra` shows it.
+    # The data under `grace`, typed. Top-level keys of foreign documents with these names are kept in the JSON and in `model_extra`.
 
     def _part(self, name: str) -> Any:
         return (self.grace or {}).get(name)
@@ -315,29 +313,29 @@ class ReasoningTrace(_Part):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The tags that the run stated, in order."""
+        """The tags of the run, in order."""
         return _records.texts_of(self._part("tags"))
 
     @property
     def user(self) -> str | None:
-        """The user that the run was for; None if not stated."""
+        """The user of the run; None if not recorded."""
         return _records.text_of(self._part("user"))
 
     @property
     def session(self) -> str | None:
-        """The session that the run belongs to; None if not stated."""
+        """The session of the run; None if not recorded."""
         return _records.text_of(self._part("session"))
 
     @property
     def run_metadata(self) -> Mapping[str, Any]:
-        """The metadata that the run stated, by key; `metadata` is the public schema's."""
+        """The metadata of the run, by name; the property `metadata` belongs to the public schema."""
         return _records.object_of(self._part("metadata")) or {}
 
     @property
     def confidence(self) -> ConfidenceRecord | None:
         """The computed confidence with its parts, penalties and reason; None if there is none.
 
-        `outcome.confidence` is the figure that counts: this score, or the run's own where it set one.
+        `outcome.confidence` is the effective confidence: this score, or the one that the run set itself.
         """
         return _records.read_confidence(self._part("confidence"))
 
@@ -358,22 +356,22 @@ class ReasoningTrace(_Part):
 
     @property
     def scores(self) -> list[ScoreRecord]:
-        """What `Grace(scorers=…)` found."""
+        """The results of `Grace(scorers=…)`."""
         return _records.read_all(ScoreRecord, self._part("scores"))
 
     @property
     def evaluation(self) -> EvaluationRecord | None:
-        """How the run was judged, or why it was not; None if not recorded."""
+        """How a model judged the run, or why none did; None if not recorded."""
         return _records.read(EvaluationRecord, self._part("evaluation"))
 
     @property
     def usage(self) -> Mapping[str, int]:
-        """Tokens of all calls of models, nested runs included, by kind, such as `input_tokens`; empty if none were reported."""
+        """Tokens of all model calls, nested runs included, by kind such as `input_tokens`; empty if none were reported."""
         return _records.counts_of(self._part("usage"))
 
     @property
     def error(self) -> ErrorRecord | None:
-        """The exception that ended the run; None if none did."""
+        """The exception that ended the run; None without one."""
         return _records.read(ErrorRecord, self._part("error"))
 
     @property

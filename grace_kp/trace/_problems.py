@@ -1,6 +1,6 @@
-"""What is wrong with a document, as one line for a person: pydantic's findings in the words of JSON, and what JSON cannot hold.
+"""Problems of a document as one line for people: pydantic's findings in terms of JSON, and values that JSON cannot hold.
 
-The rules themselves are the models' (`_model`); nothing here decides what a trace may be.
+The schema itself is in `_model`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 MAX_DEPTH = 200
-"""Objects and lists inside one another; what is deeper overruns the stack of whoever reads it."""
+"""Nesting of objects and lists; deeper documents overflow the stack of JSON readers."""
 MAX_BITS = 14_000
-"""About 4,200 decimal digits; Python itself refuses to write or read integers of more than 4,300."""
+"""About 4,200 decimal digits; Python refuses to print or parse integers of more than 4,300."""
 
 _WORDS = {
     "missing": "is missing",
@@ -33,7 +33,7 @@ _WORDS = {
 
 
 def invalid(error: ValidationError, what: str) -> InvalidTrace:
-    """The first problem of a `what`, with the value seen; how many other fields have one is said."""
+    """Return the error for the first problem of a `what`: the value found, and the number of other wrong fields."""
     problems = error.errors(include_url=False)
     first = problems[0]
     path = location_text(first["loc"])
@@ -47,10 +47,10 @@ def invalid(error: ValidationError, what: str) -> InvalidTrace:
 
 
 def refuse_what_json_cannot_hold(document: object) -> None:
-    """Look at every value of a document, also where the schema takes any.
+    """Check every value of a document, also where the schema allows any.
 
     Raises:
-        InvalidTrace: a value or key that JSON has no form for, or nesting beyond MAX_DEPTH; the message names the place.
+        InvalidTrace: a value or key has no form in JSON, or the nesting exceeds MAX_DEPTH; the message names the place.
     """
     waiting: list[tuple[Any, tuple[int | str, ...]]] = [(document, ())]
     while waiting:
@@ -60,7 +60,7 @@ def refuse_what_json_cannot_hold(document: object) -> None:
         if isinstance(value, dict):
             for key, item in value.items():
                 if not isinstance(key, str):
-                    raise InvalidTrace(f"has a key that is no text: {brief(key)}", path=location_text(place))
+                    raise InvalidTrace(f"has a key that is not a text: {brief(key)}", path=location_text(place))
                 if type(item) is not str:
                     waiting.append((item, (*place, key)))
         elif isinstance(value, list):

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRecord:
-    """An exception that was recorded."""
+    """A recorded exception."""
 
     type: str
     message: str = ""
@@ -29,25 +29,25 @@ class ErrorRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceRecord:
-    """The GRACE confidence of a finished run, and how it came about."""
+    """The GRACE confidence of a finished run, with its parts."""
 
     score: float
-    """The computed confidence, 0 to 1. A run that set its own has that in `own` and in `trace.outcome.confidence`."""
+    """The computed confidence, 0 to 1. A confidence that the run set itself is in `own` and in `trace.outcome.confidence`."""
     level: str | None = None
     """`high`, `medium`, `low` or `very_low`."""
     profile: str | None = None
-    """The profile that it was computed with."""
+    """The confidence profile."""
     reason: str = ""
     breakdown: Mapping[str, float | None] = field(default_factory=dict)
     """The parts, 0 to 1 each; None for a part that was not evaluated."""
     penalties: tuple[str, ...] = ()
     """The penalties that were applied, in order."""
     not_evaluated: tuple[str, ...] = ()
-    """Names of the factors that nothing was known about."""
+    """Names of the factors without evidence."""
     own: float | None = None
-    """The confidence that the run itself set, 0 to 1."""
+    """The confidence that the run set itself, 0 to 1."""
     run_failed: bool = False
-    """Whether the run ended without success; `reason` then begins with how it ended."""
+    """Whether the run ended without success; `reason` then begins with the status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +60,16 @@ class ValueRecord:
     tool_diversity: float | None = None
     outcome_confidence: float | None = None
     profile: str | None = None
-    """The domain whose weights were used."""
+    """The domain of the weights."""
     overrides: tuple[str, ...] = ()
     """Names of the rules that changed the weighted mean, in order."""
     novelty_fallback: str | None = None
-    """Why novelty is only a fallback; None where it was measured."""
+    """Why novelty is only a fallback; None if it was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRecord:
-    """What a reviewer answered."""
+    """A reviewer's answer."""
 
     action: str
     """`proceed`, `modify`, `skip`, `retry`, `input` or `cancel`."""
@@ -78,7 +78,7 @@ class ResponseRecord:
     modified: Mapping[str, Any] | None = None
     """The reviewer's arguments, without secrets."""
     hidden: Mapping[str, int] = field(default_factory=dict)
-    """The same as `DecisionRecord.hidden`, for the reviewer's arguments."""
+    """As `DecisionRecord.hidden`, for the reviewer's arguments."""
     selected_option: str | None = None
     timeout_reached: bool = False
     response_time_ms: float | None = None
@@ -90,12 +90,12 @@ class NoticeRecord:
 
     text: str
     to: str | None = None
-    """`terminal`, `log` or `on_notify`; None where it could not be delivered."""
+    """`terminal`, `log` or `on_notify`; None if it could not be delivered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRecord:
-    """One call of a gated action: what was decided, by whom, and what came of it."""
+    """The decision about one call of a gated action: level, reviewer, answer and outcome."""
 
     action: str
     outcome: str
@@ -104,48 +104,48 @@ class DecisionRecord:
     `ungated` where a gated tool ran without a decision."""
     level: InterventionLevel | None = None
     score: float | None = None
-    """The confidence that the decision rests on, 0 to 1."""
+    """The confidence behind the decision, 0 to 1."""
     reason: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """What the action was called with, without secrets."""
+    """Arguments of the call, without secrets."""
     evidence_gaps: tuple[str, ...] = ()
-    """Why evidence is missing or cannot be used; with any of these the gate asks at least for CONFIRM."""
+    """Why evidence is missing or unusable; with any gap the gate requires at least CONFIRM."""
     hidden: Mapping[str, int] = field(default_factory=dict)
-    """Number of characters that redaction or a cut has removed from an argument, by name."""
+    """Number of characters that redaction or a cut removed from each argument."""
     digest: str | None = None
-    """SHA-256 of the arguments that were decided on."""
+    """SHA-256 of the arguments at the time of the decision."""
     executed_digest: str | None = None
-    """SHA-256 of the arguments that it ran with, where it ran."""
+    """SHA-256 of the arguments of the execution; None without one."""
     floor: str | None = None
     policy_version: str | None = None
     attempt: int | None = None
     waited_ms: float | None = None
-    """How long the reviewer was waited for."""
+    """Milliseconds until the reviewer answered."""
     response: ResponseRecord | None = None
-    """The answer; None where nobody was asked."""
+    """The answer; None if nobody was asked."""
     error: str | None = None
     problem: str | None = None
-    """What was wrong with the reviewer's arguments."""
+    """The problem with the reviewer's arguments."""
     executed_arguments: Mapping[str, Any] | None = None
-    """What it ran with, without secrets, where a reviewer changed the arguments."""
+    """Arguments of the execution, without secrets, if a reviewer changed them."""
     unchecked: str | None = None
-    """Why changes of the arguments could not be noticed; None where they could."""
+    """Why changes of the arguments could not be detected; None if they could."""
     notice: NoticeRecord | None = None
-    """The notice; None at another level."""
+    """The notice; None at other levels."""
     evaluation: EvaluationRecord | None = None
-    """How a model judged the run before the gate; None where the gate asked none."""
+    """How a model judged the run before the gate; None if the gate asked none."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The whole entry as it stands in the trace."""
+    """The whole entry of the trace."""
 
     @property
     def was_executed(self) -> bool:
-        """Whether the action ran to its end, in this run or before."""
+        """Whether the action completed, in this run or before."""
         return self.outcome in {"executed", "executed_modified", "executed_before"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableScore:
-    """A score that cannot be used, and why."""
+    """A score that cannot be used, with the reason."""
 
     value: str
     why: str
@@ -153,20 +153,20 @@ class UnusableScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRecord:
-    """What a retriever found."""
+    """The results of a retriever."""
 
     count: int
     scores: tuple[float, ...] = ()
     """The usable scores as similarities, 0 to 1."""
     sources: tuple[str, ...] = ()
     kind: str | None = None
-    """What the scores were declared to be; None where nothing was declared."""
+    """Declared kind of the scores; None if not declared."""
     unusable_scores: int = 0
-    """Results with a score that cannot be used."""
+    """Number of results with an unusable score."""
     unusable: tuple[UnusableScore, ...] = ()
-    """The first of them, each with its reason."""
+    """The first unusable scores, each with its reason."""
     note: str | None = None
-    """What could not be read."""
+    """Note about results that could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,15 +178,15 @@ class CallRecord:
     """`ok`, `error`, `cancelled`, `closed`, `suspended`, `unfinished`, …"""
     call_id: str | None = None
     tool_call: int | None = None
-    """Number of the step that says what was called."""
+    """Number of the step with the call."""
     observation: int | None = None
-    """Number of the step that says what came back; None where nothing did."""
+    """Number of the step with the result; None without one."""
     latency_ms: float | None = None
     error: ErrorRecord | None = None
     search: SearchRecord | None = None
-    """What was found, where the tool is a retriever."""
+    """The results, if the tool is a retriever."""
     parent: str | None = None
-    """The call that this one was made in."""
+    """Id of the call around this call."""
     child: str | None = None
     """Id of the trace of the nested run."""
     usage: Mapping[str, int] = field(default_factory=dict)
@@ -195,15 +195,15 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRecord:
-    """What one scorer or suite found."""
+    """The result of a scorer or suite."""
 
     name: str
     score: float | None
-    """0 to 1; None where it was skipped or failed."""
+    """0 to 1; None if the scorer was skipped or failed."""
     passed: bool | None = None
     threshold: float | None = None
     suite: str | None = None
-    """The suite that this score is a part of."""
+    """The suite of this score."""
     diagnosis: tuple[str, ...] = ()
     error: str | None = None
     skipped: str | None = None
@@ -212,10 +212,10 @@ class ScoreRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgementRecord:
-    """What a model or a measurement said of a run."""
+    """The judgement of a run by a model or a measurement."""
 
     score: float
-    """0 to 1; 0.5 where it is a fallback."""
+    """0 to 1; 0.5 for a fallback."""
     fallback: bool = False
     reason: str = ""
     error: str | None = None
@@ -224,17 +224,17 @@ class JudgementRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationRecord:
-    """How a run was judged."""
+    """How a model judged a run."""
 
     mode: str | None = None
     """`always`, `when_needed` or `never`."""
     skipped: str | None = None
-    """Why nothing was judged; None where something was."""
+    """Why nothing was judged; None if something was."""
     self_evaluation: JudgementRecord | None = None
     coverage: JudgementRecord | None = None
     source_agreement: JudgementRecord | None = None
     calls: int = 0
-    """Calls of the judge."""
+    """Number of calls of the judge."""
     tokens: int | None = None
 
 

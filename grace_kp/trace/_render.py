@@ -1,8 +1,8 @@
-"""Any Python value as a bounded JSON value, without ever breaking or slowing the program that owns it.
+"""Render any Python value as a bounded JSON value, without breaking or slowing the program that owns it.
 
-It runs on the agent's own thread, so it is bounded in size, depth and time, and it calls as little of the user's code as it
-can: containers are read through the built-in types, large objects by their attributes, and only a small object's own `repr`
-is called. It removes no secrets; that is `redaction`.
+Rendering runs on the agent's thread, so it is bounded in size, depth and time, and it calls as little user code as possible:
+containers are read through the built-in types, large objects by their attributes, and only small objects by their own `repr`.
+Secrets are removed elsewhere (`redaction`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_DIGITS = 1_000
 SCALARS = frozenset({str, int, float, bool, NoneType})
 """Types of the values that JSON holds without a container; a subclass is none of them."""
 
-# Read past whatever a metaclass makes of these names.
+# Not through the class: a metaclass may override these names.
 _type_name = type.__dict__["__name__"].__get__
 _type_module = type.__dict__["__module__"].__get__
 
@@ -47,11 +47,11 @@ _OPAQUE = (CodeType, FrameType, TracebackType)
 
 
 def render(value: Any, max_text: int = MAX_TEXT) -> Any:
-    """`value` as a JSON value that no later change of `value` can alter.
+    """Return `value` as a JSON value that later changes of `value` do not alter.
 
-    Texts, numbers, booleans and None come back as they are (texts cut at `max_text` characters, the cut made visible);
-    containers are copied up to `MAX_ITEMS` entries a level, `MAX_DEPTH` levels and `MAX_NODES` values in all; objects become
-    their fields or a short text. It never raises an Exception, whatever the value does.
+    Texts, numbers, booleans and None stay themselves; texts beyond `max_text` characters are cut visibly. Containers are copied up to
+    `MAX_ITEMS` entries per level, `MAX_DEPTH` levels and `MAX_NODES` values in total. Objects become their fields or a short text.
+    No Exception is raised, whatever the value does.
     """
     kind = type(value)
     if kind is str:
@@ -62,13 +62,13 @@ def render(value: Any, max_text: int = MAX_TEXT) -> Any:
 
 
 def render_text(value: object, max_text: int = MAX_TEXT) -> str:
-    """`value` as one bounded text: a text as it is, anything else as compact JSON."""
+    """Return `value` as a bounded text: a text itself, any other value as compact JSON."""
     rendered = render(value, max_text)
     return rendered if isinstance(rendered, str) else cut(to_text(rendered), max_text)
 
 
 def to_text(rendered: object) -> str:
-    """A rendered value as text: a text as it is, anything else as compact JSON."""
+    """Return a rendered value as text: a text itself, any other value as compact JSON."""
     if isinstance(rendered, str):
         return rendered
     import json
@@ -77,9 +77,9 @@ def to_text(rendered: object) -> str:
 
 
 def describe_error(error: BaseException, max_text: int = MAX_TEXT) -> tuple[str, str]:
-    """The error's type name and its message, bounded; survives an error whose `str` raises.
+    """Return the type name and the bounded message of an error, also if its `str` raises.
 
-    A built-in error prints its arguments with their `repr`; unless these are plain, they are rendered instead.
+    A built-in error prints its arguments with their `repr`; arguments that are not plain are rendered instead.
     """
     kind = type(error)
     try:
@@ -106,7 +106,7 @@ def error_text(error: BaseException, max_text: int = 500) -> str:
 
 
 def storable(text: str) -> str:
-    """The text with half surrogate pairs, which UTF-8 cannot hold, replaced by question marks; else the same object."""
+    """Return the text with question marks for half surrogate pairs, which UTF-8 cannot hold; the same object if it has none."""
     if text.isascii():
         return text
     try:
@@ -117,10 +117,10 @@ def storable(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """The first `limit` characters of a longer text, with the cut made visible.
+    """Return the first `limit` characters of a longer text, with a visible mark of the cut.
 
-    The cut falls on the nearest boundary between words in the second half of what is kept, so that no half of a key or
-    a token is left behind that redaction would not recognise any more. Keys are ASCII: a letter of another script ends a word, too.
+    The cut falls on the last word boundary in the second half of the kept text, so that no half of a key or token remains that
+    redaction would not recognise. Keys are ASCII: a letter of another script ends a word, too.
     """
     total = len(text)
     if total <= limit:
@@ -131,13 +131,13 @@ def cut(text: str, limit: int) -> str:
     return f"{text[:end]}… [cut: {end:,} of {total:,} characters kept]"
 
 
-# Up to the last separator, which is left out, or the last character that is not ASCII; else the last that no key has.
+# Up to the last separator (excluded) or the last character beyond ASCII; else up to the last character that no key contains.
 _LAST_BOUNDARY = re.compile(r"(?s:.*)(?:(?=[ \n\t\"',;&])|(?<=[^\x00-\x7f]))")
 _LAST_OF_NO_KEY = re.compile(r"(?s:.*)[^\w.~%+/=-]")
 
 
 class _Rendering:
-    """One rendering under way: what is left of its allowance, and which containers it is inside of."""
+    """One rendering: the remaining budget, and the containers around the current value."""
 
     __slots__ = ("inside", "nodes", "text")
 
@@ -152,7 +152,7 @@ class _Rendering:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001
-            # Whatever the value does when it is looked at, SystemExit included, is not the agent's doing.
+            # An exception of the value, SystemExit included, must not reach the agent.
             return f"<{_name(type(value))}: cannot be read: {_name(type(error))}>"
 
     def _of(self, value: Any, depth: int) -> Any:
@@ -177,7 +177,7 @@ class _Rendering:
         allowed = max(self.text, 64)
         self.text -= len(text)
         if self.text <= 0:
-            self.nodes = 0  # the allowance of characters is used up: what follows is counted, not shown
+            self.nodes = 0  # the budget of characters is used up: what follows is only counted
         return text if len(text) <= allowed else cut(text, allowed)
 
     def _composite(self, value: Any, kind: type, depth: int) -> Any:
@@ -239,7 +239,7 @@ class _Rendering:
         return self._own(value, kind, module, depth)
 
     def _own(self, value: object, kind: type, module: str, depth: int) -> Any:
-        """An object of a class that is not known here: an enum, a record, or anything else."""
+        """Render an object of an unknown class: an enum, a record, or another object."""
         fields = attributes(value, kind)
         if fields is not None and _is_record(kind):
             return self._mapping(fields.items(), len(fields), depth)
@@ -264,7 +264,7 @@ class _Rendering:
 
 
 def _first(items: Any) -> list[Any]:
-    """The first items, taken in one go, and again where another thread changed the container just then."""
+    """Return the first items; try again if another thread changes the container meanwhile."""
     for _ in range(50):
         try:
             return list(islice(items, MAX_ITEMS))
@@ -274,7 +274,7 @@ def _first(items: Any) -> list[Any]:
 
 
 def attributes(value: object, kind: type) -> dict[str, Any] | None:
-    """The instance attributes of an object, without running any of its code; None where it has none to show."""
+    """Return the instance attributes of an object without running its code; None if it has none."""
     fields: dict[str, Any] = {}
     found = False
     try:
@@ -305,7 +305,7 @@ def _is_record(kind: type) -> bool:
 
 
 def _weight(fields: dict[str, Any] | None) -> int:
-    """How much a repr may have to print: characters and items in the attributes, one level down."""
+    """Estimate the size of a repr from the characters and items of the attributes, one level deep."""
     weight = 0
     for item in (fields or {}).values():
         kind = type(item)
@@ -324,7 +324,7 @@ def _part_weight(part: Any) -> int:
     kind = type(part)
     if kind is str or kind is bytes or kind is bytearray:
         return len(part)
-    # Something whose own repr may be long, slow or worse: only objects that print a plain address are light.
+    # A custom repr may be long or slow; only objects that print a plain address are light.
     return 20 if kind in SCALARS or kind.__repr__ is _PLAIN_REPR else MAX_REPR_WEIGHT // 4
 
 
@@ -334,7 +334,7 @@ def _name(kind: type) -> str:
 
 
 def _module(kind: type) -> str:
-    """The top-level package that a class comes from; empty where it does not say."""
+    """Return the top-level package of a class; empty if unknown."""
     try:
         module = _type_module(kind)
     except AttributeError:
@@ -344,7 +344,7 @@ def _module(kind: type) -> str:
 
 def _integer(value: int) -> Any:
     plain = int(value)
-    # Python refuses to print integers beyond some thousand digits; JSON readers give up far earlier.
+    # Python refuses to print integers beyond a few thousand digits; JSON readers fail far earlier.
     return plain if plain.bit_length() <= 3 * MAX_DIGITS else f"<int: {plain.bit_length():,} bits>"
 
 
@@ -354,7 +354,7 @@ def _bytes(value: bytes | bytearray | memoryview) -> str:
 
 
 def _array(value: object, kind: type) -> Any:
-    """Arrays and tables by shape; a scalar of theirs as the number it is."""
+    """Render arrays and tables by their shape, and their scalars as plain numbers."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape == () and hasattr(value, "item"):
         item = value.item()

@@ -204,8 +204,8 @@ class TestBroken:
             ('{"messages": [', r"^f:2: is not JSON: .* \(column 15\)$"),
             ("nonsense", r"^f:2: is not JSON: expecting value \(column 1\)$"),
             (json.dumps(chat()) + "}", r"^f:2: is not JSON: extra data"),
-            ('{"a": NaN}', r"^f:2: is not JSON that can be read: NaN is no JSON number$"),
-            ('{"a": -Infinity}', r"^f:2: .*-Infinity is no JSON number$"),
+            ('{"a": NaN}', r"^f:2: is not JSON that can be read: NaN is not a JSON number$"),
+            ('{"a": -Infinity}', r"^f:2: .*-Infinity is not a JSON number$"),
             ('{"a": ' + "9" * 5_000 + "}", r"^f:2: .*a number has too many digits$"),
             ('{"a": ' * 100_000, r"^f:2: is nested too deeply to be read$"),
             ("[" * 100_000 + "]" * 100_000, r"^f:2: is nested too deeply to be read$"),
@@ -363,8 +363,8 @@ class TestDocuments:
     @pytest.mark.parametrize(
         ("bad", "problem"),
         [
-            ("NaN", "NaN is no JSON number"),
-            ("-Infinity", "-Infinity is no JSON number"),
+            ("NaN", "NaN is not a JSON number"),
+            ("-Infinity", "-Infinity is not a JSON number"),
             ("9" * 5_000, "a number has too many digits"),
         ],
     )

@@ -316,7 +316,7 @@ BROKEN = [
     (["steps", 1, "input", "q"], {1, 2}, "must be a JSON value (got one of type set)"),
     (["steps", 1, "input", "q"], (1, 2), "must be a JSON value (got one of type tuple)"),
     (["steps", 1, "input", "q"], b"x", "must be a JSON value (got one of type bytes)"),
-    (["steps", 1, "input", "q"], {1: 2}, "has a key that is no text: 1"),
+    (["steps", 1, "input", "q"], {1: 2}, "has a key that is not a text: 1"),
     (["unknown", "a", "b", 0], {"x": math.nan}, "must be a finite number"),
     (["unknown", "a"], 10**5_000, "must be a number that can be written out"),
 ]
@@ -352,7 +352,7 @@ def test_more_problems_are_counted():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is not JSON"), ("{", "is not JSON"), (b"\xff", "is not JSON"), ('{"id": NaN}', "NaN is no JSON number"),
+        ("", "is not JSON"), ("{", "is not JSON"), (b"\xff", "is not JSON"), ('{"id": NaN}', "NaN is not a JSON number"),
         ("[" * 100_000, "is not JSON"), ("[]", "a ReasoningTrace must be an object"), ("null", "must be an object"),
         ('{"grace": {"x": 1e999}}', "grace.x: must be a finite number (got inf)"), (3, "is not JSON"),
     ],
