@@ -1,4 +1,4 @@
-"""What your own tests need: traces of this context, a reviewer that follows a script, a clock that stands still, fixed ids.
+"""For your tests: traces of this context, a reviewer and a judge that follow a script, a clock under your control, fixed ids.
 
 Nothing here changes a global: capture is per context, so tests may run side by side in threads and tasks.
 """
@@ -32,21 +32,21 @@ class Captured(Sequence["ReasoningTrace"]):
 
     @property
     def traces(self) -> list[ReasoningTrace]:
-        """As a list."""
+        """The traces as a list."""
         ended = sorted((run for run in self._runs if not run.open), key=lambda run: run.end)
         return [run.trace for run in ended]
 
     @property
     def still_open(self) -> int:
-        """How many of the runs have not ended; a test usually wants 0."""
+        """Number of runs that have not ended; a test usually wants 0."""
         return sum(run.open for run in self._runs)
 
     @property
     def only(self) -> ReasoningTrace:
-        """The one trace there is.
+        """The only trace.
 
         Raises:
-            AssertionError: there is none, or there are several; the message names them.
+            AssertionError: there are none or several; the message names their objectives.
         """
         traces = self.traces
         if len(traces) != 1:
@@ -68,7 +68,7 @@ class Captured(Sequence["ReasoningTrace"]):
 def capture() -> Iterator[Captured]:
     """`with capture() as captured:` — the traces of runs that begin in this context, whichever runtime records them.
 
-    Runs of other threads and tasks are not in it, unless they were started from inside.
+    Runs of other threads and tasks are included only if they were started inside the block.
     """
     runs: list[Run] = []
     token = CAPTURE.set(runs)
@@ -79,13 +79,13 @@ def capture() -> Iterator[Captured]:
 
 
 class ScriptedReviewer:
-    """A reviewer that gives the next answer of a script each time it is asked.
+    """A reviewer that returns the next answer of a script each time it is asked.
 
     An answer is an InterventionResponse, an action ("proceed", "cancel", …), an exception that is raised, or a callable
     from the request to one of these.
 
     Attributes:
-        requests: what it was asked, in order.
+        requests: the requests so far, in order.
     """
 
     def __init__(self, *answers: Any) -> None:
@@ -93,10 +93,10 @@ class ScriptedReviewer:
         self._answers = list(answers)
 
     def review(self, request: InterventionRequest) -> InterventionResponse:
-        """The next answer.
+        """Return the next answer.
 
         Raises:
-            AssertionError: the script is at its end.
+            AssertionError: the script has no answer left.
         """
         from grace_kp.gating import InterventionResponse
 
@@ -115,18 +115,18 @@ class ScriptedReviewer:
 
     @property
     def asked(self) -> int:
-        """How often it was asked."""
+        """Number of times it was asked."""
         return len(self.requests)
 
 
 class ScriptedJudge:
-    """A judge that gives the next reply of a script each time it is asked.
+    """A judge that returns the next reply of a script each time it is asked.
 
-    A reply is a text, a number for both of the scores that a run gets, an exception that is raised, or a callable from the prompt to
-    one of these. After the last reply it goes on with that one.
+    A reply is a text, a number for both scores of a run, an exception that is raised, or a callable from the prompt to one of these. The
+    last reply is repeated.
 
     Attributes:
-        prompts: what it was asked, in order.
+        prompts: the prompts so far, in order.
     """
 
     def __init__(self, *replies: object) -> None:
@@ -137,7 +137,7 @@ class ScriptedJudge:
         self._lock = threading.Lock()
 
     def __call__(self, prompt: str) -> str:
-        """The next reply."""
+        """Return the next reply."""
         with self._lock:
             self.prompts.append(prompt)
             reply = self._replies[min(len(self.prompts), len(self._replies)) - 1]
@@ -151,30 +151,30 @@ class ScriptedJudge:
 
     @property
     def asked(self) -> int:
-        """How often it was asked."""
+        """Number of times it was asked."""
         return len(self.prompts)
 
 
 class FakeClock:
-    """A clock that goes only when it is told to. Called, it gives seconds, as `time.monotonic` does."""
+    """A clock that advances only on request. Calling it returns seconds, as `time.monotonic` does."""
 
     def __init__(self, start_ns: int = START_NS, *, tick_ns: int = 0) -> None:
-        """Start at `start_ns` (2026-01-02T03:04:05Z) and go on by `tick_ns` with every look at it."""
+        """Start at `start_ns` (2026-01-02T03:04:05Z) and advance by `tick_ns` with every reading."""
         self.now_ns = start_ns
         self.tick_ns = tick_ns
 
     def __call__(self) -> float:
-        """Seconds."""
+        """Return seconds."""
         return self.ns() / 1e9
 
     def ns(self) -> int:
-        """Nanoseconds, as `time.perf_counter_ns` and `time.time_ns` give them."""
+        """Return nanoseconds, as `time.perf_counter_ns` and `time.time_ns` do."""
         now = self.now_ns
         self.now_ns += self.tick_ns
         return now
 
     def advance(self, seconds: float) -> None:
-        """Let so many seconds pass.
+        """Advance by some seconds.
 
         Raises:
             ValueError: `seconds` is negative.
@@ -185,15 +185,15 @@ class FakeClock:
 
 
 def fixed_ids() -> Callable[[], str]:
-    """Trace ids that count up from 1: `kp:trace:00000000-0000-4000-8000-000000000001`, …"""
+    """Return a function whose trace ids count up from 1: `kp:trace:00000000-0000-4000-8000-000000000001`, …"""
     numbers = count(1)
     return lambda: f"kp:trace:00000000-0000-4000-8000-{next(numbers):012d}"
 
 
 def make_grace(*, clock: FakeClock | None = None, **settings: object) -> Grace:
-    """A Grace for tests: in memory, nobody to ask, fixed ids, and a clock that goes on a millisecond with every look.
+    """Return a Grace for tests: in memory, without reviewer and models, with fixed ids and a clock that advances 1 ms with every reading.
 
-    Any argument of `Grace` may be given and wins.
+    Any argument of `Grace` may be passed and takes precedence.
     """
     fake = clock or FakeClock(tick_ns=1_000_000)
     defaults: dict[str, Any] = {

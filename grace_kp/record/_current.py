@@ -1,4 +1,4 @@
-"""The only global state of recording: where this context is, what went wrong so far, and which threads are instrumented.
+"""The only global state of recording: the current call, registered frameworks, troubles so far, and instrumented threads.
 
 The context variable is set when a recorded call begins and reset when it ends, and for generators around each resume; it is
 never held across a `yield`, where it would leak to the caller.
@@ -16,7 +16,7 @@ from grace_kp.background import Resident, watch
 from grace_kp.record._host import Host
 
 CURRENT: ContextVar[Any] = ContextVar("grace_kp_current", default=None)
-"""The innermost recorded call or run of this context. `_place` reads it by its type."""
+"""The innermost recorded call or run of this context. `_location` knows its type."""
 
 CAPTURE: ContextVar[list[Any] | None] = ContextVar("grace_kp_capture", default=None)
 """Runs that begin in this context are put here too, for `grace_kp.testing.capture`."""
@@ -29,7 +29,7 @@ ORDER = itertools.count(1)
 
 
 class FirstRun(threading.local):
-    """The number of the first run that began in the thread that is running; 0 where none has."""
+    """The number of the first run that began in this thread; 0 if none has."""
 
     number = 0
 
@@ -38,7 +38,7 @@ FIRST = FirstRun()
 
 
 class Troubles:
-    """What went wrong inside recording, by kind, since the process began."""
+    """Failures inside recording since the process began, counted by kind."""
 
     __slots__ = ("counts", "last", "own")
 
@@ -53,7 +53,7 @@ TROUBLES = Troubles()
 
 
 class Patches(Resident):
-    """Who asked for instrumented threads, and what stood there before."""
+    """Requests for instrumented threads, and the originals of the patched methods."""
 
     __slots__ = ("asked", "lock", "originals")
 

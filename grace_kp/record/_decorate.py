@@ -36,7 +36,7 @@ def decorate(function: object, *, recorder: Callable[[], Recorder], kind: str, *
 
 
 class RunBlock:
-    """`with grace.run("objective") as run:` — a run without a decorator. Works with `async with` too, and once."""
+    """`with grace.run("objective") as run:` — a run without a decorator. Works with `async with`, too. For one use."""
 
     __slots__ = ("_attributes", "_objective", "_recorder", "_run", "_spec", "_token")
 
@@ -74,7 +74,7 @@ class RunBlock:
         try:
             CURRENT.reset(token)
         except ValueError:
-            CURRENT.set(None)  # left in another context than it was entered in
+            CURRENT.set(None)  # left in a context other than the one it was entered in
         _end(run, error)
 
     async def __aenter__(self) -> Run:

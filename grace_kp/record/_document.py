@@ -1,6 +1,6 @@
-"""A run as a document in the form of the trace schema, without the figures: those are the pipeline's.
+"""The document of a run, in the form of the trace schema but without confidence and score, which the pipeline adds.
 
-Also the journal of a run that is still open, and the document of a run whose process died.
+Also the journal of an open run, and the document of a run whose process died.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ LOST = "The process ended before the run did."
 
 
 def instant(nanoseconds: int) -> str:
-    """Nanoseconds since the epoch as ISO 8601 in UTC, to the millisecond, ending in Z."""
+    """Return nanoseconds since the epoch as ISO 8601 in UTC, to the millisecond, ending in Z."""
     seconds, rest = divmod(nanoseconds // 1_000_000, 1_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
 
 
 class Documents:
-    """How one runtime writes its runs: privacy, visibility, what is captured."""
+    """Documents of the runs of one runtime, with its privacy and visibility."""
 
     __slots__ = ("_identifiers", "_max_text", "_privacy_level", "_visibility")
 
@@ -47,7 +47,7 @@ class Documents:
         self._max_text = max_text
 
     def builder(self, run: Run) -> StepBuilder:
-        """The one builder of this run, made on first use."""
+        """Return the builder of the run's steps, created on first use."""
         if run.steps is None:
             if run.resumes is not None:
                 run.owner.recall(run)
@@ -57,13 +57,13 @@ class Documents:
         return builder
 
     def finished(self, run: Run) -> dict[str, Any]:
-        """The document of a run that has ended; confidence and score are still to be filled in."""
+        """Return the document of a run that has ended."""
         builder = self.builder(run)
         builder.finish()
         return self._of_run(run, builder, str(run.status), run.end, run.pause)
 
     def asking(self, run: Run, pause: Pause) -> dict[str, Any]:
-        """The document of an open run that is about to be suspended, as far as it has come."""
+        """Return the document of an open run that is about to be suspended."""
         builder = self.builder(run)
         builder.advance()
         return self._of_run(run, builder, SUSPENDED, run.clock(), pause)
@@ -80,7 +80,7 @@ class Documents:
                 UNSCANNED
             ]  # too long or too hostile: their ends were removed unread
         if not steps:
-            # A trace has at least one step. This one stands in for those to come, so it is left out when the run goes on.
+            # A trace has at least one step. This placeholder is left out when the run continues.
             steps, again = [{"step_id": 0, "type": "observation", "content": result}], [0]
         if again:
             grace["repeats"] = again
@@ -110,19 +110,19 @@ class Documents:
             grace["children"] = children
         decisions = self._decisions(run, run.decisions)
         if run.earlier is not None:
-            decisions = self._went_on(run, grace, decisions)
+            decisions = self._joined(run, grace, decisions)
         if decisions:
             grace["decisions"] = decisions
         if run.dropped:
             grace["dropped_steps"] = run.dropped
         if run.status == SUSPENDED and (gaps := lost_evidence(run, run.owner)):
-            grace["evidence_gaps"] = gaps  # for the gates of whoever goes on with the run
+            grace["evidence_gaps"] = gaps  # for the gates of the run that continues this one
         if run.own_success is not None:
             grace["own_success"] = run.own_success
         return grace
 
-    def _went_on(self, run: Run, grace: dict[str, Any], decisions: list[Any]) -> list[Any]:
-        """Put what an earlier part of the run had besides steps into its document; all decisions of both parts."""
+    def _joined(self, run: Run, grace: dict[str, Any], decisions: list[Any]) -> list[Any]:
+        """Add the earlier part of a resumed run to its document, except for its steps; return the decisions of both parts."""
         earlier = EarlierPart(run.earlier or {})
         before = (run.earlier or {}).get("grace") or {}
         grace["duration_ms"] = round(grace["duration_ms"] + earlier.duration_ms, 3)
@@ -132,7 +132,7 @@ class Documents:
         return merged_entries(earlier.decisions, decisions)
 
     def _usage(self, run: Run, builder: StepBuilder) -> dict[str, Any]:
-        """Tokens of this run with the runs nested in it, and its own where these differ."""
+        """Return the tokens of a run with the runs nested in it, and its own tokens if these differ."""
         for number, nested in builder.nested:
             if nested.usage:
                 builder.calls[number]["usage"] = dict(nested.usage)
@@ -237,15 +237,15 @@ class Documents:
         }
 
     def clean(self, text: str) -> str:
-        """The text as it may stand in a trace of this runtime."""
+        """Return a text without what this runtime's traces must not hold."""
         return redact_text(storable(text), identifiers=self._identifiers)
 
     def clean_all(self, value: object) -> Any:
-        """A rendered value as it may stand in a trace of this runtime."""
+        """Return a rendered value without what this runtime's traces must not hold."""
         return redact_value(value, identifiers=self._identifiers)
 
     def journal(self, run: Run) -> list[tuple[int, bytes]]:
-        """What has come of an open run since the last time, as (sequence number, JSON); empty where nothing has."""
+        """Return the news of an open run since the last time, as pairs of sequence number and JSON."""
         builder = self.builder(run)
         rows: list[tuple[int, bytes]] = []
         if builder.journaled == 0:
@@ -268,7 +268,7 @@ class Documents:
         return rows
 
     def _changed_attributes(self, run: Run, builder: StepBuilder) -> dict[str, Any] | None:
-        """The attributes of an open run, where they have changed since they were journaled; else None."""
+        """Return the attributes of an open run if they have changed since they were journaled, else None."""
         changes = 0 if run.attributes is None else run.attributes.changes
         if builder.journaled and changes == builder.journaled_changes:
             return None
@@ -276,7 +276,7 @@ class Documents:
         return attributes_of(run, self.clean, self.clean_all)
 
     def lost(self, rows: Iterable[bytes]) -> dict[str, Any]:
-        """The document of a run whose process died, from its journal."""
+        """Return the document of a run whose process died, from its journal."""
         header, *parts = [json.loads(row) for row in rows]
         steps: dict[int, Any] = {}
         calls: dict[str, Any] = {}
@@ -301,7 +301,7 @@ class Documents:
 
 
 def _sum_of_tokens(calls: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """The tokens of several calls or runs together, as far as they are known."""
+    """Return the known tokens of several calls or runs together."""
     total: dict[str, int] = {}
     for call in calls:
         for name, value in call.items():
@@ -311,7 +311,7 @@ def _sum_of_tokens(calls: Iterable[dict[str, Any]]) -> dict[str, int]:
 
 
 def to_json(document: object) -> bytes:
-    """UTF-8 JSON; half a surrogate pair, which UTF-8 cannot hold, becomes a question mark."""
+    """Return UTF-8 JSON. Half a surrogate pair, which UTF-8 cannot hold, becomes a question mark."""
     from pydantic_core import PydanticSerializationError
     from pydantic_core import to_json as encode
 

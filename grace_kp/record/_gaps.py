@@ -1,6 +1,6 @@
-"""Which evidence of a run is known to be missing or unusable, in words. A gate that sees any of it asks at least for CONFIRM.
+"""Gaps: known reasons why evidence of a run is missing or unusable, in words. A gate that finds any asks at least for CONFIRM.
 
-It decides nothing. Evidence that is absent because nothing happened is no gap.
+This module decides nothing. Evidence that is absent because nothing happened is no gap.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ OVER = "the run that this action belongs to had already ended"
 
 
 def stray(run: Run) -> None:
-    """Note that a tool was called outside of any run, in the thread that is running."""
+    """Note that a tool was called outside of any run, in this thread."""
     owner = run.owner
     if run.via_trace is None:
         owner.stray_since = max(owner.stray_since, FIRST.number)
 
 
 def gaps_of(run: Run | None, recorder: Recorder, evidence: Evidence) -> tuple[str, ...]:
-    """Why evidence is missing or cannot be used, each in a few words; empty where none is known to be.
+    """Return the reasons why evidence is missing or cannot be used, each in a few words.
 
     Args:
-        run: the run that the gated action belongs to; None where there is none.
+        run: the run that the gated action belongs to, if any.
         recorder: the recorder of the gate's runtime.
-        evidence: what the run has shown so far.
+        evidence: the evidence of the run so far.
     """
     if not recorder.enabled:
         return (OFF,)
@@ -43,7 +43,7 @@ def gaps_of(run: Run | None, recorder: Recorder, evidence: Evidence) -> tuple[st
 
 
 def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
-    """Why evidence of a run was lost while it was recorded; what was recorded and cannot be used is not among it."""
+    """Return the reasons why evidence of a run was not recorded; recorded evidence that cannot be used is not among them."""
     if run is None or not run.owner.enabled:
         return [UNRECORDED]
     gaps = list(run.missing)
@@ -54,7 +54,7 @@ def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
         gaps.append(f"recording failed {troubles} times; see grace.status()")
     if max(recorder.stray_since, run.owner.stray_since) > run.number:
         gaps.append(STRAY)
-    if run.spec.kind != AGENT:  # a run that the action, or the tool that calls it, has opened for want of another one
+    if run.spec.kind != AGENT:  # the action, or the tool that calls it, opened this run because there was none
         if run.via_trace is not None:
             gaps.append(OVER)
         elif _started_by_another(run, recorder):
@@ -63,7 +63,7 @@ def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
 
 
 def _started_by_another(run: Run, recorder: Recorder) -> bool:
-    """Whether this thread was most likely started by a run that is still open: it recorded nothing before that run began."""
+    """Return whether an open run most likely started this thread, which recorded nothing before that run began."""
     if threading.current_thread() is threading.main_thread():
         return False
     first = min(FIRST.number or run.number, run.number)

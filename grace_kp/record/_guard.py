@@ -1,4 +1,4 @@
-"""The one guard that makes recording fail open: whatever breaks in it is counted, logged once, and the agent goes on.
+"""The one guard that makes recording fail open: it counts what breaks, logs it once, and lets the agent go on.
 
 `GRACE_KP_STRICT_RECORDING=1` makes it raise instead, for the library's own tests.
 """
@@ -25,7 +25,7 @@ _log = logging.getLogger("grace_kp")
 
 
 def shielded(function: Callable[P, R]) -> Callable[P, R | None]:
-    """`function`, but an Exception in it is noted and gives None. KeyboardInterrupt and the like pass: they are the user's."""
+    """Return `function` guarded: an Exception in it is noted, and the result is None. KeyboardInterrupt and the like are the user's."""
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R | None:
@@ -41,11 +41,11 @@ def shielded(function: Callable[P, R]) -> Callable[P, R | None]:
 def shielded_pair(
     function: Callable[[A, B], R], otherwise: Callable[[], R | None] = lambda: None
 ) -> Callable[[A, B], R | None]:
-    """`shielded` for a function of exactly two arguments: the recorded call's own path, where packing arguments would show.
+    """Guard a function of exactly two arguments, on the path of every recorded call, where packing arguments would cost time.
 
     Args:
-        function: what may fail.
-        otherwise: gives the result where it does.
+        function: the function to guard.
+        otherwise: returns the result if it fails.
     """
     name = function.__qualname__
 
@@ -61,7 +61,7 @@ def shielded_pair(
 
 
 def attempt(where: str, function: Callable[[], R]) -> R | None:
-    """What the user's own code returns, such as a callable for an objective; None, and a note, where it raises an Exception."""
+    """Call code that is not ours, such as a user's callable for an objective; note an Exception and return None."""
     try:
         return function()
     except Exception as error:  # noqa: BLE001
@@ -70,23 +70,23 @@ def attempt(where: str, function: Callable[[], R]) -> R | None:
 
 
 def note(where: str, error: BaseException | str, *, theirs: bool = False) -> None:
-    """Count one trouble; the first of its kind is logged. Raise it where the strict switch is set and it is not `theirs`.
+    """Count a trouble and log the first of its kind. If the strict switch is set, raise it unless it is `theirs`.
 
-    `theirs` is trouble in the user's own code that recording calls: a hook, an objective's template.
+    `theirs` marks trouble in code that is not ours and that recording calls: a hook, an objective's template, a store.
     """
-    text = error if type(error) is str else ""  # what an error says of its own class is not asked
+    text = error if type(error) is str else ""  # the error's own word for its class is not asked for
     kind = f"{where}: {text or type(error).__name__}"
     TROUBLES.counts[kind] += 1
     if not theirs and not text:
         TROUBLES.own += 1
     try:
-        from grace_kp.trace import redact_text  # needed only where something goes wrong
+        from grace_kp.trace import redact_text  # needed only when something goes wrong
 
-        # What an exception says may quote the values that it is about.
+        # The message of an exception may quote secret values.
         TROUBLES.last = redact_text(kind if text else f"{kind}: {error}"[:8_192], identifiers=False)[:500]
     except Exception:  # noqa: BLE001
         TROUBLES.last = kind
     if TROUBLES.counts[kind] == 1:
         _log.warning("recording went on without this: %s", TROUBLES.last)
     if not theirs and os.environ.get(STRICT) == "1" and issubclass(type(error), BaseException):
-        raise error  # type: ignore[misc]  # it is no text
+        raise error  # type: ignore[misc]  # a text was excluded

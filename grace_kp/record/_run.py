@@ -176,7 +176,7 @@ class Run:
         self.suspended: dict[str, Any] | None = None
         """The document of this run when it was suspended."""
         self.pause: Pause | None = None
-        """Why this run waits."""
+        """Why this run waits, and where it is found again."""
         self.resumes: Pause | None = None
         """Why the run waited that this run continues, until `earlier` has been looked for."""
         self.error: tuple[str, str] | None = None
@@ -186,9 +186,9 @@ class Run:
         self.status: str | None = None
         self.steps: Any = None
         self.asked = False
-        """It is stored as suspended already, so no journal of it is kept any more."""
+        """True once the run is stored as suspended, so that it needs no journal any more."""
         self.usage: dict[str, int] | None = None
-        """Tokens of this run and of the runs nested in it, once its document has been written."""
+        """Tokens of this run and of the runs nested in it, once it has a document."""
         self.prepared: Any = None
         self.sample: float | None = None
         self._id: str | None = None
@@ -254,7 +254,7 @@ class Run:
 
     @shielded
     def thought(self, text: object) -> None:
-        """Record what the agent thinks, as a step."""
+        """Record a thought of the agent as a step."""
         if not self.open:
             note("thought", "said after the run had ended")
         elif len(self.events) >= self.owner.max_events:
@@ -264,13 +264,13 @@ class Run:
 
     @shielded
     def outcome(self, *, confidence: float | None = None, success: bool | None = None, result: object = None) -> None:
-        """Say how the run ended in its own words; what is not given stays as it was.
+        """State how the run ended. Arguments that are None change nothing.
 
         Args:
-            confidence: the run's own confidence, 0 to 1; it wins over the computed one. Anything else is not taken, and
-                said so once in the log: a model's slip must not break the agent.
-            success: whether the run succeeded; wins over "it returned".
-            result: what the run came to; wins over what its root returned.
+            confidence: the run's own confidence, 0 to 1; it replaces the computed one. Any other value is ignored and logged once: a
+                model's slip must not break the agent.
+            success: whether the run succeeded; by default, it did if its root returned.
+            result: the result of the run; by default, the value that its root returned.
         """
         if not self.open:
             note("outcome", "set after the run had ended")
@@ -294,7 +294,7 @@ class Run:
         session: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        """State what the run is found by: tags are added, metadata is merged by key, user and session are replaced.
+        """State attributes of the run: add tags, merge metadata by key, replace user and session.
 
         Stored under `grace` in the trace, without secrets: at most 50 tags and 50 metadata keys. A tag, user, session or key keeps
         200 characters. A nested run belongs to the user and the session of the run around it unless it states its own.
@@ -315,7 +315,7 @@ class Run:
 
     @shielded
     def model_called(self, call: ModelCall) -> None:
-        """Record a model's call; its text becomes a thought."""
+        """Record a call of a model; its text becomes a thought."""
         if self.open:
             if len(self.events) >= self.owner.max_events:
                 self.dropped += 1
@@ -324,14 +324,14 @@ class Run:
 
     @shielded
     def suspend(self, pause: Pause) -> None:
-        """The run waits for a person, and may go on later, in this process or another one."""
+        """Suspend the run: it waits for a person and may continue later, in this process or another."""
         if self.open:
             self.pause = pause
             self._finish(SUSPENDED, None, None)
 
     @shielded
     def discard(self, result: object) -> None:
-        """Forget a run in which nothing has happened; the call that it was made by, if any, returned `result`."""
+        """Forget a run in which nothing has happened; the call that opened it, if any, returned `result`."""
         self.open = False
         self.owner.open_runs.discard(self)
         if self.capture is not None and self in self.capture:
@@ -342,14 +342,14 @@ class Run:
 
     @shielded
     def refuse(self, kind: str, message: str) -> None:
-        """The root call returned, but what it returned says that it failed."""
+        """Record that the root call returned a result that reports a failure."""
         if self.open:
             self.error = (kind, message)
             self._finish(FAILED, None, None)
 
     @shielded_pair
     def close(self, result: object) -> None:
-        """The root call returned."""
+        """Record that the root call returned."""
         if not self.open:
             return
         if self.owner.capture_output and self.result is None:
@@ -358,14 +358,14 @@ class Run:
 
     @shielded
     def drop(self, streamed: object) -> None:
-        """The stream of the root call was closed before its end; keep what had been streamed by then."""
+        """Record that the stream of the root call was closed before its end; keep what it had streamed by then."""
         if self.open and self.owner.capture_output and self.result is None and streamed is not None:
             self.result = render(streamed, self.max_text)
         self.fail(GeneratorExit("the stream was closed before its end"))
 
     @shielded_pair
     def fail(self, error: BaseException) -> None:
-        """The root call was left by an exception."""
+        """Record that an exception left the root call."""
         if not self.open:
             return
         status = HOST.status_after(error)

@@ -1,7 +1,6 @@
-"""What a decorated function is, worked out once when it is decorated: its name, its kind, its parameters' names.
+"""The description of a recorded function, derived once when it is decorated: its name, its kind, the names of its parameters.
 
-Binding arguments to names happens when the run finishes, not while it is live: `Signature.bind` costs more than a whole
-recorded call.
+Arguments are bound to names when the run finishes, not while it is live: `Signature.bind` costs more than a whole recorded call.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 TOOL, RETRIEVER, AGENT, SCOPE = "tool", "retriever", "agent", "scope"
-"""What a recorded function can be. A scope opens a run where there is none and is nothing of its own where there is one."""
+"""Kinds of recorded functions. A scope opens a run only outside of any run; inside a run it leaves no trace."""
 
 MAX_OBJECTIVE = 2_000
 
 
 class Spec:
-    """A recorded function: what the recorder needs to know of it."""
+    """The description of a recorded function."""
 
     __slots__ = (
         "attributes",
@@ -52,18 +51,18 @@ class Spec:
     ) -> None:
         self.name = name or name_of(function)
         self.scores = scores
-        """What the figures beside search results are, as declared; None where nothing was."""
+        """The declared kind of the figures beside search results; None if undeclared."""
         self.kind = kind
         self.searches = kind == RETRIEVER
         self.domain = domain
         self.objective = objective
         self.attributes = None if attributes is None else declared(self.name, function, attributes)
-        """Tags, user, session and metadata that every run of the function has."""
+        """Tags, user, session and metadata of every run of the function."""
         self.positional: tuple[str, ...] = ()
         self.var_positional = "args"
         self.var_keyword = "kwargs"
         self.bound = False
-        """Whether the first parameter is the instance or class that a method belongs to; it is no input."""
+        """True if the first parameter is the instance or class that a method belongs to, which is no input."""
         if function is not None:
             self._read(function)
 
@@ -71,7 +70,7 @@ class Spec:
         try:
             parameters = list(inspect.signature(function).parameters.values())
         except (TypeError, ValueError):
-            return  # some builtins have none; arguments then go by their position
+            return  # some builtins have no signature; their arguments are named by position
         by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self.positional = tuple(item.name for item in parameters if item.kind in by_position)
         for item in parameters:
@@ -86,7 +85,7 @@ class Spec:
             self.positional = self.positional[1:]
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
-        """What was passed, by parameter name; what was left to its default is not there."""
+        """Return the passed arguments by parameter name; those left to their defaults are not among them."""
         known = len(self.positional)
         named: dict[str, Any] = dict(zip(self.positional, args, strict=False))
         if len(args) > known:
@@ -97,9 +96,9 @@ class Spec:
         return named
 
     def objective_of(self, args: Sequence[Any], kwargs: Mapping[str, Any], max_text: int) -> str:
-        """What the run is for: the objective given, else the first text among the arguments, else the call itself.
+        """Return the objective of a run: the stated one, else the first text among the arguments, else the call itself.
 
-        `args` are without the bound instance. The user's template or callable may fail; then the next rule holds.
+        `args` are without the bound instance. If the user's template or callable fails, the next rule applies.
         """
         limit = min(MAX_OBJECTIVE, max_text)
         if self.objective is not None:
@@ -125,7 +124,7 @@ def _filled(objective: str | Callable[..., Any], named: dict[str, Any]) -> str:
 
 
 def name_of(function: object) -> str:
-    """The function's own name, through partials and callable objects."""
+    """Return the function's own name, through partials and callable objects."""
     while hasattr(function, "func") and not hasattr(function, "__name__"):
         function = function.func
     name = getattr(function, "__name__", None) or type(function).__name__

@@ -1,7 +1,7 @@
-"""The events of a run as steps: which step each becomes, in which order, and which errors were survived.
+"""The steps of a run, built from its events: the step of each event, their order, and the errors that the run recovered from.
 
-It works forward and looks at each event once, so that the journal of an open run and the finished trace share the work.
-Everything that leaves here is JSON, bounded, and without secrets.
+The builder looks at each event once, so that the journal of an open run and the finished trace share the work. Everything it produces is
+JSON, bounded, and without secrets.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOTHING = "The run recorded no step and returned no text."
 
 
 class StepBuilder:
-    """Steps and calls of one run as far as its events have come.
+    """Steps and calls of one run, up to the last event that was taken in.
 
     Attributes:
         steps: step dicts in the form of the trace schema, numbered from 0.
@@ -36,9 +36,9 @@ class StepBuilder:
         "_identifiers",
         "_index",
         "_position",
+        "_reported_decisions",
+        "_reported_steps",
         "_run",
-        "_told_decisions",
-        "_told_steps",
         "_tools",
         "_touched",
         "calls",
@@ -57,32 +57,32 @@ class StepBuilder:
         self.calls: list[dict[str, Any]] = [] if earlier is None else earlier.calls
         self.model_calls: list[dict[str, Any]] = [] if earlier is None else earlier.model_calls
         self.nested: list[tuple[int, Run]] = []
-        """The runs that calls have opened, with the numbers of these calls."""
+        """Runs that calls opened, each with the number of its call."""
         self.places: dict[int, str] = {}
-        """Where in a framework's program a step was made, by its number."""
+        """The place in a framework's program that a step belongs to, by the number of the step."""
         self.hit_texts: list[str] = []
-        """Texts that searches found, without secrets; not part of the trace."""
+        """Texts of search results, without secrets; not part of the trace."""
         self._run: Run | None = run
         self.removed: Counter[str] = Counter()
-        """What redaction has removed from the steps, by type."""
+        """Secrets that redaction removed from the steps, counted by type."""
         self._identifiers = identifiers
         self._position = 0
         self._index: dict[int, int] = {}
         self._touched: dict[int, None] = {}
         self._tools: dict[str, tuple[str, dict[str, str]]] = {}
-        self._told_steps = 0
-        self._told_decisions = 0
+        self._reported_steps = 0
+        self._reported_decisions = 0
         self.journaled = 0
-        """Rows of the journal that have been written for this run."""
+        """Number of journal rows written for this run."""
         self.journaled_changes = 0
-        """Changes of the run's attributes that the journal has."""
+        """Number of attribute changes that the journal has."""
         self._failures = Failures()
         for call in () if earlier is None else earlier.pending:
             error = call["error"]
             self._failures.add(Failure(call["name"], (error["type"], error["message"]), call))
 
     def advance(self) -> None:
-        """Take in the events that came since the last time."""
+        """Take in the events since the last time."""
         if self._run is None:
             return
         events = self._run.events
@@ -92,58 +92,58 @@ class StepBuilder:
             if isinstance(event, ModelCall):
                 self._model_called(event)
             elif isinstance(event, Note):
-                self._went_on()
+                self._recover()
                 self._thought(event, {})
             elif isinstance(event, Call):
                 if id(event) in self._index:
                     self._returned(event)
                 else:
-                    self._went_on()
+                    self._recover()
                     self._called(event)
 
     def finish(self) -> None:
-        """Take in the rest; a run that ended normally has survived the errors that nothing followed."""
+        """Take in the rest. A run that ended normally has recovered from errors that nothing followed."""
         self.advance()
         run = self._run
         if run is None:
             return
         if run.status == "completed":
-            self._went_on()
+            self._recover()
         if not self.steps and run.status != SUSPENDED:
-            # A trace has at least one step. A run that called nothing has thought, at most.
+            # A trace has at least one step. A run without calls can only have thought.
             text = to_text(run.result) if run.result is not None else ": ".join(run.error or ())
             shown = text if run.owner.capture_output else NOT_CAPTURED
             self._add("thought", content=self._clean(shown if text.strip() else NOTHING))
 
     def release(self) -> None:
-        """Let go of the run; only the numbers of its calls stay, for a nested run that ends later."""
+        """Release the run. Only the numbers of its calls stay, for a nested run that ends later."""
         self._run = None
         self.steps, self.calls, self.model_calls, self.nested, self.places = [], [], [], [], {}
         self._touched.clear()
 
     def number(self, call: object) -> int:
-        """The place of a call among the calls of its run, counted from 0; -1 where it is not among them."""
+        """Return the position of a call among the calls of its run, from 0; -1 for any other call."""
         return self._index.get(id(call), -1)
 
     def news(self, decisions: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int] | None:
-        """Steps and calls that are new or changed since the last time, and how many decisions were told by then."""
-        if self._told_steps == len(self.steps) and not self._touched and decisions == self._told_decisions:
+        """Return steps and calls that are new or changed since the last time, and the number of decisions reported before."""
+        if self._reported_steps == len(self.steps) and not self._touched and decisions == self._reported_decisions:
             return None
-        told = self._told_decisions
-        steps = self.steps[self._told_steps :]
+        reported = self._reported_decisions
+        steps = self.steps[self._reported_steps :]
         calls = [self.calls[number] for number in self._touched]
-        self._told_steps, self._told_decisions = len(self.steps), decisions
+        self._reported_steps, self._reported_decisions = len(self.steps), decisions
         self._touched.clear()
-        return steps, calls, told
+        return steps, calls, reported
 
     def repeats(self, places: frozenset[str]) -> list[int]:
-        """The steps that were made in these places."""
+        """Return the numbers of the steps that belong to these places."""
         return [number for number, place in self.places.items() if place in places]
 
-    def _thought(self, said: Note | ModelCall, fields: dict[str, Any]) -> dict[str, Any]:
-        step = self._add("thought", content=self._clean(said.text), **fields)
-        if said.place is not None:
-            self.places[step["step_id"]] = said.place
+    def _thought(self, event: Note | ModelCall, fields: dict[str, Any]) -> dict[str, Any]:
+        step = self._add("thought", content=self._clean(event.text), **fields)
+        if event.place is not None:
+            self.places[step["step_id"]] = event.place
         return step
 
     def _model_called(self, call: ModelCall) -> None:
@@ -151,7 +151,7 @@ class StepBuilder:
         entry: dict[str, Any] = {"model": self._clean(call.model), "status": call.status, "latency_ms": latency}
         if call.usage:
             entry.update(call.usage)
-        self._went_on()
+        self._recover()
         if call.text.strip():
             entry["step"] = self._thought(call, {"latency_ms": latency})["step_id"]
         if call.error is not None:
@@ -194,7 +194,7 @@ class StepBuilder:
         calls.append(entry)
 
     def _tool(self, name: str) -> tuple[str, dict[str, str]]:
-        """The tool's name without secrets and the object that names it; one object for all steps of the tool."""
+        """Return a tool's name without secrets, and the object with this name that all its steps share."""
         known = self._tools.get(name)
         if known is None:
             clean = self._clean(name)
@@ -235,7 +235,7 @@ class StepBuilder:
             kind, message = call.error
             entry["error"] = {"type": kind, "message": self._clean(message)}
             text = f"{kind}: {message}" if message else kind
-            step["content"] = self._content(call.result) if _was_dropped(call) else self._clean(text)
+            step["content"] = self._content(call.result) if _was_left(call) else self._clean(text)
             if call.status in {"error", "cancelled"}:
                 self._failed(call, entry)
         elif call.status == SUSPENDED:
@@ -280,7 +280,7 @@ class StepBuilder:
         error = call.error or ("Error", "")
         self._failures.add(Failure(call.spec.name, error, entry, call.parent, call.place), call)
 
-    def _went_on(self) -> None:
+    def _recover(self) -> None:
         self._failures.recover(self._recovered)
 
     def _recovered(self, failure: Failure) -> dict[str, Any]:
@@ -290,11 +290,11 @@ class StepBuilder:
         return step
 
 
-def _was_dropped(call: Call) -> bool:
-    """Whether a call gave something before its reader left."""
+def _was_left(call: Call) -> bool:
+    """Return whether a call streamed a part of its result before its reader left."""
     return call.status == CLOSED and call.result is not None and call.run.owner.capture_output
 
 
 def _ms(nanoseconds: int) -> float:
-    """Nanoseconds as milliseconds, to the microsecond."""
+    """Return nanoseconds as milliseconds, to the microsecond."""
     return nanoseconds // 1_000 / 1_000 if nanoseconds > 0 else 0.0

@@ -22,7 +22,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 MIN_LENGTH = 6
 """Characters below which a text is too common to be removed wherever it occurs."""
 REMOVED = "[REDACTED:password]"
-# Fields that hold arguments, rendered already, with the field that counts what they do not show.
+# Fields that hold rendered arguments, each with the field that counts the characters they do not show.
 _ARGUMENTS = {"arguments": "hidden", "executed_arguments": "executed_hidden", "modified": "hidden"}
 # Texts that quote neither arguments nor a reviewer; every other text of an entry may.
 _STRUCTURE = frozenset(
@@ -50,7 +50,7 @@ _ERRORS = frozenset({"error", "ledger_error", "notify_error"})
 
 
 def attributes_of(run: Run, clean: Callable[[str], str], clean_all: Callable[[Any], Any]) -> dict[str, Any]:
-    """The attributes of a run as they stand in its trace, under `grace`; empty where nothing was stated."""
+    """Return the attributes of a run for its trace, under `grace`; empty if none were stated."""
     if run.attributes is None and run.via is None and run.earlier is None:
         return {}
     before = ((run.earlier or {}).get("grace") or {}) if run.earlier is not None else {}
@@ -78,7 +78,7 @@ def attributes_of(run: Run, clean: Callable[[str], str], clean_all: Callable[[An
 
 
 def _nearest(run: Run, name: str) -> str | None:
-    """The user or session of the run itself, else of the nearest run around it."""
+    """Return the user or session of the run itself, else of the nearest run around it."""
     around: Run | None = run
     while around is not None:
         stated: str | None = getattr(around.attributes, name, None)
@@ -101,13 +101,13 @@ def stored_entry(
     arguments that a reviewer replaced. `digest` is that of the real arguments.
 
     Args:
-        entry: what the gate recorded.
-        identifiers: remove e-mail addresses and the like, too.
+        entry: the entry that the gate recorded.
+        identifiers: True removes e-mail addresses and the like, too.
         capture_input: False keeps the names of arguments without their values.
         capture_output: False, like `capture_input`, keeps no text that may quote arguments, a reviewer or a judge.
     """
     out: dict[str, Any] = {}
-    fields = list(entry.items())  # in one step: the action may be running, and its entry filled in
+    fields = list(entry.items())  # in one step, because the action may be running and changing its entry
     for name, value in fields:
         if name in _ARGUMENTS and isinstance(value, dict):
             out[name], removed = redacted_arguments(value, identifiers=identifiers)
@@ -142,8 +142,8 @@ def merged_entries(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -
 
 
 def _without_texts(name: str, value: object, *, inside: bool = False) -> Any:
-    """A field of an entry without texts that may quote contents. Of an error, the name of its type stays."""
-    if name in _STRUCTURE and not (inside and name == "reason"):  # further inside, it is the reason of a judge
+    """Return a field of an entry without texts that may quote contents. Of an error, the name of its type stays."""
+    if name in _STRUCTURE and not (inside and name == "reason"):  # a nested reason is that of a judge
         return value
     if isinstance(value, dict):
         return {key: _without_texts(key, item, inside=True) for key, item in value.items()}
@@ -168,7 +168,7 @@ def named_secrets(decisions: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def without(value: object, secrets: list[str]) -> Any:
-    """Return a JSON value with these texts removed wherever they occur; the same object where there are none to remove."""
+    """Return a JSON value with these texts removed wherever they occur; the same object if there are none."""
     if not secrets:
         return value
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What a generator yielded, kept within bounds as it goes by: the result of a run that streams."""
+"""The items that a generator yields, kept within bounds: the result of a run or call that streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A frame that lives as long as a generator: items that went by, up to a number and a length, and how it ended."""
+    """The frame of a generator: its items, up to a number and a length, and how it ended."""
 
     __slots__ = ("closing", "count", "found", "frame", "items", "left", "text")
 
@@ -26,11 +26,11 @@ class Stream:
         self.text = True
         self.left = 0 if frame is None or not frame.run.owner.capture_output else frame.run.max_text
         self.found = _reader_for(frame)
-        """Reads the results that a streaming retriever yields, before they are rendered or left out."""
+        """Reads the results that a streaming retriever yields, before they are rendered or dropped."""
 
     @shielded
     def add(self, item: object) -> None:
-        """One item went by."""
+        """Record an item."""
         self.count += 1
         if self.found is not None:
             self.found.item(item)
@@ -44,13 +44,13 @@ class Stream:
             self.left -= len(rendered) if type(rendered) is str else 50
 
     def thrown(self, error: BaseException) -> None:
-        """The caller threw this into the generator; a close is how the stream ends, whatever the generator makes of it."""
+        """Note what the caller threw into the generator. A close ends the stream, however the generator reacts to it."""
         if isinstance(error, GeneratorExit):
             self.closing = error
 
     @shielded
     def close(self, returned: object) -> None:
-        """The generator is exhausted, or it took being closed calmly."""
+        """Record that the generator is exhausted, or returned when it was closed."""
         if self.frame is None:
             return
         if self.closing is None:
@@ -62,14 +62,14 @@ class Stream:
 
     @shielded
     def fail(self, error: BaseException) -> None:
-        """The generator was left by an exception; what went by until then is kept."""
+        """Record that an exception left the generator; the items until then are kept."""
         if self.frame is not None:
             if self.count and self.frame.result is None:
                 self.frame.result = self._result(None)
             self.frame.fail(error)
 
     def _result(self, returned: object) -> Any:
-        """What the generator came to: streamed texts as one text, anything else as a list."""
+        """Return streamed texts as one text, anything else as a list."""
         if self.text and self.count:
             joined: Any = "".join(self.items)
             more = self.count - len(self.items)

@@ -1,6 +1,6 @@
-"""Carrying the current run into other threads: one function at a time, or every thread and executor after one call.
+"""Carries the current run into other threads: one function at a time, or every thread and executor after one call.
 
-`asyncio` tasks and `asyncio.to_thread` carry it by themselves, because they copy the context.
+`asyncio` tasks and `asyncio.to_thread` need neither, because they copy the context.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ R = TypeVar("R")
 
 
 def propagate(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, so that wherever it is called it belongs to the run that is current now.
+    """Return `function` bound to the current run, wherever it is called.
 
-    For threads, executors and callbacks that do not copy the context: `executor.submit(gk.propagate(work), item)`. It may be
-    called many times and in many threads at once. Outside of any run it changes nothing.
+    For threads, executors and callbacks that do not copy the context: `executor.submit(gk.propagate(work), item)`. The result may be
+    called many times and in many threads at once. Outside of any run this returns `function` itself.
     """
     here = located()
     if here is None:
@@ -53,10 +53,10 @@ def propagate(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def instrument_threads() -> Callable[[], None]:
-    """From now on every Thread, ThreadPoolExecutor and `run_in_executor` carries the current run.
+    """Make every Thread, ThreadPoolExecutor and `run_in_executor` carry the current run from now on.
 
     Returns:
-        A function that undoes it. Calling this twice needs two undoings, in any order; undoing twice does nothing.
+        A function that undoes this call. Two calls need two undoings, in any order. Undoing a call twice does nothing.
     """
     mark = object()
     with PATCHES.lock:
@@ -87,7 +87,7 @@ def _patch() -> None:
     @functools.wraps(start)
     def carrying_start(self: threading.Thread) -> None:
         here = located()
-        # A pool's own worker lives on after the run that happened to start it; its tasks carry what they need.
+        # A pool's worker outlives the run that happened to start it; its tasks carry their own run.
         if here is not None and not _is_pool_worker(self):
             own = self.run
 
@@ -110,7 +110,7 @@ def _restore() -> None:
 
 
 def _carried_task(fn: Callable[..., Any]) -> Any:
-    """`propagate`, for a task whose result is handed on: exactly what the pool would have run, in the current run."""
+    """Return a pool's task bound to the current run."""
     here = located()
     if here is None:
         return fn

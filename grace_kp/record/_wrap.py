@@ -1,8 +1,8 @@
 """One wrapping core with a shell for each kind of function: plain, coroutine, generator, async generator.
 
-A shell calls the user's function itself, outside of any code of ours that could catch its exceptions for another reason, and
-makes the frame current only while the user's code runs. Results and exceptions pass through untouched, and generators keep
-their whole protocol: what is sent, thrown or closed goes to the user's generator, and what it answers comes back.
+A shell calls the user's function itself, outside of our code that catches exceptions, and makes the frame current only while the user's
+code runs. Results and exceptions pass through untouched. Generators keep their whole protocol: sending, throwing and closing reach the
+user's generator, and its answers come back.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def wrap(function: Callable[..., Any], spec: Spec, recorder: Callable[[], Record
 
 
 def unwrapped(function: object) -> Any:
-    """What decides whether a callable is async: looked for through partials and objects with `__call__`."""
+    """Return the function behind partials and objects with `__call__`, which decides whether a callable is async."""
     while isinstance(function, functools.partial):
         function = function.func
     if not (inspect.isroutine(function) or inspect.isclass(function)) and callable(function):
@@ -52,7 +52,7 @@ def unwrapped(function: object) -> Any:
 
 
 def _leave(token: Token[Any], frame: Frame | None) -> None:
-    """Make current what was before; a context that was left for another one in between is put right by hand."""
+    """Restore the frame from before, even if the context has changed since."""
     try:
         _reset(token)
     except ValueError:
@@ -92,7 +92,7 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
 
 
 def _settled(frame: Frame, result: object) -> Any:
-    """A plain function's result; one that is only a promise keeps the frame open until it is kept."""
+    """End the frame of a plain function with its result. A coroutine, generator or future keeps it open until that ends."""
     for promise, shell in _PROMISES:
         if type(result) is promise:
             return shell(lambda: result, lambda _args, _kwargs: frame)()
@@ -102,7 +102,7 @@ def _settled(frame: Frame, result: object) -> Any:
 
 
 def _is_future(kind: type) -> bool:
-    # Looked up in the classes themselves: asking the class could run code of a metaclass of the user's.
+    # Looked up in the classes themselves: attribute access could run code of a user's metaclass.
     return any("add_done_callback" in _class_dict(base) for base in _class_mro(kind))
 
 
@@ -112,7 +112,7 @@ _class_mro = type.__dict__["__mro__"].__get__
 
 @shielded
 def _follow(frame: Frame, future: Any) -> bool:
-    """Whether it is a future: that is given back as it is, and the frame ends when it does."""
+    """End the frame when a future is done; return whether the result is a future."""
     if not _is_future(type(future)):
         return False
 
@@ -190,7 +190,7 @@ def _async_generator_shell(function: Callable[..., Any], enter: Enter) -> Callab
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
         stream = Stream(frame)
-        before = frame or _get()  # not recorded: what is current stays so
+        before = frame or _get()  # if nothing is recorded, the current frame stays
         resume: Callable[[Any], Any] = _unhooked(generator)
         value: Any = None
         while True:
@@ -225,10 +225,10 @@ _PROMISES: tuple[tuple[type, Callable[[Callable[..., Any], Enter], Callable[...,
 
 
 def _unhooked(generator: AsyncGenerator[Any, Any]) -> Callable[[Any], Any]:
-    """The first `asend` of an inner generator, made without telling the event loop of it.
+    """Return the first `asend` of an inner generator, which hides that generator from the event loop.
 
-    The loop closes at its end every generator it knows of, all at once. It knows the outer one, which closes the inner one;
-    were the inner one known too, the two closings would meet and one would be reported as an error.
+    At its end the loop closes every generator that it knows, all at once. The outer generator closes the inner one. If the loop knew
+    both, the two closings would collide and be reported as an error.
     """
 
     def first(value: object) -> Any:

@@ -1,6 +1,6 @@
-"""The one default runtime, for `gk.agent`, `gk.tool` and the other module-level verbs; made when it is first needed.
+"""The default runtime, for `gk.agent`, `gk.tool` and the other module-level verbs; created on first use.
 
-Decorating does not make it: a module can be imported, and its functions decorated, before `gk.configure(...)` is called.
+Decorating a function does not create it: a module can be imported, and its functions decorated, before `gk.configure(...)` is called.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Default(Front):
-    """The module-level verbs: the same as on `Grace`, on whatever runtime is the default when they are called."""
+    """The module-level verbs: those of `Grace`, on the runtime that is the default when they are called."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._grace: Grace | None = None
 
     def get(self) -> Grace:
-        """The default runtime; made from the settings on first use."""
+        """Return the default runtime, created from the settings on first use."""
         if self._grace is None:
             with self._lock:
                 if self._grace is None:
@@ -32,20 +32,20 @@ class Default(Front):
         return self._grace
 
     def configure(self, **settings: Any) -> Grace:
-        """Make the default runtime anew, with the arguments of `Grace`; the one before is flushed and closed.
+        """Replace the default runtime by a new one with the arguments of `Grace`; the previous runtime is flushed and closed.
 
         Returns:
             The new default runtime.
 
         Raises:
-            SettingsError: a setting is unknown or has no usable value; the runtime before stays.
+            SettingsError: a setting is unknown or has no usable value; the previous runtime stays.
         """
-        made = Grace(**settings)
+        grace = Grace(**settings)
         with self._lock:
-            before, self._grace = self._grace, made
+            before, self._grace = self._grace, grace
         if before is not None:
             before.close()
-        return made
+        return grace
 
     def _recorder(self) -> Recorder:
         return self.get().recorder

@@ -1,7 +1,7 @@
-"""The decorators and verbs that a user meets, on a runtime of their own or on the default one.
+"""The decorators and verbs of a runtime, for `Grace` and for the default runtime.
 
-Typed so that a decorated function keeps its signature: what changes nothing is `F -> F`, and a gate adds None to what is
-returned, because a skipped action returns None.
+Their types keep the signature of a decorated function: decorators that change nothing are `F -> F`, and a gate adds None to the return
+type, because a skipped action returns None.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Attribute: TypeAlias = "T | str | Callable[..., Any] | None"
-"""An attribute of runs as a decorator states it: a value, a template, or a callable on the bound arguments."""
+"""An attribute of runs in a decorator: a value, a template, or a callable on the bound arguments."""
 
 
 class GateDecorator(Protocol):
-    """What `@grace.gate(...)` gives: a decorator that adds None to what the action returns."""
+    """The decorator that `@grace.gate(...)` returns: it adds None to the return type of the action."""
 
     @overload
     def __call__(
@@ -42,15 +42,15 @@ class GateDecorator(Protocol):
 
 
 class Front(ABC):
-    """Everything that can be written above a function or called inside of one."""
+    """The decorators for functions, and the verbs to call inside them."""
 
     @abstractmethod
     def _recorder(self) -> Recorder:
-        """Where runs that begin now are recorded."""
+        """Return the recorder of runs that begin now."""
 
     @abstractmethod
     def _gates(self) -> Gates:
-        """How actions that are called now are gated."""
+        """Return the gates of actions that are called now."""
 
     @overload
     def agent(self, function: F, /) -> F: ...
@@ -80,26 +80,26 @@ class Front(ABC):
         session: Attribute[str] = None,
         metadata: Attribute[dict[str, Any]] = None,
     ) -> Any:
-        """Record every call of a function as a run of its own: one trace, scored when it ends.
+        """Record every call of a function as a run: one trace, scored when it ends.
 
-        Works on functions, coroutine functions, generators, async generators and methods. Inside another agent it is a
-        trace of its own, linked both ways, and a step of the outer one.
+        Works on functions, coroutine functions, generators, async generators and methods. Inside another agent the call has its own
+        trace, linked both ways, and is a step of the outer one.
 
         Args:
             domain: the task domain; selects the weights of the value score. The runtime's domain when None.
-            objective: what the run is for: a text with the parameters in braces ("Analyse {ticker}"), or a callable on the
-                bound arguments. The first text among the arguments when None.
-            name: the agent's name; the function's own when None.
-            release: gate the final answer as if giving it out were an action; not for generators.
-            tags: texts that the run is found by. Here and below, a text may name parameters in braces ("{user_id}"), and a callable
-                is called on the bound arguments.
-            user: who the run is for, as an id.
+            objective: the task of the run: a text with parameters in braces ("Analyse {ticker}"), or a callable on the bound arguments.
+                The first text among the arguments when None.
+            name: the agent's name; the function's name when None.
+            release: True gates the final answer like an action; not for generators.
+            tags: texts to find the run by. Here and below, a text may name parameters in braces ("{user_id}"), and a callable is called
+                on the bound arguments.
+            user: id of the user that the run is for.
             session: the conversation or job that the run is part of.
             metadata: any JSON values by name; see `update`.
 
         Raises:
-            TypeError: what is decorated is not a function or method, or an attribute has a type it cannot have.
-            GateError: `release=True` on a generator function, whose answer is out before it could be gated.
+            TypeError: the decorated object is not a function or method, or an attribute has a type that it cannot have.
+            GateError: `release=True` on a generator function, which releases its answer before a gate could stop it.
         """
 
         def record(target: object) -> Any:
@@ -136,19 +136,19 @@ class Front(ABC):
         kind: Literal["tool", "search"] = "tool",
         scores: Scores | None = None,
     ) -> Any:
-        """Record every call of a function as a step of the run it is called in: the call, and what came of it.
+        """Record every call of a function as a step of the run around it: the call and its result.
 
-        What is recorded as its input is what was passed, even if the function changes it afterwards. Outside of any run the
-        call is a run of its own.
+        The recorded input is the one that was passed, even if the function changes it afterwards. Outside of any run the call is a run
+        itself.
 
         Args:
-            name: the tool's name; the function's own when None.
+            name: the tool's name; the function's name when None.
             kind: `search` for a tool whose result is search results, as with `retriever`.
-            scores: what the figures beside search results are; see `retriever`. Only with `kind="search"`.
+            scores: the kind of the scores of search results; see `retriever`. Only with `kind="search"`.
 
         Raises:
-            TypeError: what is decorated is not a function or method.
-            ValueError: an unknown kind, or `scores` that are unknown or stand without `kind="search"`.
+            TypeError: the decorated object is not a function or method.
+            ValueError: `kind` or `scores` is unknown, or `scores` is passed without `kind="search"`.
         """
         if kind not in {"tool", "search"}:
             raise ValueError(f"kind must be 'tool' or 'search', not {kind!r}")
@@ -172,27 +172,27 @@ class Front(ABC):
     def retriever(
         self, function: Callable[..., Any] | None = None, *, name: str | None = None, scores: Scores | None = None
     ) -> Any:
-        """Record a tool whose result carries search results: their number, scores and sources become evidence.
+        """Record a tool that returns search results: their number, scores and sources become evidence.
 
-        Results may be a list of dicts with `score` and `source`, of `(document, score)` pairs, or of objects with a
-        `score` or a `metadata` dict. A field such as `score` or `similarity` is a similarity by its name. The bare figure of
-        a pair may also be a distance, so it is unusable until `scores` declares it. An unusable score is named in the trace;
-        it counts as 0 in the profile `strict`, and gates then ask at least for CONFIRM.
+        Results may be a list of dicts with `score` and `source`, of `(document, score)` pairs, or of objects with a `score` or a
+        `metadata` dict. The name of a field such as `score` or `similarity` states that it is a similarity. The number in a pair may
+        also be a distance, so it is unusable until `scores` declares it. The trace lists unusable scores. They count as 0 in the
+        profile `strict`, and gates then ask at least for CONFIRM.
 
         Args:
-            name: the retriever's name; the function's own when None.
-            scores: what the figures are:
+            name: the retriever's name; the function's name when None.
+            scores: the kind of the scores:
 
                 - `similarity` (0 to 1, higher is better) or `cosine_similarity` (-1 to 1; below 0 counts as 0)
                 - `cosine_distance` (0 to 2), `l2_distance` (Euclidean, 0 to 2) or `squared_l2_distance` (0 to 4; what FAISS and
                   Chroma return by default), each between vectors of length 1; they become the cosine similarity
-                - `distance`: another distance between such vectors, or one whose metric is not known; `1 - distance`, at
-                  least 0, which no metric's cosine similarity falls below
-                - `none`: figures that are not scores, such as ranks; they are left alone
-                - a function from a figure to a similarity from 0 to 1, for any other scale, such as BM25
+                - `distance`: another or an unknown distance between such vectors; it becomes `1 - distance`, at least 0, which is
+                  never more than the cosine similarity
+                - `none`: numbers that are not scores, such as ranks; they are ignored
+                - a function from a number to a similarity from 0 to 1, for any other scale, such as BM25
 
         Raises:
-            TypeError: what is decorated is not a function or method.
+            TypeError: the decorated object is not a function or method.
             ValueError: `scores` is none of these.
         """
         record = self.tool(name=name, kind="search", scores=scores)
@@ -226,34 +226,34 @@ class Front(ABC):
         judge: Literal["always", "when_needed", "never"] = "never",
         identity: Identifier | Mapping[str, Identifier] | None = None,
     ) -> Any:
-        """Let an action go ahead silently, with a notice, after a person confirms, or only with a person's help.
+        """Gate an action: run it silently, with a notice, after a person confirms, or only with a person's help.
 
-        The level follows from the confidence of the run so far. PROCEED runs the action, MODIFY runs it with the
-        reviewer's arguments, SKIP returns None, RETRY decides again, INPUT raises ActionRedirected, CANCEL raises
-        ActionCancelled. Whatever breaks, the action does not run. Stands outside of `@grace.tool`.
+        The level follows from the confidence of the run so far. PROCEED runs the action, MODIFY runs it with the reviewer's arguments,
+        SKIP returns None, RETRY decides again, INPUT raises ActionRedirected, CANCEL raises ActionCancelled. Whatever breaks, the
+        action does not run. Place this decorator above `@grace.tool`.
 
         Args:
-            floor: the level is never milder than this; `deny` blocks without asking.
-            policy: floor, timeout and reviewer in one (see Policy); combined with the runtime's policies, stricter wins.
-            name: the action's name, which policies match; the function's own when None.
-            reviewer: who is asked; the runtime's reviewer when None.
+            floor: the mildest level; `deny` blocks the action without asking.
+            policy: floor, timeout and reviewer together (see Policy). Of this and the runtime's policies, the stricter applies.
+            name: the action's name, which policies match; the function's name when None.
+            reviewer: the reviewer to ask; the runtime's reviewer when None.
             timeout: seconds to wait for an answer; the runtime's when None.
             judge: whether a model judges the run so far before the gate decides: `always`, `when_needed` (only if its answer could
-                change the level), `never`. The action waits for it; a judgement that fails counts as 0.5.
-            identity: what identifies the object whose method this is, or arguments by name, in place of their contents: the name of an
-                attribute, or a callable. Arguments must not change between the decision and the call; a person is not asked
-                about an argument whose changes would go unnoticed, unless it is identified here.
+                change the level), `never`. The action waits for the judgement; one that fails counts as 0.5.
+            identity: the attribute name or callable that identifies the object of a method, or a mapping of such by argument name, in place
+                of their contents. Arguments must not change between decision and call. So no person is asked about an argument whose
+                changes would go unnoticed, unless it is identified here.
 
         Raises:
-            ValueError: `judge` is none of these, or another argument cannot be used.
-            GateError: the action is a generator function or a class, or `identity` names no parameter of it; the message says why.
+            ValueError: `judge` or another argument has a value that cannot be used.
+            GateError: the action is a generator function or a class, or `identity` names a parameter that it does not have.
         """
 
         if judge not in {"always", "when_needed", "never"}:
             raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
 
         def guard(target: object) -> Any:
-            def one(plain: object) -> Any:
+            def gate_plain(plain: object) -> Any:
                 from grace_kp.runtime._gates import gated
 
                 return gated(
@@ -268,8 +268,8 @@ class Front(ABC):
                     identity=identity,
                 )
 
-            # An action that is gated outside of any run is a run of its own, so that the decision is kept.
-            return decorate(_around(target, one), recorder=self._recorder, kind=SCOPE, name=name)
+            # Outside of any run a gated action is a run itself, so that its decision is kept.
+            return decorate(_around(target, gate_plain), recorder=self._recorder, kind=SCOPE, name=name)
 
         return guard if action is None else guard(action)
 
@@ -287,11 +287,11 @@ class Front(ABC):
         """`with grace.run("objective") as run:` records the block as a run; `run.trace` is its trace afterwards.
 
         Args:
-            objective: what the run is for.
-            domain: the task domain; the runtime's when None.
+            objective: the task of the run.
+            domain: the task domain; the runtime's domain when None.
             name: the agent's name.
-            tags: texts that the run is found by.
-            user: who the run is for, as an id.
+            tags: texts to find the run by.
+            user: id of the user that the run is for.
             session: the conversation or job that the run is part of.
             metadata: any JSON values by name; see `update`.
 
@@ -305,7 +305,7 @@ class Front(ABC):
         return RunBlock(objective, recorder=self._recorder, name=name, domain=domain, attributes=stated)
 
     def thought(self, text: str) -> None:
-        """Record what the agent thinks, as a step of the run this is called in. Outside of any run it does nothing."""
+        """Record a thought of the agent as a step of the current run. Outside of any run this does nothing."""
         run = current_run()
         if run is None:
             note("thought", "said outside of any run")
@@ -313,12 +313,12 @@ class Front(ABC):
             run.thought(text)
 
     def outcome(self, *, confidence: float | None = None, success: bool | None = None, result: object = None) -> None:
-        """Say how the run this is called in ended; what is not given stays as computed.
+        """State how the current run ended. Arguments that are None change nothing.
 
         Args:
-            confidence: the run's own confidence, 0 to 1; it wins over the computed one.
+            confidence: the run's own confidence, 0 to 1; it replaces the computed one.
             success: whether the run succeeded, whatever its root call does.
-            result: what the run came to, instead of what its root returned.
+            result: the result of the run, in place of the value that its root returned.
         """
         run = current_run()
         if run is None:
@@ -334,13 +334,13 @@ class Front(ABC):
         session: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        """State what the run this is called in is found by. Outside of any run it does nothing.
+        """State attributes of the current run, to find it by. Outside of any run this does nothing.
 
         Args:
-            tags: added to those that the run has.
-            user: who the run is for, as an id.
+            tags: added to the tags of the run.
+            user: id of the user that the run is for.
             session: the conversation or job that the run is part of.
-            metadata: any JSON values by name; merged with what the run has.
+            metadata: any JSON values by name; merged with the metadata of the run.
         """
         run = current_run()
         if run is None:
@@ -350,7 +350,7 @@ class Front(ABC):
 
 
 def _around(target: object, wrapper: Callable[[Any], Any]) -> Any:
-    """Wrap what is inside a static or class method, so that it stays one."""
+    """Wrap the function inside a static or class method, so that the method keeps its kind."""
     if isinstance(target, staticmethod | classmethod):
         return type(target)(wrapper(target.__func__))
     return wrapper(target)

@@ -1,4 +1,4 @@
-"""`Grace`: everything wired together. It holds no logic of its own; what happens on completion is `_pipeline`."""
+"""`Grace` wires the rooms together and holds no logic itself. `_pipeline` states what happens when a run has finished."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Grace(Front, Resident):
     """Records the runs of your agents, scores them, computes a confidence, and gates actions on it.
 
-    One object serves any number of agents, threads and event loops. Nothing is opened or started before the first run.
+    One object serves any number of agents, threads and event loops. It opens and starts nothing before the first run.
     """
 
     def __init__(
@@ -58,35 +58,35 @@ class Grace(Front, Resident):
         new_id: Callable[[], str] = new_trace_id,
         **settings: Any,
     ) -> None:
-        """Wire a runtime; what is None comes from the environment, the configuration file or the default.
+        """Wire a runtime. Arguments that are None come from the environment, the configuration file or the default.
 
         Args:
             store: `memory:`, `sqlite:///path.db`, or a Store; a SQLite file in the user's data folder when None.
-            domain: the task domain of runs that name none.
+            domain: the task domain of runs that state none.
             profile: the confidence profile, `grace` or `strict`.
-            thresholds: the scores from which an action goes ahead silently, with a notice, after a person confirms.
+            thresholds: the lowest confidence at which an action runs silently, with a notice, or after a person confirms.
             evaluator: the model that judges answers: a `GeminiJudge`, or any callable from prompt to text. `auto` is Gemini when
-                its extra is installed and a key is set; without a model nothing is judged, and the trace says so.
+                its extra is installed and an API key is set. Without a model nothing is judged, and the trace states that.
             embedder: the model that embeds a trace for its novelty: an Embedder or a callable from text to vector. `auto` is
-                ONNX, else sentence-transformers, where installed and the model is on disk; without one novelty stays 0.5, and
-                the trace says so.
-            reviewer: who is asked by gates: a callable from InterventionRequest to InterventionResponse, sync or async, or
-                an object with `review`. `auto` is the console when it is a terminal, else nobody: a gate that must ask cancels.
-            on_notify: called with the request of each action that goes ahead with a notice. When None, a line in the log (logger
+                ONNX, else sentence-transformers, if installed and the model is on disk. Without an embedder novelty stays 0.5, and the
+                trace states that.
+            reviewer: the reviewer that gates ask: a callable from InterventionRequest to InterventionResponse, sync or async, or an object
+                with `review`. `auto` is the console when it is a terminal, else nobody: a gate that must ask cancels.
+            on_notify: called with the request of each action that runs with a notice. When None, a line in the log (logger
                 `grace_kp.gate`, level INFO) and, where standard error is a terminal, there too.
             policies: floors or policies by action name or glob, for example `{"delete_*": "confirm", "wire": "deny"}`.
-            scorers: said of every finished run, stored with its trace and found by `store.query(scorer=…)`: one or several of the scorers and
-                suites of `grace_kp.scorers`, `OnTraces` with what is expected, and callables from a trace to a number from 0 to 1. They run
-                in the background; what one raises is told in the trace.
+            scorers: scorers of every finished run: one or several of the scorers and suites of `grace_kp.scorers`, `OnTraces` with expected
+                values, and callables from a trace to a number from 0 to 1. They run in the background. Their scores and errors are
+                stored with the trace, and `store.query(scorer=…)` finds it by them.
             privacy_level: `private` removes secrets from traces; `aggregated` and `federated` remove identifiers too.
-            clock: monotonic nanoseconds, and `wall_clock` nanoseconds since the epoch; for tests.
-            wall_clock: see `clock`.
-            new_id: gives the id of each trace; for tests.
+            clock: monotonic nanoseconds; for tests.
+            wall_clock: nanoseconds since the epoch; for tests.
+            new_id: returns the id of each trace; for tests.
             settings: any other setting by name, see `grace_kp.settings.Settings`.
 
         Raises:
             SettingsError: a setting is unknown or has no usable value.
-            TypeError: `thresholds` is no `Thresholds`.
+            TypeError: `thresholds` is not a `Thresholds`.
         """
         url = store if isinstance(store, str) else None
         self.settings = Settings.load(
@@ -97,7 +97,7 @@ class Grace(Front, Resident):
                 raise SettingsError(f"{name}: must be 'auto', None or a model (got {type(model).__name__})")
         if thresholds is not None:
             importlib.import_module("grace_kp.confidence").check_thresholds(thresholds)
-        self._store_given = store if store is not None and not isinstance(store, str) else None
+        self._own_store = store if store is not None and not isinstance(store, str) else None
         self._thresholds = thresholds
         self._evaluator = evaluator
         self._embedder = embedder
@@ -126,7 +126,7 @@ class Grace(Front, Resident):
         )
         self.recorder = Recorder(self.settings, listener, clock=clock, wall_clock=wall_clock, new_id=new_id)
         if self._policies:
-            self._gates()  # a policy that cannot be used is an error now, not when the action is called
+            self._gates()  # a policy that cannot be used is an error now, not at the first call of an action
         watch(self)
 
     def _recorder(self) -> Recorder:
@@ -151,7 +151,7 @@ class Grace(Front, Resident):
 
     @property
     def thresholds(self) -> Thresholds:
-        """The thresholds of this runtime's gates: those passed in, else those of the settings."""
+        """Thresholds of this runtime's gates: those passed in, else those of the settings."""
         if self._thresholds is None:
             from grace_kp.runtime._assemble import thresholds_of
 
@@ -167,7 +167,7 @@ class Grace(Front, Resident):
         return self._made_pipeline
 
     def _models(self) -> Models:
-        """The judge and the embedder that were given, or that `auto` decides on; made on first use."""
+        """Return the judge and the embedder that were passed in, or that `auto` chooses; created on first use."""
         chosen = self._chosen
         if chosen is None:
             with self._choosing:
@@ -201,10 +201,10 @@ class Grace(Front, Resident):
         from grace_kp.runtime._pipeline import Lost
         from grace_kp.store import Writer, open_store
 
-        given, url, recorder = self._store_given, self.settings.store, self.recorder
+        own_store, url, recorder = self._own_store, self.settings.store, self.recorder
 
         def opened() -> Store:
-            return open_store(given if given is not None else url, file_mode=self.settings.permissions)
+            return open_store(own_store if own_store is not None else url, file_mode=self.settings.permissions)
 
         by_models: dict[str, Any] = {}
         judged, scored = self._evaluator is not None or self._embedder is not None, self._scorers is not None
@@ -231,13 +231,13 @@ class Grace(Front, Resident):
         )
 
     def _report(self) -> tuple[str, bytes] | None:
-        """What could not be recorded in this process, for whoever looks at the store; None where that is nothing new."""
+        """Return what this process could not record, to be kept in the store; None if there is nothing new."""
         writer = self._made_writer
         lost = 0 if writer is None else writer.stats().dropped
-        told = (sum(TROUBLES.counts.values()), lost)
-        if not any(told) or told == self._reported:
+        counts = (sum(TROUBLES.counts.values()), lost)
+        if not any(counts) or counts == self._reported:
             return None
-        self._reported = told
+        self._reported = counts
         from grace_kp.trace import redact_value
 
         report = {"troubles": dict(TROUBLES.counts), "last_trouble": TROUBLES.last, "dropped": lost}
@@ -267,12 +267,12 @@ class Grace(Front, Resident):
 
     @property
     def _patience(self) -> float:
-        """Seconds that somebody who wants a finished trace now waits for its judgement."""
+        """Seconds to wait for the judgement of a trace that is needed at once."""
         return self.settings.judge_timeout * 2 + 5
 
     @property
     def store(self) -> Store:
-        """The store, with every run that has ended by now in it: `grace.store.query(domain=…)`, `.get(id)`, `.clear()`.
+        """The store, with every run that has ended so far: `grace.store.query(domain=…)`, `.get(id)`, `.clear()`.
 
         Raises:
             StoreError: the store cannot be opened.
@@ -285,7 +285,7 @@ class Grace(Front, Resident):
     def on_complete(self, callback: Hook) -> Hook:
         """Call `callback` with every finished, scored trace, before it is stored. Works as a decorator.
 
-        It runs on the writer's thread, in the order in which the runs ended; what it raises is logged and costs nothing else.
+        It runs on the writer's thread, in the order in which the runs ended. Exceptions in it are logged and have no other effect.
         """
         if not callable(callback):
             raise TypeError(f"on_complete takes a callable, not {type(callback).__name__}")
@@ -293,16 +293,16 @@ class Grace(Front, Resident):
         return callback
 
     def langchain(self, *, domain: str | None = None, scores: object = None) -> AbstractContextManager[Any]:
-        """`with grace.langchain():` records every LangChain and LangGraph call that is made inside, without naming it anywhere.
+        """`with grace.langchain():` records every call of the framework that is made inside, without a change to the program.
 
-        It holds for this context, its tasks and the threads that LangChain starts from it. It gives the callback handler.
+        It applies to this context, its tasks, and the threads that the framework starts from it. It yields the callback handler.
 
         Args:
             domain: the task domain of the runs; the runtime's when None.
             scores: what the scores of search results are; see `GraceCallbackHandler`.
 
         Raises:
-            MissingExtra: langchain-core is not installed.
+            MissingExtra: the framework is not installed.
         """
         adapter = HOST.frameworks["langchain"].load()
         return adapter.everywhere(self, domain, scores)  # type: ignore[no-any-return]
@@ -311,8 +311,8 @@ class Grace(Front, Resident):
     def collect(self) -> Iterator[list[ReasoningTrace]]:
         """`with grace.collect() as traces:` — every trace of this runtime that is finished inside, in order, scored.
 
-        Meant for tests and notebooks: while it is open, runs are finished in the thread they end in, so that the list is
-        up to date at once.
+        For tests and notebooks: while it is open, each run is finished in the thread in which it ends, so that the list is always up to
+        date.
         """
         traces: list[ReasoningTrace] = []
         self._writer.drain(self._patience)
@@ -322,24 +322,24 @@ class Grace(Front, Resident):
             yield traces
             self._writer.drain(self._patience)
         finally:
-            # By identity: two collectors that hold equal traces are not the same.
+            # Compared by identity, because two collectors may hold equal traces.
             collectors[:] = [kept for kept in collectors if kept is not traces]
 
     def flush(self, timeout: float | None = 30.0) -> bool:
-        """Wait until every run that has ended by now is stored.
+        """Wait until every run that has ended so far is stored. It never raises.
 
         Returns:
-            False when that could not be had in `timeout` seconds, or the store cannot write; it never raises.
+            False if that took longer than `timeout` seconds, or the store cannot write.
         """
         return True if self._made_writer is None else self._made_writer.flush(timeout)
 
     def close(self) -> None:
-        """Flush, and give back the thread and the store. Runs that end later are still stored, one by one."""
+        """Flush, and release the thread and the store. Runs that end later are still stored, one by one."""
         if self._made_writer is not None:
             self._made_writer.close()
 
     def status(self) -> dict[str, Any]:
-        """What was written, what waits, what was dropped and why; for `grace-kp doctor` and for monitoring."""
+        """Return what was written, what waits, and what was dropped and why; for `grace-kp doctor` and for monitoring."""
         writer = self._made_writer
         stats = writer.stats() if writer is not None else None
         fields = type(stats).__slots__ if stats is not None else ()
@@ -371,4 +371,4 @@ class Grace(Front, Resident):
         self.close()
 
     def __repr__(self) -> str:
-        return f"Grace(store={self.settings.store or self._store_given!r}, domain={self.settings.domain!r})"
+        return f"Grace(store={self.settings.store or self._own_store!r}, domain={self.settings.domain!r})"

@@ -1,4 +1,4 @@
-"""What the config of a root run states about it, as the attributes of its trace: tags, user, session and metadata.
+"""Attributes of a run from the config of its root: tags, user, session and metadata.
 
 The keys are those that LangSmith and Langfuse read, so that programs written for them need no change.
 """
@@ -20,14 +20,14 @@ _INTERNAL_KEYS = ("langgraph_", "langfuse_", "ls_", "lc_", "checkpoint_", "graph
 
 
 def describe(run: Run, tags: list[str] | None, metadata: dict[str, Any] | None, thread: str | None) -> None:
-    """Record what the config states about a root run, and its thread, by which it is found again when it goes on."""
+    """Record the attributes in the config of a root run, and its thread, which finds it again when it continues."""
     run.facts = {} if thread is None else {"thread_id": thread}
     if tags or metadata:
         run.update(**attributes_of_config(tags, metadata))
 
 
 def attributes_of_config(tags: list[str] | None, metadata: dict[str, Any] | None) -> dict[str, Any]:
-    """The attributes in the tags and the metadata of a root run; what the frameworks put there themselves is left out."""
+    """Return the attributes in the tags and metadata of a root run, without the entries of the frameworks themselves."""
     metadata = metadata or {}
     more = metadata.get(TAG_KEY)
     stated = [*(tags or ()), *(more if isinstance(more, list | tuple) else ())]

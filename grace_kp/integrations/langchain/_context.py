@@ -1,6 +1,6 @@
-"""Where LangChain is in this context: read off the configuration that it carries through its own threads and tasks.
+"""The location of LangChain in this context, from the configuration that it carries through its own threads and tasks.
 
-Setting a variable of ours in a callback would leak: streams call back in one context and go on in another.
+A context variable of ours, set in a callback, would leak: streams call back in one context and continue in another.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ def frame_here(frames: Mapping[int, Frame] | None = None) -> Frame | None:
 
 
 def _find(ours: Call | Run | None) -> Call | Run | None:
-    """The inner one of our own innermost frame and LangChain's."""
+    """Return the inner of our own innermost frame and LangChain's."""
     frame = frame_here()
     return ours if frame is None else frame.inner(ours)
 
 
 def _place() -> str | None:
-    """The node of a graph that runs here. It is run again from its beginning if it is interrupted."""
+    """Return the node of a graph that runs here. After an interrupt it is run again from its beginning."""
     config = _config_here()
     metadata = config.get("metadata") if config else None
     return metadata.get("langgraph_checkpoint_ns") if metadata else None
 
 
-def teach() -> None:
-    """From now on what our decorators record inside of LangChain belongs to the call that it is made in."""
+def register() -> None:
+    """Let calls that our decorators record inside LangChain belong to LangChain's event around them."""
     HOST.register_location(_find, _place)

@@ -1,7 +1,7 @@
-"""Failures that LangChain reports through no tool callback: calls of unknown tools, output that fits no schema, attempts of a node.
+"""Failures without a tool callback: calls of unknown tools, output that does not fit a schema, attempts of a node.
 
-They become failed calls in the trace. A success is recorded only for something that has failed before in the same run, so that a retry
-that worked counts as one failure and one success.
+They become failed calls in the trace. A success is recorded only after a failure of the same name in the same run, so that a successful
+retry counts as one failure and one success.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ MAX_MESSAGES = 1_000
 MAX_SEEN = 16
 MAX_CAUSES = 10
 _HOOKS = (".before_agent", ".before_model", ".after_model", ".after_agent")
-"""Nodes of an agent's middleware. What they answer to a call is a decision that it does not run, such as a person's no."""
+"""Nodes of an agent's middleware. If they answer a call, that is a decision that it does not run, such as a rejection."""
 
 
 def failures_of(frame: Frame) -> Failures:
-    """The failures of the run that a frame is in."""
+    """Return the failures of the run around a frame."""
     home = frame.home
     if home.failures is None:
         home.failures = Failures()
@@ -34,7 +34,7 @@ def failures_of(frame: Frame) -> Failures:
 
 
 def recorded(frame: Frame, error: BaseException) -> None:
-    """Note that an exception stands in the trace, so that the node that it leaves does not count it again."""
+    """Note that an exception is in the trace, so that the node that it leaves does not count it again."""
     above: Frame | None = frame
     while above is not None and not above.is_node:
         above = None if above is above.home else above.parent
@@ -43,19 +43,19 @@ def recorded(frame: Frame, error: BaseException) -> None:
 
 
 def _passes_through(frame: Frame, error: BaseException) -> bool:
-    """Whether an exception that leaves a node is, or was raised from, one that is recorded already."""
+    """Return whether an exception that leaves a node, or a cause of it, is recorded already."""
     found: BaseException | None = error
     for _ in range(MAX_CAUSES):
         if found is None or not frame.raised:
             return False
-        if any(found is one for one in frame.raised):
+        if any(found is known for known in frame.raised):
             return True
         found = found.__cause__ or found.__context__
     return False
 
 
 class Unreported:
-    """Records such failures with the specs of one tracker."""
+    """Records the failures that no callback reports."""
 
     def __init__(self, specs: Specs) -> None:
         self._specs = specs
@@ -63,7 +63,7 @@ class Unreported:
     # Attempts of a node
 
     def node_started(self, frame: Frame) -> None:
-        """A node begins; if it has failed before at this place, it is tried again."""
+        """Record the failed attempt before if a node begins again at the same place."""
         failures = frame.home.failures
         if failures is None or not failures.attempts or frame.place is None:
             return
@@ -75,7 +75,7 @@ class Unreported:
         failures.names.add(frame.place)
 
     def node_failed(self, frame: Frame, error: BaseException) -> None:
-        """A node raised. A first attempt is kept until it is known whether there is another one."""
+        """Record that a node raised. A first failed attempt is kept until the node is tried again."""
         failures = failures_of(frame)
         if frame.place is None or HOST.status_after(error) != FAILED or _passes_through(frame, error):
             return
@@ -93,7 +93,7 @@ class Unreported:
     # Messages
 
     def node_ended(self, frame: Frame, outputs: object) -> None:
-        """A node or chain returned: look for calls that it says have failed."""
+        """Record the failed calls in what a node or chain returned."""
         failures = frame.home.failures
         if frame.is_node and failures is not None and frame.place in failures.names:
             failures.names.discard(frame.place)
@@ -113,7 +113,7 @@ class Unreported:
 
     def _failed_calls(self, frame: Frame, messages: list[Any], failed: list[Any]) -> None:
         if any(getattr(message, "type", None) == "ai" for message in messages) and _has_nested_run(frame):
-            return  # a node that is an agent of its own; its trace has these
+            return  # the node is an agent; its own trace has these calls
         old = {message.tool_call_id for message in _messages_in(frame.inputs) if _is_tool(message)}
         answered = _answered_in(frame.inputs)
         proposed = {call.get("id"): call for call in _proposed_in(frame.inputs) if call.get("id") not in answered}
@@ -130,7 +130,7 @@ class Unreported:
                 self._refused(frame, name, arguments, "ToolError", text_of(message) or "the tool reported an error")
 
     def _structured(self, frame: Frame, messages: list[Any], updates: list[Mapping[str, Any]]) -> None:
-        """The model's node of an agent answers calls only where it reads structured output from them."""
+        """Record structured output. The model's node of an agent answers calls only to read that from them."""
         proposed = {call["id"]: call for message in messages for call in getattr(message, "tool_calls", None) or ()}
         answers = [message for message in messages if _is_tool(message) and message.tool_call_id in proposed]
         failed = all(update.get("structured_response") is None for update in updates)
@@ -147,20 +147,20 @@ class Unreported:
     # Parsers and models
 
     def parser_ended(self, frame: Frame, outputs: object) -> None:
-        """A parser returned; that counts where it has failed before."""
+        """Record that a parser returned, if it has failed before."""
         failures = frame.home.failures
         if failures is not None and f"parser:{frame.name}" in failures.names:
             self._succeeded(frame, frame.name, {"input": frame.inputs}, outputs)
 
     def parser_failed(self, frame: Frame, error: BaseException) -> None:
-        """A parser could not read what a model gave."""
+        """Record that a parser could not read the output of a model."""
         recorded(frame, error)
         failures_of(frame).names.add(f"parser:{frame.name}")
         if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
             call.fail(error)
 
     def model_ended(self, frame: Frame, response: object) -> None:
-        """A model proposed calls whose arguments cannot be read."""
+        """Record proposed calls whose arguments cannot be read."""
         for generations in getattr(response, "generations", None) or ():
             for generation in generations[:1]:
                 message = getattr(generation, "message", None)
@@ -172,8 +172,8 @@ class Unreported:
     # Calls
 
     def _call(self, frame: Frame, name: str, arguments: object, *, now: bool = False) -> Call | None:
-        given = arguments if isinstance(arguments, dict) else {"input": arguments}
-        call = call_in(frame.here, self._specs(TOOL, name, None), given)
+        named = arguments if isinstance(arguments, dict) else {"input": arguments}
+        call = call_in(frame.here, self._specs(TOOL, name, None), named)
         if call is not None:
             call.place = frame.place
             if not now:
@@ -190,7 +190,7 @@ class Unreported:
 
 
 def _calls_since(frame: Frame) -> list[str]:
-    """The names of the calls that were recorded while this event went on."""
+    """Return the names of the calls that were recorded since this event began."""
     seen: set[int] = set()
     names = []
     for event in frame.run.events:
@@ -207,7 +207,7 @@ def _has_nested_run(frame: Frame) -> bool:
 
 
 def _is_gated(frame: Frame, name: str) -> bool:
-    """Whether a gate of this run has decided on an action of this name; then its entry says what became of the call."""
+    """Return whether a gate of this run has decided on an action of this name; then its entry states the outcome of the call."""
     return any(entry.get("action") == name for entry in frame.run.decisions)
 
 
@@ -216,7 +216,7 @@ def _is_tool(message: object) -> bool:
 
 
 def _updates(outputs: Any) -> list[Mapping[str, Any]]:
-    """The updates of the state in what a node returned: a mapping, or commands that carry some."""
+    """Return the updates of the state in the result of a node: a mapping, or those that commands carry."""
     parts = outputs if isinstance(outputs, list | tuple) else [outputs]
     found = []
     for part in parts[:MAX_MESSAGES]:
@@ -238,7 +238,7 @@ def _new_messages(outputs: object, updates: list[Mapping[str, Any]]) -> Iterator
 
 
 def _messages_in(inputs: object) -> list[Any]:
-    """The messages that a node was given, in any form that a state can have."""
+    """Return the messages in the input of a node, whatever the form of its state."""
     if isinstance(inputs, Mapping) and isinstance(inputs.get("state"), Mapping | list):
         inputs = inputs["state"]
     found = inputs.get("messages") if isinstance(inputs, Mapping) else getattr(inputs, "messages", inputs)
@@ -246,7 +246,7 @@ def _messages_in(inputs: object) -> list[Any]:
 
 
 def _answered_in(inputs: object) -> set[str]:
-    """The calls of the last message of a model that had been answered before a node began."""
+    """Return the ids of calls in the last message of a model that had been answered before a node began."""
     answered: set[str] = set()
     for message in reversed(_messages_in(inputs)):
         if getattr(message, "tool_calls", None):
@@ -257,7 +257,7 @@ def _answered_in(inputs: object) -> set[str]:
 
 
 def _proposed_in(inputs: object) -> Iterator[Mapping[str, Any]]:
-    """The calls that a node was given to carry out: of the last message of a model, or handed over one by one."""
+    """Yield the calls that a node should carry out: those of the last message of a model, or a single call."""
     if isinstance(inputs, Mapping) and isinstance(inputs.get("tool_call"), Mapping):
         yield inputs["tool_call"]
         return

@@ -1,4 +1,4 @@
-"""One LangChain event that has begun: where it stands, and what is read off its surroundings."""
+"""One open event of LangChain: its place among the others, and what its surroundings state about it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 MAX_OBJECTIVE = 2_000
 EVERY = "*"
-"""The name that stands for every search that is not declared by a name of its own."""
+"""Stands for every search that is not declared by its name."""
 RELEVANCE = frozenset({"similarity_search_with_relevance_scores", "asimilarity_search_with_relevance_scores"})
 """Methods of LangChain's vector stores whose scores are similarities from 0 to 1 by their contract."""
 DISTANCE_STORES = frozenset({"Annoy", "Chroma", "FAISS", "LanceDB", "PGVector"})
-"""Vector stores whose own scores are distances: a `score` in the metadata of their documents may be one or the other."""
+"""Vector stores whose native scores are distances: a `score` in the metadata of their documents may be a distance or a similarity."""
 MAX_SPECS = 10_000
 _NONE: list[str] = []
 AGENTS = "langchain_create_agent"
 STREAMED = {"input": ""}
-"""What a chain that is streamed says its input is, until it has read it."""
+"""The input that LangChain reports for a streamed chain before it has read its input."""
 
 
 class Failures:
@@ -42,7 +42,7 @@ class Failures:
 
 
 class Frame:
-    """One event that has begun: what is inside of it, and what is to be closed when it ends."""
+    """One open event: the call or run that it belongs to, and the call or run that ends with it."""
 
     __slots__ = (
         "checkpoint",
@@ -84,15 +84,15 @@ class Frame:
     ) -> None:
         self.parent = parent
         self.here = here
-        """The call or run that what happens inside belongs to."""
+        """The call or run that events inside it belong to."""
         self.name = name
         self.inputs = inputs
         self.place = place
         self.own: Call | Run | None = own
-        """What ends when this does."""
+        """The call or run that ends with it."""
         if parent is None:
             self.home: Frame = self
-            """The frame whose run this is in."""
+            """The frame that opened the run around it."""
             self.keys: set[int] | None = None
             """The frames that are open below the root."""
             self.thread: str | None = None
@@ -109,31 +109,31 @@ class Frame:
         """The first and the last of the thread's steps in this run, for the frame of a graph."""
         self.is_node = False
         self.raised: list[BaseException] | None = None
-        """Exceptions inside of a node that are recorded already."""
+        """Exceptions inside a node that are recorded already."""
         self.is_agent_model = False
-        """Whether this is the node of the model in an agent of `create_agent`."""
+        """True for the node of the model in an agent of `create_agent`."""
         self.is_parser = False
         self.failures: Failures | None = None
-        """What has failed in this run without a callback of its own, for the frame of a run."""
+        """For the frame of a run, the failures in it that no callback reports."""
         self.last: Any = None
-        """What came last in this run, the text of a model or what a node returned, for the frame of a run."""
+        """For the frame of a run, the latest text of a model or update of a node in it."""
         self.tokens: list[str] | None = None
-        """What a model has streamed so far."""
+        """The text that a model has streamed so far."""
         self.task: set[int] | None = None
-        """The open events of the asyncio task that this one began in, for a root."""
-        # A call has its own beginning.
+        """For a root, the open events of the asyncio task that it began in."""
+        # The start of a call is its own.
         self.start = (here.run if isinstance(here, Call) else here).clock() if own is None else 0
 
     @property
     def is_task(self) -> bool:
-        """Whether this is a task of LangGraph's functional API: a place of its own inside of a node's, under its own name."""
+        """True for a task of LangGraph's functional API, whose place is that of a node and its own name."""
         place, parent = self.place, self.parent
         if place is None or parent is None or parent.place is None or not place.startswith(f"{parent.place}|"):
             return False
         return place[len(parent.place) + 1 :].partition(":")[0] == self.name
 
     def enter_node(self, metadata: Mapping[str, Any]) -> None:
-        """This is a node of a graph, or a task; note which step of its thread it is in."""
+        """Mark this as a node of a graph, or a task, and note its step of the thread."""
         self.is_node = True
         self.is_agent_model = self.name == "model" and metadata.get("ls_integration") == AGENTS
         step, home = metadata.get("langgraph_step"), self.home
@@ -142,16 +142,16 @@ class Frame:
 
     @property
     def run(self) -> Run:
-        """The run this is in."""
+        """The run around it."""
         return self.here.run if isinstance(self.here, Call) else self.here
 
     def inner_here(self) -> Call | Run:
-        """The innermost call or run of this context, which is in this event."""
+        """Return the innermost call or run of this context, inside this event."""
         ours = CURRENT.get()
         return self.here if ours is None or ours is self.seen else self.inner(ours)
 
     def inner(self, ours: Call | Run | None) -> Call | Run:
-        """The inner one of this and of our own innermost call or run, which may stand around it or inside of it."""
+        """Return this event's call or run, or our own innermost one if that stands inside this event and not around it."""
         if ours is None or self.seen is ours or not (ours.run if isinstance(ours, Call) else ours).open:
             return self.here
         above: Frame | None = self
@@ -161,8 +161,8 @@ class Frame:
             above = above.parent
         return ours
 
-    def found(self) -> None:
-        """Search results were recorded in here, so that nothing around it takes them for its own."""
+    def mark_searched(self) -> None:
+        """Note that search results were recorded in here, so that no event around it records them again."""
         frame: Frame | None = self
         while frame is not None and not frame.searched:
             frame.searched = True
@@ -170,13 +170,14 @@ class Frame:
 
 
 def named(inputs: object, name: str) -> dict[str, Any]:
-    """An input as arguments by name: its own keys, or this name for the whole of it."""
+    """Return an input as arguments by name: its own keys, or `name` for the whole input."""
     if isinstance(inputs, Mapping) and all(isinstance(key, str) for key in inputs):
         return dict(inputs)
     return {name: inputs}
 
 
 def open_here() -> Call | Run | None:
+    """Return the innermost call or run of this context if its run is open."""
     here = located()
     if here is None:
         return None
@@ -184,13 +185,14 @@ def open_here() -> Call | Run | None:
 
 
 def holds_documents(value: object) -> bool:
+    """Return whether a value is, or a mapping contains, search results."""
     if isinstance(value, Mapping):
         return any(documents_in(part) is not None for part in value.values())
     return documents_in(value) is not None
 
 
 class Specs:
-    """What is known of tools and chains, by kind, name and domain; and what the scores of their search results are."""
+    """Descriptions of tools and chains, by kind, name and domain, with the kind of their search scores."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str | None, str | None], Spec] = {}
@@ -199,7 +201,7 @@ class Specs:
         """The vector store of the retriever that begins in this thread."""
 
     def __call__(self, kind: str, name: str, domain: str | None) -> Spec:
-        """The one of this kind and name."""
+        """Return the description of this kind and name."""
         store = self._searched.__dict__.get(name) if kind == RETRIEVER else None
         key = (kind, name, domain, store)
         spec = self._known.get(key)
@@ -211,7 +213,7 @@ class Specs:
         return spec
 
     def declare(self, scores: Scores | Mapping[str, Scores] | None) -> None:
-        """Take over what the user says of scores: for all searches, or by the name of a retriever, tool, chain or vector store.
+        """Declare the kind of scores: for all searches, or by the name of a retriever, tool, chain or vector store.
 
         Raises:
             ValueError: a kind of scores is unknown.
@@ -227,7 +229,7 @@ class Specs:
         self._known.clear()
 
     def stored_in(self, name: str, metadata: Mapping[str, Any] | None) -> None:
-        """Note which class of vector store a retriever searches, where LangChain says so."""
+        """Note the class of vector store that a retriever searches, if LangChain states it."""
         store = metadata.get("ls_vector_store_provider") if metadata else None
         here = self._searched.__dict__
         here.clear()
@@ -244,12 +246,12 @@ class Specs:
 
 
 def streamed(inputs: object) -> bool:
-    """Whether an input is what a stream says before it has read its input."""
+    """Return whether an input is the placeholder of a stream that has not read its input."""
     return type(inputs) is dict and inputs == STREAMED
 
 
 def objective_of(recorder: Recorder, name: str, inputs: object) -> str:
-    """What a run is for: the question in its input, else the call itself."""
+    """Return the objective of a run: the question in its input, else the call itself."""
     if not recorder.capture_input:
         return name
     text = question_of(inputs)

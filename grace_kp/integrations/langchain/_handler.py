@@ -27,7 +27,7 @@ try:
 except ImportError:
     _Handler = BaseCallbackHandler  # type: ignore[assignment,misc]
 
-from grace_kp.integrations.langchain._context import teach
+from grace_kp.integrations.langchain._context import register
 from grace_kp.integrations.langchain._inline import RunInline
 from grace_kp.integrations.langchain._tool_guard import GatedTools
 from grace_kp.integrations.langchain._tracking import Tracker
@@ -88,7 +88,7 @@ class GraceCallbackHandler(_Handler):
         self.tracker = Tracker.of(grace.recorder)
         self.tracker.spec.declare(scores)
         self._gated = GatedTools.of(grace.recorder)
-        teach()
+        register()
 
     def __repr__(self) -> str:
         return f"GraceCallbackHandler({self.grace!r}, domain={self.domain!r})"

@@ -1,8 +1,8 @@
-"""When LangChain may run our handler inside its event loop: always, except where that would hide a run from other handlers.
+"""When LangChain may call our handler inside its event loop: always, unless that would hide a run from other handlers.
 
 A handler with `run_inline` is called in the event loop instead of a thread pool, which is several times cheaper. But while any inline
-handler is attached, langchain-core starts text models (`on_llm_start` in its `AsyncCallbackManager`) for inline handlers only. Other
-handlers then receive the end of a run that they have never seen begin.
+handler is attached, langchain-core reports the start of text models (`on_llm_start` in its `AsyncCallbackManager`) to inline handlers
+only. Other handlers then receive the end of a run whose start they have not seen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _code_ids(function: object) -> frozenset[int]:
-    """The ids of a function's code and of the comprehensions in it, which are functions of their own before Python 3.12."""
+    """Return the ids of a function's code and of the comprehensions in it, which are separate functions before Python 3.12."""
     code: CodeType | None = getattr(function, "__code__", None)
     if code is None:
         return frozenset()
@@ -32,7 +32,7 @@ _frame_at = sys._getframe
 
 @dataclass(frozen=True, slots=True)
 class RunInline:
-    """The attribute `run_inline` of a handler: True, except to the start of a text model that others have to hear of too."""
+    """The attribute `run_inline` of a handler: True, except for the start of a text model that other handlers need, too."""
 
     @overload
     def __get__(self, handler: None, kind: type) -> Self: ...
@@ -47,12 +47,12 @@ class RunInline:
 
 
 def _another_is_inline(reader: FrameType) -> bool:
-    """Whether the manager has an inline handler that is not ours. Then the manager calls inline handlers only, so ours stays with them."""
+    """Return whether the manager has another inline handler. Then it calls inline handlers only, so ours stays inline."""
     outer: FrameType | None = reader
     while outer is not None and "self" not in outer.f_locals:
         outer = outer.f_back
     handlers = getattr(outer.f_locals["self"], "handlers", ()) if outer is not None else ()
     return any(
-        not isinstance(getattr(type(one), "run_inline", None), RunInline) and getattr(one, "run_inline", False)
-        for one in handlers
+        not isinstance(getattr(type(handler), "run_inline", None), RunInline) and getattr(handler, "run_inline", False)
+        for handler in handlers
     )

@@ -1,7 +1,6 @@
-"""What LangChain's inputs, messages and outputs say in words: the question, the model's text, a tool's result, the answer.
+"""The texts in LangChain's inputs, messages and outputs: the question, the model's text, a tool's result, the answer.
 
-Everything here only looks: it changes nothing, prints nothing, and reads no more than the first texts it finds. It runs in the agent's
-thread.
+This code runs in the agent's thread. It changes nothing and reads no more than the first texts it finds.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _USAGE = {
 
 
 def question_of(inputs: object) -> str | None:
-    """What is asked by the input of a chain, graph or model; None where no text can be found."""
+    """Return the question in the input of a chain, graph or model; None if it has no text."""
     if isinstance(inputs, str):
         return inputs or None
     if isinstance(inputs, Mapping):
@@ -47,7 +46,7 @@ def question_of(inputs: object) -> str | None:
 
 
 def answer_of(outputs: object) -> Any:
-    """What a run came to: the last words of the model, the text under a usual name, else the whole output."""
+    """Return the answer in an output: the last text of the model, the text under a usual name, else the whole output."""
     if isinstance(outputs, Mapping):
         messages = outputs.get("messages")
         if isinstance(messages, list | tuple) and messages:
@@ -61,12 +60,12 @@ def answer_of(outputs: object) -> Any:
 
 
 def _fields(state: object) -> dict[str, Any]:
-    """The attributes of a state that is an object, such as a dataclass."""
+    """Return the attributes of a state that is an object, such as a dataclass."""
     return dict(vars(state)) if hasattr(state, "__dict__") and not callable(state) else {}
 
 
 def text_of(message: object) -> str:
-    """The words of a message: its content, or the text blocks of it."""
+    """Return the text of a message: its content, or the text blocks in it."""
     content = getattr(message, "content", "")
     if isinstance(content, str):
         return content
@@ -79,8 +78,8 @@ def text_of(message: object) -> str:
     return "\n".join(parts)
 
 
-def said_by(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
-    """Text, token usage and model of what a model gave back; what it proposes to call is not among it."""
+def reply_of(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
+    """Return text, token usage and model of a response, without the calls that it proposes."""
     texts: list[str] = []
     usage: dict[str, int] = {}
     model: str | None = None
@@ -88,17 +87,17 @@ def said_by(response: LLMResult) -> tuple[str, dict[str, int], str | None]:
         for generation in generations[:1]:
             message = getattr(generation, "message", None)
             texts.append(text_of(message) if message is not None else str(generation.text))
-            told = getattr(message, "usage_metadata", None) or {}
+            reported = getattr(message, "usage_metadata", None) or {}
             for name in _USAGE:
-                if isinstance(told.get(name), int):
-                    usage[name] = usage.get(name, 0) + told[name]
+                if isinstance(reported.get(name), int):
+                    usage[name] = usage.get(name, 0) + reported[name]
             named = getattr(message, "response_metadata", None) or {}
             model = model or named.get("model_name") or named.get("model")
     output = response.llm_output or {}
     if not usage:
-        told = output.get("token_usage") or output.get("usage") or {}
+        reported = output.get("token_usage") or output.get("usage") or {}
         for name, names in _USAGE.items():
-            found = next((told[key] for key in names if isinstance(told.get(key), int)), None)
+            found = next((reported[key] for key in names if isinstance(reported.get(key), int)), None)
             if found is not None:
                 usage[name] = found
     return "\n".join(text for text in texts if text), usage, model or output.get("model_name")
@@ -116,7 +115,7 @@ def proposed_by(response: LLMResult) -> str:
 
 
 def tool_result(output: object) -> tuple[Any, str | None, Any]:
-    """What a tool gave back, in three parts: the result; the error it reports, if it does; and what came along with it."""
+    """Return the result of a tool's output, the error that it reports, if any, and its artifact."""
     if isinstance(output, str):
         return output, None, None
     messages = _tool_messages(output)
@@ -142,7 +141,7 @@ def _tool_messages(output: object) -> list[Any]:
 
 
 def documents_in(value: object) -> bool | None:
-    """Whether a value is search results as LangChain gives them: True with scores beside, False without, None if it is none."""
+    """Return True for search results with scores beside them, False for search results without, None for any other value."""
     if not isinstance(value, list) or not value:
         return None
     first = value[0]
@@ -164,21 +163,21 @@ def _last(messages: Sequence[object], roles: set[str] | None) -> str | None:
 
 
 def _text_if(message: object, roles: set[str] | None) -> str | None:
-    """The words of a message in any of LangChain's forms, if it is by one of `roles`; None where it is none."""
+    """Return the text of a message in any of LangChain's forms if its role is among `roles`; None for any other value."""
     if isinstance(message, str):
         return message if roles is None or "human" in roles else None
     if isinstance(message, list | tuple) and len(message) == 2 and all(isinstance(part, str) for part in message):
         return message[1] if roles is None or message[0] in roles else None
     if isinstance(message, Mapping) and "content" in message:
         role = str(message.get("role") or message.get("type"))
-        return text_of(_Words(message["content"])) if roles is None or role in roles else None
+        return text_of(_Content(message["content"])) if roles is None or role in roles else None
     kind = getattr(message, "type", None)
     if isinstance(kind, str) and hasattr(message, "content"):
         return text_of(message) if roles is None or kind in roles else None
     return None
 
 
-class _Words:
+class _Content:
     """Content without a message."""
 
     __slots__ = ("content",)

@@ -1,11 +1,11 @@
-"""What LangChain's events leave in the trace when they end: calls of models, and searches by plain functions."""
+"""The records of LangChain's events that have ended: calls of models, results of tools, and searches by plain functions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.integrations.langchain._frames import holds_documents, named
-from grace_kp.integrations.langchain._messages import answer_of, documents_in, said_by, tool_result
+from grace_kp.integrations.langchain._messages import answer_of, documents_in, reply_of, tool_result
 from grace_kp.record import CLOSED, FAILED, HOST, NOT_CAPTURED, RETRIEVER, ModelCall, call_in
 from grace_kp.trace import render_text
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def record_search(frame: Frame, outputs: object, specs: Specs) -> None:
-    """A chain that has called nothing and gives documents is a retriever, unless documents were its input."""
+    """Record a chain as a retriever if it called nothing and returned documents that were not its input."""
     scored = documents_in(outputs)
     if scored is None or (not scored and holds_documents(frame.inputs)):
         return
@@ -27,23 +27,23 @@ def record_search(frame: Frame, outputs: object, specs: Specs) -> None:
     if call is not None:
         call.start = frame.start
         call.close(outputs)
-    frame.found()
+    frame.mark_searched()
 
 
 def close_tool(frame: Frame, call: Call, output: object) -> None:
-    """A tool returned: a result, or a message that says that it failed; documents may have come along."""
+    """End a tool's call with its result, the failure that its message reports, or the documents in its artifact."""
     result, error, along = tool_result(output)
     if error is not None:
         call.refuse("ToolError", error)
         return
     if not frame.searched and documents_in(along) is not None:
         call.read_hits(along)
-        frame.found()
+        frame.mark_searched()
     call.close(result)
 
 
 def record_model(frame: Frame, response: LLMResult | None) -> str:
-    """Record the call of a model that has returned; its text."""
+    """Record a finished call of a model; return its text."""
     run = frame.run
     text, usage, model = _read(frame, response)
     run.model_called(
@@ -60,7 +60,7 @@ def record_model(frame: Frame, response: LLMResult | None) -> str:
 
 
 def record_failed_model(frame: Frame, error: BaseException, response: LLMResult | None) -> str:
-    """Record the call of a model that was left by an exception; the text that it gave until then."""
+    """Record a call of a model that an exception left; return the text until then."""
     run = frame.run
     text, usage, model = _read(frame, response, error=True)
     status = HOST.status_after(error)
@@ -80,7 +80,7 @@ def record_failed_model(frame: Frame, error: BaseException, response: LLMResult 
 
 
 def left_in(root: Frame, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:
-    """The open events inside of a root; none where it is no root."""
+    """Return the open events below a root; none for any other event."""
     if root.parent is not None:
         return ()
     found = (frames.get(key) for key in root.keys or ())
@@ -88,23 +88,21 @@ def left_in(root: Frame, frames: Mapping[int, Frame]) -> tuple[Frame, ...]:
 
 
 def streamed_so_far(frame: Frame, left: Sequence[Frame], outputs: object) -> Any:
-    """What a run had given when its reader left; the models that were still streaming are recorded with their text.
+    """Return the part of a result that a run had streamed when its reader left, and record the models that were still streaming.
 
     Args:
         frame: the run's frame.
-        left: the events inside of it that have not ended.
-        outputs: what the root gave in pieces so far, less the last piece; None where nothing is known of it.
+        left: the events inside it that have not ended.
+        outputs: the output of the root so far, without its last piece; None if unknown.
     """
     text = ""
     for part in left:
         if part.tokens:
             text = record_failed_model(part, GeneratorExit(), None)
-    given = answer_of(outputs) if outputs is not None else None
-    if isinstance(given, str) and text.startswith(given):
+    streamed = answer_of(outputs) if outputs is not None else None
+    if isinstance(streamed, str) and text.startswith(streamed):
         return text
-    if given is not None:
-        return given
-    return text or answer_of(frame.last)
+    return streamed if streamed is not None else text or answer_of(frame.last)
 
 
 def _read(frame: Frame, response: LLMResult | None, *, error: bool = False) -> tuple[str, dict[str, int], str | None]:
@@ -113,9 +111,9 @@ def _read(frame: Frame, response: LLMResult | None, *, error: bool = False) -> t
     model: str | None = None
     text = ""
     if response is not None:
-        text, usage, model = said_by(response)
+        text, usage, model = reply_of(response)
     if error and frame.tokens and (pieces := "".join(frame.tokens)).startswith(text):
-        text = pieces  # what is left of a stream lacks its last piece
+        text = pieces  # the response of a failed stream lacks its last piece
     if text:
         text = render_text(text, run.max_text) if run.owner.capture_output else NOT_CAPTURED
         frame.home.last = text

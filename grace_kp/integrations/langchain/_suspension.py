@@ -1,6 +1,6 @@
-"""Runs that wait for a person: how they are stored before the question is asked, kept in this process, and found again.
+"""Suspended runs of LangGraph: stored before the question is asked, kept in this process, and found again when they continue.
 
-A trace is stored as suspended before LangGraph hands the question out, so that a process that is killed right after it has lost nothing.
+A trace is stored as suspended before LangGraph hands out the question, so that a process that is killed right afterwards loses nothing.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ class Suspensions:
         self.runs: OrderedDict[tuple[str, str | None, str | None], Run] = OrderedDict()
 
     def take(self, thread: str, checkpoint: str | None, place: str | None) -> Run | None:
-        """Return the run that stopped there and forget it; None where this process has none."""
+        """Return the run that stopped there and forget it; None if this process has none."""
         run = self.runs.pop((thread, checkpoint, place), None)
-        # A reader who left at the question never heard of the checkpoint.
+        # If the reader left at the question, the checkpoint was never reported.
         return run if run is not None or checkpoint is None else self.runs.pop((thread, None, place), None)
 
     def give_back(self, run: Run) -> None:
-        """Keep a run that was taken, because it did not go on after all."""
+        """Keep a run that was taken but not continued."""
         if run.pause is not None:
             self.runs[run.pause.thread, run.pause.checkpoint, run.pause.place] = run
 
     def stopped(self, frame: Frame, checkpoint: str, interrupts: Iterable[Any]) -> None:
-        """A graph stopped at a breakpoint, or at a question of a node, which is stored already; now its checkpoint is known."""
+        """Note the checkpoint at which a graph stopped, at a breakpoint or at a node's question, which is stored already."""
         frame.checkpoint = str(checkpoint)
-        frame.interrupts = [str(one.id) for one in interrupts]
+        frame.interrupts = [str(interrupt.id) for interrupt in interrupts]
         self.ask(frame, interrupts)
 
     def ask(self, frame: Frame, interrupts: Iterable[Any]) -> None:
-        """Store the runs around a node that was interrupted, as suspended, before anybody hears of the question."""
+        """Store the runs around an interrupted node as suspended, before anybody hears of the question."""
         if not frame.thread:
             return
         waiting: list[tuple[Run, Pause]] = []
@@ -74,7 +74,7 @@ class Suspensions:
         if not isinstance(run, Run):
             return
         run.facts = facts = run.facts if run.facts is not None else {}
-        ids = [str(one.id) for one in interrupts if hasattr(one, "id")][:MAX_INTERRUPTS]
+        ids = [str(interrupt.id) for interrupt in interrupts if hasattr(interrupt, "id")][:MAX_INTERRUPTS]
         if ids:
             facts["interrupts"] = ids
         if frame.checkpoint is not None:
@@ -82,7 +82,7 @@ class Suspensions:
         note_steps(frame)
 
     def suspend(self, frame: Frame, run: Run) -> None:
-        """End a run that waits; it is found again by its thread and what it stopped at."""
+        """End a run that waits; its thread, checkpoint and place find it again."""
         thread = frame.thread or ""
         place = frame.place if frame.parent is not None else None
         run.facts = facts = run.facts if run.facts is not None else {}
@@ -99,7 +99,7 @@ class Suspensions:
 
 
 def note_steps(frame: Frame) -> None:
-    """Put into a run's trace which of the thread's steps it has covered, as [first, last]."""
+    """Add the steps of the thread that a run has covered to its trace, as [first, last]."""
     run = frame.own
     if frame.steps is not None and isinstance(run, Run) and run.facts is not None:
         run.facts["steps"] = list(frame.steps)

@@ -1,7 +1,7 @@
 """The asyncio tasks in which root events begin.
 
-LangChain reports nothing when a lone tool is cancelled, and a sequence whose handlers are called one after the other may be cancelled
-in between. The end of the task is the only sign of it.
+LangChain reports nothing when a lone tool is cancelled, or when a sequence is cancelled while its handlers are called one after another.
+Then only the end of the task shows it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class Tasks:
-    """Root events by the task that they began in; each task gets one callback, however many events begin in it."""
+    """Root events by the task that they began in. Each task gets one callback, however many events begin in it."""
 
     def __init__(self, ended: Callable[[int, BaseException], None]) -> None:
-        """Call `ended` with the key of every event that is still open when its task is done, and with how the task was left."""
+        """Call `ended` with the key of every event that is still open when its task is done, and with the task's exception."""
         self._ended = ended
         self._open: WeakKeyDictionary[asyncio.Task[object], set[int]] = WeakKeyDictionary()
 
     def began(self, key: int) -> set[int] | None:
-        """Watch an event that begins here; the set that it is taken off when it ends, or None outside of any task."""
+        """Watch an event that begins here. Return the set to remove it from when it ends; None outside of any task."""
         try:
             task = asyncio.current_task()
         except RuntimeError:

@@ -1,7 +1,7 @@
-"""From LangChain's events to runs and calls: which event belongs to which run, and what opens and ends one.
+"""Turns LangChain's events into runs and calls: which run an event belongs to, and which events open and end a run.
 
-Events come from any thread and any task, in any order, some twice and some never; they are kept apart by their run ids alone. What is
-done here is done in the agent's thread, so it looks up, appends, and leaves the rest to the finish.
+Events come from any thread and any task, in any order, some twice and some never. Their run ids alone keep them apart. This code runs in
+the agent's thread, so it looks up and appends; everything else waits until the run has finished.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MAX_TOKENS = 4_096
 
 
 class Tracker:
-    """All events of one recorder that have begun and not ended, whichever handlers they came through."""
+    """The open events of one recorder, from all its handlers."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -72,7 +72,7 @@ class Tracker:
 
     @classmethod
     def of(cls, recorder: Recorder) -> Tracker:
-        """The one tracker of a recorder."""
+        """Return the tracker of a recorder; there is one for each."""
         tracker: Tracker = recorder.adapters.get("langchain") or recorder.adapters.setdefault(
             "langchain", cls(recorder)
         )
@@ -85,7 +85,7 @@ class Tracker:
             parent = self.frames.get(parent_id.int)
             if parent is not None:
                 return parent
-        # An event without a parent may still be inside of one: a fallback's attempts, a chain that was given callbacks of its own.
+        # An event without a parent id may still have a parent: an attempt of a fallback, a chain with its own callbacks.
         return frame_here(self.frames)
 
     def _keep(self, key: int, frame: Frame) -> Frame:
@@ -109,7 +109,7 @@ class Tracker:
         *,
         is_parser: bool = False,
     ) -> None:
-        """A chain, graph, node or anything else that is none of the below."""
+        """Record that a chain, graph, node or other runnable begins."""
         key = run_id.int
         if key in self.frames or not self.recorder.enabled:
             return
@@ -140,7 +140,7 @@ class Tracker:
         domain: str | None,
     ) -> Frame | None:
         thread = metadata.get("thread_id") if metadata else None
-        # A graph that is given no new input may go on with a run that was suspended; which one, it says a moment later.
+        # A graph without new input may continue a suspended run. Which run that is, it reports a moment later.
         quiet = thread is not None and (inputs is None or type(inputs).__name__ == "Command")
         objective = objective_of(self.recorder, name, inputs)
         spec = self.spec(AGENT, name, domain)
@@ -156,7 +156,7 @@ class Tracker:
         return self._keep(key, frame)
 
     def _promote(self, frame: Frame, domain: str | None, resumes: Pause | None = None) -> None:
-        """A chain inside of a run turns out to be a graph: a nested agent, with a run of its own."""
+        """Give a chain inside a run its own run, because it turned out to be a graph: a nested agent."""
         objective, arguments = objective_of(self.recorder, frame.name, frame.inputs), named(frame.inputs, "input")
         spec = self.spec(AGENT, frame.name, domain)
         run = open_run(self.recorder, spec, (), arguments, objective=objective, inside=frame.here, quiet=True)
@@ -179,7 +179,7 @@ class Tracker:
     def tool_started(
         self, kind: str, name: str, inputs: dict[str, Any], run_id: UUID, parent_id: UUID | None, domain: str | None
     ) -> None:
-        """A tool or a retriever."""
+        """Record that a tool or a retriever begins."""
         key = run_id.int
         if key in self.frames or not self.recorder.enabled:
             return
@@ -211,7 +211,7 @@ class Tracker:
         metadata: dict[str, Any] | None,
         domain: str | None,
     ) -> None:
-        """A chat model or a text model."""
+        """Record that a chat model or a text model begins."""
         key = run_id.int
         if key in self.frames or not self.recorder.enabled:
             return
@@ -229,7 +229,7 @@ class Tracker:
         self._keep(key, Frame(parent, inside, model, None, place)).tokens = []
 
     def token(self, token: object, run_id: UUID) -> None:
-        """A model streamed a piece of text."""
+        """Keep a piece of text that a model streamed."""
         frame = self.frames.get(run_id.int)
         if frame is not None and frame.tokens is not None and len(frame.tokens) < MAX_TOKENS and type(token) is str:
             frame.tokens.append(token)
@@ -243,17 +243,17 @@ class Tracker:
             if frame.parent is None:
                 if frame.task is not None:
                     frame.task.discard(run_id.int)
-                # What has not ended by now never will, or has nothing to be recorded in.
+                # Events still open below the root will never end, or have no open run to be recorded in.
                 for key in tuple(frame.keys):
                     self.frames.pop(key, None)
         return frame
 
     def chain_ended(self, outputs: object, run_id: UUID, inputs: object) -> None:
-        """A chain returned."""
+        """Record that a chain returned."""
         frame = self.frames.get(run_id.int)
         if frame is None:
             return
-        # A stream that is dropped reports the end of the whole before that of its parts, and no error.
+        # A dropped stream reports the end of the whole before the ends of its parts, and no error.
         left = left_in(frame, self.frames) if streamed(frame.inputs) else ()
         self._done(run_id)
         if frame.leaf and not frame.searched:
@@ -267,7 +267,7 @@ class Tracker:
             return
         waits = frame.places is not None or frame.checkpoint is not None
         if frame.quiet and frame.leaf and not waits:
-            run.discard(outputs)  # an answer to a thread that waits for none: the graph has run nothing
+            run.discard(outputs)  # an answer to a thread that waits for none: no node has run
             return
         if frame.quiet:
             self._announce(frame)
@@ -283,7 +283,7 @@ class Tracker:
             run.close(answer_of(outputs))
 
     def chain_failed(self, error: BaseException, run_id: UUID, inputs: object) -> None:
-        """A chain was left by an exception; an interrupt is no failure."""
+        """Record that an exception left a chain. An interrupt is no failure."""
         frame = self.frames.get(run_id.int)
         if frame is None:
             return
@@ -301,7 +301,7 @@ class Tracker:
                 self.unreported.parser_failed(frame, error)
             return
         if frame.quiet:
-            self._did_not_go_on(frame, run)
+            self._give_back(frame, run)
         if inputs is not None and streamed(frame.inputs):
             run.objective = objective_of(self.recorder, frame.name, inputs)
         if status == SUSPENDED or (status == CLOSED and frame.places is not None):
@@ -318,21 +318,21 @@ class Tracker:
             else:
                 run.fail(error)
 
-    def _did_not_go_on(self, frame: Frame, run: Run) -> None:
-        """A graph that was to go on failed before any node ran: what it was to go on with still waits."""
+    def _give_back(self, frame: Frame, run: Run) -> None:
+        """Let a suspended run wait on, because the graph that should have continued it failed before any node ran."""
         pause, run.resumes = run.resumes, None
         if pause is not None and isinstance(pause.previous, Run):
             self.suspensions.give_back(pause.previous)
         self._announce(frame)
 
     def interrupted(self, run_id: UUID | None, checkpoint: str, interrupts: Iterable[Any]) -> None:
-        """A graph stopped at a checkpoint and waits."""
+        """Record that a graph stopped at a checkpoint and waits."""
         frame = None if run_id is None else self.frames.get(run_id.int)
         if frame is not None:
             self.suspensions.stopped(frame, checkpoint, interrupts)
 
     def resumed(self, run_id: UUID | None, checkpoint: str, domain: str | None) -> None:
-        """A graph goes on from a checkpoint."""
+        """Record that a graph continues from a checkpoint."""
         frame = None if run_id is None else self.frames.get(run_id.int)
         if frame is None or frame.thread is None:
             return
@@ -341,30 +341,30 @@ class Tracker:
                 previous = self.suspensions.take(frame.thread, None, frame.place)
                 self._promote(frame, domain, Pause(frame.thread, None, frame.place, previous=previous))
         elif frame.quiet and isinstance(frame.own, Run):
-            # Announced when its first node begins, because an answer that comes too late runs none.
+            # The run is announced when its first node begins, because an answer that comes too late runs none.
             previous = self.suspensions.take(frame.thread, checkpoint, None)
             frame.own.resumes = Pause(frame.thread, checkpoint, None, previous=previous)
 
     def tool_ended(self, output: object, run_id: UUID) -> None:
-        """A tool returned; what it returned may say that it failed."""
+        """Record that a tool returned; its result may report a failure."""
         if (frame := self._done(run_id)) and isinstance(frame.own, Call):
             close_tool(frame, frame.own, output)
 
     def retriever_ended(self, documents: object, run_id: UUID) -> None:
-        """A retriever returned."""
+        """Record that a retriever returned."""
         if (frame := self._done(run_id)) and isinstance(frame.own, Call):
-            frame.found()
+            frame.mark_searched()
             frame.own.close(documents)
 
     def call_failed(self, error: BaseException, run_id: UUID) -> None:
-        """A tool or retriever was left by an exception."""
+        """Record that an exception left a tool or retriever."""
         if (frame := self._done(run_id)) and isinstance(frame.own, Call):
             if frame.parent is not None:
                 recorded(frame.parent, error)
             frame.own.fail(error)
 
     def model_ended(self, response: LLMResult, run_id: UUID) -> None:
-        """A model gave something back."""
+        """Record that a model returned."""
         if frame := self._done(run_id):
             text = record_model(frame, response)
             self.unreported.model_ended(frame, response)
@@ -372,7 +372,7 @@ class Tracker:
                 frame.run.close(text or proposed_by(response))
 
     def model_failed(self, error: BaseException, run_id: UUID, response: LLMResult | None = None) -> None:
-        """A model was left by an exception, after it gave some of its response or none."""
+        """Record that an exception left a model, with the part of its response until then, if any."""
         if frame := self._done(run_id):
             text = record_failed_model(frame, error, response)
             recorded(frame, error)
@@ -384,7 +384,7 @@ class Tracker:
                 frame.run.fail(error)
 
     def lost(self, key: int, error: BaseException) -> None:
-        """The task of a root ended, and LangChain has reported no end of it."""
+        """End a root whose asyncio task has ended without a report from LangChain."""
         frame = self.frames.get(key)
         if frame is not None and isinstance(frame.own, Call):
             del self.frames[key]
