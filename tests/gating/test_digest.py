@@ -7,21 +7,29 @@ import collections
 import contextvars
 import ctypes
 import dataclasses
+import datetime
+import decimal
 import enum
 import fractions
+import functools
 import io
 import itertools
 import logging
+import operator
 import os
 import pathlib
 import random
+import re
 import socket
 import sqlite3
 import subprocess
 import sys
 import threading
+import types
 import typing
 import uuid
+import xml.etree.ElementTree as ElementTree
+import zoneinfo
 
 import numpy
 import pydantic
@@ -29,8 +37,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.gating import NotCheckable, digest_of
-from grace_kp.gating._digest import MAX_BYTES, MAX_VALUES
+from grace_kp.gating import NotCheckable, _digest, digest_of
+from grace_kp.gating._contents import Identified, OwnObject
 
 
 class Colour(enum.Enum):
@@ -83,6 +91,14 @@ class Pair(typing.NamedTuple):
     b: str
 
 
+class Private:
+    __slots__ = ("__hidden", "shown")
+
+    def __init__(self):
+        self.__hidden = 1
+        self.shown = 2
+
+
 class MyList(list):
     pass
 
@@ -95,7 +111,7 @@ class Empty:
     pass
 
 
-for kind in (Colour, Level, Number, Order, Point, Plain, Slotted, Model, Pair, MyList, MyDict, Empty):
+for kind in (Colour, Level, Number, Order, Point, Plain, Slotted, Private, Model, Pair, MyList, MyDict, Empty):
     kind.__module__ = "shop"  # wherever this file is imported from
 
 
@@ -115,6 +131,7 @@ KEPT = {
     "bytes": {"b": b"ab", "c": bytearray(b"ab")},
     "shared": {"a": SHARED, "b": SHARED, "c": cycle()},
     "objects": {"o": Order("ana", [1, "x"]), "p": Point(1, 2.5), "q": Plain(), "r": Slotted(), "n": Pair(1, "b")},
+    "private": {"p": Private()},
     "model": {"m": Model(name="x", tags=["t"])},
     "enums": {
         "a": Colour.RED,
@@ -127,6 +144,34 @@ KEPT = {
     "library": {"u": uuid.UUID(int=7), "f": fractions.Fraction(1, 3)},
     "empty": {"e": Empty(), "n": {}},
     "none": {},
+    "own object": {"self": OwnObject(Plain()), "it": Identified(Plain, {"a": [1]})},
+    "by name": {"f": len, "g": Colour, "m": re, "l": logging.getLogger("shop"), "p": functools.partial(len, [1])},
+    "values": {
+        "d": datetime.date(2026, 1, 1),
+        "t": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
+        "p": pathlib.PurePosixPath("/a"),
+        "r": re.compile("a"),
+        "c": decimal.Decimal("1.5"),
+        "e": [ValueError("x", 1), ...],
+        "q": collections.deque([1], 5),
+        "o": collections.OrderedDict(b=1, a=2),
+        "f": collections.defaultdict(list, a=[1]),
+        "n": numpy.array([[1.5]]),
+        "j": numpy.array([[1], None], dtype=object),
+        "a": array.array("i", [1]),
+        "m": memoryview(b"ab"),
+        "b": io.BytesIO(b"ab"),
+        "s": io.StringIO("ab"),
+        "w": range(1, 5, 2),
+        "x": ElementTree.fromstring("<a k='1'>t<b/></a>"),
+        "z": zoneinfo.ZoneInfo("UTC"),
+        "g": operator.itemgetter(1, 2),
+        "i": frozenset({(1, "a"), (2, "b")}),
+        "y": types.SimpleNamespace(b=1, a=2),
+        "k": types.MappingProxyType({"a": 1}),
+        "l": slice(1, None, 2),
+        "h": list[int],
+    },
 }
 DIGESTS = {
     "text": "3ec8ff210cfa6d2d9c2ce5adc1cdfc8950310acbba72908cb154ae8301f7e577",
@@ -142,6 +187,10 @@ DIGESTS = {
     "library": "a9a457c4a9c289b25173bc75866d8286597ae9c059a818714b738da1bec353f5",
     "empty": "4ef3959261a1ea1557464ceaf93176752597fbacf3ff8021c105640cf2722fe4",
     "none": "4e635a256a2eb56b1625d9c8ea2137c7b7586ed72de780e1f2ff196a96c628cc",
+    "private": "f3cc1967ffbdf4217f7e87e638313a6bbb8c39c9526216e6d01f6169f5b83278",
+    "own object": "a5008a4bdfebfddceab33d46d2c32bd1a74fadd5645add24bb06d1a76f8b194c",
+    "by name": "d78c42d0263614746cf70a807cfaac535cbc5ad99f43e6d4532969390fafca0b",
+    "values": "9cda770ff6ac944d3b58820d3d61ef7761266cd48dcb94318436a39c17c592a8",
 }
 
 
@@ -239,29 +288,87 @@ def nested(depth):
     return value
 
 
+class Attributes:
+    def __init__(self, count):
+        vars(self).update((f"name_{number}", number) for number in range(count))
+
+
+class Some(str):
+    __slots__ = ()
+
+
+# With at most 100 values and 1,000 bytes: the largest that fits, and one more.
+VALUES = {
+    "list": lambda more: [0] * (100 + more),
+    "tuple": lambda more: (0,) * (100 + more),
+    "dict": lambda more: dict.fromkeys(range(50 + more)),
+    "subclass of dict": lambda more: MyDict.fromkeys(range(48 + more)),
+    "subclass of list": lambda more: MyList(range(97 + more)),
+    "objects": lambda more: [Empty() for _ in range(25 + more)],
+    "attributes": lambda more: Attributes(48 + more),
+    "slots": lambda more: [[0] * (91 + more), Slotted()],
+    "private slots": lambda more: [[0] * (91 + more), Private()],
+    "enum": lambda more: [[0] * (98 - 2 * len(vars(Colour.RED)) + more), Colour.RED],
+    "set": lambda more: set(range(24 + more)),
+    "functions": lambda more: [len] * (92 + more),
+    "elements of a set": lambda more: [[0] * (90 + more), frozenset({(1,)})],
+}
+BYTES = {
+    "bytes": lambda more: bytes(1_000 + more),
+    "bytearray": lambda more: bytearray(1_000 + more),
+    "text": lambda more: "x" * (1_000 + more),
+    "number": lambda more: 1 << (8_006 + more),
+    "two": lambda more: [bytes(500), bytes(500 + more)],
+    "two arguments": lambda more: {"a": bytes(500), "b": bytes(500 + more)},
+    "elements of a set": lambda more: {bytes(500), b"x" * (497 + more)},
+    "subclass of str": lambda more: Some("x" * (995 + more)),
+    "subclass of bytes": lambda more: type("Some", (bytes,), {})(1_000 + more),
+    "array of numpy": lambda more: numpy.zeros(1_000 + more, "u1"),
+    "wide array of numpy": lambda more: numpy.zeros(500 + more, "u2"),
+    "memoryview": lambda more: memoryview(bytes(1_000 + more)),
+    "wide memoryview": lambda more: memoryview(array.array("H", [0] * (500 + more))),
+    "array": lambda more: array.array("H", [0] * (500 + more)),
+    "BytesIO": lambda more: io.BytesIO(bytes(1_000 + more)),
+    "StringIO": lambda more: io.StringIO("x" * (997 + more)),
+}
+
+
 @pytest.mark.parametrize(
-    ("create", "problem"),
-    [
-        (lambda: [0] * (MAX_VALUES + 1), f"more than {MAX_VALUES:,} values"),
-        (lambda: dict.fromkeys(range(MAX_VALUES // 2 + 1)), f"more than {MAX_VALUES:,} values"),
-        (lambda: [Empty() for _ in range(MAX_VALUES // 4 + 1)], f"more than {MAX_VALUES:,} values"),
-        (lambda: set(range(MAX_VALUES // 4)), f"more than {MAX_VALUES:,} values"),
-        (lambda: [bytes(MAX_BYTES // 2 + 1)] * 2, f"more than {MAX_BYTES:,} bytes"),
-        (lambda: "x" * (MAX_BYTES + 1), f"more than {MAX_BYTES:,} bytes"),
-        (lambda: 1 << 8 * (MAX_BYTES + 1), f"more than {MAX_BYTES:,} bytes"),
-        (lambda: numpy.zeros(MAX_BYTES + 1, "u1"), f"more than {MAX_BYTES:,} bytes"),
-        (lambda: memoryview(bytes(MAX_BYTES + 1)), f"more than {MAX_BYTES:,} bytes"),
-        (lambda: array.array("b", bytes(MAX_BYTES + 1)), f"more than {MAX_BYTES:,} bytes"),
-        (lambda: io.BytesIO(bytes(MAX_BYTES + 1)), f"more than {MAX_BYTES:,} bytes"),
-        (lambda: io.StringIO("x" * (MAX_BYTES + 1)), f"more than {MAX_BYTES:,} bytes"),
-        (lambda: nested(2_000), "RecursionError"),
-    ],
+    ("create", "what"),
+    [*((create, "100 values") for create in VALUES.values()), *((create, "1,000 bytes") for create in BYTES.values())],
+    ids=[*VALUES, *(f"bytes of {name}" for name in BYTES)],
 )
-def test_the_time_is_bounded(create, problem):
+def test_the_time_is_bounded(create, what, monkeypatch):
     """What would take too long to read is refused, with how much is allowed."""
-    with pytest.raises(NotCheckable, match=problem) as refused:
-        digest_of({"it": create()})
+    monkeypatch.setattr(_digest, "MAX_VALUES", 100)
+    monkeypatch.setattr(_digest, "MAX_BYTES", 1_000)
+    digest_of({"it": create(0)})
+    with pytest.raises(NotCheckable, match=f"holds more than {what}, which takes too long to check") as refused:
+        digest_of({"it": create(1)})
     assert "it" == refused.value.argument
+
+
+def test_small_texts_and_numbers_count_as_values_only(monkeypatch):
+    """Up to 200 characters and 8,000 bits, so that usual arguments are read fast."""
+    monkeypatch.setattr(_digest, "MAX_BYTES", 100)
+    digest_of({"text": ["x" * 200] * 10, "number": [(1 << 8_000) - 1, -(1 << 8_000) + 1]})
+    for value in ("x" * 201, 1 << 8_000):
+        with pytest.raises(NotCheckable, match="more than 100 bytes"):
+            digest_of({"it": value})
+
+
+def test_the_bounds():
+    """Half a million values and 128 MB for all arguments of a call."""
+    assert (500_000, 128_000_000) == (_digest.MAX_VALUES, _digest.MAX_BYTES)
+    assert 64 == len(digest_of({"it": [0] * 500_000}))
+    with pytest.raises(NotCheckable, match="holds more than 500,000 values"):
+        digest_of({"it": [0] * 250_000, "other": [1] * 250_001})
+
+
+def test_sets_nested_too_deeply_are_refused():
+    """Each level needs a digest of its own."""
+    with pytest.raises(NotCheckable, match=r"cannot be read.*RecursionError"):
+        digest_of({"it": nested(2_000)})
 
 
 def test_a_million_bytes_and_deep_lists_are_fine():

@@ -154,6 +154,49 @@ def test_long_values_are_cut_and_say_so():
     assert KEY[:12] not in notice_line("pay", {"x" * 5: "y" * 100 + " " + KEY, "split": split, "in": [split]}, KEY)
 
 
+@pytest.mark.parametrize(
+    ("length", "kept"), [(120, "y" * 120), (121, "y" * 120 + "… [cut: 120 of 121 characters kept]")]
+)
+def test_an_argument_has_120_characters(length, kept):
+    """What is longer is cut there."""
+    assert f"pay(to={kept}) goes ahead with a notice: because" == notice_line("pay", {"to": "y" * length}, "because")
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(1_000, False), (1_001, True)])
+def test_a_line_has_1000_characters(length, is_cut):
+    """Whatever is too long on it."""
+    start = "pay() goes ahead with a notice: "
+    line = notice_line("pay", {}, "y" * (length - len(start)))
+    assert is_cut is line.endswith("… [cut: 1,000 of 1,001 characters kept]")
+    assert start + "y" * (1_000 - len(start)) == line[:1_000]
+
+
+def test_addresses_are_shown():
+    """People need to know who is meant; only secrets are removed."""
+    line = notice_line("mail", {"to": "ana@example.org"}, "ben@example.org asked")
+    assert "mail(to=ana@example.org) goes ahead with a notice: ben@example.org asked" == line
+
+
+def test_structures_without_control_characters():
+    """In names, keys and items; a blank stays where a line break was."""
+    line = notice_line("pay\x07", {"plan": {"a\x1bb\nc": ["d\te", {"f\u200b": 5}]}}, "be\rcause")
+    assert 'pay(plan={"ab c": ["d e", {"f": 5}]}) goes ahead with a notice: be cause' == line
+
+
+def test_the_line_appears_at_once(monkeypatch):
+    """Standard error may be buffered."""
+    flushed = []
+
+    class Buffered(Terminal):
+        def flush(self):
+            flushed.append(self.getvalue())
+
+    monkeypatch.setattr(sys, "stderr", Buffered())
+    act_of(make_grace(), False)("ana")
+    (line,) = flushed
+    assert line.startswith("grace-kp: pay(to=ana, euros=5)")
+
+
 PROGRAM = textwrap.dedent("""
     import grace_kp as gk
     grace = gk.Grace(store="memory:")

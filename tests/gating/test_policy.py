@@ -8,7 +8,8 @@ import threading
 import pytest
 
 import grace_kp as gk
-from grace_kp.testing import capture, make_grace
+from grace_kp.gating import PolicySet, strictest_level
+from grace_kp.testing import ScriptedReviewer, capture, make_grace
 
 R = gk.InterventionResponse
 both = pytest.mark.parametrize("is_async", [False, True])
@@ -190,3 +191,158 @@ def test_a_confirmation_flow_passes_a_timeout_on():
     with pytest.raises(gk.ActionTimedOut):
         act("ana")
     assert [] == ran
+
+
+@pytest.mark.parametrize(
+    "floor", ["silent", "notify", "confirm", "escalate", "deny", gk.InterventionLevel.CONFIRM, None]
+)
+def test_floors(floor):
+    """The four levels and `deny`, as text or level; a level is kept as its text. Only `deny` denies."""
+    policy = gk.Policy(floor=floor)
+    assert (None if floor is None else str(floor)) == policy.floor
+    assert floor is None or str is type(policy.floor)
+    assert ("deny" == floor) is policy.denies
+
+
+@pytest.mark.parametrize("floor", ["strict", "", "DENY", 5])
+def test_unknown_floors_are_refused(floor):
+    """The message has the value and the values that are allowed."""
+    with pytest.raises(
+        ValueError, match=f"floor must be one of silent, notify, confirm, escalate, deny, not {floor!r}"
+    ):
+        gk.Policy(floor=floor)
+
+
+def test_thresholds_are_checked():
+    """A policy takes `Thresholds` only."""
+    assert gk.Thresholds(0.9, 0.8, 0.7) == gk.Policy(thresholds=gk.Thresholds(0.9, 0.8, 0.7)).thresholds
+    with pytest.raises(TypeError):
+        gk.Policy(thresholds=0.5)
+
+
+def test_a_policy_of_a_floor():
+    """A floor stands for the policy that has it, None for the one without, and a policy for itself."""
+    policy = gk.Policy(floor="confirm", timeout=5)
+    assert policy is gk.Policy.of(policy)
+    assert gk.Policy(floor="confirm") == gk.Policy.of("confirm")
+    assert gk.Policy() == gk.Policy.of(None)
+    with pytest.raises(TypeError, match="a policy is a Policy or a floor, not int"):
+        gk.Policy.of(5)
+    with pytest.raises(ValueError, match="floor must be one of"):
+        gk.Policy.of("strict")
+
+
+VERSIONS = {
+    "7d5fe23e5eb5": gk.Policy(),
+    "911136104185": gk.Policy(floor="confirm", timeout=5),
+    "e1a6ad8d87bb": gk.Policy(
+        floor="confirm", timeout=5, auto_proceed_on_timeout=True, thresholds=gk.Thresholds(0.9, 0.7, 0.4)
+    ),
+    "34b9d8aad3a5": gk.Policy(reviewer=gk.ConsoleReviewer()),
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_version_is_a_fingerprint_of_all_settings(version):
+    """It stands in traces, so it does not change between releases."""
+    assert version == VERSIONS[version].version
+
+
+FLOORS = [None, "silent", "notify", "confirm", "escalate", "deny"]
+
+
+@pytest.mark.parametrize("own", FLOORS)
+@pytest.mark.parametrize("other", FLOORS)
+def test_the_stricter_floor_holds(own, other):
+    """Whichever policy has it; `deny` is the strictest, and no floor the mildest."""
+    stricter = FLOORS[max(FLOORS.index(own), FLOORS.index(other))]
+    policy = gk.Policy(floor=own, timeout=5)
+    assert gk.Policy(floor=stricter, timeout=5) == policy.combined(gk.Policy(floor=other))
+    assert gk.Policy(floor=stricter, timeout=5) == policy.at_least(other)
+    assert gk.Policy(floor=stricter, timeout=5) == policy.at_least(gk.Policy(floor=other, timeout=9))
+
+
+def test_settings_of_two_policies():
+    """The first policy's settings hold, and the second's where the first has none; 0 seconds is a setting."""
+    ana, ben = ScriptedReviewer(), ScriptedReviewer()
+    low, high = gk.Thresholds(0.9, 0.7, 0.4), gk.Thresholds(0.95, 0.8, 0.5)
+    full, other = (
+        gk.Policy(timeout=0, reviewer=ana, thresholds=low),
+        gk.Policy(timeout=5, reviewer=ben, thresholds=high),
+    )
+    assert (0, ana, low) == settings(full.combined(other))
+    assert (5, ben, high) == settings(other.combined(full))
+    assert (0, ana, low) == settings(gk.Policy().combined(full)) == settings(full.combined(gk.Policy()))
+
+
+def settings(policy):
+    return policy.timeout, policy.reviewer, policy.thresholds
+
+
+LACKS = "Evidence is missing or cannot be used, so the gate requires at least confirm:"
+
+
+@pytest.mark.parametrize(
+    ("level", "floor", "gaps", "reason", "expected"),
+    [
+        ("silent", None, (), "0.9.", ("silent", "0.9.")),
+        ("silent", "silent", (), "0.9.", ("silent", "0.9.")),
+        ("silent", "confirm", (), "0.9.", ("confirm", "0.9, but the policy requires at least confirm.")),
+        ("silent", "confirm", (), "", ("confirm", "The policy requires at least confirm.")),
+        ("escalate", "confirm", (), "0.1.", ("escalate", "0.1.")),
+        ("silent", "deny", (), "0.9.", ("silent", "0.9.")),
+        ("silent", None, ("a", "b"), "0.9.", ("confirm", f"0.9. {LACKS} a; b.")),
+        ("escalate", "notify", ("a",), "", ("escalate", f"{LACKS} a.")),
+        ("silent", "notify", ("a",), "0.9.", ("confirm", f"0.9, but the policy requires at least notify. {LACKS} a.")),
+    ],
+)
+def test_the_strictest_level(level, floor, gaps, reason, expected):
+    """Floor and gaps raise the level of the confidence and never lower it; the reason names both."""
+    found, why = strictest_level(gk.InterventionLevel(level), gk.Policy(floor=floor), gaps, reason)
+    assert expected == (str(found), why)
+
+
+POLICIES = PolicySet(
+    {
+        "pay": "notify", "pay*": "deny", "*": "silent", "send_*": "confirm", "s*d_*": "deny", "get_?": "confirm", "get_??": "notify",
+        "[ab]c": "escalate", "read": gk.Policy(timeout=5), "tie_a*": "notify", "tie_*b": "confirm", "tie*ab": "escalate",
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "floor"),
+    [
+        ("pay", "notify"), ("pay_all", "deny"), ("other", "silent"), ("send_mail", "confirm"), ("get_a", "confirm"), ("get_ab", "notify"),
+        ("ac", "escalate"), ("cc", "silent"), ("read", None), ("Pay", "silent"), ("tie_ab", "escalate"), ("tie_a", "notify"),
+    ],
+)  # fmt: skip
+def test_which_entry_matches(name, floor):
+    """An exact name before globs, a glob with more characters of its own before others, then the stricter; case counts."""
+    assert floor == POLICIES.entry_for(name).floor
+    assert floor == POLICIES.for_action(name).floor
+
+
+def test_the_first_of_equal_globs():
+    """Where length and floor are the same, the order of the entries decides about the other settings."""
+    first, second = gk.Policy(floor="confirm", timeout=1), gk.Policy(floor="confirm", timeout=2)
+    assert first is PolicySet({"a*": first, "*a": second}).entry_for("aa")
+
+
+def test_no_entry_matches():
+    """The action has its own policy then, or the one that asks nothing."""
+    policies, own = PolicySet({"pay": "confirm"}), gk.Policy(floor="notify", timeout=5)
+    assert policies.entry_for("send") is None
+    assert gk.Policy() == policies.for_action("send") == PolicySet().for_action("send")
+    assert own is policies.for_action("send", own)
+    assert gk.Policy(floor="confirm", timeout=5) == policies.for_action("pay", own)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [("strict", "policy 'pay': floor must be one of"), (5, "policy 'pay': a policy is a Policy or a floor, not int")],
+)
+def test_an_entry_that_is_no_policy_is_named(value, problem):
+    """Before anything is gated by it."""
+    with pytest.raises(ValueError, match=problem):
+        PolicySet({"pay": value})
