@@ -1,0 +1,127 @@
+"""What a judge is asked gives the same synchronously and asynchronously, whatever kind of callable the judge is."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.protocols import JudgeReply
+
+REPLY = JudgeReply(
+    '{"score": 0.8, "reason": "right", "coverage": 0.6, "coverage_reason": "half"}',
+    model="m-1",
+    tokens_in=9,
+    tokens_out=3,
+)
+
+
+def plain(prompt):
+    return REPLY
+
+
+async def coroutine(prompt):
+    await asyncio.sleep(0)
+    return REPLY
+
+
+class Callable:
+    async def __call__(self, prompt):
+        return REPLY
+
+
+class Detailed:
+    def ask(self, prompt, *, vary, fields):
+        return REPLY
+
+    async def aask(self, prompt, *, vary, fields):
+        return REPLY
+
+
+def failing(prompt):
+    raise OSError("no route")
+
+
+JUDGES = {
+    "none": None, "plain": plain, "coroutine": coroutine, "object": Callable(), "returns an awaitable": lambda p: coroutine(p),
+    "with methods": Detailed(), "failing": failing, "empty": lambda prompt: "",
+}  # fmt: skip
+FACTORS = gk.ConfidenceFactors(tool_execution_count=2, tool_success_count=1)
+CALLS = {
+    "evaluate": (
+        lambda judge, **options: gk.LLMSelfEvaluator(judge, **options).evaluate("q", "a", ["s"]),
+        lambda judge, **options: gk.LLMSelfEvaluator(judge, **options).aevaluate("q", "a", ["s"]),
+    ),
+    "evaluate_detailed": (
+        lambda judge, **options: gk.LLMSelfEvaluator(judge, **options).evaluate_detailed("q", "a"),
+        lambda judge, **options: gk.LLMSelfEvaluator(judge, **options).aevaluate_detailed("q", "a"),
+    ),
+    "evaluate_both": (
+        lambda judge, **options: gk.LLMSelfEvaluator(judge, **options).evaluate_both("q", "a"),
+        lambda judge, **options: gk.LLMSelfEvaluator(judge, **options).aevaluate_both("q", "a"),
+    ),
+    "evaluate_both combined": (
+        lambda judge, **options: gk.LLMSelfEvaluator(judge, combined=True, **options).evaluate_both("q", "a", ["s"]),
+        lambda judge, **options: gk.LLMSelfEvaluator(judge, combined=True, **options).aevaluate_both("q", "a", ["s"]),
+    ),
+    "calculate": (
+        lambda judge, **options: gk.QueryCoverageCalculator(judge, **options).calculate("q", "a"),
+        lambda judge, **options: gk.QueryCoverageCalculator(judge, **options).acalculate("q", "a"),
+    ),
+    "calculate_detailed": (
+        lambda judge, **options: gk.QueryCoverageCalculator(judge, **options).calculate_detailed("q", "a"),
+        lambda judge, **options: gk.QueryCoverageCalculator(judge, **options).acalculate_detailed("q", "a"),
+    ),
+    "llm_calculate": (
+        lambda judge, **options: gk.StepJudge(judge, **options).llm_calculate(FACTORS, "find it", {"found": 3}),
+        lambda judge, **options: gk.StepJudge(judge, **options).allm_calculate(FACTORS, "find it", {"found": 3}),
+    ),
+}
+EACH_JUDGE = pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
+EACH_CALL = pytest.mark.parametrize(("call", "acall"), CALLS.values(), ids=CALLS)
+
+
+def timeless(result):
+    """A result without the time it took, and without the score that only its own call has."""
+    if isinstance(result, tuple):
+        return tuple(timeless(item) for item in result)
+    return replace(result, latency_ms=None) if isinstance(result, gk.Evaluation) else result
+
+
+@EACH_JUDGE
+@EACH_CALL
+@pytest.mark.parametrize("samples", [1, 3])
+async def test_both_forms_give_the_same(judge, call, acall, samples):
+    """Judgement, reason, cost and fallback; the plain form also in a thread, and inside a running loop."""
+    expected = timeless(call(judge, samples=samples))
+    assert expected == timeless(await acall(judge, samples=samples))
+    assert expected == timeless(await asyncio.to_thread(call, judge, samples=samples))
+
+
+@EACH_CALL
+async def test_both_forms_raise_when_errors_are_wanted(call, acall):
+    """`on_failure="raise"` gives the same error from both."""
+    with pytest.raises(gk.EvaluationFailed) as caught:
+        call(failing, on_failure="raise")
+    with pytest.raises(gk.EvaluationFailed) as awaited:
+        await acall(failing, on_failure="raise")
+    assert str(caught.value) == str(awaited.value)
+    assert timeless(caught.value.evaluation) == timeless(awaited.value.evaluation)
+
+
+async def test_both_forms_share_the_cache():
+    """What one has judged, the other does not ask again."""
+    evaluator = gk.LLMSelfEvaluator(plain)
+    assert not evaluator.evaluate_detailed("q", "a").cached
+    assert (await evaluator.aevaluate_detailed("q", "a")).cached
+
+
+@pytest.mark.parametrize("embedder", [lambda text: [len(text), 1.0], None, failing], ids=["works", "none", "failing"])
+async def test_both_forms_of_agreement_give_the_same(embedder):
+    """Score, reason and fallback."""
+    calculator = gk.SourceAgreementCalculator(embedder)
+    assert calculator.calculate(["a", "bb"]) == await calculator.acalculate(["a", "bb"])
+    expected = timeless(calculator.calculate_detailed(["a", "bb"]))
+    assert expected == timeless(await calculator.acalculate_detailed(["a", "bb"]))
