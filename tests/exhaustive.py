@@ -13,17 +13,6 @@ from hypothesis import settings
 exhaustive = pytest.mark.exhaustive
 
 
-def cases(values, *, every, ids=None):
-    """Return the values as parameters, of which only every `every`-th runs in `make test`."""
-    names = [None] * len(values) if ids is None else [ids(value) if callable(ids) else value for value in ids]
-    return [
-        pytest.param(
-            *(value if isinstance(value, tuple) else (value,)), id=name, marks=[exhaustive] if n % every else []
-        )
-        for n, (value, name) in enumerate(zip(values, names, strict=True))
-    ]
-
-
 def product(first, second):
     """Return all pairs as parameters, of which `make test` runs a diagonal: each value of both occurs in it."""
     longest = max(len(first), len(second))

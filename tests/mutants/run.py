@@ -71,12 +71,10 @@ ROOMS = {
         ("grace_kp/gating", "grace_kp/runtime/_gates.py"),
         ("tests/gating", "tests/contracts", "tests/parity", "tests/runtime/test_gates.py", "tests/integrations"),
     ),
-    "judge": Room(
-        ("grace_kp/judge",), ("tests/judge", "tests/confidence", "tests/runtime/test_judging.py", "tests/models")
-    ),
+    "judge": Room(("grace_kp/judge",), ("tests/judge",)),
     "guard": Room(("grace_kp/record/_guard.py", "grace_kp/record/_shield.py"), ("tests/record",)),
-    "confidence": Room(("grace_kp/confidence",), ("tests/confidence", "tests/judge", "tests/runtime")),
-    "value": Room(("grace_kp/value",), ("tests/value", "tests/runtime")),
+    "confidence": Room(("grace_kp/confidence",), ("tests/confidence",)),
+    "value": Room(("grace_kp/value",), ("tests/value",)),
 }
 
 
