@@ -86,7 +86,7 @@ class Terminal:
         except (ValueError, OSError):
             raise NoTerminal("standard input is closed, so there is nobody to ask") from None
         self._out = stdout
-        self._source = _source(stdin, self._in, deadline)
+        self._source = _source(self._in, deadline)
         self._marks_pastes = isinstance(self._source, PosixLines) and os.environ.get("TERM", "dumb") != "dumb"
 
     def __enter__(self) -> Self:
@@ -140,13 +140,11 @@ class Terminal:
                 self.write("\n".join(["", *textwrap.wrap(str(refusal), self.size[0]), ""]))
 
 
-def _source(stdin: TextIO, descriptor: int, deadline: float | None) -> LineSource:
+def _source(descriptor: int, deadline: float | None) -> LineSource:
     if os.name == "posix":
         return PosixLines(descriptor, deadline)
-    try:
-        import msvcrt
-    except ImportError:
-        return PlainLines(stdin, deadline)
+    import msvcrt
+
     return WindowsLines(msvcrt, deadline)
 
 
@@ -298,22 +296,3 @@ class WindowsLines:
                 return False
             time.sleep(_POLL / 4)
         return True
-
-
-class PlainLines:
-    """Lines of a terminal on an unknown platform, where neither earlier input nor a burst can be detected."""
-
-    def __init__(self, stdin: TextIO, deadline: float | None) -> None:
-        self._stdin = stdin
-        self._deadline = deadline
-
-    def drop(self) -> None:
-        """Do nothing: earlier input cannot be detected."""
-
-    def line(self) -> str:
-        """Return the next line; see `LineSource`."""
-        line = self._stdin.readline()
-        if not line:
-            raise NoTerminal("standard input ended before there was an answer")
-        _seconds_left(self._deadline)
-        return line.rstrip("\n")
