@@ -303,8 +303,10 @@ def _fields(value: object, kind: type) -> dict[Any, Any]:
                 item = get(value)
             except AttributeError:
                 continue
-            if item is not None or not name.startswith("__pydantic_"):
-                fields.setdefault(name, item)
+            if item is None and name.startswith("__pydantic_"):
+                continue
+            if fields.setdefault(name, item) is not item:
+                fields[f"{_name(base)}.{name}"] = item  # another attribute of this name hides it
     return fields
 
 

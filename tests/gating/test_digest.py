@@ -200,6 +200,23 @@ def test_digests_in_ledgers_stay_valid(name):
     assert DIGESTS[name] == digest_of(KEPT[name], lasting=True)
 
 
+def test_identity_counts_unless_the_digest_is_to_last():
+    """Two objects that only look alike are two in this process."""
+    first, second = object(), object()
+    assert digest_of({"it": first}) != digest_of({"it": second})
+    assert digest_of({"it": first}, lasting=True) == digest_of({"it": second}, lasting=True)
+
+
+def test_parts_that_are_made_for_reading_are_told_apart():
+    """An array of objects is read as a list that nobody else holds; the next list may have its address."""
+
+    def arrays(*numbers):
+        return [numpy.array([number, None], dtype=object) for number in numbers]
+
+    found = {digest_of({"it": arrays(*numbers)}, lasting=True) for numbers in itertools.product((1, 2), repeat=5)}
+    assert 32 == len(found)
+
+
 def test_use_is_no_change():
     """What fills a cache inside of a value, or only locks it, leaves the digest as it was."""
     path, lock, logger = pathlib.Path("/a/b"), threading.RLock(), logging.getLogger("shop")

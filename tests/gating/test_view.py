@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import array
 import collections
 import datetime
 import decimal
+import enum
 import fractions
+import os
+import pathlib
+import re
+import threading
 import types
+import uuid
 
 import numpy as np
 import pydantic
@@ -14,6 +21,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.gating import NotCheckable, digest_of, recorded_arguments
+from grace_kp.gating._tree import flat
 from grace_kp.gating._view import view
 from grace_kp.gating.reviewers._layout import Page
 from grace_kp.gating.reviewers._question import Question
@@ -190,3 +198,188 @@ def test_what_is_too_large_to_be_shown_is_not_read():
     assert 2 == len(seen.opaque)
     hidden = recorded_arguments({"rows": list(range(1_000_000))})["hidden"]["rows"]
     assert 5_000 < hidden < 100_000
+
+
+def text_of(value, **limits):
+    """The value on one line, and what of it cannot be shown."""
+    seen = view(value, **limits)
+    return flat(seen.root), seen.opaque
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+class Slotted:
+    __slots__ = ("__hidden", "shown", "unset")
+
+    def __init__(self):
+        self.__hidden = 1
+        self.shown = 2
+
+
+class Shadowing(Slotted):
+    __slots__ = ("shown",)
+
+    def __init__(self):
+        super().__init__()
+        Slotted.shown.__set__(self, 3)
+
+
+class Record(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="allow")
+    a: int = 0
+    _private: int = pydantic.PrivateAttr(default=5)
+
+
+class Nested:
+    class Inner: ...
+
+    def method(self): ...
+
+
+def local():
+    def inner(): ...
+
+    return inner
+
+
+Pair = collections.namedtuple("Pair", "a b")
+itself = [1]
+itself.append([itself])
+PIECES = [
+    (Colour.RED, "Colour.RED"),
+    (Level.LOW, "Level.LOW"),
+    (True, "true"),
+    (None, "null"),
+    (-(2**70), str(-(2**70))),
+    (float("nan"), "nan"),
+    (1e300, "1e+300"),
+    (b"ab", "b'ab'"),
+    (bytearray(b"ab"), "bytearray(b'ab')"),
+    (memoryview(b"ab"), "memoryview(b'ab')"),
+    (frozenset({2, 1}), "frozenset[1, 2]"),
+    ({"b", "a", b"c", 1, 1.5, None}, 'set["a", "b", 1, 1.5, b\'c\', null]'),
+    (collections.deque([1], 3), "deque[1]"),
+    (types.MappingProxyType({"a": 1}), 'mappingproxy{"a": 1}'),
+    (Pair(1, 2), "Pair(a=1, b=2)"),
+    ({(1, 2): "a"}, '{(1, 2): "a"}'),
+    ({"a b": 1}, '{"a b": 1}'),
+    (types.SimpleNamespace(**{"a b": 1, "c": 2}), 'SimpleNamespace("a b"=1, c=2)'),
+    (Slotted(), "Slotted(_Slotted__hidden=1, shown=2)"),
+    (Shadowing(), 'Shadowing(shown=2, _Slotted__hidden=1, "Slotted.shown"=3)'),
+    (Record(z=1), 'Record(a=0, __pydantic_extra__={"z": 1}, __pydantic_private__={"_private": 5})'),
+    (re.compile("a", re.IGNORECASE), 'Pattern(pattern="a", flags=34)'),
+    (np.array([[1, 2], [3, 4]]), "ndarray of int64[[1, 2], [3, 4]]"),
+    (np.array(5), "ndarray of int64[5]"),
+    (np.array(["a"]), 'ndarray of <U1["a"]'),
+    (np.array([True]), "ndarray of bool[true]"),
+    (np.array([1.5], dtype="f4"), "ndarray of float32[1.5]"),
+    (itself, "[1, [<the list 2 levels above, again>]]"),
+    (datetime.date(2026, 1, 2), 'date("2026-01-02")'),
+    (uuid.UUID(int=1), 'UUID("00000000-0000-0000-0000-000000000001")'),
+    (pathlib.PurePosixPath("/a"), 'PurePosixPath("/a")'),
+    (len, "<builtin_function_or_method builtins.len>"),
+    (os.path.join, "<function posixpath.join>"),
+    (os, "<module os>"),
+    (int, "<class builtins.int>"),
+    (collections.OrderedDict, "<class collections.OrderedDict>"),
+]
+OPAQUE = [
+    (lambda: 1, "<function <lambda>, cannot be shown in full>"),
+    (local(), "<function local.<locals>.inner, cannot be shown in full>"),
+    (types.ModuleType("os"), "<module, cannot be shown in full>"),
+    (type("int", (), {"__module__": "builtins"}), "<type, cannot be shown in full>"),
+    (threading.Lock(), "<lock, cannot be shown in full>"),
+    (iter([1]), "<list_iterator, cannot be shown in full>"),
+    (np.zeros(1_001), "<ndarray, cannot be shown in full>"),
+    (np.array([None]), "<ndarray, cannot be shown in full>"),
+    ([1].append, "<builtin_function_or_method, cannot be shown in full>"),
+    (array.array("i", [1]), "<array, cannot be shown in full>"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(PIECES)))
+def test_what_can_be_shown(number):
+    """Each kind of value has a form that says what it is, and nothing of it is missing."""
+    value, expected = PIECES[number]
+    assert (expected, []) == text_of(value)
+
+
+@pytest.mark.parametrize("number", range(len(OPAQUE)))
+def test_what_cannot_be_shown(number):
+    """It is named by its class; so it is in a list."""
+    value, expected = OPAQUE[number]
+    assert (expected, [expected]) == text_of(value)
+    assert (f"[{expected}, 1]", [expected]) == text_of([value, 1])
+
+
+def test_arrays_and_numbers_have_bounds():
+    """A thousand items, and integers of 13,000 bits in decimal digits."""
+    assert [] == text_of(np.zeros(1_000))[1]
+    largest = (1 << 13_000) - 1
+    assert (str(largest), []) == text_of(largest)
+    assert (hex(largest + 1), []) == text_of(largest + 1)
+
+
+@pytest.mark.parametrize("count", [10_000, 10_001])
+def test_large_sets_are_shown_in_any_order(count):
+    """Up to ten thousand members are sorted by their text."""
+    shown = [child.text for _, child in view(set(range(count))).root.children]
+    assert sorted(map(str, range(count))) == sorted(shown)
+    assert (count <= 10_000) is (sorted(shown) == shown)
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "fits", "beyond"),
+    [
+        ("abc", 3, '"abc"', "<text of 3 characters, too long to be shown in full>"),
+        (b"ab", 8, "b'ab'", "<bytes of 2 bytes, too long to be shown in full>"),
+        (["ab", "c"], 3, '["ab", "c"]', '["ab", <text of 1 characters, too long to be shown in full>]'),
+        (bytearray(b"a"), 4, "bytearray(b'a')", "bytearray(<bytearray of 1 bytes, too long to be shown in full>)"),
+    ],
+)
+def test_the_number_of_characters_is_bounded(value, limit, fits, beyond):
+    """What is too long is named with its size; all texts share the bound."""
+    assert (fits, []) == text_of(value, max_characters=limit)
+    shown, opaque = text_of(value, max_characters=limit - 1)
+    assert (beyond, 1) == (shown, len(opaque))
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "beyond"),
+    [
+        ([1, 2], 3, "[1, <1 more values, too many to be shown in full>]"),
+        ([[1], 2], 4, "[[1], <int: too many values to be shown in full>]"),
+        ({"a": 1, "b": 2}, 3, '{"a": 1, <1 more values, too many to be shown in full>}'),
+    ],
+)
+def test_the_number_of_values_is_bounded(value, limit, beyond):
+    """What is too much is counted or named."""
+    assert [] == text_of(value, max_values=limit)[1]
+    shown, opaque = text_of(value, max_values=limit - 1)
+    assert (beyond, 1) == (shown.replace(": <1 more", "<1 more"), len(opaque))
+
+
+@pytest.mark.parametrize(
+    ("value", "scalar"),
+    [
+        (-(2**63), -(2**63)), (-(2**63) - 1, None), (2**64 - 1, 2**64 - 1), (2**64, None), (float("inf"), None), (1.5, 1.5),
+        ("a", "a"), (1j, None), (b"a", None), (datetime.date(2026, 1, 2), "2026-01-02"), (np.int64(5), None), (False, False),
+    ],
+)  # fmt: skip
+def test_values_that_json_has(value, scalar):
+    """Numbers that other programs read wrong have none."""
+    found = view(value).root.scalar
+    assert (type(scalar), scalar) == (type(found), found)
+
+
+def test_keys_may_be_opaque():
+    """They are part of what runs."""
+    lock = threading.Lock()
+    assert ("{<lock, cannot be shown in full>: 1}", ["<lock, cannot be shown in full>"]) == text_of({lock: 1})
+    assert ["(1, <lock, cannot be shown in full>)"] == [key.text for key, _ in view({(1, lock): 1}).root.children]
