@@ -1,4 +1,4 @@
-"""What people see at the command line; no logic of its own."""
+"""The command line `grace-kp`. The logic is in the other rooms."""
 
 from grace_kp.cli._app import main
 

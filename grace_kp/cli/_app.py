@@ -1,6 +1,6 @@
-"""The command line as a whole: its commands, and the one place where an error becomes a line and an exit code.
+"""The command line: its commands, and the conversion of errors into a line and an exit code.
 
-0 is success, 1 a failure, 2 wrong usage. No traceback reaches a user.
+Exit codes: 0 success, 1 failure, 2 wrong usage. Users never see a traceback.
 """
 
 from __future__ import annotations
@@ -70,26 +70,26 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def _run(arguments: list[str] | None) -> int:
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character shows another in its place; that is no reason to stop.
+        # A terminal that lacks a character shows a substitute; that is no reason to stop.
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")
     try:
         code = app(arguments, standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read us has seen enough; Python must not complain of it when it closes the stream.
+        # The reader has closed the pipe; Python must not report that when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (typer.Abort, KeyboardInterrupt):
         sys.stderr.write("\n")
         return 130
-    except Exception as error:  # noqa: BLE001 — the one place where errors become lines
+    except Exception as error:  # noqa: BLE001 — the only place where errors become lines
         return _failed(error)
     return code if isinstance(code, int) else 0
 
 
 def _failed(error: Exception) -> int:
-    # Typer rests on click in some versions and brings its own copy in others: errors are told by what they have.
+    # Some versions of Typer use click, others bring a copy: errors are recognised by their attributes.
     code = getattr(error, "exit_code", None)
     if isinstance(code, int) and not hasattr(error, "format_message"):
         return code

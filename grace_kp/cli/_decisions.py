@@ -1,6 +1,6 @@
-"""What a gate decided, as labelled facts for a page in the terminal: the action, its arguments and edits, who answered what.
+"""The decision of a gate as labelled facts for a page in the terminal: arguments, edits, reviewer, answer.
 
-An entry may come from anywhere, so nothing here relies on its form.
+An entry may come from other programs, so its form is never taken for granted.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def facts_of(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def spaced(name: object) -> str:
-    """A name of a field in words."""
+    """Return the name of a field in words."""
     return str(name).replace("_", " ")
 
 
 def _arguments(entry: dict[str, Any], response: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Arguments, edits and executed arguments, each with what the entry does not show of them."""
+    """Yield arguments, edits and executed arguments, each with the number of hidden characters."""
     arguments, edits = mapping(entry.pop("arguments", None)), mapping(response.pop("modified", None))
     for name, value in arguments.items():
         yield "argument", f"{clean(name)} = {visible_json(value)}"
@@ -62,7 +62,7 @@ def _arguments(entry: dict[str, Any], response: dict[str, Any]) -> Iterator[tupl
 
 
 def _hidden(field: str, entry: dict[str, Any], label: str = "hidden") -> Iterator[tuple[str, str]]:
-    """How many characters of which argument are missing; a field of another form stays in the entry."""
+    """Yield the number of hidden characters by argument; a field of another form stays in the entry."""
     counts = entry.get(field)
     if not isinstance(counts, dict) or not all(_is_count(count) for count in counts.values()):
         return
@@ -76,7 +76,7 @@ def _is_count(value: object) -> bool:
 
 
 def _answer(response: dict[str, Any], entry: dict[str, Any]) -> str:
-    """What was answered, or why there is no answer; an error that explains it is taken out of the entry."""
+    """Return the answer, or why there is none; an error that explains it is removed from the entry."""
     action, reviewer = response.get("action"), response.get("reviewer")
     if response.get("timeout_reached"):
         runs = "; the policy lets the action run then" if action == "proceed" else ""

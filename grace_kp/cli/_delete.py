@@ -1,4 +1,4 @@
-"""`grace-kp traces delete`: runs out of the store, with their contents, after a confirmation."""
+"""`grace-kp traces delete`: delete runs with their contents, after a confirmation."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from grace_kp.cli._output import console, plain, put_json, say_error
 def delete(
     id: Annotated[str | None, typer.Argument(metavar="[ID]", help="An id, or at least its first 3 characters.")] = None,  # noqa: A002
     store: StoreOption = None,
-    session: Annotated[str | None, typer.Option(help="All runs of this session.")] = None,
-    user: Annotated[str | None, typer.Option(help="All runs of this user.")] = None,
+    session: Annotated[str | None, typer.Option(help="Runs of this session.")] = None,
+    user: Annotated[str | None, typer.Option(help="Runs of this user.")] = None,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", help="Runs that began before then: 30d (ago), 12h, 2026-01-31.")
+        str | None, typer.Option("--older-than", help="Runs that began before this time: 30d (ago), 12h, 2026-01-31.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without a confirmation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON; needs --yes.")] = False,
 ) -> None:
-    """Delete runs and the runs nested in them, with all contents that the store holds. A run must meet all conditions.
+    """Delete runs and the runs nested in them, with all their contents in the store. A run must meet all conditions.
 
     Example: grace-kp traces delete --user ana@example.com --older-than 30d
     """
@@ -68,7 +68,7 @@ def _confirm(count: int, conditions: dict[str, Any]) -> None:
 
 
 def _empty_judgements() -> str | None:
-    """Empty the file of judgements, whose reasons may quote a deleted run; its path, None where there is none."""
+    """Empty the judgement cache, whose reasons may quote a deleted run; return its path, None without a cache."""
     from pathlib import Path
 
     from grace_kp.judge import JudgementCache

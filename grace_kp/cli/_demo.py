@@ -1,7 +1,6 @@
-"""`grace-kp demo`: an agent with real work to do offline, recorded, scored and gated before your eyes.
+"""`grace-kp demo`: an offline agent that is recorded, scored and gated before your eyes.
 
-It answers questions over source and documentation files with five tools. There is no model in it: a few rules decide what to do
-next, and it says so.
+The agent answers questions about source and documentation files with five tools. A few rules stand in for a model.
 """
 
 from __future__ import annotations
@@ -39,9 +38,7 @@ _WORD = re.compile(r"[A-Za-z_]{3,}")
 
 
 def demo(
-    store: Annotated[
-        str, typer.Option("--store", help="Store for the traces; memory: leaves nothing behind.")
-    ] = "memory:",
+    store: Annotated[str, typer.Option("--store", help="Store for the traces; memory: keeps nothing.")] = "memory:",
     as_json: Annotated[bool, typer.Option("--json", help="Print only the traces, as one JSON list.")] = False,
 ) -> None:
     """Watch an agent work offline: its trace as it grows, the scores with their parts, and a gated action."""
@@ -81,7 +78,7 @@ def _what_next(say: Callable[[str | Text], None], root: Path) -> None:
 
 
 def _invocation() -> str:
-    """Return how this command line can be started again from here: by name where that is on the PATH, else by its path."""
+    """Return the command that starts this program from here: its name if it is on the PATH, else its path."""
     program = Path(sys.argv[0])
     if program.name == "__main__.py":
         return f"{plain(_from_here(Path(sys.executable)))} -m grace_kp.cli"
@@ -97,7 +94,7 @@ def _from_here(path: Path) -> str:
 
 
 def _files_to_read() -> Path:
-    """The repository, where there is one around the package; the package itself where it was installed."""
+    """Return the repository around the package, or the package itself if it was installed."""
     package = Path(__file__).resolve().parents[1]
     return package.parent if (package.parent / "pyproject.toml").is_file() else package
 
@@ -201,7 +198,7 @@ class _Shown:
 
 
 def _step_line(tool: str, argument: str, outcome: str, found: str = "", *, failed: bool = False) -> Text:
-    """A step in one line: a mark, the call, how it went, and what it found where there is room for that."""
+    """Return a step as one line: a mark, the call, the outcome, and the result if there is room."""
     from rich.cells import set_cell_size
     from rich.text import Text
 
@@ -218,7 +215,7 @@ def _step_line(tool: str, argument: str, outcome: str, found: str = "", *, faile
 
 
 def _ranked(root: Path, words: list[str], files: list[str]) -> list[dict[str, Any]]:
-    """Passages of 40 lines by how well they cover the words, the best first; the score is the covered share of their weight."""
+    """Return the five passages of 40 lines that cover the words best; the score is the covered share of their weight."""
     passages: list[tuple[str, int, Counter[str]]] = []
     for name in files:
         lines = (root / name).read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""`grace-kp doctor`: what is installed, configured and reachable, and what each lack means."""
+"""`grace-kp doctor`: installed packages, settings, models and the store, with the effect of each missing part."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def doctor(
         bool, typer.Option("--fetch-model", help="Fetch the default embedding model (91 MB) from the hub first.")
     ] = False,
 ) -> None:
-    """Show what is installed, configured and reachable, and what each missing part means. The exit code is 1 if something is broken."""
+    """Show installed packages, settings, models and the store, and the effect of each missing part. Exit with 1 if something is broken."""
     if fetch_model:
         _fetch()
     report = examine()
@@ -60,7 +60,7 @@ def doctor(
 
 
 def examine() -> dict[str, Any]:
-    """Everything that the doctor knows."""
+    """Return the whole report."""
     from grace_kp import __version__
 
     problems: list[str] = []
@@ -91,7 +91,7 @@ def examine() -> dict[str, Any]:
 
 
 def _fetch() -> None:
-    """Fetch the model; the hub's client shows its own progress on stderr, when that is a terminal."""
+    """Fetch the model; the client of the hub shows its own progress on a terminal."""
     from grace_kp.models import fetch_onnx
 
     err = console(stderr=True)
@@ -100,7 +100,7 @@ def _fetch() -> None:
 
 
 def _models(problems: list[str]) -> dict[str, Any]:
-    """What `auto` decides for the judge and the embedder, and why; the embedder is loaded, which shows that it works."""
+    """Return the judge and the embedder that `auto` selects, with the reasons; load the embedder to prove that it works."""
     from grace_kp.models import choose_embedder, choose_judge
     from grace_kp.settings import Settings
 
@@ -109,7 +109,7 @@ def _models(problems: list[str]) -> dict[str, Any]:
     except GraceError:
         return {"evaluator": None, "embedder": None}
     judge, embedder = choose_judge(settings), choose_embedder(settings)
-    told: dict[str, dict[str, Any]] = {
+    report: dict[str, dict[str, Any]] = {
         "evaluator": {"name": judge.name, "why": judge.why, "mode": settings.judge},
         "embedder": {"name": embedder.name, "why": embedder.why},
     }
@@ -117,13 +117,13 @@ def _models(problems: list[str]) -> dict[str, Any]:
         try:
             started = time.perf_counter()
             embedder.model.load()
-            told["embedder"]["loads_in_s"] = round(time.perf_counter() - started, 2)
+            report["embedder"]["loads_in_s"] = round(time.perf_counter() - started, 2)
             started = time.perf_counter()
             embedder.model.embed(["How long does a short text take?"])
-            told["embedder"]["short_text_ms"] = round((time.perf_counter() - started) * 1e3, 1)
+            report["embedder"]["short_text_ms"] = round((time.perf_counter() - started) * 1e3, 1)
         except GraceError as error:
             problems.append(f"embedder: {error}")
-    return told
+    return report
 
 
 def _terminal() -> bool:
@@ -180,7 +180,7 @@ def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:
 
 
 def _missing_store(file: Path, problems: list[str]) -> dict[str, Any]:
-    """What can be known of a store before its first trace."""
+    """Describe a store that does not exist yet."""
     folder = next(folder for folder in file.absolute().parents if folder.exists())
     if not folder.is_dir():
         problems.append(f"store {file}: cannot be created, because {folder} is no folder")
@@ -203,20 +203,20 @@ def _free_disk(file: Path, problems: list[str]) -> int:
 
 
 def _lost(store: object) -> dict[str, Any]:
-    """What processes that use the store could not record in the last week, added up."""
+    """Return what the processes of the last week could not record, added up."""
     reports = getattr(store, "reports", None)
-    told = [json.loads(data) for data in reports(time.time() - WEEK)] if callable(reports) else []
-    if not told:
+    weekly = [json.loads(data) for data in reports(time.time() - WEEK)] if callable(reports) else []
+    if not weekly:
         return {}
     troubles: Counter[str] = Counter()
-    for report in told:
+    for report in weekly:
         troubles.update(report["troubles"])
     return {
         "not_recorded": {
-            "processes": len(told),
-            "dropped_traces": sum(report["dropped"] for report in told),
+            "processes": len(weekly),
+            "dropped_traces": sum(report["dropped"] for report in weekly),
             "troubles": dict(troubles.most_common(20)),
-            "last": next((report["last_trouble"] for report in told if report["last_trouble"]), None),
+            "last": next((report["last_trouble"] for report in weekly if report["last_trouble"]), None),
         }
     }
 
@@ -241,7 +241,7 @@ SETTINGS = (
     Column("from", "prose", priority=1, least=10),
 )
 NAMES = 16
-"""Columns of the names on the left."""
+"""Width of the names on the left."""
 
 
 def _show(report: dict[str, Any]) -> None:
@@ -279,13 +279,13 @@ def _show(report: dict[str, Any]) -> None:
 
 
 def _model_words(model: dict[str, Any]) -> str:
-    timings = (f", {key} {model[key]}" for key in ("loads_in_s", "short_text_ms") if key in model)
+    timings = (f", {name} {model[name]}" for name in ("loads_in_s", "short_text_ms") if name in model)
     return f"{model['name']}: {model['why']}{''.join(timings)}"
 
 
 def _show_store(out: Console, store: dict[str, Any]) -> None:
-    facts = {key: value for key, value in store.items() if key != "not_recorded"}
-    put_field(out, "store", clean(", ".join(f"{key} {value}" for key, value in facts.items())), label=NAMES)
+    facts = {name: value for name, value in store.items() if name != "not_recorded"}
+    put_field(out, "store", clean(", ".join(f"{name} {value}" for name, value in facts.items())), label=NAMES)
     lost = store.get("not_recorded")
     if lost is None:
         return

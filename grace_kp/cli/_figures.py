@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 MAX_SCORES = 200
 PART = 22
-"""Columns of the names of parts."""
+"""Width of the names of parts."""
 TOKENS = {"input_tokens": "in", "output_tokens": "out", "total_tokens": "total"}
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """The value where it is an object, else an empty one: what stands under `grace` may come from anywhere."""
+    """Return the value if it is an object, else an empty one: the data under `grace` may come from other programs."""
     return value if isinstance(value, dict) else {}
 
 
 def items(value: object) -> list[Any]:
-    """The value where it is a list, else an empty one."""
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def number(value: object) -> float | None:
-    """The value where it is a number, else None."""
+    """Return the value if it is a number, else None."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def put_figures(out: Console, trace: ReasoningTrace, *, full: bool = False) -> None:
-    """Write the confidence and the value score of a trace, and what scorers found, with their parts."""
+    """Write the confidence, the value score and the results of scorers, with their parts."""
     grace = mapping(trace.grace)
     _put_confidence(out, trace.outcome.confidence, mapping(grace.get("confidence")))
     _put_value(out, trace.metadata.quality_score, mapping(grace.get("value")))
@@ -99,7 +99,7 @@ def _put_figure(
 
 
 def _put_result(out: Console, result: dict[str, Any]) -> None:
-    """Write what one scorer found in a trace."""
+    """Write the result of a scorer."""
     indent = 2 if "suite" in result else 0
     name, label = clean(str(result.get("name")), 28), PART - indent
     score = number(result.get("score"))
@@ -115,10 +115,10 @@ def _put_result(out: Console, result: dict[str, Any]) -> None:
 
 
 def put_tokens(out: Console, grace: dict[str, Any], *, full: bool = False) -> None:
-    """Write the calls of models with their tokens, and the sum."""
+    """Write the model calls with their tokens, and the sum."""
     calls = [mapping(call) for call in items(grace.get("model_calls"))]
     usage = mapping(grace.get("usage"))
-    kinds = list(dict.fromkeys(key for entry in [usage, *calls] for key in entry if key.endswith("_tokens")))
+    kinds = list(dict.fromkeys(name for entry in [usage, *calls] for name in entry if name.endswith("_tokens")))
     if not calls and not kinds:
         return
     rows = Table(
@@ -126,7 +126,7 @@ def put_tokens(out: Console, grace: dict[str, Any], *, full: bool = False) -> No
         Column("step", "figure", priority=3),
         Column("status", "word", priority=2, styles={"error": "red"}),
         Column("ms", "figure", priority=1),
-        *(Column(f"tokens {TOKENS.get(key, clean(key.removesuffix('_tokens'), 12))}", "figure") for key in kinds),
+        *(Column(f"tokens {TOKENS.get(kind, clean(kind.removesuffix('_tokens'), 12))}", "figure") for kind in kinds),
     )
     shown = calls if full else calls[:MAX_SCORES]
     for call in shown:
@@ -135,9 +135,9 @@ def put_tokens(out: Console, grace: dict[str, Any], *, full: bool = False) -> No
             call.get("step", "-"),
             clean(str(call.get("status", "-")), 12),
             _whole(call.get("latency_ms")),
-            *(_whole(call.get(key)) for key in kinds),
+            *(_whole(call.get(kind)) for kind in kinds),
         )
-    total = [_whole(usage.get(key)) for key in kinds]
+    total = [_whole(usage.get(kind)) for kind in kinds]
     rows.add(f"all {len(calls):,}" if len(calls) != 1 else "all", "", "", "", *total)
     rows.print(out)
     if len(shown) < len(calls):

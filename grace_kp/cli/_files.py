@@ -1,4 +1,4 @@
-"""The traces in files for commands that work through them: what cannot be read is reported in a few lines, and counted."""
+"""The traces of input files for commands that process them; unreadable parts are reported briefly and counted."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
 REPORTED = 5
-"""Unreadable places of a file that are reported one by one."""
+"""Unreadable places of a file that are reported individually."""
 GIVE_UP = 200
-"""Unreadable places in a row, from the beginning of a file, after which it counts as a file of another kind."""
+"""Unreadable places from the beginning of a file after which the file counts as another kind of file."""
 
 
 class Unreadable:
-    """How many traces could not be read."""
+    """Number of traces that could not be read."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -30,13 +30,13 @@ class Unreadable:
 def readable(
     files: list[str], what: str, unreadable: Unreadable, *, domain: str | None = None
 ) -> Iterator[ReasoningTrace]:
-    """The traces of all files, in their order. What cannot be read is reported on standard error and counted.
+    """Yield the traces of all files in order. Unreadable parts are reported on standard error and counted.
 
     Args:
         files: paths; `-` is standard input.
-        what: the work, for the progress bar.
-        unreadable: counts what could not be read.
-        domain: task domain of runs that name none.
+        what: name of the work, for the progress bar.
+        unreadable: counts the traces that could not be read.
+        domain: task domain for runs without one.
     """
     work = _Position(files)
     traces = (trace for name in files for trace in _File(name, unreadable).traces(work, domain))
@@ -44,7 +44,7 @@ def readable(
 
 
 class _Position:
-    """How many bytes of all files have been read."""
+    """Number of bytes read from all files."""
 
     def __init__(self, files: list[str]) -> None:
         paths = [Path(name) for name in files]
@@ -60,7 +60,7 @@ class _Position:
 
 
 class _Counted:
-    """A file that adds up what was read of it."""
+    """A file that reports the number of bytes read to a position."""
 
     def __init__(self, file: IO[bytes], work: _Position) -> None:
         self._file = file
@@ -77,7 +77,7 @@ class _Counted:
 
 
 class _File:
-    """One file, and what of it could not be read."""
+    """A file with its problems."""
 
     def __init__(self, name: str, unreadable: Unreadable) -> None:
         self._name = name
@@ -110,7 +110,7 @@ class _File:
             yield from read_traces(_Counted(file, work), name=self._name, domain=domain)  # type: ignore[arg-type]
 
     def _found(self) -> None:
-        """A trace was read: what could not be read before it belongs to a file of the right kind."""
+        """Note that a trace was read, and report the earlier problems: the file is of the right kind."""
         if not self._any:
             self._any = True
             for problem in self._waiting:
@@ -118,7 +118,7 @@ class _File:
             self._waiting.clear()
 
     def _report(self, problem: InvalidRecord) -> bool:
-        """Note what cannot be read; True where the file is of another kind."""
+        """Note a problem; return True if the file is of another kind."""
         self._problems += 1
         self._unreadable.count += 1
         if self._problems <= REPORTED:

@@ -1,4 +1,4 @@
-"""Which store a command works on, and which trace in it an id or the beginning of one names."""
+"""The store of a command, and the trace that an id or its first characters name."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ StoreOption = Annotated[
 ]
 CHOOSE = "--store or GRACE_KP_STORE names another"
 LEAST = 3
-"""Characters of an id that are enough to look for it."""
+"""Minimum of characters of an id."""
 PAGE = 20
-"""Traces that are read at a time to find the newest root run."""
+"""Traces per query in the search for the newest root run."""
 CANDIDATES = 5
-"""Ids that a message about several lists."""
+"""Ids in a message about several matches."""
 
 
 def opened(url: str | None, *, must_exist: bool = False) -> Store:
-    """The store named, or the one that the settings name.
+    """Open the store of this URL, or of the settings.
 
     Raises:
-        GraceError: there is no such store yet, and there must be one.
+        GraceError: the store must exist and does not.
     """
     from grace_kp.store import open_store
 
@@ -41,10 +41,10 @@ def opened(url: str | None, *, must_exist: bool = False) -> Store:
 
 @contextmanager
 def reading(url: str | None) -> Iterator[Store]:
-    """The store named, or the one that the settings name, for reading: nothing is created, and nothing left beside it.
+    """Open the store of this URL, or of the settings, for reading; no file is created.
 
     Raises:
-        GraceError: there is no such store yet.
+        GraceError: the store does not exist.
     """
     from grace_kp.store import open_store
 
@@ -66,7 +66,7 @@ def _existing(url: str | None) -> str | None:
 
 
 def _chosen(url: str | None) -> tuple[str | None, str]:
-    """A store's URL, and where it comes from."""
+    """Return the URL of the store and its source."""
     from grace_kp.settings import Settings
 
     if url:
@@ -77,7 +77,7 @@ def _chosen(url: str | None) -> tuple[str | None, str]:
 
 
 def described(url: str | None) -> str:
-    """The store that is looked at, in words, and how to choose another."""
+    """Describe the store and how to choose another."""
     from grace_kp.store import file_of
 
     wanted, source = _chosen(url)
@@ -87,14 +87,14 @@ def described(url: str | None) -> str:
 
 
 def find(store: Store, wanted: str) -> ReasoningTrace:
-    """The trace of an id or the beginning of one; `last` is the newest that is not nested in another run.
+    """Return the trace whose id is or begins with `wanted`; `last` is the newest trace that is not nested.
 
     Raises:
-        GraceError: there is none, or there are several.
+        GraceError: no trace matches, or several do.
     """
     if wanted == "last":
         newest = next((trace for trace in _newest_first(store) if trace.parent_id is None), None)
-        # Only nested runs: the runs around them were deleted, or are still open.
+        # All runs are nested: their outer runs were deleted or are still open.
         newest = newest or next(_newest_first(store), None)
         if newest is None:
             raise GraceError(f"the store is empty; {CHOOSE}")
@@ -133,5 +133,5 @@ def _beginning_with(store: Store, short: str) -> list[str]:
 
 
 def short_id(name: str) -> str:
-    """The id without what all ids begin with."""
+    """Return the id without the common prefix."""
     return name.removeprefix("kp:trace:")

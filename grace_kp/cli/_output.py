@@ -1,4 +1,4 @@
-"""How results are shown: tables for people, JSON for machines, errors as one line on standard error."""
+"""Output of commands: texts that are safe for a terminal, JSON for machines, errors as one line on standard error, progress bars."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NO_TERMINAL = 100
-"""Columns where there is no terminal."""
+"""Columns without a terminal."""
 HEIGHT = 25
-"""Lines of a terminal; nothing here depends on them."""
+"""Lines of a terminal; rich wants a number, and nothing depends on it."""
 LEAST = 20
-"""Columns below which lines are left to the terminal to wrap."""
+"""Minimum of columns; a narrower terminal wraps the lines itself."""
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console as wide as the terminal."""
+    """Return a console as wide as the terminal."""
     from rich.console import Console
 
-    # No emoji codes: `:smile:` in somebody's text is just that. A height, because without one a dumb terminal counts as 80 columns wide.
+    # No emoji codes: `:smile:` in a text stays. The height is set because rich otherwise takes a dumb terminal for 80 columns wide.
     width = columns(sys.stderr if stderr else sys.stdout)
     return Console(stderr=stderr, highlight=False, emoji=False, width=width, height=HEIGHT)
 
 
 def columns(stream: IO[str]) -> int:
-    """Columns to write in: `COLUMNS`, else the width of the terminal that the stream is, else 100."""
+    """Return the width: `COLUMNS`, else that of the stream's terminal, else 100."""
     wanted = os.environ.get("COLUMNS", "")
     if wanted.isdecimal() and int(wanted) > 0:
         return max(LEAST, int(wanted))
@@ -47,27 +47,27 @@ def columns(stream: IO[str]) -> int:
 
 
 def writes_unicode(stream: IO[str]) -> bool:
-    """Whether a stream can hold every character."""
+    """Return whether a stream can hold every character."""
     return str(getattr(stream, "encoding", None) or "").lower().replace("-", "").startswith("utf")
 
 
 def clean(text: str, width: int = 0) -> str:
-    """One line without control characters, shortened visibly to a number of columns."""
+    """Return the text as one line without control characters, shortened visibly to a number of columns."""
     line = " ".join(printable(text).split())
     if not writes_unicode(sys.stdout):
         encoding = sys.stdout.encoding or "ascii"
-        line = line.encode(encoding, "replace").decode(encoding)  # here, so that widths are those of what is shown
+        line = line.encode(encoding, "replace").decode(encoding)  # now, so that widths are those of the output
     return shorten(line, width) if width else line
 
 
 def visible(text: str) -> str:
-    """Lines of text in which what a terminal would obey or hide can be seen, as escapes."""
+    """Return lines of text with escapes for the characters that a terminal would obey or hide."""
     text = text.replace("\r\n", "\n").replace("\t", "    ")
     return _shown(text, lambda character: " " if unicodedata.category(character) == "Zs" else _escape(character))
 
 
 def visible_json(value: object, indent: int | None = None) -> str:
-    """JSON in which what a terminal would obey or hide can be seen, as escapes of JSON."""
+    """Return JSON with escapes for the characters that a terminal would obey or hide."""
     return _shown(json.dumps(value, ensure_ascii=False, indent=indent, default=str), _escape)
 
 
@@ -77,13 +77,13 @@ def _shown(text: str, escape: Callable[[str], str]) -> str:
 
 
 def _escape(character: str) -> str:
-    """The character as JSON escapes it; DEL, which JSON leaves alone, too."""
+    """Return the JSON escape of a character, also for DEL, which JSON itself does not escape."""
     escape = json.dumps(character)[1:-1]
     return f"\\u{ord(character):04x}" if escape == character else escape
 
 
 def shorten(line: str, width: int) -> str:
-    """The line in so many columns, in which a wide character takes two; an ellipsis stands for what is left out."""
+    """Return the line within `width` columns, where wide characters count as two; an ellipsis marks the cut."""
     from rich.cells import cell_len, set_cell_size
 
     if len(line) <= width // 2 or cell_len(line) <= width:
@@ -93,11 +93,11 @@ def shorten(line: str, width: int) -> str:
 
 
 def plain(text: str, width: int = 0) -> str:
-    """The same as `clean`, for texts with rich's markup around it."""
+    """Return `clean(text)` escaped for use within rich's markup."""
     return _escaped(clean(text, width))
 
 
-# Characters that JSON may hold as they are, and that a terminal obeys: DEL, C1 controls, line separators, changes of the direction.
+# Characters that JSON does not escape and a terminal obeys: DEL, C1 controls, line separators, changes of direction.
 _OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _BEYOND_ASCII = re.compile("[^\\x00-\\x7f]")
 _BRACKETS = re.compile(r"(\\*)\[(?=([a-z#/@][^\[\]]*\])?)")
@@ -105,10 +105,10 @@ _OPEN_END = re.compile(r"\\\Z|\[[^\[\]]*\Z")
 
 
 def _escaped(line: str) -> str:
-    """A text as rich's markup for just this text, whatever stands after it.
+    """Return the rich markup for a literal text, independent of the text that follows.
 
-    `rich.markup.escape` does not do it: rich takes away a backslash before any bracket, not only before one that opens a tag, and it
-    halves the backslashes before a tag.
+    `rich.markup.escape` is not enough: rich removes a backslash before any bracket, not only before a tag, and halves the backslashes
+    before a tag.
     """
 
     def bracket(match: re.Match[str]) -> str:
@@ -117,21 +117,21 @@ def _escaped(line: str) -> str:
             return "\\" * (2 * len(slashes) + 1) + "["
         return f"{slashes}\\[" if slashes else "["
 
-    made = _BRACKETS.sub(bracket, line)
+    markup = _BRACKETS.sub(bracket, line)
     if not _OPEN_END.search(line):
-        return made
-    # What stands after it would complete a tag, or be escaped: an empty style in between keeps them apart.
+        return markup
+    # The text that follows could complete a tag or be escaped; an empty style separates the two.
     slashes = len(line) - len(line.rstrip("\\"))
-    return made + "\\" * slashes + "[none][/none]"
+    return markup + "\\" * slashes + "[none][/none]"
 
 
 def put_json(value: object) -> None:
-    """One JSON value on standard output, indented."""
+    """Write a JSON value to standard output, indented."""
     sys.stdout.write(_json(value, indent=2) + "\n")
 
 
 def put_jsonl(values: Iterable[Any]) -> None:
-    """JSON lines on standard output, each as soon as it is there."""
+    """Write JSON lines to standard output, each as soon as it is available."""
     for value in values:
         sys.stdout.write(_json(value) + "\n")
         sys.stdout.flush()
@@ -145,20 +145,20 @@ def _json(value: object, indent: int | None = None) -> str:
 
 
 def say_error(message: object) -> None:
-    """One line on standard error."""
+    """Write one line to standard error."""
     sys.stderr.write(f"grace-kp: {printable(' '.join(str(message).split()))}\n")
 
 
 def progress(
     items: Iterable[T], what: str, *, total: int | None = None, position: Callable[[], int] | None = None
 ) -> Iterator[T]:
-    """The items, with a bar on standard error while they go by, when that is a terminal.
+    """Yield the items, with a progress bar if standard error is a terminal.
 
     Args:
-        items: what is worked on.
-        what: the work, such as "importing".
-        total: number of items, or the last position; the bar then shows share and remaining time.
-        position: how far the work is, where that is measured in something else than items, such as bytes read.
+        items: the items.
+        what: name of the work, such as "importing".
+        total: number of items, or the last position; with it the bar shows share and remaining time.
+        position: returns the current position if it is not the number of items, for example bytes read.
     """
     if not sys.stderr.isatty():
         yield from items

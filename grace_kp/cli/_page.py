@@ -1,4 +1,4 @@
-"""Lines of a page in the terminal: names with values, texts of several lines, bars. They are wrapped to the room that is there."""
+"""Lines of a page in the terminal, wrapped to its width: names with values, texts of several lines, bars."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 LABEL = 12
-"""Columns of the names on the left."""
+"""Width of the names on the left."""
 BESIDE = 30
-"""Columns that a bar leaves to names and figures."""
+"""Columns that a bar leaves for names and figures."""
 NARROW = 24
-"""Columns below which a long value stands below its name, where there is more room."""
+"""Width below which a long value stands below its name."""
 
 
 def put(out: Console, line: str | Text) -> None:
-    """Write one line as it is: without markup, neither wrapped nor cut."""
+    """Write one line without markup, wrapping or cutting."""
     out.print(line, markup=False, soft_wrap=True)
 
 
 def put_field(out: Console, name: str, value: str, *, label: int = LABEL, indent: int = 0, style: str = "") -> None:
-    """Write a name and its value; long values continue below their beginning, or below the name where there is little room."""
+    """Write a name and its value; a long value continues below its beginning, or below the name in a narrow terminal."""
     from rich.cells import cell_len
     from rich.text import Text
 
@@ -42,7 +42,7 @@ def put_field(out: Console, name: str, value: str, *, label: int = LABEL, indent
 
 
 def put_text(out: Console, value: str, *, indent: int = 0, style: str = "") -> None:
-    """Write a text of several lines, wrapped to the room that is there."""
+    """Write a text of several lines, wrapped to the width."""
     from rich.text import Text
 
     for line in value.split("\n"):
@@ -52,7 +52,7 @@ def put_text(out: Console, value: str, *, indent: int = 0, style: str = "") -> N
 
 
 def wrapped(out: Console, line: str, width: int) -> list[str]:
-    """The line in pieces of so many columns, broken between words where that can be."""
+    """Return the line in pieces of at most `width` columns, broken between words if possible."""
     from rich.text import Text
 
     if len(line) <= width // 2:
@@ -61,7 +61,7 @@ def wrapped(out: Console, line: str, width: int) -> list[str]:
 
 
 def meter(value: float, out: Console) -> str:
-    """A number from 0 to 1 as a bar, of the same length for all figures of a console; empty where there is no room."""
+    """Return a number from 0 to 1 as a bar of constant length; empty in a narrow terminal."""
     width = min(20, out.width - BESIDE)
     if width < 5:
         return ""

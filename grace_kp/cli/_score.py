@@ -1,4 +1,4 @@
-"""`grace-kp score`: the value score of every run in files, with its parts, and a summary."""
+"""`grace-kp score`: print the value score of each run in files, with its parts and a summary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIELDS = ("id", "score", "complexity", "novelty", "tool_diversity", "outcome_con
 
 
 def assessor(profile: str) -> Assessor:
-    """What fills in confidence and score, with this confidence profile.
+    """Return the assessor that computes confidence and score with this confidence profile.
 
     Raises:
         ValueError: an unknown profile.
@@ -34,7 +34,7 @@ def assessor(profile: str) -> Assessor:
 
 
 def assessed(trace: ReasoningTrace, how: Assessor) -> dict[str, Any]:
-    """The trace's document with its score; the confidence is computed only where the trace does not say one."""
+    """Return the document of the trace with its score; the confidence is computed only if the trace has none."""
     document = trace.to_dict()
     if document.get("grace", {}).get("unscored"):
         how.assess(document)
@@ -52,17 +52,17 @@ def score(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
     as_jsonl: Annotated[
-        bool, typer.Option("--jsonl", help="Print one JSON line per run, as soon as it is scored.")
+        bool, typer.Option("--jsonl", help="Print one JSON line per run as soon as it is scored.")
     ] = False,
     domain: Annotated[
-        str | None, typer.Option(help="Task domain for runs that name none; it selects the weights.")
+        str | None, typer.Option(help="Task domain for runs without one; it selects the weights.")
     ] = None,
     profile: Annotated[
         str, typer.Option(help="Confidence profile for runs without a confidence: grace or strict.")
     ] = "grace",
     summary: Annotated[bool, typer.Option("--summary/--no-summary", help="Print the summary below the table.")] = True,
 ) -> None:
-    """Score every run in FILES: print its value score, the parts of it, and a summary.
+    """Score each run in FILES: print its value score with the parts, and a summary.
 
     Example: grace-kp score runs.jsonl.gz --json
     """

@@ -1,7 +1,7 @@
-"""One trace as a page in the terminal: steps with their contents, figures, decisions of gates, nested runs.
+"""A trace as a page in the terminal: steps with their contents, figures, decisions of gates, nested runs.
 
-Long contents are shortened visibly unless everything is asked for. What stands under `grace` may come from anywhere, so nothing here
-relies on its form.
+Long contents are shortened visibly unless `--full` is set. The data under `grace` may come from other programs, so its form is never
+taken for granted.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace, Step
 
 TEXT = 4_000
-"""Characters of a text that are shown without --full."""
+"""Characters of a text without --full."""
 LINES = 60
-"""Lines of a text that are shown without --full."""
+"""Lines of a text without --full."""
 FIRST, LAST = 150, 50
-"""Steps that are shown without --full, from the beginning and from the end."""
+"""Steps at the beginning and at the end without --full."""
 NESTED = 50
-"""Nested runs that are shown without --full."""
+"""Nested runs without --full."""
 DEPTH = 6
-"""Levels of nested runs that are listed."""
+"""Levels of nested runs in the list."""
 
 
 class Sheet:
     """Writes traces to a console.
 
     Args:
-        out: where to.
+        out: the console.
         full: shorten nothing.
         nested: write nested runs in full, too.
-        store: where nested runs are looked up.
+        store: the store with the nested runs.
     """
 
     def __init__(self, out: Console, *, full: bool = False, nested: bool = False, store: Store | None = None) -> None:
@@ -122,7 +122,7 @@ class Sheet:
             facts.append(str(model["model"]))
         if step.latency_ms is not None and step.type != "tool_call":
             facts.append(f"{step.latency_ms:,.1f} ms")
-        facts += [f"{value:,} {key.replace('_', ' ')}" for key, value in model.items() if _is_count(key, value)]
+        facts += [f"{value:,} {spaced(name)}" for name, value in model.items() if _is_count(name, value)]
         if call.get("status", "ok") != "ok":
             facts.append(str(call["status"]))
         head = f"{step.step_id:>{width}}  " + "  ".join(clean(fact, 60) for fact in facts)
@@ -134,7 +134,7 @@ class Sheet:
             self._json(step.input, width + 2)
 
     def _decision(self, entry: dict[str, Any]) -> None:
-        """Write what a gate decided: the action with its arguments and edits, and who answered what."""
+        """Write the decision of a gate: the action with its arguments and edits, the reviewer and the answer."""
         action, outcome = entry.get("action", "-"), entry.get("outcome", "-")
         self._field("gate", f"{action}: {spaced(outcome)}", "bold")
         rest = {name: value for name, value in entry.items() if name not in {"action", "outcome"}}
@@ -142,7 +142,7 @@ class Sheet:
             self._fact(name, text)
 
     def _family(self, trace: ReasoningTrace, grace: dict[str, Any]) -> None:
-        """Write which run this one belongs to, and which belong to it."""
+        """Write the parent run and the nested runs."""
         parent = mapping(grace.get("parent")).get("trace_id")
         children = list(self._below(trace))
         if parent is not None or children:
@@ -163,19 +163,19 @@ class Sheet:
             put_text(self._out, "--nested shows nested runs in full", style="dim")
 
     def _below(self, trace: ReasoningTrace) -> Iterator[tuple[int, str, ReasoningTrace | None]]:
-        """The runs nested in this one, depth first, each once: its depth, its id, and the run where it is stored."""
-        met = {trace.id}
+        """Yield depth, id and trace of each nested run, depth first; the trace is None if it is not stored."""
+        visited = {trace.id}
         waiting = [(0, name) for name in reversed(items(mapping(trace.grace).get("children")))]
         while waiting:
             depth, name = waiting.pop()
-            if not isinstance(name, str) or name in met:
+            if not isinstance(name, str) or name in visited:
                 continue
-            met.add(name)
+            visited.add(name)
             child = self._found(name)
             yield depth, name, child
             if child is not None and depth < DEPTH:
                 below = items(mapping(child.grace).get("children"))
-                waiting += [(depth + 1, one) for one in reversed(below)]
+                waiting += [(depth + 1, nested) for nested in reversed(below)]
 
     def _found(self, name: str) -> ReasoningTrace | None:
         return None if self._store is None else self._store.get(name)
@@ -193,7 +193,7 @@ class Sheet:
         put_text(self._out, self._cut(visible_json(value)), indent=indent)
 
     def _cut(self, text: str) -> str:
-        """The text, shortened visibly where it is long."""
+        """Return the text, shortened visibly if it is long."""
         if self._full:
             return text
         kept = "\n".join(text[:TEXT].split("\n", LINES)[:LINES])
@@ -201,10 +201,10 @@ class Sheet:
         return text if not left else f"{kept}\n… {left:,} more characters; --full shows all"
 
 
-def _by_step(entries: object, key: str) -> dict[int, dict[str, Any]]:
-    """Entries by the number of their step."""
+def _by_step(entries: object, field: str) -> dict[int, dict[str, Any]]:
+    """Return the entries by the number of their step, which stands in `field`."""
     found = map(mapping, items(entries))
-    return {entry[key]: entry for entry in found if isinstance(entry.get(key), int)}
+    return {entry[field]: entry for entry in found if isinstance(entry.get(field), int)}
 
 
 def _is_count(name: str, value: object) -> bool:
@@ -212,7 +212,7 @@ def _is_count(name: str, value: object) -> bool:
 
 
 def _words(value: object) -> str:
-    """A text, a list of texts, or any other value as JSON."""
+    """Return a text or a list of texts as words, any other value as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):

@@ -1,6 +1,6 @@
 """Tables that fit the terminal: columns are dropped by priority, figures are never cut.
 
-Where even the essential columns do not fit, every row becomes a block of `name  value` lines.
+If even the essential columns do not fit, each row becomes a block of `name  value` lines.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ BLOCK_LINES = 3
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, and what may happen to it where there is little room."""
+    """A column of a table, and how it may shrink."""
 
     name: str
     kind: Literal["figure", "word", "text", "prose"] = "text"
-    """Figures stand on the right; they and words are never cut. A text may be shortened, prose goes on in further lines."""
+    """Figures are right-aligned; figures and words are never cut. A text may be shortened, prose is wrapped."""
     priority: int = ESSENTIAL
-    """The highest is dropped first, 0 never. Columns of the same priority are dropped together."""
+    """The highest priority is dropped first, 0 never. Columns of the same priority are dropped together."""
     least: int = 12
-    """Columns that a text or prose needs at least; it is not shortened further."""
+    """Minimum width of a text or prose."""
     styles: Mapping[str, str] = field(default_factory=dict)
     """Style of a value, such as {"no": "red"}."""
 
 
 class Table:
-    """Rows under these columns."""
+    """A table with these columns."""
 
     def __init__(self, *cols: Column) -> None:
         self._columns = cols
@@ -56,7 +56,7 @@ class Table:
         self._rows.append(row)
 
     def print(self, out: Console) -> None:
-        """Write the table, as wide as the console at most."""
+        """Write the table within the width of the console."""
         widths = fitted(self._columns, self._rows, out.width)
         if widths is None:
             self._print_blocks(out)
@@ -86,7 +86,7 @@ class Table:
 
 
 def fitted(cols: Sequence[Column], rows: Sequence[Sequence[str]], room: int) -> dict[int, int] | None:
-    """The width of each column that is shown, by its number; None where the essential ones do not fit."""
+    """Return the width of each column shown, by its number; None if the essential columns do not fit."""
     from rich.cells import cell_len
 
     full = {
@@ -105,7 +105,7 @@ def fitted(cols: Sequence[Column], rows: Sequence[Sequence[str]], room: int) -> 
             return None
         least = {number: width for number, width in least.items() if cols[number].priority < last}
     spare = room - sum(least.values()) - GAP * (len(least) - 1)
-    # Whoever needs little gets all of it, so that the rest is left to those who need more.
+    # Columns that need little get all of it; the rest is left for the others.
     waiting = sorted(least, key=lambda number: full[number] - least[number])
     for place, number in enumerate(waiting):
         more = min(full[number] - least[number], spare // (len(waiting) - place))

@@ -1,4 +1,4 @@
-"""`grace-kp traces`: what is in the store, one trace in full, in and out of files."""
+"""`grace-kp traces`: list, show, import and export stored traces."""
 
 from __future__ import annotations
 
@@ -23,29 +23,25 @@ traces = typer.Typer(no_args_is_help=True, help="List, show, import and export s
 
 MAX_BATCH_BYTES = 16 << 20
 
-Domain = Annotated[str | None, typer.Option(help="Only this task domain.")]
-MinScore = Annotated[float | None, typer.Option(min=0, max=1, help="Only scores of at least this.")]
-MaxScore = Annotated[float | None, typer.Option(min=0, max=1, help="Only scores of at most this.")]
-Success = Annotated[
-    bool | None, typer.Option("--success/--failed", help="Only runs that succeeded, or only those that did not.")
-]
+Domain = Annotated[str | None, typer.Option(help="Only runs of this task domain.")]
+MinScore = Annotated[float | None, typer.Option(min=0, max=1, help="Minimum score.")]
+MaxScore = Annotated[float | None, typer.Option(min=0, max=1, help="Maximum score.")]
+Success = Annotated[bool | None, typer.Option("--success/--failed", help="Only successful runs, or only failed ones.")]
 Status = Annotated[RunStatus | None, typer.Option(help="Only runs with this status.")]
-Since = Annotated[str | None, typer.Option(help="Only runs that began since then: 2h (ago), 7d, 2026-01-31.")]
-Until = Annotated[str | None, typer.Option(help="Only runs that began before then, in the same forms.")]
-Text = Annotated[str | None, typer.Option(help="Only runs with this text in objective, steps or result.")]
+Since = Annotated[
+    str | None, typer.Option(help="Only runs that began at this time or later: 2h (ago), 7d, 2026-01-31.")
+]
+Until = Annotated[str | None, typer.Option(help="Only runs that began before this time, in the same forms.")]
+Text = Annotated[str | None, typer.Option(help="Only runs with this text in the objective, the steps or the result.")]
 ScorerName = Annotated[str | None, typer.Option("--scorer", help="Only runs scored by this scorer or suite.")]
 ScorerPassed = Annotated[
     bool | None,
     typer.Option(
-        "--scorer-passed/--scorer-failed", help="Only runs whose score from --scorer passes, or fails; without --scorer, from any scorer."
+        "--scorer-passed/--scorer-failed", help="Only runs whose score from --scorer (default: any scorer) passes, or fails."
     ),
 ]  # fmt: skip
-MinScorer = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Only runs whose score from --scorer is at least this.")
-]
-MaxScorer = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Only runs whose score from --scorer is at most this.")
-]
+MinScorer = Annotated[float | None, typer.Option(min=0, max=1, help="Minimum score from --scorer.")]
+MaxScorer = Annotated[float | None, typer.Option(min=0, max=1, help="Maximum score from --scorer.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="Only runs with this tag; may be repeated.")]
 User = Annotated[str | None, typer.Option(help="Only runs for this user.")]
 Session = Annotated[str | None, typer.Option(help="Only runs of this session.")]
@@ -74,7 +70,7 @@ def list_traces(
     user: User = None,
     session: Session = None,
     metadata: Metadata = None,
-    limit: Annotated[int, typer.Option(min=1, help="List at most this many.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of traces.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
     as_jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON line per trace.")] = False,
 ) -> None:
@@ -125,7 +121,7 @@ def _show_list(found: list[ReasoningTrace], count: int) -> None:
             trace.task.objective,
             clean(trace.metadata.task_domain, 24),
             status,
-            # A run that waits for a person has neither succeeded nor failed.
+            # A suspended run has neither succeeded nor failed.
             "-" if status == RunStatus.SUSPENDED else "yes" if trace.metadata.success else "no",
             f"{len(trace.steps):,}",
             f"{trace.outcome.confidence:.2f}",
@@ -145,9 +141,9 @@ def _conditions(options: dict[str, Any]) -> dict[str, Any]:
     conditions = {name: value for name, value in options.items() if name in names and value not in (None, [])}
     if "metadata" in conditions:
         pairs = [pair.partition("=") for pair in conditions["metadata"]]
-        if not all(key and sign for key, sign, _ in pairs):
+        if not all(name and separator for name, separator, _ in pairs):
             raise ValueError("--metadata must read KEY=VALUE")
-        conditions["metadata"] = {key: value for key, _, value in pairs}
+        conditions["metadata"] = {name: value for name, _, value in pairs}
     return conditions
 
 
@@ -175,7 +171,7 @@ def show(
 def import_traces(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Traces or chat runs; - is standard input.")],
     store: StoreOption = None,
-    domain: Annotated[str | None, typer.Option(help="Task domain for runs that name none.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Task domain for runs without one.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Import the traces of FILES into the store; a trace with the same id is replaced.
