@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import for_each
-from grace_kp.errors import EmbedderError, GraceError, MissingExtra
+from grace_kp.errors import EmbedderError, MissingExtra
 from grace_kp.models._hub import FETCH_HINT, ONNX_FILES, REPOSITORY, cached_onnx, check, fetch_onnx
+from grace_kp.models._loading import LoadedOnce
 from grace_kp.models._memory import REMEMBERED, Memory
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ DIMENSIONS = 384
 MAX_TOKENS = 256
 MAX_CHARS = 20_000
 BATCH = 16
-_TRY_AGAIN_SECONDS = 60.0
 
 
 class OnnxEmbedder:
@@ -36,8 +34,8 @@ class OnnxEmbedder:
         model_or_path: a folder with `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json`; or the name of the default model, which
             is taken from the hub's cache, pinned by revision and checked by hash.
         fetch: whether the default model may be fetched when it is not on disk, about 91 MB.
-        threads: how many batches are embedded side by side; None for the number of cores, at most 4.
-        remember: how many texts' vectors are kept in memory.
+        threads: number of batches that are embedded side by side; None for the number of cores, at most 4.
+        remember: number of texts whose vectors are kept in memory.
     """
 
     def __init__(
@@ -51,21 +49,17 @@ class OnnxEmbedder:
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
             raise ValueError(f"threads must be a whole number >= 1, or None (got {threads!r})")
         self._model = model_or_path
-        self._fetch = fetch
         self._threads = threads if threads is not None else min(4, os.cpu_count() or 1)
         self._memory = Memory(remember)
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
-        self._loaded: _Loaded | None = None
-        self._failed: tuple[float, GraceError] | None = None
+        self._loaded = LoadedOnce(lambda: _Loaded(lambda: _find_folder(model_or_path, fetch=fetch)))
 
     @property
     def dimensions(self) -> int:
-        """Length of every vector; 384 until a model says otherwise."""
-        return DIMENSIONS if self._loaded is None else self._loaded.dimensions
+        """Length of every vector; 384 until another model is loaded."""
+        return self._loaded.get().dimensions if self._loaded.is_loaded else DIMENSIONS
 
     def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """One row per text, shape (n, dimensions), float32, of length 1.
+        """Return one row per text, shape (n, dimensions), float32, of length 1.
 
         Raises:
             EmbedderError: the model is not on disk, is not the pinned one, or cannot be used.
@@ -74,14 +68,14 @@ class OnnxEmbedder:
         return self._memory.embed(texts, lambda: self.dimensions, self._rows)
 
     def load(self) -> None:
-        """Load the model now instead of with the first text; the errors of `embed`."""
-        self._ready()
+        """Load the model now instead of with the first text; errors as for `embed`."""
+        self._loaded.get()
 
     def _rows(self, texts: list[str]) -> npt.NDArray[np.float32]:
         import numpy as np
 
-        loaded = self._ready()
-        # Texts of a length together: a batch is padded to its longest.
+        loaded = self._loaded.get()
+        # Sorted by length, because a batch is padded to its longest text.
         order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
         batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
         rows = np.empty((len(texts), loaded.dimensions), dtype=np.float32)
@@ -92,53 +86,36 @@ class OnnxEmbedder:
         for_each(work, batches[::-1], threads=self._threads, name="embedder")
         return rows
 
-    def _ready(self) -> _Loaded:
-        if self._pid != os.getpid():
-            self._lock, self._pid, self._loaded = threading.Lock(), os.getpid(), None
-        loaded = self._loaded
-        if loaded is not None:
-            return loaded
-        with self._lock:
-            if self._loaded is None:
-                if self._failed is not None and time.monotonic() - self._failed[0] < _TRY_AGAIN_SECONDS:
-                    raise self._failed[1]
-                try:
-                    self._loaded = _Loaded(self._folder)
-                    self._failed = None
-                except GraceError as error:
-                    self._failed = (time.monotonic(), error)
-                    raise
-            return self._loaded
-
-    def _folder(self) -> Path:
-        if str(self._model) != REPOSITORY:
-            folder = Path(self._model).expanduser()
-            if not folder.is_dir():
-                raise EmbedderError(f"no folder {folder}: OnnxEmbedder takes a folder, or {REPOSITORY!r}")
-            return folder
-        found = cached_onnx()
-        if found is None:
-            if not self._fetch:
-                raise EmbedderError(f"{REPOSITORY} is not on disk; {FETCH_HINT}")
-            return fetch_onnx()
-        for item in ONNX_FILES:
-            check(found / item.name, item)
-        return found
-
     def __repr__(self) -> str:
         return f"OnnxEmbedder({str(self._model)!r})"
+
+
+def _find_folder(model: str | Path, *, fetch: bool) -> Path:
+    if str(model) != REPOSITORY:
+        folder = Path(model).expanduser()
+        if not folder.is_dir():
+            raise EmbedderError(f"no folder {folder}: OnnxEmbedder takes a folder, or {REPOSITORY!r}")
+        return folder
+    cached = cached_onnx()
+    if cached is None:
+        if not fetch:
+            raise EmbedderError(f"{REPOSITORY} is not on disk; {FETCH_HINT}")
+        return fetch_onnx()
+    for item in ONNX_FILES:
+        check(cached / item.name, item)
+    return cached
 
 
 class _Loaded:
     """A session and its tokenizer."""
 
-    def __init__(self, where: Callable[[], Path]) -> None:
+    def __init__(self, find_folder: Callable[[], Path]) -> None:
         try:
             import onnxruntime
             from tokenizers import Tokenizer
         except ImportError:
             raise MissingExtra("OnnxEmbedder", "onnx") from None
-        folder = where()
+        folder = find_folder()
         model = next((path for path in (folder / "model.onnx", folder / "onnx" / "model.onnx") if path.is_file()), None)
         words = next(
             (path for path in (folder / "tokenizer.json", folder.parent / "tokenizer.json") if path.is_file()), None

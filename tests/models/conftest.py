@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from grace_kp.models import _google
+
 WHY = "the offline model is not installed (make test-models installs it and runs these tests)"
 
 
@@ -36,3 +38,19 @@ def onnx_folder(minilm, tmp_path_factory):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.export(minilm, tmp_path_factory.mktemp("onnx"))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    """Attempts follow each other almost at once."""
+    monkeypatch.setattr(_google, "FIRST_WAIT", 0.01)
+
+
+@pytest.fixture
+def wire():
+    """The route of requests for text to the Gemini service, which answers with a judgement."""
+    httpx, respx = pytest.importorskip("httpx"), pytest.importorskip("respx")
+    from tests.models.gemini import answer
+
+    with respx.mock(assert_all_called=False) as mock:
+        yield mock.post(url__regex=r".*:generateContent").mock(return_value=httpx.Response(200, json=answer()))

@@ -1,4 +1,4 @@
-"""Gemini over the wire: the requests that are sent, what is tried again, and that every failure ends in time, in a fallback."""
+"""Calls of the Gemini service: what is tried again and for how long, and that every failure ends in time and shows no key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import numpy as np
 import pytest
 
 pytest.importorskip("google.genai")
@@ -21,89 +20,7 @@ httpx = pytest.importorskip("httpx")
 respx = pytest.importorskip("respx")
 
 import grace_kp as gk  # noqa: E402
-from grace_kp.models import _google  # noqa: E402
-
-KEY = "a-key-that-nobody-may-see-42"
-SCORE = '{"score": 0.8, "reason": "right"}'
-
-
-def answer(text=SCORE, **more):
-    return {
-        "candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}],
-        "usageMetadata": {"promptTokenCount": 120, "candidatesTokenCount": 12, "thoughtsTokenCount": 3},
-        "modelVersion": "gemini-x-001",
-        **more,
-    }
-
-
-def refusal(code, status="UNAVAILABLE", message="not now", headers=None, details=()):
-    return httpx.Response(
-        code,
-        headers=headers,
-        json={"error": {"code": code, "status": status, "message": message, "details": list(details)}},
-    )
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(_google, "FIRST_WAIT", 0.01)
-
-
-@pytest.fixture
-def wire():
-    with respx.mock(assert_all_called=False) as mock:
-        yield mock.post(url__regex=r".*:generateContent").mock(return_value=httpx.Response(200, json=answer()))
-
-
-def judged(*, sync=True, **options):
-    """One judgement by a judge of its own."""
-    evaluator = gk.LLMSelfEvaluator(gk.GeminiJudge("gemini-x", api_key=KEY, **options))
-    if sync:
-        return evaluator.evaluate_detailed("q", "a")
-    return asyncio.run(evaluator.aevaluate_detailed("q", "a"))
-
-
-BOTH = pytest.mark.parametrize("sync", [True, False], ids=["sync", "async"])
-
-
-@BOTH
-def test_a_judgement(wire, sync):
-    """Structured output at temperature 0, to the model's address, with the key in its header and nowhere else."""
-    made = judged(sync=sync)
-    assert (0.8, "right", False, 1) == (made.score, made.reason, made.fallback, made.attempts)
-    assert ("gemini-x-001", 120, 15) == (made.model, made.tokens_in, made.tokens_out)
-    (call,) = wire.calls
-    assert call.request.url.path.endswith("/models/gemini-x:generateContent")
-    assert KEY == call.request.headers["x-goog-api-key"]
-    assert KEY not in str(call.request.url)
-    body = json.loads(call.request.content)
-    config = body["generationConfig"]
-    assert (0, "application/json") == (config["temperature"], config["responseMimeType"])
-    assert {"score", "reason"} == set(config["responseJsonSchema"]["properties"])
-    assert KEY.encode() not in call.request.content
-
-
-def test_both_judgements_are_asked_for_in_the_schema(wire):
-    """By their names."""
-    wire.mock(return_value=httpx.Response(200, json=answer('{"score": 0.8, "coverage": 0.6}')))
-    judge = gk.GeminiJudge(api_key=KEY)
-    own, coverage = gk.LLMSelfEvaluator(judge, combined=True).evaluate_both("q", "a")
-    assert (0.8, 0.6) == (own.score, coverage.score)
-    schema = json.loads(wire.calls[0].request.content)["generationConfig"]["responseJsonSchema"]
-    assert {"score", "reason", "coverage", "coverage_reason"} == set(schema["properties"])
-
-
-def test_several_samples_are_asked_for_at_a_higher_temperature(wire):
-    """At 0 they would all be the same."""
-    made = gk.LLMSelfEvaluator(gk.GeminiJudge(api_key=KEY), samples=3).evaluate_detailed("q", "a")
-    assert (pytest.approx(0.8), 3, pytest.approx(0.0)) == (made.score, made.samples, made.spread)
-    assert {0.7} == {json.loads(call.request.content)["generationConfig"]["temperature"] for call in wire.calls}
-
-
-def test_a_plain_text_is_understood(wire):
-    """A model that does not keep to the schema."""
-    wire.mock(return_value=httpx.Response(200, json=answer("信頼度：８５％")))
-    assert 0.85 == judged().score
+from tests.models.gemini import BOTH, KEY, answer, judged, refusal  # noqa: E402
 
 
 @BOTH
@@ -186,34 +103,6 @@ def test_a_wait_beyond_the_deadline_is_not_begun(wire, how, sync):
 
 
 @BOTH
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ({"promptFeedback": {"blockReason": "SAFETY"}}, "SAFETY"),
-        ({"candidates": [{"finishReason": "MAX_TOKENS"}]}, "MAX_TOKENS"),
-        ({"candidates": []}, "no text"),
-        ({}, "no text"),
-        (answer(""), "no text"),
-        (answer("I cannot judge this."), "no score"),
-    ],
-)
-def test_a_reply_without_a_score_is_a_fallback(wire, body, said, sync):
-    """And says why."""
-    wire.mock(return_value=httpx.Response(200, json=body))
-    made = judged(sync=sync)
-    assert made.fallback
-    assert said in made.error
-
-
-@BOTH
-@pytest.mark.parametrize("content", [b"", b"<html>hello</html>", b"{", b"[1, 2]", b"null", b"\xff\xfe"])
-def test_a_body_that_is_no_answer_is_a_fallback(wire, content, sync):
-    """Whatever it is."""
-    wire.mock(return_value=httpx.Response(200, content=content))
-    assert judged(sync=sync).fallback
-
-
-@BOTH
 def test_the_key_shows_nowhere(wire, caplog, sync):
     """Not in errors, not in logs, not in a repr; also when the service repeats it."""
     caplog.set_level(logging.DEBUG)
@@ -236,18 +125,6 @@ def test_keys_in_the_environment(wire, monkeypatch):
     assert ["of google", "of gemini"] == [call.request.headers["x-goog-api-key"] for call in wire.calls]
 
 
-def test_auto_takes_gemini_where_there_is_a_key(wire, monkeypatch):
-    """And judges runs with it."""
-    monkeypatch.setenv("GEMINI_API_KEY", KEY)
-    wire.mock(return_value=httpx.Response(200, json=answer('{"score": 0.8, "coverage": 0.6}')))
-    grace = gk.Grace(store="memory:", embedder=None, reviewer=None, gemini_model="gemini-y")
-    with grace.run("question") as run:
-        run.outcome(result="answer")
-    assert 0.8 == run.trace.grace["evaluation"]["self_evaluation"]["score"]
-    assert "/models/gemini-y:" in wire.calls[0].request.url.path
-    assert KEY not in run.trace.model_dump_json()
-
-
 def test_one_judge_in_many_threads_and_loops(wire):
     """Each judgement is sent once."""
     evaluator = gk.LLMSelfEvaluator(gk.GeminiJudge(api_key=KEY))
@@ -262,10 +139,9 @@ def test_one_judge_in_many_threads_and_loops(wire):
     assert 72 == wire.call_count
 
 
-# A real server that fails in the usual ways.
-
-
 STATUS_THEN = ("429-then", "429-after-then", "500-then", "503-then", "429-500-then")
+
+
 BODIES = {
     "invalid-json": b'{"candidates": [',
     "empty": b'{"candidates": []}',
@@ -430,59 +306,3 @@ def test_no_service_at_all(sync):
     made = judged(sync=sync, base_url="http://127.0.0.1:9", timeout=1.0, attempts=2)
     assert made.fallback
     assert "ConnectError" in made.error
-
-
-# The embedder.
-
-
-def vectors(request, *, size=4, drop=0, value=None):
-    """As many vectors as there are requests in the body."""
-    requests = json.loads(request.content)["requests"]
-    texts = [one["content"]["parts"][0]["text"] for one in requests]
-    rows = [[float(len(text)), 1.0, 2.0, 3.0][:size] if value is None else [value] * size for text in texts]
-    return httpx.Response(200, json={"embeddings": [{"values": row} for row in rows[: len(rows) - drop]]})
-
-
-@pytest.fixture
-def embeds():
-    with respx.mock(assert_all_called=False) as mock:
-        yield mock.post(url__regex=r".*:batchEmbedContents").mock(side_effect=vectors)
-
-
-def test_texts_are_embedded_in_batches(embeds):
-    """One vector for each, at most 100 in a request, each text once."""
-    embedder = gk.GeminiEmbedder(dimensions=4, api_key=KEY)
-    rows = embedder.embed([f"{'x' * (number % 50)}{number}" for number in range(250)])
-    assert ((250, 4), np.float32) == (rows.shape, rows.dtype)
-    assert 3 == embeds.call_count
-    assert [100, 100, 50] == [len(json.loads(call.request.content)["requests"]) for call in embeds.calls]
-    assert float(len("xxx3")) == rows[3][0]
-    embedder.embed(["xxx3"])
-    assert 3 == embeds.call_count
-
-
-def test_neither_secrets_nor_identifiers_are_sent(embeds):
-    """They would leave the machine."""
-    gk.GeminiEmbedder(dimensions=4, api_key=KEY).embed(["mail ann@example.com password=hunter2secret 090-1234-5678"])
-    sent = embeds.calls[0].request.content.decode()
-    for text in ("ann@example.com", "hunter2secret", "1234-5678"):
-        assert text not in sent
-
-
-@pytest.mark.parametrize("wrong", [{"drop": 1}, {"size": 3}, {"value": "NaN"}])
-def test_vectors_that_cannot_be_right_are_an_error(embeds, wrong):
-    """Too few of them, of another length, or no numbers; agreement falls back then."""
-    embeds.mock(side_effect=lambda request: vectors(request, **wrong))
-    embedder = gk.GeminiEmbedder(dimensions=4, api_key=KEY)
-    with pytest.raises((gk.EmbedderError, ValueError)):
-        embedder.embed(["a", "b"])
-    assert gk.SourceAgreementCalculator(embedder).calculate_detailed(["a", "b"]).fallback
-
-
-def test_the_embedder_tries_again(embeds):
-    """As the judge does; and gives up in one error of ours."""
-    embeds.mock(side_effect=[refusal(503), lambda request: vectors(request)])
-    assert (1, 4) == gk.GeminiEmbedder(dimensions=4, api_key=KEY).embed(["a"]).shape
-    embeds.mock(return_value=refusal(403, "NO", "never"))
-    with pytest.raises(gk.EmbedderError, match="HTTP 403 NO: never"):
-        gk.GeminiEmbedder(dimensions=4, api_key=KEY).embed(["b"])

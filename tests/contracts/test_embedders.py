@@ -1,0 +1,164 @@
+"""What every embedder keeps to: one row per text in order, known texts from memory, and failures that are one error of ours."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import grace_kp as gk
+from tests.models import libraries
+
+
+def from_callable(patch, folder, stack, **options):
+    model = libraries.Model()
+    return gk.CallableEmbedder(lambda text: model.rows([text])[0], **options), model
+
+
+def from_onnx(patch, folder, stack, **options):
+    model = libraries.onnx(patch)
+    embedder = gk.OnnxEmbedder(libraries.onnx_folder(folder / "model"), threads=2, **options)
+    embedder.load()
+    model.texts.clear()  # the text that loading measures
+    return embedder, model
+
+
+def from_sentence_transformers(patch, folder, stack, **options):
+    model = libraries.sentence_transformers(patch)
+    return gk.SentenceTransformerEmbedder(folder, **options), model
+
+
+def from_gemini(patch, folder, stack, **options):
+    pytest.importorskip("google.genai")
+    respx, httpx = pytest.importorskip("respx"), pytest.importorskip("httpx")
+    model = libraries.Model()
+
+    def answer(request):
+        texts = [item["content"]["parts"][0]["text"] for item in json.loads(request.content)["requests"]]
+        try:
+            rows = model.rows(texts)
+        except OSError as error:
+            return httpx.Response(400, json={"error": {"code": 400, "status": "BAD", "message": str(error)}})
+        return httpx.Response(200, json={"embeddings": [{"values": row.tolist()} for row in rows]})
+
+    router = stack.enter_context(respx.mock(assert_all_called=False))
+    router.post(url__regex=r".*:batchEmbedContents").mock(side_effect=answer)
+    return gk.GeminiEmbedder(dimensions=libraries.DIMENSIONS, api_key="k", **options), model
+
+
+MAKERS = {
+    "callable": from_callable,
+    "onnx": from_onnx,
+    "sentence-transformers": from_sentence_transformers,
+    "gemini": from_gemini,
+}
+TEXTS = ["a fare", "東京の天気", "a much longer text about the fare from Lisbon to Rome", "b", "x" * 400]
+
+
+@pytest.fixture(params=MAKERS.values(), ids=MAKERS)
+def make(request, monkeypatch, tmp_path):
+    """A function that gives an embedder of one kind, and the model behind it."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **options: request.param(monkeypatch, tmp_path, stack, **options)
+
+
+def test_one_row_per_text_in_order(make):
+    """float32, of the length that the embedder states, and the same alone as in a batch."""
+    embedder, _ = make()
+    rows = embedder.embed(TEXTS)
+    assert ((len(TEXTS), libraries.DIMENSIONS), np.float32) == (rows.shape, rows.dtype)
+    assert libraries.DIMENSIONS == embedder.dimensions
+    assert isinstance(embedder, gk.Embedder)
+    fresh, _ = make()
+    for row, text in zip(rows, TEXTS, strict=True):
+        assert row == pytest.approx(fresh.embed([text])[0], abs=1e-5)
+    assert len({row.tobytes() for row in rows}) == len(TEXTS)
+
+
+def test_many_texts_keep_their_order(make):
+    """Also where the texts are sorted and divided into batches on the way."""
+    embedder, _ = make(remember=0)
+    texts = [f"{'word ' * (number % 11)}{number}" for number in range(130)]
+    rows = embedder.embed(texts)
+    for number in (0, 10, 64, 129):
+        assert rows[number] == pytest.approx(embedder.embed([texts[number]])[0], abs=1e-5)
+
+
+def test_no_texts_are_no_rows(make):
+    """An array of the right width."""
+    embedder, _ = make()
+    embedder.embed(["first"])
+    assert (0, libraries.DIMENSIONS) == embedder.embed([]).shape
+
+
+@pytest.mark.parametrize("wrong", ["one text", [3], [None], [b"bytes"]])
+def test_anything_but_a_list_of_texts_is_refused(make, wrong):
+    """One text instead of a list would be embedded letter by letter."""
+    embedder, model = make()
+    with pytest.raises(TypeError, match="embed takes"):
+        embedder.embed(wrong)
+    assert [] == model.texts
+
+
+def test_a_known_text_does_not_go_through_the_model_again(make):
+    """Nor does a text that occurs twice."""
+    embedder, model = make()
+    first = embedder.embed(["a", "b", "a"])
+    assert first[0].tolist() == first[2].tolist()
+    embedder.embed(["b", "c"])
+    assert ["a", "b", "c"] == sorted(model.texts)
+
+
+def test_rows_may_be_changed_by_the_caller(make):
+    """The memory keeps vectors of its own."""
+    embedder, _ = make()
+    rows = embedder.embed(["a"])
+    expected = rows.tolist()
+    rows[:] = 0
+    assert expected == embedder.embed(["a"]).tolist()
+
+
+def test_a_memory_of_nothing_remembers_nothing(make):
+    """`remember=0` sends every text through the model; a negative number is refused."""
+    embedder, model = make(remember=0)
+    embedder.embed(["a"])
+    embedder.embed(["a"])
+    assert ["a", "a"] == model.texts
+    with pytest.raises(ValueError, match="remember must be a whole number >= 0"):
+        make(remember=-1)
+
+
+def test_a_failing_model_is_an_error_and_never_a_failing_run(make):
+    """Novelty and agreement fall back, and say why; later texts are embedded again."""
+    embedder, model = make()
+    model.error = OSError("out of memory")
+    with pytest.raises((gk.EmbedderError, OSError), match="out of memory"):
+        embedder.embed(["a"])
+    score = gk.ValueScorer(embedder).score_parts(
+        step_types=["thought"], tool_names=[], success=True, confidence=1.0, text="a"
+    )
+    assert 0.5 == score.novelty
+    assert "out of memory" in score.novelty_fallback
+    assert gk.SourceAgreementCalculator(embedder).calculate_detailed(["a", "b"]).fallback
+    model.error = None
+    assert (1, libraries.DIMENSIONS) == embedder.embed(["a"]).shape
+
+
+def test_threads_share_an_embedder(make):
+    """Each gets the rows of its own texts."""
+    embedder, _ = make()
+    with ThreadPoolExecutor(8) as pool:
+        rows = list(pool.map(lambda number: embedder.embed([TEXTS[number % 5]])[0], range(40)))
+    for number, row in enumerate(rows):
+        assert row == pytest.approx(rows[number % 5], abs=1e-6)
+
+
+def test_no_representation_shows_a_key_or_a_text(make):
+    """What is embedded, and the key of a service, stay out of logs."""
+    embedder, _ = make()
+    embedder.embed(["a secret text"])
+    assert "secret" not in repr(embedder)
+    assert "'k'" not in repr(embedder)

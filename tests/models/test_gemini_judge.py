@@ -1,0 +1,101 @@
+"""`GeminiJudge` over the wire: the request that is sent, and how every reply becomes a judgement or a fallback."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("google.genai")
+httpx = pytest.importorskip("httpx")
+respx = pytest.importorskip("respx")
+
+import grace_kp as gk  # noqa: E402
+from tests.models.gemini import BOTH, KEY, answer, judged  # noqa: E402
+
+
+@BOTH
+def test_a_judgement(wire, sync):
+    """Structured output at temperature 0, to the model's address, with the key in its header and nowhere else."""
+    made = judged(sync=sync)
+    assert (0.8, "right", False, 1) == (made.score, made.reason, made.fallback, made.attempts)
+    assert ("gemini-x-001", 120, 15) == (made.model, made.tokens_in, made.tokens_out)
+    (call,) = wire.calls
+    assert call.request.url.path.endswith("/models/gemini-x:generateContent")
+    assert KEY == call.request.headers["x-goog-api-key"]
+    assert KEY not in str(call.request.url)
+    body = json.loads(call.request.content)
+    config = body["generationConfig"]
+    assert (0, "application/json") == (config["temperature"], config["responseMimeType"])
+    assert {"score", "reason"} == set(config["responseJsonSchema"]["properties"])
+    assert KEY.encode() not in call.request.content
+
+
+def test_both_judgements_are_asked_for_in_the_schema(wire):
+    """By their names."""
+    wire.mock(return_value=httpx.Response(200, json=answer('{"score": 0.8, "coverage": 0.6}')))
+    judge = gk.GeminiJudge(api_key=KEY)
+    own, coverage = gk.LLMSelfEvaluator(judge, combined=True).evaluate_both("q", "a")
+    assert (0.8, 0.6) == (own.score, coverage.score)
+    schema = json.loads(wire.calls[0].request.content)["generationConfig"]["responseJsonSchema"]
+    assert {"score", "reason", "coverage", "coverage_reason"} == set(schema["properties"])
+
+
+def test_several_samples_are_asked_for_at_a_higher_temperature(wire):
+    """At 0 they would all be the same."""
+    made = gk.LLMSelfEvaluator(gk.GeminiJudge(api_key=KEY), samples=3).evaluate_detailed("q", "a")
+    assert (pytest.approx(0.8), 3, pytest.approx(0.0)) == (made.score, made.samples, made.spread)
+    assert {0.7} == {json.loads(call.request.content)["generationConfig"]["temperature"] for call in wire.calls}
+
+
+def test_a_plain_text_is_understood(wire):
+    """A model that does not keep to the schema."""
+    wire.mock(return_value=httpx.Response(200, json=answer("信頼度：８５％")))
+    assert 0.85 == judged().score
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"promptFeedback": {"blockReason": "SAFETY"}}, "SAFETY"),
+        ({"candidates": [{"finishReason": "MAX_TOKENS"}]}, "MAX_TOKENS"),
+        ({"candidates": []}, "no text"),
+        ({}, "no text"),
+        (answer(""), "no text"),
+        (answer("I cannot judge this."), "no score"),
+    ],
+)
+def test_a_reply_without_a_score_is_a_fallback(wire, body, said, sync):
+    """And says why."""
+    wire.mock(return_value=httpx.Response(200, json=body))
+    made = judged(sync=sync)
+    assert made.fallback
+    assert said in made.error
+
+
+@BOTH
+@pytest.mark.parametrize("content", [b"", b"<html>hello</html>", b"{", b"[1, 2]", b"null", b"\xff\xfe"])
+def test_a_body_that_is_no_answer_is_a_fallback(wire, content, sync):
+    """Whatever it is."""
+    wire.mock(return_value=httpx.Response(200, content=content))
+    assert judged(sync=sync).fallback
+
+
+def test_auto_takes_gemini_where_there_is_a_key(wire, monkeypatch):
+    """And judges runs with it."""
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    wire.mock(return_value=httpx.Response(200, json=answer('{"score": 0.8, "coverage": 0.6}')))
+    grace = gk.Grace(store="memory:", embedder=None, reviewer=None, gemini_model="gemini-y")
+    with grace.run("question") as run:
+        run.outcome(result="answer")
+    assert 0.8 == run.trace.grace["evaluation"]["self_evaluation"]["score"]
+    assert "/models/gemini-y:" in wire.calls[0].request.url.path
+    assert KEY not in run.trace.model_dump_json()
+
+
+@pytest.mark.parametrize("options", [{"model": ""}, {"timeout": -1}, {"timeout": float("inf")}, {"attempts": 0}])
+def test_arguments_out_of_range_are_refused(options):
+    """When the judge is created, not when the first prompt comes."""
+    with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
+        gk.GeminiJudge(**options)

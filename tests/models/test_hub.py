@@ -1,0 +1,138 @@
+"""The files of the default model: where they are looked for, fetched once when that is allowed, and checked by hash."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.models import _hub
+from tests.models import libraries
+from tests.models.tree import tree
+
+FETCH = """
+import sys
+import grace_kp.models._hub as hub
+hub.ONNX_FILES = tuple(hub.ModelFile(name, sha, int(size)) for name, sha, size in (item.split("=") for item in sys.argv[1:]))
+print(hub.fetch_onnx(lambda what: print("fetching", what)))
+"""
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_fetching_from_a_hub(tmp_path, right):
+    """Over the hub's own client, from a server on this machine: pinned by revision, checked by hash, not fetched twice."""
+    pytest.importorskip("huggingface_hub")
+    files = {"onnx/model.onnx": b"the model" * 1_000, "tokenizer.json": b"{}"}
+    asked = []
+
+    class Hub(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = 65_536
+
+        def answer(self, body):
+            name = self.path.partition(f"/resolve/{_hub.REVISION}/")[2].partition("?")[0]
+            asked.append((self.command, self.path))
+            content = files.get(name)
+            self.send_response(404 if content is None else 200)
+            self.send_header("ETag", f'"{hashlib.sha256(content or b"").hexdigest()}"')
+            self.send_header("X-Repo-Commit", _hub.REVISION)
+            self.send_header("Content-Length", str(len(content or b"")))
+            self.end_headers()
+            if body:
+                self.wfile.write(content or b"")
+
+        def do_HEAD(self):
+            self.answer(False)
+
+        def do_GET(self):
+            self.answer(True)
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        wanted = [
+            f"{name}={hashlib.sha256(content if right else b'other').hexdigest()}={len(content)}"
+            for name, content in files.items()
+        ]
+        environ = {
+            **os.environ,
+            "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+            "HF_HUB_CACHE": str(tmp_path),
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "HF_HUB_DISABLE_XET": "1",
+        }
+        environ.pop("HF_HUB_OFFLINE", None)
+        ran = subprocess.run(
+            [sys.executable, "-c", FETCH, *wanted],
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        if right:
+            assert 0 == ran.returncode, ran.stderr
+            assert "fetching onnx/model.onnx" in ran.stdout
+            assert all(_hub.REVISION in path for _, path in asked)
+            assert files["onnx/model.onnx"] == (_tree(tmp_path) / "onnx" / "model.onnx").read_bytes()
+            gets = [path for command, path in asked if command == "GET" and "/resolve/" in path]
+            again = subprocess.run(
+                [sys.executable, "-c", FETCH, *wanted],
+                env=environ,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            assert 0 == again.returncode, again.stderr
+            assert gets == [path for command, path in asked if command == "GET" and "/resolve/" in path]
+        else:
+            assert "not the pinned file" in ran.stderr
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def _tree(root):
+    return root / "models--sentence-transformers--all-MiniLM-L6-v2" / "snapshots" / _hub.REVISION
+
+
+def test_a_model_is_fetched_only_when_that_was_said(tmp_path, monkeypatch):
+    """Without it novelty stays 0.5, and the trace says why."""
+    libraries.onnx(monkeypatch)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(gk.EmbedderError, match="--fetch-model"):
+        gk.OnnxEmbedder().embed(["text"])
+    grace = gk.Grace(store="memory:", embedder=gk.OnnxEmbedder(), evaluator=None, reviewer=None)
+    with grace.run("one") as run:
+        pass
+    assert 0.5 == run.trace.grace["value"]["novelty"]
+    assert "not on disk" in run.trace.grace["value"]["novelty_fallback"]
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path, monkeypatch):
+    """By its hash, before anything reads it."""
+    libraries.onnx(monkeypatch)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    tree(tmp_path)
+    with pytest.raises(gk.EmbedderError, match="not the pinned file"):
+        gk.OnnxEmbedder().embed(["text"])
+
+
+def test_the_model_is_looked_for_where_the_hub_keeps_it(tmp_path):
+    """By the same variables that its client reads."""
+    assert tmp_path / "a" == _hub.cache_folder({"HF_HUB_CACHE": str(tmp_path / "a")})
+    assert tmp_path / "b" / "hub" == _hub.cache_folder({"HF_HOME": str(tmp_path / "b")})
+    assert tmp_path / "c" / "huggingface" / "hub" == _hub.cache_folder({"XDG_CACHE_HOME": str(tmp_path / "c")})
+    shutil.rmtree(tmp_path)
