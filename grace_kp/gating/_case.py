@@ -1,19 +1,69 @@
-"""One call of a gated action on its way to a consent, and the consent: what may run."""
+"""One gated call on its way to a consent, the consent, and what a gate needs to know of the run around the call."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from grace_kp.gating._call import Call
+from grace_kp.gating._decision import Rules
+from grace_kp.gating._digest import NotCheckable
 
 if TYPE_CHECKING:
     import inspect
+    from collections.abc import Callable
 
-    from grace_kp.gating._flow import GateScope
+    from grace_kp.confidence import Thresholds
+    from grace_kp.gating._decision import Assessment
     from grace_kp.gating._identity import Coverage
-    from grace_kp.gating._ledger import Entry
+    from grace_kp.gating._ledger import Ledger
+    from grace_kp.gating._outcome import GateEntry
     from grace_kp.gating._policy import Policy
+    from grace_kp.gating._request import InterventionRequest
+    from grace_kp.gating._resumable import Resumable
+    from grace_kp.gating._reviewer import Reviewer
+    from grace_kp.levels import InterventionLevel
+
+
+class GateScope(Protocol):
+    """The run around a gated call. `record` must not raise."""
+
+    thresholds: Thresholds
+    reviewer: Reviewer | None
+    on_notify: Callable[[InterventionRequest], object] | None
+    timeout: float | None
+
+    @property
+    def run_id(self) -> str | None:
+        """The trace that the decision will stand in."""
+        ...
+
+    @property
+    def objective(self) -> str | None:
+        """The objective of the run."""
+        ...
+
+    @property
+    def waits(self) -> bool:
+        """Whether assessing may wait for a model, and so must not be done on an event loop."""
+        ...
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where it is kept that an action runs.
+
+        Raises:
+            StoreError: the store cannot be opened.
+        """
+        ...
+
+    def assess(self, case: Case) -> Assessment:
+        """Return the confidence of the run so far, as the gate of this call asks for it."""
+        ...
+
+    def record(self, entry: dict[str, Any]) -> None:
+        """Keep the gate's entry with the run. It is filled in further until the action has ended."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,21 +72,35 @@ class Case(Call):
 
     policy: Policy
     scope: GateScope
-    entry: dict[str, Any]
+    entry: GateEntry
     coverage: Coverage
     """What a digest of the arguments covers."""
-    gaps: tuple[str, ...] = ()
-    """Why evidence is missing or cannot be used, as `assess` found it; with any, the level is at least CONFIRM."""
-    kept: Entry | None = None
-    """The ledger's entry, where the program around may be run again."""
+    program: Resumable | None = None
+    """The program around, where it may be run again."""
+    at_least: InterventionLevel | None = None
+    """A level that this very call requires, whatever the confidence."""
+
+    @property
+    def rules(self) -> Rules:
+        """The rules for the call's level, before gaps in the evidence are known."""
+        return Rules(self.policy, self.scope.thresholds, at_least=self.at_least)
 
     def digest(self, bound: inspect.BoundArguments | None = None, *, lasting: bool = False) -> str:
-        """The digest of the call's arguments, or of those in their place.
+        """Return the digest of the call's arguments, or of those in their place.
 
         Raises:
             NotCheckable: a change of an argument would go unnoticed.
         """
         return self.coverage.digest((bound or self.bound).arguments, lasting=lasting)
+
+    def is_changed(self, bound: inspect.BoundArguments | None, digest: str) -> bool:
+        """Return whether arguments are no longer those with this digest; False where they could not be checked then, either."""
+        if bound is None or not digest:
+            return False
+        try:
+            return self.digest(bound) != digest
+        except NotCheckable:
+            return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._digest import digest_of
-from grace_kp.gating._drive import ask, ask_async, notify, notify_async
+from grace_kp.gating._drivers import ask, ask_async, notify, notify_async
 from grace_kp.gating._policy import check_auto_proceed, check_timeout
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
 from grace_kp.levels import InterventionAction, InterventionLevel

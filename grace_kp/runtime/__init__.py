@@ -2,7 +2,7 @@
 
 from grace_kp.runtime._default import agent, configure, default, gate, outcome, retriever, run, thought, tool, update
 from grace_kp.runtime._front import Front
-from grace_kp.runtime._gates import Scope, frozen_decision
+from grace_kp.runtime._gates import GateSpec, Scope
 from grace_kp.runtime._grace import Grace
 from grace_kp.runtime._pipeline import Assessor
 from grace_kp.runtime._records import record_of
@@ -10,12 +10,12 @@ from grace_kp.runtime._records import record_of
 __all__ = [
     "Assessor",
     "Front",
+    "GateSpec",
     "Grace",
     "Scope",
     "agent",
     "configure",
     "default",
-    "frozen_decision",
     "gate",
     "outcome",
     "record_of",

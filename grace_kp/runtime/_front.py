@@ -7,7 +7,7 @@ type, because a skipped action returns None.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 from grace_kp.record import AGENT, RETRIEVER, SCOPE, TOOL, RunBlock, current_run, decorate, note
 
@@ -252,21 +252,22 @@ class Front(ABC):
         if judge not in {"always", "when_needed", "never"}:
             raise ValueError(f"judge must be one of always, when_needed, never (got {judge!r:.40})")
 
-        def guard(target: object) -> Any:
-            def gate_plain(plain: object) -> Any:
-                from grace_kp.runtime._gates import gated
+        from grace_kp.gating import Policy
+        from grace_kp.runtime._gates import GateSpec, gated
 
-                return gated(
-                    plain,
-                    gates=self._gates,
-                    floor=floor,
-                    policy=policy,
-                    name=name,
-                    reviewer=reviewer,
-                    timeout=timeout,
-                    judge=judge,
-                    identity=identity,
-                )
+        own = Policy.of(floor if policy is None else policy).at_least(cast("Floor | str | None", floor))
+        spec = GateSpec(
+            policy=own,
+            name=name,
+            reviewer=cast("Reviewer | None", reviewer),
+            timeout=timeout,
+            judge=judge,
+            identity=identity,
+        )
+
+        def guard(target: object) -> Any:
+            def gate_plain(plain: Any) -> Any:
+                return gated(plain, self._gates, spec)
 
             # Outside of any run a gated action is a run itself, so that its decision is kept.
             return decorate(_around(target, gate_plain), recorder=self._recorder, kind=SCOPE, name=name)

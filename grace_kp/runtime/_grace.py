@@ -134,17 +134,20 @@ class Grace(Front, Resident):
 
     def _gates(self) -> Gates:
         if self._made_gates is None:
-            from grace_kp.runtime._gates import Gates
+            from grace_kp.runtime._gates import GateDefaults, Gates
 
-            self._made_gates = Gates(
+            defaults = GateDefaults(
                 profile=self.settings.profile,
                 thresholds=self.thresholds,
-                reviewer=self._reviewer,
-                on_notify=self._on_notify,
                 policies=self._policies,
                 timeout=self.settings.gate_timeout,
+                reviewer=self._reviewer,
+                on_notify=self._on_notify,
+            )
+            self._made_gates = Gates(
+                defaults,
                 judge=lambda: self._models().judge,
-                keeps=lambda: self._writer.store(),
+                store=lambda: self._writer.store(),
                 recorder=self.recorder,
             )
         return self._made_gates

@@ -23,26 +23,21 @@ def released(function: Any, *, gates: Callable[[], Gates], name: str | None) -> 
     Raises:
         GateError: a generator function, whose answer is out piece by piece before it could be gated.
     """
-    from grace_kp.runtime._gates import gated
+    from grace_kp.runtime._gates import GateSpec, gated
 
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise GateError(
             f"release=True on the generator {function.__qualname__}: what it yields is out before it could be gated; "
             "return the answer, or gate the action that publishes it"
         )
-    called = f"{name or getattr(function, '__name__', type(function).__name__)}.release"
-
-    def put(action: Any) -> Any:
-        return gated(
-            action, gates=gates, floor=None, policy=None, name=called, reviewer=None, timeout=None, judge="never"
-        )
+    spec = GateSpec(name=f"{name or getattr(function, '__name__', type(function).__name__)}.release")
 
     if inspect.iscoroutinefunction(function):
 
         async def hand_over(answer: Any) -> Any:
             return answer
 
-        release_async = put(hand_over)
+        release_async = gated(hand_over, gates, spec)
 
         @functools.wraps(function)
         async def answering(*args: Any, **kwargs: Any) -> Any:
@@ -53,7 +48,7 @@ def released(function: Any, *, gates: Callable[[], Gates], name: str | None) -> 
     def hand_on(answer: Any) -> Any:
         return answer
 
-    release = put(hand_on)
+    release = gated(hand_on, gates, spec)
 
     @functools.wraps(function)
     def answered(*args: Any, **kwargs: Any) -> Any:

@@ -387,9 +387,6 @@ seen = []
 def act(n: int):
     seen.append("pydantic" in sys.modules)
     return n
-from grace_kp.gating._drive import drive
-with_gate = act.__wrapped__ if False else act
-import grace_kp.gating._action
 act(1); act(1)
 print(json.dumps(seen))
 """

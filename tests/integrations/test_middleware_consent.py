@@ -21,7 +21,7 @@ from pydantic import BaseModel
 import grace_kp as gk
 from grace_kp.gating import InterventionResponse
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
-from grace_kp.integrations.langchain._calls import schema_problem
+from grace_kp.integrations.langchain._tool_schema import schema_problem
 
 from .conftest import says
 
@@ -255,7 +255,7 @@ def made_of(schema):
 )  # fmt: skip
 def test_models_and_json_schemas_are_checked_alike(schema, arguments, problem):
     """Types as well as names, without converting anything."""
-    found = schema_problem(made_of(schema), {}, arguments)
+    found = schema_problem(made_of(schema), arguments)
     assert bool(problem) == bool(found)
     assert problem in found
 
@@ -271,6 +271,6 @@ def test_models_and_json_schemas_are_checked_alike(schema, arguments, problem):
 )  # fmt: skip
 def test_json_types(arguments, problem):
     """As JSON schema has them: 5.0 is an integer, True is none."""
-    found = schema_problem(made_of(SCHEMA), {}, {"to": "bob", **arguments})
+    found = schema_problem(made_of(SCHEMA), {"to": "bob", **arguments})
     assert bool(problem) == bool(found)
     assert problem in found

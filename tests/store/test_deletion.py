@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.gating import Entry
+from grace_kp.gating import LedgerEntry
 from grace_kp.runtime._records import record_of
 from grace_kp.store import JournalEntry, open_store
 
@@ -302,7 +302,7 @@ def test_a_run_of_a_dead_process_is_deleted_from_the_journal(tmp_path):
 def test_an_action_that_ran_stays_known_but_not_what_it_returned(store, tmp_path):
     """The ledger never forgets that an action ran, whichever way its decision is named."""
     keys = [f"langgraph|{MARK}|node|0|pay", "langchain|thread|message|decision-1|call", "langgraph|other|node|0|pay"]
-    entries = [Entry(store, key) for key in keys]
+    entries = [LedgerEntry(lambda: store, key) for key in keys]
     for entry in entries:
         entry.decide({"level": "confirm", "score": 0.5, "reason": MARK, "digest": "d"})
         assert entry.claim() is None
@@ -312,9 +312,9 @@ def test_an_action_that_ran_stays_known_but_not_what_it_returned(store, tmp_path
     report = store.delete(id="kp:trace:a")
     assert (1, 2) == (report, report.actions)
     for number, (key, kept) in enumerate(zip(keys, (False, False, True), strict=True)):
-        ran = Entry(store, key).claim()
+        ran = LedgerEntry(lambda: store, key).claim()
         assert (number, "done", kept) == (number, ran.state, ran.has_result)
-        assert "d" == Entry(store, key).decision()["digest"]
+        assert "d" == LedgerEntry(lambda: store, key).decision()["digest"]
         assert not store.put_action(key, b"{}", only_if=None)
     assert b"other" in (tmp_path / "t.db").read_bytes() if (tmp_path / "t.db").exists() else True
     if (tmp_path / "t.db").exists():
@@ -324,11 +324,11 @@ def test_an_action_that_ran_stays_known_but_not_what_it_returned(store, tmp_path
 def test_an_emptied_entry_goes_on_changing_state(store):
     """An action that was decided on before the deletion can still be claimed once."""
     key = "langgraph|t|n|0|pay"
-    Entry(store, key).decide({"level": "confirm", "score": 0.5, "reason": "r"})
-    put(store, document("a", decisions=[{"id": Entry(store, key).id}]))
+    LedgerEntry(lambda: store, key).decide({"level": "confirm", "score": 0.5, "reason": "r"})
+    put(store, document("a", decisions=[{"id": LedgerEntry(lambda: store, key).id}]))
     assert 1 == store.delete(id="kp:trace:a").actions
-    assert Entry(store, key).claim() is None
-    assert "running" == Entry(store, key).claim().state
+    assert LedgerEntry(lambda: store, key).claim() is None
+    assert "running" == LedgerEntry(lambda: store, key).claim().state
 
 
 def test_retention_deletes_old_runs_when_new_ones_are_written(tmp_path):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GraceCallbackHandler", "GraceMiddleware", "everywhere", "gated_node"]
 
-_MODULES = {"GraceMiddleware": "_middleware", "gated_node": "_node"}
+_MODULES = {"GraceMiddleware": "_middleware", "gated_node": "_node", "resumable": "_pause"}
 
 
 def __getattr__(name: str) -> object:

@@ -18,7 +18,7 @@ DECISIONS = ["approve", "edit", "reject", "respond"]
 def action_request(
     name: str,
     arguments: Mapping[str, Any],
-    told: Mapping[str, Any],
+    reasons: Mapping[str, Any],
     description: str,
     *,
     hidden: Mapping[str, int] | None = None,
@@ -29,7 +29,7 @@ def action_request(
     Args:
         name: the action.
         arguments: what it would be called with, as JSON values.
-        told: where the other fields come from.
+        reasons: the other fields.
         description: for people; worked out when empty.
         hidden: how many characters of which argument are not in `arguments`. The action cannot be approved as it is.
         unseen: arguments that JSON cannot show in full. Approving needs their names.
@@ -37,12 +37,12 @@ def action_request(
     action = {
         "name": name,
         "args": dict(arguments),
-        "description": description or _description(name, arguments, told),
-        "level": told["level"],
-        "score": told["score"],
-        "breakdown": dict(told["breakdown"]),
-        "penalties": list(told["penalties"]),
-        "reason": told["reason"],
+        "description": description or _description(name, arguments, reasons),
+        "level": reasons["level"],
+        "score": reasons["score"],
+        "breakdown": dict(reasons["breakdown"]),
+        "penalties": list(reasons["penalties"]),
+        "reason": reasons["reason"],
     }
     if hidden:
         action["hidden"] = dict(hidden)
@@ -72,9 +72,9 @@ def unseen_problem(answer: Any, number: int, names: Sequence[str]) -> str:
     return f"decision {number}: {', '.join(missing)} cannot be shown in full; to run it unseen, add {_unseen_form(missing)}"
 
 
-def _description(name: str, arguments: Mapping[str, Any], told: Mapping[str, Any]) -> str:
-    wants = "needs your help" if told["level"] == InterventionLevel.ESCALATE else "needs your approval"
-    return f"{name} {wants}. {told['reason']}\n\nTool: {name}\nArgs: {dict(arguments)}"
+def _description(name: str, arguments: Mapping[str, Any], reasons: Mapping[str, Any]) -> str:
+    wants = "needs your help" if reasons["level"] == InterventionLevel.ESCALATE else "needs your approval"
+    return f"{name} {wants}. {reasons['reason']}\n\nTool: {name}\nArgs: {dict(arguments)}"
 
 
 def hitl_request(actions: list[dict[str, Any]], problem: str = "") -> dict[str, Any]:

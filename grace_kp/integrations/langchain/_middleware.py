@@ -8,35 +8,56 @@ all calls that need it, at once. And around each tool stands a check that lets o
 from __future__ import annotations
 
 import asyncio
-import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
+from uuid import uuid4
 
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ExtendedModelResponse, PrivateStateAttr
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Command, interrupt
 
-from grace_kp.gating import Case, InterventionResponse, Policy, PolicySet, drive, drive_async
-from grace_kp.gating import consent as consent_of
+from grace_kp.gating import (
+    APPROVED,
+    CANCELLED,
+    WAITING,
+    GateEntry,
+    InterventionResponse,
+    NotStarted,
+    Policy,
+    PolicySet,
+    attempt,
+    consent_to,
+    drive,
+    drive_async,
+    execution,
+)
 from grace_kp.integrations.langchain._calls import (
+    Refusal,
     ToolCase,
+    ToolDecision,
+    answer_of,
     call_key,
-    end_of,
-    entry_of,
-    refusal,
-    schema_problem,
+    entry_for,
+    field_of,
+    messages_of,
+    settle,
 )
 from grace_kp.integrations.langchain._hitl import action_request, decisions_in, edited_name, hitl_request
-from grace_kp.integrations.langchain._once import Once, cancel_answered, not_run
-from grace_kp.integrations.langchain._pause import MAX_QUESTIONS, pausing
-from grace_kp.integrations.langchain._tool_guard import GatedTools, NotStarted, guarded
+from grace_kp.integrations.langchain._pause import MAX_QUESTIONS, resumable
+from grace_kp.integrations.langchain._tool_guard import GatedTools, guarded
+from grace_kp.integrations.langchain._tool_run import ToolRun, message_for
+from grace_kp.integrations.langchain._tool_schema import schema_problem
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import current_run
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
+    from grace_kp.gating import Case, Consent
+    from grace_kp.integrations.langchain._calls import Answer
     from grace_kp.runtime import Grace
 
+ANSWERED = "another middleware answered the call; its tool did not run"
 STATE = "grace_gates"
 EDITED = "hitl_edited_tool_calls"
 """Where HumanInTheLoopMiddleware keeps the calls that its reviewer edited, until it runs them."""
@@ -117,200 +138,175 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Let the model propose calls, and decide on them."""
-        self._learn(request)
+        self._begin_turn(request)
         response = handler(request)
-        calls = self._gated(response)
-        return self._decided(request, response, calls) if calls and pausing() else response
+        return self._decide(request, response)
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_model_call` for async agents."""
-        if _has_to_look(current_run()) and _field(request.state, STATE):
-            await asyncio.to_thread(self._learn, request)
-        else:
-            self._learn(request)
+        await _off_loop(field_of(request.state, STATE) and _has_to_look(), self._begin_turn, request)
         response = await handler(request)
-        calls = self._gated(response)
-        if not calls or not pausing():
-            return response
-        if self.judge == "never" and not _has_to_look(current_run()):
-            return self._decided(request, response, calls)
-        return await asyncio.to_thread(self._decided, request, response, calls)
+        return await _off_loop(self.judge != "never" or _has_to_look(), self._decide, request, response)
 
-    def _learn(self, request: Any) -> None:
-        cancel_answered(_field(request.state, STATE) or {}, _messages(request.state))
+    def _begin_turn(self, request: Any) -> None:
+        cancel_answered(field_of(request.state, STATE) or {}, messages_of(request.state))
         for tool in getattr(request, "tools", None) or ():
             name = getattr(tool, "name", None)
             if isinstance(name, str) and self.policy_for(name) is not None:
                 self._tools[name] = tool
 
-    def _gated(self, response: Any) -> list[tuple[Any, Policy]]:
+    def _decide(self, request: Any, response: Any) -> Any:
         messages = getattr(response, "result", None) or [response]
         calls = [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
-        return [(call, policy) for call in calls if (policy := self.policy_for(call["name"])) is not None]
-
-    def _decided(self, request: Any, response: Any, calls: list[tuple[Any, Policy]]) -> ExtendedModelResponse[Any]:
-        decisions: dict[str, Any] = {}
-        for call, policy in calls:
-            case = self._case(call, policy, request.state)
-            decisions[call_key(call)] = case.decide()
+        cases = [case for call in calls if (case := self._case(call, request.state)) is not None]
+        if not cases or resumable() is None:
+            return response
+        decisions = {case.key: case.decide().to_dict() for case in cases}
         return ExtendedModelResponse(model_response=response, command=Command(update={STATE: decisions}))
 
-    def _case(self, call: Any, policy: Policy, state: Any) -> ToolCase:
-        return ToolCase(self.grace, call, policy, state, tool=self._tools.get(call["name"]), judge=self.judge)
+    def _case(self, call: Any, state: Any) -> ToolCase | None:
+        """Return a gated call; None for a call that is not gated."""
+        policy = self.policy_for(call["name"])
+        if policy is None:
+            return None
+        return ToolCase(self.grace, call, policy, self._tools.get(call["name"]), state=state, judge=self.judge)
 
     # Asking: in a node behind the model
 
-    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ARG002 - injected by name
+    def after_model(self, state: Any, runtime: object) -> dict[str, Any] | None:  # noqa: ARG002 - injected by name
         """Ask about the calls that need it."""
         turn = self._turn(state)
         if turn is None:
             return None
         if turn.pauses:
-            return turn.asked_by_interrupt()
-        for case in turn.undecided:
-            turn.take(case, _drive_case(case))
+            return turn.ask_by_interrupt()
+        for case, asked in turn.waiting_at_reviewer():
+            turn.take(case, answer_of(case, asked, drive(attempt(consent_to(asked)))), asked.entry)
         return turn.update()
 
-    async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:  # noqa: ARG002 - injected by name
+    async def aafter_model(self, state: Any, runtime: object) -> dict[str, Any] | None:  # noqa: ARG002 - injected by name
         """`after_model` for async agents."""
         turn = self._turn(state)
         if turn is None:
             return None
         if turn.pauses:
-            return turn.asked_by_interrupt()
-        for case in turn.undecided:
-            turn.take(case, await _drive_case_async(case))
+            return turn.ask_by_interrupt()
+        for case, asked in turn.waiting_at_reviewer():
+            turn.take(case, answer_of(case, asked, await drive_async(attempt(consent_to(asked)))), asked.entry)
         return turn.update()
 
     def _turn(self, state: Any) -> Turn | None:
         answered: set[str] = set()  # in this turn: models use the same ids again
-        message: AIMessage | None = None
-        for one in reversed(_messages(state)):
-            if isinstance(one, AIMessage):
-                message = one
-                break
-            if isinstance(one, ToolMessage):
-                answered.add(one.tool_call_id)
-        if message is None:
-            return None
-        calls = [effective_call(call, state) for call in message.tool_calls if call["id"] not in answered]
-        gated = [
-            self._case(call, policy, state) for call in calls if (policy := self.policy_for(call["name"])) is not None
-        ]
-        if not gated:
-            return None
-        return Turn(message, gated, _field(state, STATE) or {}, pauses=pausing() is not None)
+        for message in reversed(messages_of(state)):
+            if isinstance(message, ToolMessage):
+                answered.add(message.tool_call_id)
+            elif isinstance(message, AIMessage):
+                calls = [effective_call(call, state) for call in message.tool_calls if call["id"] not in answered]
+                cases = [case for call in calls if (case := self._case(call, state)) is not None]
+                return Turn(message, cases, field_of(state, STATE) or {}) if cases else None
+        return None
 
     # Running: around each tool
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Let the decided call run, once."""
-        once = self._once(request)
-        if once is None:
+        run = self._run(request)
+        if isinstance(run, ToolMessage):
+            return run
+        if run is None:
             try:
                 with guarded(self, None):
                     return handler(request)
             except NotStarted as error:
-                return not_run(request.tool_call, f"{error}.")
-        problem = once.begin()
-        if problem is not None:
-            return problem
-        once.tell()
-        problem = once.changed()
-        if problem is not None:
-            return problem
-        try:
-            with guarded(self, once.consent):
-                result = handler(once.request)
-        except NotStarted as error:
-            return once.stopped(error)
-        except BaseException as error:
-            once.failed(error)
-            raise
-        return once.ended(result)
+                return message_for(request.tool_call, f"{error}.")
+
+        def start(_consent: Consent) -> Any:
+            with run.guard(self):
+                result = handler(run.request)
+            return run.returned(result)
+
+        return run.message(drive(execution(run), start))
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`wrap_tool_call` for async agents."""
-        once = self._once(request)
-        if once is None:
+        run = await _off_loop(_has_to_look(), self._run, request)
+        if isinstance(run, ToolMessage):
+            return run
+        if run is None:
             try:
                 with guarded(self, None):
                     return await handler(request)
             except NotStarted as error:
-                return not_run(request.tool_call, f"{error}.")
-        problem = await asyncio.to_thread(once.begin)
-        if problem is not None:
-            return problem
-        await once.tell_async()
-        problem = once.changed()
-        if problem is not None:
-            return problem
-        try:
-            with guarded(self, once.consent):
-                result = await handler(once.request)
-        except NotStarted as error:
-            return await asyncio.to_thread(once.stopped, error)
-        except BaseException as error:
-            if isinstance(error, Exception):
-                await asyncio.to_thread(once.failed, error)
-            else:
-                once.failed(error)
-            raise
-        return await asyncio.to_thread(once.ended, result)
+                return message_for(request.tool_call, f"{error}.")
 
-    def _once(self, request: Any) -> Once | None:
-        """The execution of a gated call; None for a call that is not gated."""
+        async def start(_consent: Consent) -> Any:
+            with run.guard(self):
+                result = await handler(run.request)
+            return run.returned(result)
+
+        return run.message(await drive_async(execution(run), start))
+
+    def _run(self, request: Any) -> ToolRun | ToolMessage | None:
+        """Return the execution of a gated call, or the message in its place; None for a call that is not gated."""
         call = effective_call(request.tool_call, request.state)
-        policy = self.policy_for(call["name"]) or self.policy_for(request.tool_call["name"])
-        if policy is None or (call["name"] != request.tool_call["name"] and self.policy_for(call["name"]) is None):
+        policy = self.policy_for(call["name"])
+        if policy is None:
             return None
-        decisions = _field(request.state, STATE) or {}
+        decisions = field_of(request.state, STATE) or {}
         key = call_key(call)
         # Under another key stands what was decided about this call as it was proposed: then what is wrong can be said.
-        same_id = (told for name, told in decisions.items() if name.startswith(key.rpartition(":")[0] + ":"))
-        told = decisions.get(key) or next(same_id, None)
-        return Once(self.grace, request, policy, told, _messages(request.state), call=call)
+        same_id = (decision for name, decision in decisions.items() if name.startswith(key.rpartition(":")[0] + ":"))
+        kept = decisions.get(key) or next(same_id, None)
+        if kept is None:
+            kept = {"id": uuid4().hex, "name": call["name"], "digest": ""}
+        if (run := current_run()) is not None:
+            _ = run.id  # looked up here, where it may take a moment
+        execution = ToolRun(self.grace, request, call, ToolDecision.from_dict(kept), resumable())
+        problem = execution.problem(policy)
+        return execution.refuse(problem) if problem else execution
 
 
 class Turn:
     """The gated calls of one message of the model, on their way to a decision each."""
 
-    def __init__(self, message: AIMessage, cases: list[ToolCase], decided: dict[str, Any], *, pauses: bool) -> None:
-        self.message = message
-        self.cases = cases
-        self.pauses = pauses
-        self.decisions: dict[str, Any] = {}
-        self.answers: list[ToolMessage] = []
-        self.undecided: list[ToolCase] = []
+    def __init__(self, message: AIMessage, cases: list[ToolCase], decided: Mapping[str, Any]) -> None:
+        self.pauses = resumable() is not None
+        self._message = message
+        self._decisions: dict[str, Any] = {}
+        self._answers: list[ToolMessage] = []
+        self._undecided: list[ToolCase] = []
         for case in cases:
-            told = decided.get(case.key)
-            if not pauses:
-                self.undecided.append(case)
-            elif told is not None and "message" not in told and told["digest"] == case.digest:
-                self._found(case, dict(told))
+            if not self.pauses:
+                self._undecided.append(case)
+                continue
+            kept = decided.get(case.key)
+            if kept is not None and "message" not in kept and kept["digest"] == case.digest:
+                case.decision = ToolDecision.from_dict(kept)
             else:
-                # The model did not propose it like this. Nobody can tell whether this is decided for the first time, so it is asked.
-                told = case.decide(at_least=InterventionLevel.CONFIRM, why="It was changed since it was proposed.")
-                # The same id when this node is run again, so that the question and the outcome are one entry.
-                told["id"] = hashlib.sha256(f"{message.id}|{case.key}".encode()).hexdigest()[:32]
-                self._found(case, told)
+                # The model did not propose it like this. Nobody knows whether this is decided for the first time, so a person is asked.
+                case.decision = case.decide(message=message.id)
+            self._found(case)
 
-    def _found(self, case: ToolCase, told: dict[str, Any]) -> None:
-        case.told = told
+    def _found(self, case: ToolCase) -> None:
         if case.policy.denies:
-            self.take(case, refusal(case.name, "denied", f"`{case.name}` is forbidden by its policy; it was not run."))
-        elif InterventionLevel(told["level"]).asks:
-            self.undecided.append(case)
+            self.take(case, Refusal("denied", f"`{case.name}` is forbidden by its policy; it was not run."))
+        elif InterventionLevel(case.decision.level).asks:
+            self._undecided.append(case)
         else:
             self.take(case, InterventionResponse(InterventionAction.PROCEED))
 
-    def asked_by_interrupt(self) -> dict[str, Any]:
+    def waiting_at_reviewer(self) -> Iterator[tuple[ToolCase, Case]]:
+        """Yield the calls that the runtime's reviewer is asked about."""
+        for case in self._undecided:
+            yield case, case.gated()
+
+    def ask_by_interrupt(self) -> dict[str, Any]:
         """Raise one interrupt for everything that is undecided, until there is an answer that can be used."""
-        waiting = self.undecided
+        waiting = self._undecided
         if not waiting:
             return self.update()
-        entries = [entry_of(case, outcome="waiting") for case in waiting]
-        actions = [action_request(case.name, case.arguments, case.told, "") for case in waiting]
+        entries = [entry_for(case.decision, case.arguments, WAITING) for case in waiting]
+        actions = [action_request(case.name, case.arguments, case.decision.reasons(), "") for case in waiting]
         problem = ""
         for _ in range(MAX_QUESTIONS):
             answer = interrupt(hitl_request(actions, problem))
@@ -322,33 +318,53 @@ class Turn:
                 return self.update()
         for case, entry in zip(waiting, entries, strict=True):
             text = f"`{case.name}` was not run: there was no usable answer ({problem})."
-            self.take(case, refusal(case.name, "cancelled", text), entry)
+            self.take(case, Refusal("cancelled", text), entry)
         return self.update()
 
-    def take(self, case: ToolCase, response: Any, entry: dict[str, Any] | None = None) -> None:
-        """Take what was decided about one call: it may run, or this is its end."""
-        told = case.told
-        told["message"] = self.message.id
-        end = end_of(case, response, entry)
-        if end is not None:
-            self.answers.append(end)
-        self.decisions[case.key] = told
+    def take(self, case: ToolCase, answer: Answer, entry: GateEntry | None = None) -> None:
+        """Take what was decided about one call: it may run, or a message stands in its place."""
+        message = settle(case, answer, entry)
+        if message is not None:
+            self._answers.append(message)
+        self._decisions[case.key] = replace(case.decision, message=self._message.id).to_dict()
 
     def update(self) -> dict[str, Any]:
-        """What goes into the agent's state."""
-        update: dict[str, Any] = {STATE: self.decisions}
-        if self.answers:
-            update["messages"] = self.answers
+        """Return what goes into the agent's state."""
+        update: dict[str, Any] = {STATE: self._decisions}
+        if self._answers:
+            update["messages"] = self._answers
         return update
 
 
 def effective_call(call: Any, state: Any) -> Any:
     """Return a proposed call as LangChain's HumanInTheLoopMiddleware will run it, where its reviewer has edited it."""
-    edited = (_field(state, EDITED) or {}).get(call.get("id"))
+    edited = (field_of(state, EDITED) or {}).get(call.get("id"))
     return call if edited is None else {**call, "name": edited["name"], "args": edited["args"]}
 
 
-def _edit_problem(cases: list[ToolCase], responses: list[InterventionResponse], answer: Any) -> str:
+def cancel_answered(decisions: Mapping[str, Any], messages: Sequence[Any]) -> None:
+    """State that approved calls of the turn before did not run, where another middleware has answered them."""
+    run = current_run()
+    if run is None or not decisions:
+        return
+    if run.resumes is not None:
+        _ = run.id  # the part of the run before it was suspended is looked up
+    before = ((run.earlier or {}).get("grace") or {}).get("decisions") or []
+    approved = {fields.get("id"): fields for fields in [*before, *run.decisions] if fields.get("outcome") == APPROVED}
+    here = {fields.get("id") for fields in run.decisions}
+    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    for name, decision in decisions.items():
+        fields = approved.get(decision.get("id"))
+        if fields is None or name.rpartition(":")[0] not in answered:
+            continue
+        if fields["id"] not in here:
+            fields = {**fields}
+            run.decisions.append(fields)
+        GateEntry(fields).state(CANCELLED, problem=ANSWERED)
+
+
+def _edit_problem(cases: list[ToolCase], responses: list[InterventionResponse], answer: object) -> str:
+    """Return why an edit among the responses cannot be used; an empty text where none is wrong."""
     for number, (case, response) in enumerate(zip(cases, responses, strict=False)):
         if response.action is InterventionAction.MODIFY:
             other = edited_name(answer, number)
@@ -356,36 +372,18 @@ def _edit_problem(cases: list[ToolCase], responses: list[InterventionResponse], 
                 return (
                     f"decision {number}: the name cannot be changed (from {case.name} to {other}); reject it and say so"
                 )
-            problem = schema_problem(case.tool, case.told, response.modified or {})
+            problem = schema_problem(case.tool, response.modified or {}, case.decision.names)
             if problem:
                 return f"decision {number}: the arguments do not fit {case.name}: {problem}"
     return ""
 
 
-def _drive_case(case: ToolCase) -> Any:
-    asked: Case = case.for_reviewer()
-    try:
-        return case.consented(drive(consent_of(asked), asked))
-    except Exception as error:  # noqa: BLE001 — whatever it is, the call does not run
-        return case.refused(error)
-
-
-async def _drive_case_async(case: ToolCase) -> Any:
-    asked: Case = case.for_reviewer()
-    try:
-        return case.consented(await drive_async(consent_of(asked), asked))
-    except Exception as error:  # noqa: BLE001 — whatever it is, the call does not run
-        return case.refused(error)
-
-
-def _has_to_look(run: Any) -> bool:
+def _has_to_look() -> bool:
+    """Return whether the run goes on from one that is yet to be looked up in the store."""
+    run = current_run()
     return run is not None and run.resumes is not None
 
 
-def _field(state: Any, name: str) -> Any:
-    return state.get(name) if isinstance(state, dict) else getattr(state, name, None)
-
-
-def _messages(state: Any) -> list[Any]:
-    found = state if isinstance(state, list) else _field(state, "messages")
-    return list(found or ())
+async def _off_loop(blocks: object, call: Callable[..., Any], *args: object) -> Any:
+    """Return the result of a call, in a thread where it blocks."""
+    return await asyncio.to_thread(call, *args) if blocks else call(*args)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import ActionCancelled
-from grace_kp.gating import Entry, InterventionResponse, plain, view
+from grace_kp.gating import InterventionResponse, plain, view
 from grace_kp.integrations.langchain._hitl import (
     action_request,
     decisions_in,
@@ -25,7 +25,7 @@ from grace_kp.levels import InterventionAction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from grace_kp.gating import InterventionRequest
+    from grace_kp.gating import InterventionRequest, Ledger
 
 MAX_QUESTIONS = 4
 MAX_NODES = 2_000
@@ -75,16 +75,16 @@ class Pausing:
         waiting = getattr(pad, "get_null_resume", None)
         return bool(getattr(pad, "resume", None)) or (callable(waiting) and waiting(False) is not None)
 
-    def may_have_forgotten(self, keeps: Any) -> bool:
-        """Whether somebody has answered here before, and the ledger ends with the process and has never heard of the thread."""
-        if getattr(keeps, "lasting", False):
+    def may_have_forgotten(self, ledger: Ledger) -> bool:
+        """Return whether somebody has answered here before, and the ledger, which ends with a process, does not know the thread."""
+        if getattr(ledger, "lasting", False):
             return False
-        first = bool(keeps.put_action(f"langgraph|{self.thread}", b"{}", only_if=None))
+        first = bool(ledger.put_action(f"langgraph|{self.thread}", b"{}", only_if=None))
         return first and self.answered
 
-    def entry(self, keeps: Any, action: str) -> Entry:
-        """The ledger's entry of this call: the thread, the node's task, and which call of the action it is in there."""
-        return Entry(keeps, f"langgraph|{self.thread}|{self.place}|{self._number}|{action}")
+    def ledger_key(self, action: str) -> str:
+        """Return the thread, the node's task, and the number of the call in it."""
+        return f"langgraph|{self.thread}|{self.place}|{self._number}|{action}"
 
 
 class Interrupting:
@@ -264,7 +264,7 @@ class Nodes:
 _NODES = Nodes()
 
 
-def pausing() -> Pausing | None:
+def resumable() -> Pausing | None:
     """The node that runs here, where it belongs to a graph with a checkpointer; None elsewhere."""
     from langgraph.config import get_config
 

@@ -18,7 +18,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tracers.context import register_configure_hook
 
 from grace_kp.errors import ActionCancelled
-from grace_kp.gating import NotCheckable, digest_of, recorded_arguments
+from grace_kp.gating import NotCheckable, NotStarted, digest_of, recorded_arguments
 from grace_kp.integrations.langchain._inline import RunInline
 from grace_kp.record import current_run, note, shielded
 
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 
 REGISTRY = "langchain gates"
 HOW_TO_GATE = "give the agent that calls it a GraceMiddleware of its own"
-
-
-class NotStarted(ActionCancelled):
-    """A gated tool was kept from starting."""
 
 
 class GatesTools(Protocol):

@@ -1,0 +1,201 @@
+"""The two drivers of the engine: they do its steps in a plain call and in a coroutine. Here a gate fails closed.
+
+Whatever a step raises goes back into the engine, which then ends without a consent.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from grace_kp.background import DeadlineExceeded, await_within, call_within, finish, in_thread
+from grace_kp.gating._hidden import without_secrets
+from grace_kp.gating._notice import deliver
+from grace_kp.gating._outcome import Raised, Returned
+from grace_kp.gating._reviewer import as_response, is_async, review_function
+from grace_kp.gating._steps import Ask, Failed, NoAnswer, Notify, Run, WaitTurn
+from grace_kp.record import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator
+
+    from grace_kp.gating._case import Consent
+    from grace_kp.gating._request import InterventionRequest, InterventionResponse
+    from grace_kp.gating._reviewer import Reviewer
+    from grace_kp.gating._steps import Step, Work
+
+    Notified = Callable[[InterventionRequest], object] | None
+    T = TypeVar("T")
+
+THREAD = "reviewer"
+
+
+def _no_action(_consent: Consent) -> Any:
+    raise TypeError("this engine runs no action")
+
+
+def drive(engine: Generator[Step, Any, T], run: Callable[[Consent], object] = _no_action) -> T:
+    """Run the engine to its end in this thread.
+
+    Args:
+        engine: the engine.
+        run: runs the action, with the arguments of a consent.
+    """
+    advance: Callable[[Any], Step] = engine.send
+    answer: Any = None
+    while True:
+        try:
+            step = advance(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        advance = engine.send
+        try:
+            if isinstance(step, Run):
+                answer = _run(step.consent, run)
+            elif isinstance(step, Ask):
+                answer = ask(step.reviewer, step.request)
+            elif isinstance(step, Notify):
+                answer = notify(step.on_notify, step.request)
+            elif isinstance(step, WaitTurn):
+                step.program.wait()
+                answer = None
+            else:
+                answer = _perform(step)
+        except BaseException as error:  # noqa: BLE001 — the engine raises it, after it has stated it in the trace
+            advance, answer = engine.throw, error
+
+
+async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], Awaitable[object]] = _no_action) -> T:
+    """`drive` without blocking the event loop."""
+    advance: Callable[[Any], Step] = engine.send
+    answer: Any = None
+    while True:
+        try:
+            step = advance(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        advance = engine.send
+        try:
+            if isinstance(step, Run):
+                answer = await _run_async(step.consent, run)
+            elif isinstance(step, Ask):
+                answer = await ask_async(step.reviewer, step.request)
+            elif isinstance(step, Notify):
+                answer = await notify_async(step.on_notify, step.request)
+            elif isinstance(step, WaitTurn):
+                await step.program.wait_async()
+                answer = None
+            elif step.blocks:
+                import asyncio
+
+                answer = await asyncio.to_thread(_perform, step)
+            else:
+                answer = _perform(step)
+        except BaseException as error:  # noqa: BLE001 — as in `drive`
+            advance, answer = engine.throw, error
+
+
+def attempt(engine: Generator[Step, Any, T]) -> Generator[Step, Any, T | Exception]:
+    """Return what an engine returns or raises, for callers that phrase a refusal or a failure themselves."""
+    try:
+        return (yield from engine)
+    except Exception as error:  # noqa: BLE001 — whatever it is, there is no consent
+        return error
+
+
+def _perform(step: Work) -> object:
+    try:
+        return step.perform()
+    except Exception as error:  # noqa: BLE001 — the engine decides what follows
+        return Failed(error)
+
+
+def _run(consent: Consent, run: Callable[[Consent], object]) -> Returned | Raised:
+    try:
+        return Returned(run(consent))
+    except BaseException as error:  # noqa: BLE001 — raised again once the outcome is stated
+        return Raised(error)
+
+
+async def _run_async(consent: Consent, run: Callable[[Consent], Awaitable[object]]) -> Returned | Raised:
+    try:
+        return Returned(await run(consent))
+    except BaseException as error:  # noqa: BLE001 — as in `_run`
+        return Raised(error)
+
+
+def notify(on_notify: Notified, request: InterventionRequest) -> str | Exception:
+    """Give notice that an action goes ahead, to `on_notify` or else in the log and at the terminal.
+
+    Returns:
+        Where the notice went; or what failed, which holds nothing up.
+    """
+    try:
+        if on_notify is None:
+            return deliver(request)
+        finish(on_notify(without_secrets(request)))
+    except Exception as error:  # noqa: BLE001
+        return error
+    return "on_notify"
+
+
+async def notify_async(on_notify: Notified, request: InterventionRequest) -> str | Exception:
+    """`notify` from a coroutine."""
+    try:
+        if on_notify is None:
+            return deliver(request)
+        answer = on_notify(without_secrets(request))
+        if hasattr(answer, "__await__"):
+            await answer
+    except Exception as error:  # noqa: BLE001
+        return error
+    return "on_notify"
+
+
+def ask(reviewer: Reviewer, request: InterventionRequest) -> InterventionResponse | NoAnswer | Failed:
+    """Ask from a plain call. A reviewer that does not answer in time is left to itself; what it says later is not heard."""
+    started = time.perf_counter()
+    try:
+        call = review_function(reviewer)
+        if getattr(reviewer, "pauses", False):
+            return _timed(as_response(call(request)), started)
+        answer: Any = NoAnswer
+        if not is_async(call) and (request.timeout is None or getattr(reviewer, "keeps_time", False)):
+            answer = call(request)
+        if answer is NoAnswer or hasattr(answer, "__await__"):
+            answer = call_within(
+                request.timeout, lambda: finish(call(request) if answer is NoAnswer else answer), name=THREAD
+            )
+        return _timed(as_response(answer), started)
+    except DeadlineExceeded:
+        return NoAnswer()
+    except Exception as error:
+        if HOST.pauses(error):
+            raise
+        return Failed(error)
+
+
+def _timed(response: InterventionResponse, started: float) -> InterventionResponse:
+    if response.response_time_ms is not None:
+        return response
+    return replace(response, response_time_ms=round((time.perf_counter() - started) * 1e3, 3))
+
+
+async def ask_async(reviewer: Reviewer, request: InterventionRequest) -> InterventionResponse | NoAnswer | Failed:
+    """Ask from a coroutine, without blocking the event loop; a reviewer that is async is cancelled when time is up."""
+    started = time.perf_counter()
+    try:
+        call = review_function(reviewer)
+        if getattr(reviewer, "pauses", False):
+            return _timed(as_response(call(request)), started)
+        waiting = call(request) if is_async(call) else in_thread(lambda: finish(call(request)), name=THREAD)
+        return _timed(as_response(await await_within(request.timeout, waiting)), started)
+    except DeadlineExceeded:
+        return NoAnswer()
+    except Exception as error:
+        if HOST.pauses(error):
+            raise
+        return Failed(error)

@@ -1,0 +1,310 @@
+"""The engine of every gate: from a call to a consent to an outcome, for functions and for tool calls of frameworks.
+
+It is a generator without I/O: it yields what is to be done next, and a driver does it, sync or async. Unless the consent that the level
+asks for was given, it ends without running the action, whatever a person, a missing person or a broken part leads to.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from grace_kp.errors import ActionCancelled, ActionDenied, ActionRedirected, ActionTimedOut
+from grace_kp.gating._case import Consent
+from grace_kp.gating._decision import Decision
+from grace_kp.gating._digest import NotCheckable
+from grace_kp.gating._execution import FunctionCall, changed_message, execution
+from grace_kp.gating._hidden import for_reviewer, unseen_problem
+from grace_kp.gating._modification import modified
+from grace_kp.gating._notice import record_notice
+from grace_kp.gating._outcome import CANCELLED, DENIED, SKIPPED, NotRun
+from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
+from grace_kp.gating._reviewer import name_of
+from grace_kp.gating._steps import (
+    Ask,
+    Assess,
+    Failed,
+    Keep,
+    LookUp,
+    NoAnswer,
+    Notify,
+    Step,
+    WaitTurn,
+)
+from grace_kp.levels import InterventionAction, InterventionLevel
+from grace_kp.trace import error_text, redact_text, render_text
+
+if TYPE_CHECKING:
+    from grace_kp.gating._case import Case
+    from grace_kp.gating._ledger import LedgerEntry
+    from grace_kp.gating._outcome import Outcome
+    from grace_kp.gating._resumable import Resumable
+    from grace_kp.gating._reviewer import Reviewer
+
+MAX_RETRIES = 3
+MAX_MODIFICATIONS = 3
+MAX_WORDS = 1_000_000
+"""Characters of a reviewer's words that reach the agent."""
+
+Consenting: TypeAlias = Generator[Step, Any, Consent]
+
+
+def gated_call(case: Case) -> Generator[Step, Any, Outcome]:
+    """Get the consent that a call needs, and run the action with it, at most once.
+
+    Returns:
+        What became of the call; `NotRun` without a problem where a reviewer skipped it.
+
+    Raises:
+        ActionNotApproved: there is no consent; see `consent_to`.
+    """
+    try:
+        if case.program is not None:
+            yield WaitTurn(case.program)
+        ledger_entry, consent = yield from _consent(case)
+    except BaseException as error:
+        case.entry.left(error)
+        raise
+    finally:
+        if case.program is not None:
+            case.program.end()
+    if consent.bound is None:
+        return NotRun()
+    return (yield from execution(FunctionCall(case, consent, ledger_entry)))
+
+
+def consent_to(case: Case) -> Consenting:
+    """Get the consent that a call needs.
+
+    Raises:
+        ActionDenied: the policy forbids the action.
+        ActionTimedOut: nobody answered.
+        ActionCancelled: a reviewer refused, nobody can be asked, or asking failed.
+        ActionRedirected: the reviewer gave words instead.
+    """
+    try:
+        _, consent = yield from _consent(case)
+    except BaseException as error:
+        case.entry.left(error)
+        raise
+    return consent
+
+
+def _consent(case: Case) -> Generator[Step, Any, tuple[LedgerEntry | None, Consent]]:
+    case.scope.record(case.entry.fields)
+    for attempt in range(1, MAX_RETRIES + 2):
+        ledger_entry, decision = yield from _decision(case)
+        request = _request(case, decision, attempt)
+        if case.policy.denies:
+            raise _refusal(case, DENIED, ActionDenied, f"{case.action} is forbidden by its policy", request)
+        if request.level.asks and not request.digest:
+            message = (
+                f"{case.action} was not run: {case.entry.fields['unchecked']}, so that a change after the decision would go "
+                "unnoticed; name what identifies the argument with @grace.gate(identity={...}), or pass plain data"
+            )
+            raise _refusal(case, CANCELLED, ActionCancelled, message, request)
+        if not request.level.asks:
+            if request.level is InterventionLevel.NOTIFY:
+                record_notice(case.entry.fields, request, (yield Notify(request, case.scope.on_notify)))
+            return ledger_entry, Consent(case.bound, request.digest)
+        consent = yield from _answer(case, request)
+        if consent is not None:
+            return ledger_entry, consent
+    message = f"{case.action} was not run: its reviewer asked to decide again more than {MAX_RETRIES} times"
+    raise _refusal(case, CANCELLED, ActionCancelled, message, request)
+
+
+def _decision(case: Case) -> Generator[Step, Any, tuple[LedgerEntry | None, Decision]]:
+    """Decide on the level, or look up the decision where the program around is run again."""
+    if case.program is not None:
+        return (yield from _kept_decision(case, case.program))
+    assessed = yield Assess(case)
+    if isinstance(assessed, Failed):
+        why = f"the confidence could not be computed: {error_text(assessed.error)}"
+        return None, Decision.without_confidence(why, case.rules)
+    if assessed.evaluation is not None:
+        case.entry.fields["evaluation"] = assessed.evaluation
+    return None, Decision.of(assessed, case.rules)
+
+
+def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, tuple[LedgerEntry, Decision]]:
+    try:
+        digest = case.digest(lasting=True)
+    except NotCheckable:
+        digest = ""  # the call is refused where a person would have to be asked about it
+    entry, kept = _performed(case, (yield LookUp(case, program)))
+    case.entry.fields["id"] = entry.id
+    if kept is None:
+        assessed = _performed(case, (yield Assess(case)))
+        if assessed.evaluation is not None:
+            case.entry.fields["evaluation"] = assessed.evaluation
+
+        def decide(was_forgotten: bool) -> Decision:
+            # A person may have been asked by then, whatever the level is now.
+            rules = replace(case.rules, at_least=InterventionLevel.CONFIRM) if was_forgotten else case.rules
+            return Decision.of(assessed, rules)
+
+        kept = _performed(case, (yield Keep(case, program, entry, decide, digest)))
+    if kept["digest"] != digest:
+        message = f"{case.action} is called with other arguments than were decided on; it was not run"
+        error = _refusal(case, CANCELLED, ActionCancelled, message, None)
+        case.entry.fields["error"] = error_text(error)
+        raise error
+    decision = Decision.from_dict(kept)
+    return entry, replace(decision, action=case.rules.apply(decision.action))
+
+
+def _performed(case: Case, answer: Any) -> Any:
+    """Return what a step of a kept decision gave.
+
+    Raises:
+        ActionCancelled: it failed. What was decided cannot be looked up or kept, and an answer from before may be about another call.
+    """
+    if not isinstance(answer, Failed):
+        return answer
+    case.entry.fields["error"] = error_text(answer.error)
+    message = f"{case.action} was not run, because the decision about it cannot be kept: {error_text(answer.error)}"
+    raise _refusal(case, CANCELLED, ActionCancelled, message, None)
+
+
+def _request(case: Case, decision: Decision, attempt: int) -> InterventionRequest:
+    """Return the question about the call, with its arguments as they are now."""
+    try:
+        digest = case.digest()
+    except NotCheckable as error:
+        digest = ""
+        case.entry.fields["unchecked"] = str(error)[:500]
+    case.entry.decided(decision, case.policy, digest, attempt)
+    return InterventionRequest(
+        id=new_request_id(),
+        action=case.action,
+        arguments=frozen(case.shown()),
+        digest=digest,
+        level=decision.level,
+        decision=decision.action,
+        confidence=decision.confidence,
+        reason=decision.action.reason,
+        policy_version=case.policy.version,
+        floor=None if case.policy.floor is None else str(case.policy.floor),
+        attempt=attempt,
+        timeout=case.policy.timeout if case.policy.timeout is not None else case.scope.timeout,
+        run_id=case.scope.run_id,
+        objective=case.scope.objective,
+        created_at=time.time(),
+    )
+
+
+def _answer(case: Case, request: InterventionRequest) -> Generator[Step, Any, Consent | None]:
+    """Ask until there is an answer that can be used; return None where the reviewer wants a new decision."""
+    reviewer = case.policy.reviewer if case.policy.reviewer is not None else case.scope.reviewer
+    if case.program is not None:
+        reviewer = case.program.reviewer
+    for _ in range(MAX_MODIFICATIONS):
+        asked = for_reviewer(request, reviewer)
+        answer: Any = None
+        if reviewer is not None:
+            started = time.perf_counter()
+            answer = yield Ask(asked, reviewer)
+            case.entry.waited((time.perf_counter() - started) * 1e3)
+        response = _response(case, request, answer, reviewer)
+        if response.action is InterventionAction.RETRY:
+            return None
+        if response.action is InterventionAction.MODIFY and not response.modified:
+            message = f"{response.reviewer} modified {case.action} without giving arguments; it was not run"
+            raise _refusal(case, CANCELLED, ActionCancelled, message, request, response)
+        problem = unseen_problem(asked, response)
+        if not problem and response.action is not InterventionAction.MODIFY:
+            return _consented(case, request, response)
+        if not problem:
+            if case.is_changed(case.bound, request.digest):  # what the reviewer left as it was
+                raise _refusal(case, CANCELLED, ActionCancelled, changed_message(case.action), None)
+            changed = _changed(case, request, response.modified or {})
+            if isinstance(changed, Consent):
+                return changed
+            problem = changed
+        case.entry.fields["problem"] = problem
+        request = replace(request, id=new_request_id(), problem=problem, attempt=request.attempt + 1)
+    problem = redact_text(str(case.entry.fields.get("problem")), identifiers=False)
+    message = f"{case.action} was not run: the reviewer's arguments could not be used: {problem}"
+    raise _refusal(case, CANCELLED, ActionCancelled, message, request)
+
+
+def _response(
+    case: Case, request: InterventionRequest, answer: object, reviewer: Reviewer | None
+) -> InterventionResponse:
+    """Return the reviewer's answer. Without one the action ends here, unless time ran out and its policy lets it go on."""
+    if isinstance(answer, InterventionResponse) and not answer.timeout_reached:
+        response = replace(
+            answer,
+            reviewer=name_of(reviewer) if answer.reviewer is None else render_text(answer.reviewer),
+            user_input=None if answer.user_input is None else render_text(answer.user_input, MAX_WORDS),
+        )
+        case.entry.answered(response)
+        return response
+    timed_out = isinstance(answer, NoAnswer | InterventionResponse)
+    proceeds = timed_out and case.policy.auto_proceed_on_timeout is True
+    response = InterventionResponse(
+        InterventionAction.PROCEED if proceeds else InterventionAction.CANCEL, timeout_reached=timed_out
+    )
+    case.entry.answered(response)
+    if proceeds:
+        return response
+    if timed_out:
+        within = "" if request.timeout is None else f" within {request.timeout:g} s"
+        message = f"nobody answered{within} whether to run {case.action}; it was not run"
+        raise _refusal(case, "timed_out", ActionTimedOut, message, request, response)
+    if isinstance(answer, Failed):
+        case.entry.fields["error"] = error_text(answer.error)
+        failure = redact_text(error_text(answer.error), identifiers=False)  # the message may reach a model or a log
+        message = f"asking about {case.action} failed ({failure}); it was not run"
+    else:
+        message = f"{case.action} needs a person ({request.level}) and there is nobody to ask; it was not run"
+    raise _refusal(case, CANCELLED, ActionCancelled, message, request, response)
+
+
+def _consented(case: Case, request: InterventionRequest, response: InterventionResponse) -> Consent:
+    who = response.reviewer or "the reviewer"
+    if response.action is InterventionAction.PROCEED:
+        return Consent(case.bound, request.digest)
+    if response.action is InterventionAction.SKIP:
+        case.entry.state(SKIPPED)
+        return Consent(None, request.digest)
+    if response.action is InterventionAction.INPUT:
+        words = response.user_input or ""
+        case.entry.state("redirected")
+        raise ActionRedirected(
+            f"{who} answered instead of running {case.action}: {words}",
+            user_input=words,
+            decision=request.decision,
+            request=request,
+            response=response,
+        )
+    why = f": {response.user_input}" if response.user_input else ""
+    raise _refusal(case, CANCELLED, ActionCancelled, f"{who} refused {case.action}{why}", request, response)
+
+
+def _changed(case: Case, request: InterventionRequest, changes: Mapping[str, Any]) -> Consent | str:
+    """Return the consent to the call with the reviewer's arguments; or what is wrong with them."""
+    bound, problem = modified(case, changes)
+    if bound is None:
+        return problem
+    try:
+        digest = case.digest(bound)
+    except NotCheckable as error:
+        return str(error)
+    return Consent(bound, digest, modified=digest != request.digest)
+
+
+def _refusal(
+    case: Case,
+    outcome: str,
+    error: Callable[..., Exception],
+    message: str,
+    request: InterventionRequest | None,
+    response: InterventionResponse | None = None,
+) -> Exception:
+    case.entry.state(outcome)
+    decision = None if request is None else request.decision
+    return error(message, decision=decision, request=request, response=response)

@@ -1,0 +1,132 @@
+"""From a consent to an outcome: the second half of the engine. What was consented to runs, unchanged, and once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.gating._notice import record_notice
+from grace_kp.gating._outcome import CANCELLED, NotRun, NotStarted, Raised, RanBefore, Returned
+from grace_kp.gating._steps import Claim, Failed, Notify, Release, Run, Settle
+from grace_kp.trace import error_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+    from grace_kp.gating._case import Case, Consent
+    from grace_kp.gating._ledger import LedgerEntry
+    from grace_kp.gating._outcome import GateEntry, Outcome
+    from grace_kp.gating._request import InterventionRequest
+    from grace_kp.gating._steps import Step
+
+
+class Execution:
+    """One call that was consented to. Frameworks derive their kind of call from it."""
+
+    action: str
+    entry: GateEntry
+    consent: Consent
+    ledger_entry: LedgerEntry | None = None
+    """Where the program around may be run again."""
+    again_after_failure = False
+    """Whether the consent allows another attempt after a failure: nobody was asked."""
+    notice: InterventionRequest | None = None
+    """The notice to give, where none has been given yet."""
+    on_notify: Callable[[InterventionRequest], object] | None = None
+
+    def is_changed(self) -> bool:
+        """Return whether the arguments are no longer those that were consented to."""
+        raise NotImplementedError
+
+    def replaced(self) -> Mapping[str, object] | None:
+        """Return the arguments by name, where a reviewer changed them."""
+        return None
+
+    def kept(self, result: object) -> tuple[object, bool]:
+        """Return a result as the ledger keeps it, and whether it can be kept."""
+        return result, True
+
+    def has_started(self) -> bool:
+        """Return whether the action itself was begun, and nothing else answered in its place."""
+        return True
+
+
+class FunctionCall(Execution):
+    """The call of a gated function."""
+
+    def __init__(self, case: Case, consent: Consent, ledger_entry: LedgerEntry | None) -> None:
+        self.action = case.action
+        self.entry = case.entry
+        self.consent = consent
+        self.ledger_entry = ledger_entry
+        self.again_after_failure = not case.entry.was_answered
+        self._case = case
+
+    def is_changed(self) -> bool:
+        """Return whether the arguments are no longer those that were consented to."""
+        return self._case.is_changed(self.consent.bound, self.consent.digest)
+
+    def replaced(self) -> Mapping[str, object] | None:
+        """Return the arguments by name, where a reviewer changed them."""
+        if not self.consent.modified or self.consent.bound is None:
+            return None
+        return {name: value for name, value in self.consent.bound.arguments.items() if name != self._case.hidden}
+
+
+def changed_message(action: str) -> str:
+    """Return why a call with changed arguments does not run."""
+    return f"the arguments of {action} were changed while the decision was made; it was not run"
+
+
+ANSWERED = "something else answered the call; its action did not run"
+
+
+def execution(call: Execution) -> Generator[Step, Any, Outcome]:
+    """Run a call that was consented to, at most once per consent."""
+    entry, ledger_entry = call.entry, call.ledger_entry
+    if call.is_changed():
+        return _not_run(entry, changed_message(call.action))
+    if ledger_entry is not None:
+        earlier = yield Claim(ledger_entry, call.again_after_failure)
+        if isinstance(earlier, Failed):
+            # What cannot be kept is not run.
+            why = error_text(earlier.error)
+            entry.state(CANCELLED, error=why)
+            message = f"{call.action} was not run, because it could not be kept that it is about to: {why}"
+            return NotRun(message, earlier.error)
+        if earlier is not None:
+            entry.state(earlier.outcome)
+            return RanBefore(earlier)
+    if call.notice is not None:
+        record_notice(entry.fields, call.notice, (yield Notify(call.notice, call.on_notify)))
+    if (ledger_entry is not None or call.notice is not None) and call.is_changed():
+        yield from _take_back(call)
+        return _not_run(entry, changed_message(call.action))
+    entry.running(call.replaced())
+    outcome: Returned | Raised = yield Run(call.consent)
+    if isinstance(outcome, Raised) and isinstance(outcome.error, NotStarted) and not call.has_started():
+        yield from _take_back(call)
+        return _not_run(entry, str(outcome.error))
+    if isinstance(outcome, Returned) and not call.has_started():
+        entry.state(CANCELLED, problem=ANSWERED)
+    else:
+        entry.ended(outcome, call.consent.digest if call.consent.modified else None)
+    # After a cancellation or an exit nobody knows what came of the action, and the ledger keeps it as begun.
+    if ledger_entry is not None and (isinstance(outcome, Returned) or isinstance(outcome.error, Exception)):
+        kept = call.kept(outcome.value) if isinstance(outcome, Returned) else (None, False)
+        settled = yield Settle(ledger_entry, outcome, kept)
+        if isinstance(settled, Failed):
+            entry.not_recorded(settled.error)
+    return outcome
+
+
+def _take_back(call: Execution) -> Generator[Step, Any, None]:
+    """Release the claim. Where that fails the action counts as begun, and is not begun again."""
+    if call.ledger_entry is not None:
+        released = yield Release(call.ledger_entry)
+        if isinstance(released, Failed):
+            call.entry.not_recorded(released.error)
+
+
+def _not_run(entry: GateEntry, problem: str) -> NotRun:
+    entry.state(CANCELLED, problem=problem)
+    return NotRun(problem)

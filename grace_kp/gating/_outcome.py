@@ -1,0 +1,184 @@
+"""The outcome of one gated call, and the entry in its trace that states it at each moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from grace_kp.errors import ActionCancelled
+from grace_kp.gating._hidden import recorded_arguments
+from grace_kp.record import HOST
+from grace_kp.trace import error_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grace_kp.gating._decision import Decision
+    from grace_kp.gating._ledger import EarlierRun
+    from grace_kp.gating._policy import Policy
+    from grace_kp.gating._request import InterventionResponse
+
+UNDECIDED, WAITING, APPROVED, RUNNING = "undecided", "waiting", "approved", "running"
+CANCELLED, DENIED, SKIPPED = "cancelled", "denied", "skipped"
+EXECUTED, EXECUTED_MODIFIED, FAILED = "executed", "executed_modified", "failed"
+_ENDED = frozenset({EXECUTED, EXECUTED_MODIFIED, FAILED})
+"""Outcomes of an execution. Whatever is attempted afterwards under the same decision does not replace them."""
+
+
+class NotStarted(ActionCancelled):
+    """The action was kept from starting, by a check closer to it than the gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The action ran and returned."""
+
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The action ran and raised."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class RanBefore:
+    """The action was begun before, and was not begun again."""
+
+    earlier: EarlierRun
+
+
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """The action did not run."""
+
+    problem: str = ""
+    """Why; empty where a reviewer skipped it."""
+    error: Exception | None = None
+    """The failure that kept it from running, if any."""
+
+
+Outcome: TypeAlias = Returned | Raised | RanBefore | NotRun
+
+
+def raise_or_return(outcome: Outcome, action: str) -> Any:
+    """Return what a gated call returns to its caller.
+
+    Raises:
+        ActionCancelled: it did not run.
+        ActionOutcomeUnknown: it was begun before, and its result was not kept.
+    """
+    if isinstance(outcome, Returned):
+        return outcome.value
+    if isinstance(outcome, Raised):
+        raise outcome.error
+    if isinstance(outcome, RanBefore):
+        if outcome.earlier.outcome == "executed_before" and outcome.earlier.has_result:
+            return outcome.earlier.result
+        raise outcome.earlier.unknown(action)
+    if not outcome.problem:
+        return None
+    raise ActionCancelled(outcome.problem) from outcome.error
+
+
+class GateEntry:
+    """The entry of one gated call in its trace. Its run holds `fields`, which are filled in until the action has ended."""
+
+    __slots__ = ("fields",)
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.fields = fields
+
+    @classmethod
+    def new(cls, action: str, arguments: Mapping[str, Any], *, entry_id: str | None = None) -> GateEntry:
+        """Return the entry of a call that is not decided on."""
+        fields: dict[str, Any] = {} if entry_id is None else {"id": entry_id}
+        fields.update(action=action, outcome=UNDECIDED)
+        fields.update(recorded_arguments(arguments))
+        return cls(fields)
+
+    @property
+    def was_answered(self) -> bool:
+        """Whether a reviewer was asked."""
+        return "response" in self.fields
+
+    def decided(self, decision: Decision, policy: Policy, digest: str, attempt: int = 1) -> None:
+        """State a decision."""
+        self.fields.update(
+            level=str(decision.level),
+            score=decision.action.confidence_score,
+            reason=decision.action.reason,
+            policy_version=policy.version,
+            digest=digest,
+            attempt=attempt,
+        )
+        if policy.floor is not None:
+            self.fields["floor"] = str(policy.floor)
+        if decision.gaps:
+            self.fields["evidence_gaps"] = list(decision.gaps)
+
+    def answered(self, response: InterventionResponse) -> None:
+        """State a reviewer's answer."""
+        stated: dict[str, Any] = {"action": str(response.action), "timeout_reached": response.timeout_reached}
+        for name in ("reviewer", "response_time_ms", "user_input", "selected_option"):
+            if getattr(response, name) is not None:
+                stated[name] = getattr(response, name)
+        if response.modified is not None:
+            recorded = recorded_arguments(response.modified)
+            stated["modified"] = recorded.pop("arguments")
+            stated.update(recorded)
+        self.fields["response"] = stated
+
+    def waited(self, milliseconds: float) -> None:
+        """Add to the time for which reviewers were waited for."""
+        self.fields["waited_ms"] = round(self.fields.get("waited_ms", 0.0) + milliseconds, 3)
+
+    def state(self, outcome: str, *, problem: str = "", error: str = "") -> None:
+        """State what happened, unless the call's one execution has ended before."""
+        if self.fields["outcome"] in _ENDED:
+            return
+        self.fields["outcome"] = outcome
+        if problem:
+            self.fields["problem"] = problem
+        if error:
+            self.fields["error"] = error
+
+    def left(self, error: BaseException) -> None:
+        """State that the way to a consent was left by an exception."""
+        if HOST.pauses(error):
+            self.state(WAITING)
+        elif self.fields["outcome"] == UNDECIDED:
+            self.state(CANCELLED, error=error_text(error))
+
+    def running(self, replaced: Mapping[str, Any] | None) -> None:
+        """State that the action begins; a process that dies now leaves this outcome.
+
+        Args:
+            replaced: the arguments by name, where a reviewer changed them.
+        """
+        self.state(RUNNING)
+        if replaced is not None:
+            self.fields.update(recorded_arguments(replaced, executed=True))
+
+    def ended(self, outcome: Returned | Raised, modified_digest: str | None) -> None:
+        """State how the execution ended.
+
+        Args:
+            outcome: what the action returned or raised.
+            modified_digest: the digest of the arguments, where a reviewer changed them.
+        """
+        error = outcome.error if isinstance(outcome, Raised) else None
+        if error is None or HOST.hands_off(error):
+            self.state(EXECUTED if modified_digest is None else EXECUTED_MODIFIED)
+        elif HOST.pauses(error):
+            self.state(WAITING)
+        else:
+            self.state(FAILED, error=type(error).__name__)
+        if modified_digest is not None:
+            self.fields["executed_digest"] = modified_digest
+
+    def not_recorded(self, error: Exception) -> None:
+        """State that the ledger could not be written."""
+        self.fields["ledger_error"] = error_text(error)

@@ -1,0 +1,62 @@
+"""Programs that may run again from an earlier point: how a gate inside one asks by pausing it, and knows its calls again.
+
+Frameworks register with `grace_kp.record.HOST`. An adapter whose framework has such programs offers `resumable()`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Protocol, cast
+
+from grace_kp.record import HOST
+
+if TYPE_CHECKING:
+    from grace_kp.gating._ledger import Ledger
+    from grace_kp.gating._reviewer import Reviews
+
+
+class Resumable(Protocol):
+    """One gated call in a program that may be run again."""
+
+    @property
+    def reviewer(self) -> Reviews:
+        """The reviewer that pauses the program to ask."""
+        ...
+
+    def begin(self) -> None:
+        """Number the call. Called in the order in which the program makes its calls."""
+        ...
+
+    def wait(self) -> None:
+        """Wait until the calls before this one have been decided on.
+
+        Raises:
+            ActionCancelled: that took too long.
+        """
+        ...
+
+    async def wait_async(self) -> None:
+        """`wait` without blocking the event loop."""
+        ...
+
+    def end(self) -> None:
+        """Let the next call be decided on."""
+        ...
+
+    def may_have_forgotten(self, ledger: Ledger) -> bool:
+        """Return whether this call may have been asked about by a process whose ledger is gone."""
+        ...
+
+    def ledger_key(self, action: str) -> str:
+        """Return the key of the call in the ledger: the same one each time the program is run."""
+        ...
+
+
+def resumable() -> Resumable | None:
+    """Return the resumable program that runs here; None elsewhere."""
+    for framework in HOST.frameworks.values():
+        if framework.package in sys.modules:
+            found = cast("Resumable | None", framework.load().resumable())
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,198 @@
+"""One execution of a gated tool: whether the call may run, and what the model gets for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import BaseTool
+
+from grace_kp.confidence import ActionDecision
+from grace_kp.gating import (
+    Consent,
+    Execution,
+    InterventionRequest,
+    LedgerEntry,
+    NotStarted,
+    Raised,
+    RanBefore,
+    Returned,
+)
+from grace_kp.integrations.langchain._calls import NOT_NEEDED, entry_for, messages_of
+from grace_kp.integrations.langchain._tool_guard import ToolConsent, call_digest, guarded
+from grace_kp.integrations.langchain._tool_schema import schema_problem
+from grace_kp.levels import InterventionLevel
+from grace_kp.record import current_run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+
+    from grace_kp.gating import Outcome, Policy, Resumable
+    from grace_kp.integrations.langchain._calls import ToolDecision
+    from grace_kp.integrations.langchain._tool_guard import GatesTools
+    from grace_kp.runtime import Grace
+
+NOTICE = (
+    "A reviewer changed this call before it ran; what your message shows is the call that you proposed. "
+    "The change is meant: do not make the original call again. What ran: {name} with {arguments}."
+)
+
+
+class ToolRun(Execution):
+    """One execution of a gated tool.
+
+    Args:
+        grace: the runtime.
+        request: LangChain's request to run the tool.
+        call: the call as it was decided on. A middleware closer to the tool may yet put it in place of the request's.
+        decision: what was decided about it.
+        program: the graph around, where it may be run again.
+    """
+
+    def __init__(
+        self, grace: Grace, request: Any, call: Any, decision: ToolDecision, program: Resumable | None
+    ) -> None:
+        self.name: str = call["name"]
+        self.action = f"`{self.name}`"
+        self.request = request
+        self.entry = entry_for(decision, call["args"])
+        self.consent = Consent(None, decision.executed_digest, modified=decision.args is not None)
+        self.again_after_failure = decision.consent == NOT_NEEDED
+        self._call = call
+        self._args: Mapping[str, Any] = call["args"]
+        self._decision = decision
+        self._tool_consent = ToolConsent(self.name, decision.executed_digest)
+        if decision.args is not None:
+            self._args = dict(decision.args)
+            self.request = request.override(tool_call={**request.tool_call, "args": self._args})
+        gates = grace._gates()
+        ledger_key = f"langchain|{getattr(program, 'thread', '')}|{decision.message}|{decision.id}|{call.get('id')}"
+        self.ledger_entry = LedgerEntry(lambda: gates.in_memory if program is None else gates.ledger, ledger_key)
+        self.on_notify = gates.on_notify
+        if program is not None and decision.level == InterventionLevel.NOTIFY:
+            self.notice = _notice(decision, call["args"])  # without a program, notice was given at the decision
+
+    def problem(self, policy: Policy) -> str:
+        """Return why this very call may not run; an empty text where it may."""
+        decision, name = self._decision, self.name
+        if policy.denies:
+            return f"`{name}` is forbidden by its policy"
+        if not decision.may_run:
+            return f"nothing was decided about this call of `{name}`"
+        if decision.digest != call_digest(name, self._call["args"]):
+            return f"`{name}` is called with other arguments than were decided on"
+        messages = [message for message in messages_of(self.request.state) if isinstance(message, AIMessage)]
+        call_id = self._call.get("id")
+        proposals = (it for it in reversed(messages) if any(call["id"] == call_id for call in it.tool_calls))
+        proposal = next(proposals, None)
+        if proposal is None or proposal.id != decision.message:
+            return f"what was decided about `{name}` belongs to another turn"
+        if decision.args is None:
+            return ""
+        if call_digest(name, decision.args) != decision.run_digest:
+            return f"the reviewer's arguments for `{name}` were changed"
+        misfit = schema_problem(self.request.tool, decision.args, decision.names)
+        return misfit and f"the reviewer's arguments do not fit `{name}`: {misfit}"
+
+    def refuse(self, problem: str) -> ToolMessage:
+        """State that the call does not run, and return the message in its place."""
+        self.entry.state("cancelled", problem=problem)
+        return message_for(self._call, f"{problem}; it was not run.")
+
+    def is_changed(self) -> bool:
+        """Return whether the arguments are no longer those that were consented to."""
+        return call_digest(self.name, self._args) != self._decision.executed_digest
+
+    def replaced(self) -> Mapping[str, Any] | None:
+        """Return the arguments by name, where a reviewer changed them."""
+        return self._decision.args
+
+    def has_started(self) -> bool:
+        """Return whether the tool was begun, and no middleware closer to it answered in its place."""
+        is_watched = getattr(type(self.request.tool), "run", None) is BaseTool.run
+        return self._tool_consent.run_id is not None or not is_watched
+
+    def kept(self, result: object) -> tuple[object, bool]:
+        """Return a result as the ledger keeps it, and whether it can be kept."""
+        if isinstance(result, ToolMessage) and result.artifact is None and isinstance(result.content, str):
+            return {"content": result.content, "status": result.status}, True
+        return None, False
+
+    def guard(self, gates: GatesTools) -> AbstractContextManager[None]:
+        """Let the tool start once inside, with the arguments that were consented to."""
+        return guarded(gates, self._tool_consent)
+
+    def returned(self, result: Any) -> Any:
+        """Return what the model gets for a result, with a notice where a reviewer changed the call."""
+        if self._decision.args is None:
+            return result
+        arguments = json.dumps(self._decision.args, default=str, ensure_ascii=False)
+        notice = NOTICE.format(name=self.name, arguments=arguments)
+        if isinstance(result, ToolMessage):
+            return _prefixed(result, notice)
+        update: Any = getattr(result, "update", None)
+        messages = update.get("messages") if isinstance(update, dict) else None
+        if not isinstance(messages, list) or not dataclasses.is_dataclass(result) or isinstance(result, type):
+            return result
+        call_id = self._call.get("id")
+        prefixed = [
+            _prefixed(message, notice)
+            if isinstance(message, ToolMessage) and message.tool_call_id == call_id
+            else message
+            for message in messages
+        ]
+        return dataclasses.replace(result, update={**update, "messages": prefixed})
+
+    def message(self, outcome: Outcome) -> Any:
+        """Return what the model gets for an outcome.
+
+        Raises:
+            BaseException: the tool raised.
+        """
+        if isinstance(outcome, Returned):
+            return outcome.value
+        if isinstance(outcome, Raised) and not isinstance(outcome.error, NotStarted):
+            raise outcome.error
+        if isinstance(outcome, RanBefore):
+            earlier = outcome.earlier
+            if earlier.state == "done" and earlier.has_result:
+                return message_for(self._call, earlier.result["content"], earlier.result["status"])
+            status = "success" if earlier.state == "done" else "error"
+            return message_for(self._call, f"{earlier.describe(self.action)}.", status)
+        text = str(outcome.error) if isinstance(outcome, Raised) else outcome.problem
+        return message_for(self._call, f"{text}.")
+
+
+def message_for(call: Mapping[str, Any], content: str, status: Any = "error") -> ToolMessage:
+    """Return the message that answers a call."""
+    return ToolMessage(content=content, name=call["name"], tool_call_id=call.get("id") or "", status=status)
+
+
+def _prefixed(message: ToolMessage, notice: str) -> ToolMessage:
+    content: Any = message.content
+    if isinstance(content, str):
+        content = f"{notice}\n\n{content}" if content else notice
+    else:
+        content = [{"type": "text", "text": notice}, *content]
+    return message.model_copy(update={"content": content})
+
+
+def _notice(decision: ToolDecision, arguments: Mapping[str, Any]) -> InterventionRequest:
+    run = current_run()
+    return InterventionRequest(
+        id=decision.id,
+        action=decision.name,
+        arguments=dict(arguments),
+        digest=decision.digest,
+        level=InterventionLevel.NOTIFY,
+        decision=ActionDecision(InterventionLevel.NOTIFY, decision.score, decision.reason),
+        reason=decision.reason,
+        policy_version=decision.policy_version,
+        run_id=None if run is None else run.id,
+        objective=None if run is None else run.objective,
+        created_at=time.time(),
+    )
