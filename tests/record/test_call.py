@@ -1,6 +1,7 @@
-"""What a trace holds of a search: scores of a declared kind, scores that cannot be used, and results that were not read."""
+"""A call keeps its input, its result and its search results unchanged, whatever happens to them later."""
 
-import asyncio
+from __future__ import annotations
+
 import math
 
 import pytest
@@ -8,10 +9,45 @@ import pytest
 import grace_kp as gk
 
 
-@pytest.fixture
-def grace():
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as runtime:
-        yield runtime
+def test_input_is_what_was_passed_although_the_tool_changes_it(grace):
+    """Mutable arguments are rendered at once; a later change of them does not show."""
+
+    @grace.tool
+    def consume(items, options):
+        items.clear()
+        options["seen"] = True
+
+    with grace.collect() as traces, grace.run("eat"):
+        consume([1, 2, 3], {"fast": True})
+    assert traces[0].steps[0].input == {"items": [1, 2, 3], "options": {"fast": True}}
+
+
+def test_a_result_that_is_changed_later_is_recorded_as_it_was(grace):
+    """Mutable results are rendered when they are returned."""
+
+    @grace.tool
+    def listing():
+        return ["a"]
+
+    with grace.collect() as traces, grace.run("list"):
+        listing().append("b")
+    assert traces[0].steps[1].content == '["a"]'
+
+
+def test_retrievers_give_evidence(grace):
+    """Number, scores and sources of the results stand with the call, and raise the confidence."""
+
+    @grace.retriever
+    def search(query):
+        return [{"text": "a", "score": 0.9, "source": "x.md"}, {"text": "b", "score": 0.8, "source": "y.md"}]
+
+    with grace.collect() as traces, grace.run("find it"):
+        search("it")
+    found = traces[0].grace["calls"][0]["search"]
+    assert found["count"] == 2
+    assert found["scores"] == [0.9, 0.8]
+    assert found["sources"] == ["x.md", "y.md"]
+    assert traces[0].grace["confidence"]["breakdown"]["search_quality"] == 0.9
 
 
 def searched(grace, search):
@@ -63,19 +99,6 @@ def test_an_exact_hit_by_distance_beats_an_unrelated_one(grace):
     assert scores[1] < 0.6
 
 
-@pytest.mark.parametrize("scores", ["l2", "Distance", 3, ["distance"], ""])
-def test_unknown_kinds_are_refused(grace, scores):
-    """A kind that does not exist is refused when the retriever is decorated, with those that do."""
-    with pytest.raises(ValueError, match="scores must be one of similarity, cosine_similarity, distance"):
-        grace.retriever(scores=scores)
-
-
-def test_scores_belong_to_searches(grace):
-    """A plain tool has no search results whose scores could be declared."""
-    with pytest.raises(ValueError, match="scores belong to search results"):
-        grace.tool(scores="distance")
-
-
 def test_a_value_of_an_unusable_score_holds_no_secret(grace):
     """What stands where a score should stand is redacted, and left out where outputs are not captured."""
     results = [{"score": "password=hunter2secret", "source": "a"}]
@@ -84,29 +107,6 @@ def test_a_value_of_an_unusable_score_holds_no_secret(grace):
     with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None, capture_output=False) as quiet:
         search = searched(quiet, quiet.retriever(lambda: results, name="search"))
     assert [{"value": "[not captured]", "why": "it is not a number"}] == search["unusable"]
-
-
-@pytest.mark.parametrize("capture_output", [True, False])
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_streaming_retriever_keeps_its_evidence(capture_output, is_async):
-    """Results that are yielded one by one are read, also where they are not captured or too many to be kept."""
-    results = [{"score": 0.4 if number else None, "source": str(number), "text": "x" * 500} for number in range(300)]
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None, capture_output=capture_output)
-    if is_async:
-
-        @grace.retriever(name="search")
-        async def search():
-            for result in results:
-                yield result
-
-        async def main():
-            return [result async for result in search()]
-
-        found = searched(grace, lambda: asyncio.run(main()))
-    else:
-        found = searched(grace, lambda: list(grace.retriever(lambda: (yield from results), name="search")()))
-    assert (300, 299, 1) == (found["count"], len(found["scores"]), found["unusable_scores"])
-    grace.close()
 
 
 def test_results_that_were_not_read_say_so(grace):

@@ -1,0 +1,293 @@
+"""Recording fails open: whatever breaks in it is counted and logged once, and the agent goes on."""
+
+from __future__ import annotations
+
+import collections
+import json
+import logging
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.errors import StoreError
+from grace_kp.record import TROUBLES
+from grace_kp.store._memory import MemoryStore
+
+MESSAGE = "cannot reach https://ana:hunter2secret@example.com with password=hunter2secret"
+
+
+def agent_of(grace):
+    @grace.tool
+    def look(query):
+        return query
+
+    @grace.agent
+    def agent(question):
+        return look(question)
+
+    return agent
+
+
+def test_the_message_of_a_failing_hook_is_redacted(grace, caplog):
+    """In the log and in the status of the runtime."""
+
+    @grace.on_complete
+    def report(trace):
+        raise RuntimeError(MESSAGE)
+
+    with caplog.at_level(logging.WARNING):
+        agent_of(grace)("x")
+        grace.flush()
+    text = "\n".join(record.getMessage() for record in caplog.records)
+    assert "hook" in text
+    assert "password=[REDACTED:password]" in text
+    assert "hunter2secret" not in text + str(grace.status())
+
+
+def test_the_message_of_a_failing_store_is_redacted(caplog):
+    """A database's message may quote its address."""
+
+    class Failing(MemoryStore):
+        failing = True
+
+        def put(self, records, *, ended=()):
+            if self.failing:
+                raise StoreError(MESSAGE)
+            super().put(records, ended=ended)
+
+    store = Failing()
+    with (
+        caplog.at_level(logging.WARNING),
+        gk.Grace(store=store, evaluator=None, embedder=None, reviewer=None) as grace,
+    ):
+        agent_of(grace)("x")
+        grace.flush(timeout=0.5)
+        store.failing = False
+    text = "\n".join(record.getMessage() for record in caplog.records)
+    assert "the store cannot write" in text
+    assert "hunter2secret" not in text
+
+
+@pytest.fixture(autouse=True)
+def strict(monkeypatch):
+    """An error inside recording fails the test instead of being survived."""
+    monkeypatch.setenv("GRACE_KP_STRICT_RECORDING", "1")
+
+
+@pytest.fixture
+def lenient(monkeypatch):
+    """As in production: an error inside recording is counted and survived."""
+    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING")
+
+
+class ErrorWithoutClass(Exception):
+    @property
+    def __class__(self):
+        raise RuntimeError("no class")
+
+
+class Broken(Exception):
+    """What our own parts raise in these tests."""
+
+
+def broken(*args, **kwargs):
+    raise Broken("ours")
+
+
+def in_recorder(name):
+    def breaks(grace, monkeypatch):
+        monkeypatch.setattr(grace.recorder, name, broken)
+
+    return breaks
+
+
+def in_module(module, name):
+    def breaks(grace, monkeypatch):
+        monkeypatch.setattr(f"grace_kp.record.{module}.{name}", broken)
+
+    return breaks
+
+
+PARTS = {
+    "clock": in_recorder("clock"),
+    "wall clock": in_recorder("wall_clock"),
+    "opening": in_recorder("opened"),
+    "ending": in_recorder("ended"),
+    "rendering of arguments": in_module("_enter", "render"),
+    "rendering of results": in_module("_call", "render"),
+    "rendering of errors": in_module("_run", "describe_error"),
+    "rendering of thoughts": in_module("_run", "render_text"),
+    "rendering of items": in_module("_stream", "render"),
+    "endings": in_module("_host.Host", "status_after"),
+    "hits": in_module("_call.Call", "read_hits"),
+    "calls": in_module("_enter", "Call"),
+    "runs": in_module("_enter", "Run"),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.usefixtures("lenient")
+async def test_whatever_breaks_in_recording_the_agent_goes_on(grace, monkeypatch, part, caplog):
+    """Every kind of recorded function gives and raises what it does without recording, and the trouble is counted."""
+    given, error = {"a": [1]}, LookupError("the user's")
+    survived: list[Exception] = []
+
+    @grace.tool
+    def tool(value):
+        return value
+
+    @grace.retriever
+    def search(value):
+        return [{"score": 0.5}]
+
+    @grace.tool
+    async def atool(value):
+        return value
+
+    @grace.tool
+    def fail():
+        raise error
+
+    @grace.agent
+    def agent(value):
+        grace.thought(value)
+        grace.outcome(result=value)
+        search(value)
+        try:
+            fail()
+        except LookupError as caught:
+            survived.append(caught)
+        return tool(value)
+
+    @grace.agent
+    async def aagent(value):
+        return await atool(value)
+
+    @grace.agent
+    def stream(value):
+        yield value
+        return value
+
+    @grace.agent
+    async def astream(value):
+        yield value
+
+    @grace.agent
+    def failing(value):
+        raise error
+
+    before = sum(TROUBLES.counts.values())
+    with monkeypatch.context() as broken_part:
+        PARTS[part](grace, broken_part)
+        assert agent(given) is given
+        assert survived[0] is error
+        assert (await aagent(given)) is given
+        assert all(item is given for item in stream(given))
+        assert [True] == [item is given async for item in astream(given)]
+        with pytest.raises(LookupError) as caught:
+            failing(given)
+        assert caught.value is error
+        with grace.run("block") as run:
+            run.thought("x")
+            assert tool(given) is given
+        with pytest.raises(LookupError) as caught, grace.run("block"):
+            raise error
+        assert caught.value is error
+    assert sum(TROUBLES.counts.values()) > before
+    assert "Broken" in TROUBLES.last
+    assert grace.status()["troubles"] == dict(TROUBLES.counts)
+
+
+def test_an_error_without_a_class_in_an_objective_or_a_hook_loses_no_run(grace):
+    """What the user's own code raises is noted, whatever it says of itself, and the run is stored."""
+
+    def broken_by_the_user(*_):
+        raise ErrorWithoutClass("no")
+
+    grace.on_complete(broken_by_the_user)
+    agent = grace.agent(objective=broken_by_the_user, name="agent")(lambda question: question)
+    assert "why" == agent("why")
+    assert grace.flush()
+    (trace,) = grace.store.query()
+    assert "why" == trace.task.objective
+    assert 2 == sum("ErrorWithoutClass" in kind for kind in TROUBLES.counts)
+
+
+@pytest.mark.usefixtures("lenient")
+def test_a_trouble_is_counted_each_time_and_logged_once(grace, monkeypatch, caplog):
+    """A part that breaks with every call does not flood the log."""
+    monkeypatch.setattr("grace_kp.record._enter.render", broken)
+    monkeypatch.setattr(TROUBLES, "counts", collections.Counter())
+
+    @grace.tool
+    def tool(value):
+        return value
+
+    with grace.run("x"):
+        for _ in range(20):
+            tool([1])
+    ((kind, count),) = TROUBLES.counts.items()
+    assert 20 == count
+    assert "Broken" in kind
+    assert 1 == sum("Broken" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.usefixtures("lenient")
+@pytest.mark.parametrize("what", ["new_id", "finished", "assess", "hook", "embedder"])
+def test_what_breaks_while_a_run_is_finished_costs_no_other_run(monkeypatch, what):
+    """The agents go on, later runs are stored, and the trouble is told in the status."""
+    embedder = broken if what == "embedder" else None
+    with gk.Grace(store="memory:", embedder=embedder, reviewer=None) as grace:
+
+        @grace.tool
+        def tool(value):
+            return value
+
+        @grace.agent
+        def agent(text):
+            return tool(text)
+
+        with monkeypatch.context() as patch:
+            if what == "new_id":
+                patch.setattr(grace.recorder, "new_id", broken)
+            elif what == "finished":
+                patch.setattr("grace_kp.record._document.StepBuilder.finish", broken)
+            elif what == "assess":
+                patch.setattr(grace._pipeline.assessor, "assess", broken)
+            elif what == "hook":
+                grace.on_complete(broken)
+            assert "first" == agent("first")
+            grace.flush(10)
+        assert "second" == agent("second")
+        assert grace.flush(10)
+        objectives = {trace.task.objective for trace in grace.store.query()}
+        assert "second" in objectives
+        told = json.dumps(grace.status())
+        lost = {"new_id", "finished", "assess"}
+        assert ("first" not in objectives) is (what in lost)
+        if what == "embedder":
+            assert "ours" in grace.store.query()[0].grace["value"]["novelty_fallback"]
+        else:
+            assert "Broken" in told
+
+
+@pytest.mark.usefixtures("lenient")
+def test_a_store_that_raises_does_not_reach_the_agent(monkeypatch):
+    """The result is untouched, flush says no, the trouble is counted, and nothing is lost that memory can hold."""
+    with gk.Grace(store="memory:", embedder=None, reviewer=None) as grace:
+        store = grace.store
+
+        @grace.agent
+        def agent(text):
+            return text
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(store), "put", broken)
+            for n in range(5):
+                assert f"run {n}" == agent(f"run {n}")
+            assert grace.flush(1) is False
+            status = grace.status()["writer"]
+            assert 5 == status["pending"]
+            assert status["errors"] >= 1
+        assert grace.flush(30)
+        assert [f"run {n}" for n in range(5)] == sorted(trace.task.objective for trace in grace.store.query())

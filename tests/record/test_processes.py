@@ -1,0 +1,263 @@
+"""A process that forks, exits or is started by another records its own runs, and nothing is written twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import grace_kp as gk
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+ALL = 100_000
+
+
+@pytest.fixture(autouse=True)
+def strict(monkeypatch):
+    """An error inside recording fails the test instead of being survived."""
+    monkeypatch.setenv("GRACE_KP_STRICT_RECORDING", "1")
+
+
+def calls_of(trace):
+    """(input, observation's content) of every call, each observation found by its call id."""
+    steps = trace.steps
+    return [(steps[call["tool_call"]].input, steps[call["observation"]].content) for call in trace.grace["calls"]]
+
+
+def python(code, *args, flags=("-W", "error")):
+    """A fresh interpreter that runs `code`, a text or a file."""
+    what = [str(code)] if isinstance(code, Path) else ["-c", textwrap.dedent(code)]
+    return subprocess.run(
+        [sys.executable, *flags, *what, *map(str, args)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def stored_in(url):
+    with gk.Grace(store=url, embedder=None, reviewer=None) as reader:
+        return reader.store.query(limit=ALL)
+
+
+PROCESS = """
+import multiprocessing, os, sys
+import grace_kp as gk
+
+grace = gk.Grace(store=sys.argv[1], reviewer=None, embedder=None)
+
+@grace.tool
+def work(marker, n):
+    return f"{marker}/{n}"
+
+@grace.agent
+def agent(marker):
+    for n in range(3):
+        work(marker, n)
+    return marker
+"""
+
+
+def test_a_fork_in_the_middle_of_a_run_writes_nothing_twice(tmp_path):
+    """The parent's run is stored once, by the parent; the child stores its own new runs, once each."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    code = PROCESS + textwrap.dedent("""
+        agent("before")
+        with grace.run("parent", name="parent"):
+            work("parent", 0)
+            read, write = os.pipe()
+            child = os.fork()
+            if child == 0:
+                work("child, in the parent's run", 1)
+                for n in range(5):
+                    agent(f"child {n}")
+                stored = grace.flush(20)
+                os.write(write, b"stored" if stored else b"not stored")
+                os._exit(0)
+            os.close(write)
+            assert os.read(read, 100) == b"stored"
+            assert os.waitpid(child, 0)[1] == 0
+            work("parent", 2)
+        agent("after")
+    """)
+    ran = python(code, url, flags=("-W", "ignore::DeprecationWarning"))
+    assert (0, "") == (ran.returncode, ran.stderr)
+    traces = stored_in(url)
+    assert sorted(["before", "parent", "after", *(f"child {n}" for n in range(5))]) == sorted(
+        trace.task.objective for trace in traces
+    )
+    assert len(traces) == len({trace.id for trace in traces})
+    (parent,) = [trace for trace in traces if trace.task.objective == "parent"]
+    assert "completed" == parent.grace["status"]
+    assert ["parent/0", "parent/2"] == [content for _, content in calls_of(parent)]
+
+
+def test_a_forked_child_that_leaves_the_block_does_not_end_the_parents_run(tmp_path):
+    """A child that runs on to its normal exit ends its own runs only."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    code = PROCESS + textwrap.dedent("""
+        with grace.run("parent", name="parent"):
+            work("parent", 0)
+            child = os.fork()
+            if child:
+                os.waitpid(child, 0)
+                work("parent", 1)
+        agent("of the child" if child == 0 else "of the parent")
+    """)
+    ran = python(code, url, flags=("-W", "ignore::DeprecationWarning"))
+    assert (0, "") == (ran.returncode, ran.stderr)
+    traces = stored_in(url)
+    assert ["of the child", "of the parent", "parent"] == sorted(trace.task.objective for trace in traces)
+    (parent,) = [trace for trace in traces if trace.task.objective == "parent"]
+    assert ["parent/0", "parent/1"] == [content for _, content in calls_of(parent)]
+
+
+def test_a_fork_while_other_threads_record_does_not_hang(tmp_path):
+    """No lock that another thread held at that moment stops the child."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    code = PROCESS + textwrap.dedent("""
+        import threading, time
+        stop = threading.Event()
+        def busy(index):
+            n = 0
+            while not stop.is_set():
+                agent(f"thread {index} {n}")
+                n += 1
+        threads = [threading.Thread(target=busy, args=(index,), daemon=True) for index in range(4)]
+        for thread in threads: thread.start()
+        for round in range(8):
+            child = os.fork()
+            if child == 0:
+                agent(f"child {round}")
+                os._exit(0 if grace.flush(20) else 1)
+            deadline = time.monotonic() + 30
+            while True:
+                done, code = os.waitpid(child, os.WNOHANG)
+                if done:
+                    assert code == 0, code
+                    break
+                if time.monotonic() > deadline:
+                    os.kill(child, 9)
+                    raise SystemExit("the child hangs")
+                time.sleep(0.005)
+        stop.set()
+        for thread in threads: thread.join()
+    """)
+    ran = python(code, url, flags=("-W", "ignore::DeprecationWarning"))
+    assert (0, "") == (ran.returncode, ran.stderr)
+    objectives = [trace.task.objective for trace in stored_in(url)]
+    assert len(objectives) == len(set(objectives))
+    assert {f"child {n}" for n in range(8)} == {one for one in objectives if one.startswith("child")}
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.03, 0.05, 0.07, 0.09, 0.11, 0.13])
+def test_a_fork_while_the_first_run_is_finished_in_the_background_does_not_hang(tmp_path, seconds):
+    """A module that another thread is half through importing could never be imported in the child; a fork waits for it."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    code = PROCESS + textwrap.dedent("""
+        import signal, time
+        agent("parent")
+        time.sleep(float(sys.argv[2]))
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            agent("child")
+            os._exit(0 if grace.flush(20) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    """)
+    ran = python(code, url, seconds, flags=("-W", "ignore::DeprecationWarning"))
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert ["child", "parent"] == sorted(trace.task.objective for trace in stored_in(url))
+
+
+@pytest.mark.parametrize("module", ["grace_kp.store", "grace_kp.store._writer", "grace_kp.store._sqlite", "sqlite3"])
+def test_a_fork_waits_for_a_thread_that_imports_and_then_asks_for_a_logger(tmp_path, module):
+    """Logging holds its own lock during a fork; who waits for the importing thread must not hold that one meanwhile."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    code = PROCESS + textwrap.dedent("""
+        import importlib.abc, logging, signal, threading, time
+
+        importing = threading.Event()
+
+        class Slow(importlib.abc.MetaPathFinder):
+            def find_spec(self, name, path, target=None):
+                if name == sys.argv[2] and not importing.is_set():
+                    importing.set()
+                    time.sleep(0.3)
+                    logging.getLogger(f"slow.{name}")
+
+        sys.meta_path.insert(0, Slow())
+        thread = threading.Thread(target=agent, args=("thread",))
+        thread.start()
+        assert importing.wait(20)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            agent("child")
+            os._exit(0 if grace.flush(20) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        thread.join()
+    """)
+    ran = python(code, url, module, flags=("-W", "ignore::DeprecationWarning"))
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert ["child", "thread"] == sorted(trace.task.objective for trace in stored_in(url))
+
+
+def test_a_journal_that_is_written_in_the_moment_a_call_begins_loses_nothing(tmp_path):
+    """The background thread meets calls that are only just being made."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    code = PROCESS.replace("grace = gk.Grace(", "grace = gk.Grace(journal_ms=5, ") + textwrap.dedent("""
+        sys.setswitchinterval(1e-6)
+        for n in range(40):
+            with grace.run(f"run {n}", name="run"):
+                for k in range(200):
+                    work("x", k)
+        assert grace.flush(30)
+        status = grace.status()
+        assert not status["writer"]["errors"] and not status["writer"]["last_error"], status
+    """)
+    ran = python(code, url)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert [400] * 40 == [len(trace.steps) for trace in stored_in(url)]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_runs_in_multiprocessing_children_are_stored_once(tmp_path, method):
+    """Children that end by themselves, without a flush, lose nothing."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        PROCESS
+        + textwrap.dedent("""
+        def job(index):
+            for n in range(3):
+                agent(f"process {index} run {n}")
+
+        if __name__ == "__main__":
+            agent("main before")
+            context = multiprocessing.get_context(sys.argv[2])
+            children = [context.Process(target=job, args=(index,)) for index in range(3)]
+            for child in children: child.start()
+            for child in children: child.join(60)
+            assert [0, 0, 0] == [child.exitcode for child in children]
+            agent("main after")
+        """),
+        encoding="utf-8",
+    )
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    ran = python(script, url, method, flags=("-W", "ignore::DeprecationWarning"))
+    assert (0, "") == (ran.returncode, ran.stderr)
+    expected = ["main after", "main before", *(f"process {i} run {n}" for i in range(3) for n in range(3))]
+    traces = stored_in(url)
+    assert expected == sorted(trace.task.objective for trace in traces)
+    for trace in traces:
+        assert [f"{trace.task.objective}/{n}" for n in range(3)] == [content for _, content in calls_of(trace)]
+        assert trace.to_dict() == json.loads(trace.to_json())
