@@ -1,9 +1,8 @@
-"""Reading what retrievers return."""
+"""Whole results of retrievers: every common shape is read, and nothing that is looked at does harm."""
 
 import collections
 import dataclasses
 import decimal
-import math
 import pathlib
 import types
 import unittest.mock
@@ -15,15 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.confidence import SCORE_KINDS, SearchResults, read_results
-
-
-class Document:
-    """A document as retrieval libraries have it."""
-
-    def __init__(self, page_content, **metadata):
-        self.id = None
-        self.page_content = page_content
-        self.metadata = metadata
+from tests.confidence.retrieved import Document, hits, read
 
 
 @dataclasses.dataclass
@@ -57,15 +48,6 @@ class HalfHostile(dict):
     __getitem__ = __contains__ = get
 
 
-def hits(count=0, scores=(), sources=(), unusable=0):
-    return (count, tuple(scores), tuple(sources), unusable)
-
-
-def read(result):
-    found = read_results(result)
-    return (found.count, found.scores, found.sources, found.unusable_scores)
-
-
 CHROMA = {
     "ids": [["1", "2"]],
     "documents": [["one", "two"]],
@@ -73,6 +55,8 @@ CHROMA = {
     "distances": [[0.1, 0.2]],
     "embeddings": None,
 }
+
+
 ELASTIC = {
     "took": 3,
     "hits": {
@@ -173,87 +157,6 @@ def test_shapes(result, expected):
     assert expected == read(result)
 
 
-PAIRS = [(Document("x", source="a"), 0.25)]
-
-
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        ("similarity", 0.25),
-        ("cosine_similarity", 0.25),
-        ("distance", 0.75),
-        ("cosine_distance", 0.75),
-        ("l2_distance", 1 - 0.25**2 / 2),
-        ("squared_l2_distance", 0.875),
-        (lambda figure: figure * 2, 0.5),
-    ],
-)
-@pytest.mark.parametrize(
-    "result",
-    [
-        PAIRS,
-        [PAIRS[0][::-1]],
-        PAIRS[0],
-        (["a"], [0.25]),
-        [{"source": "a", "score": 0.25}],
-        [{"source": "a", "distance": 0.25}],
-        [{"text": "a", "metadata": {"_distance": 0.25}}],
-        {"ids": [["a"]], "distances": [[0.25]]},
-        {"ids": ["a"], "scores": [0.25]},
-        [(Document("x", source="a"), np.float32(0.25))],
-        [0.25],
-    ],
-)
-def test_declared_scores(result, scores, expected):
-    """What the user declared holds for the figure of every shape, and the kind is recorded."""
-    found = read_results(result, scores)
-    assert ((pytest.approx(expected),), 0) == (found.scores, found.unusable_scores)
-    assert ("custom" if callable(scores) else scores) == found.kind
-
-
-@pytest.mark.parametrize(
-    ("scores", "figure", "why"),
-    [
-        ("similarity", 5, "a similarity is from 0 to 1"),
-        ("similarity", -0.01, "a similarity is from 0 to 1"),
-        ("cosine_similarity", -1.5, "a cosine similarity is from -1 to 1"),
-        ("distance", -0.5, "a distance is 0 or more"),
-        ("cosine_distance", 2.5, "a cosine distance is from 0 to 2"),
-        ("l2_distance", 2.5, "a l2 distance is from 0 to 2"),
-        ("squared_l2_distance", 40.0, "a squared l2 distance is from 0 to 4"),
-        ("distance", math.nan, "it is not finite"),
-        ("distance", None, "the score is None"),
-        (lambda figure: 7, 1.0, "the function passed as scores gave no number from 0 to 1"),
-        (lambda figure: None, 1.0, "the function passed as scores gave no number from 0 to 1"),
-        (lambda figure: 1 / 0, 1.0, "the function passed as scores raised ZeroDivisionError"),
-        (None, 0.02, "it may be a similarity or a distance; declare it with scores=... on the retriever or handler"),
-    ],
-)
-def test_unusable_scores_are_named(scores, figure, why):
-    """A figure that cannot be used is shown with the reason."""
-    found = read_results([("text", figure)], scores)
-    assert ((), 1, [why]) == (found.scores, found.unusable_scores, [item.why for item in found.unusable])
-    assert [str(float(figure)) if figure is not None else "None"] == [item.value for item in found.unusable]
-
-
-def test_an_undeclared_distance_is_of_unknown_metric():
-    """A field by the name of a distance does not say which distance it is."""
-    (item,) = read_results([{"distance": 0.1, "id": "a"}]).unusable
-    assert "a distance of unknown metric" in item.why
-
-
-def test_a_declared_distance_is_looked_for_first():
-    """Where a result has both, the distance is read as the distance."""
-    found = read_results([{"score": 0.9, "distance": 0.2}], "distance")
-    assert (0.8,) == found.scores
-
-
-def test_figures_declared_to_be_none_are_left_alone():
-    """Numbers that are not scores, such as ranks or BM25, are neither evidence nor unusable."""
-    found = read_results([("a", 12.5), ("b", 0.3)], "none")
-    assert (2, (), 0, "none") == (found.count, found.scores, found.unusable_scores, found.kind)
-
-
 def test_few_unusable_scores_are_shown_and_all_counted():
     """A long list of bad scores stays short in the trace."""
     found = read_results([{"score": "x" * 500}] * 100)
@@ -277,33 +180,6 @@ def test_results_that_cannot_be_read_say_so(make):
 def test_results_that_can_be_read_are_not_unreadable(readable):
     """Nothing, texts and results without scores were read."""
     assert not read_results(readable).unreadable
-
-
-@given(st.floats(0, 2), st.sampled_from(["cosine_distance", "l2_distance", "squared_l2_distance"]))
-def test_a_distance_of_unknown_metric_is_never_overstated(figure, metric):
-    """`distance` gives at most the similarity that any of the metrics gives for the same figure."""
-    (plain,) = read_results([("a", figure)], "distance").scores
-    (exact,) = read_results([("a", figure)], metric).scores
-    assert plain <= exact + 1e-12
-
-
-@given(st.floats(0, 2), st.floats(0, 2), st.sampled_from(["distance", "cosine_distance", "l2_distance"]))
-def test_a_larger_distance_is_no_better(one, other, metric):
-    """Similarity falls with distance."""
-    (near,) = read_results([("a", min(one, other))], metric).scores
-    (far,) = read_results([("a", max(one, other))], metric).scores
-    assert far <= near
-
-
-@pytest.mark.parametrize("bad", [-0.1, 1.0001, math.nan, math.inf, "0.9", True, 10**400, [0.5], object(), 1j])
-def test_what_is_no_score_is_counted_and_left_out(bad):
-    """A score out of range, not finite or no number is never made one."""
-    assert hits(1, [], "a", 1) == read([{"score": bad, "source": "a"}])
-
-
-def test_the_first_usable_score_counts():
-    """Where a result has several scores, one that is none does not hide one that is."""
-    assert hits(1, [0.8]) == read([{"score": 12.5, "similarity": 0.8}])
 
 
 def test_generators_are_left_alone():
@@ -373,14 +249,8 @@ def test_only_the_first_thousand_are_read():
     assert (3_000, 1_000) == (parallel.count, len(parallel.scores))
 
 
-def test_long_texts_do_not_become_names():
-    """A long text is told from others by a short label that gives nothing of it away."""
-    found = read_results(["secret " * 100_000, "secret " * 100_001])
-    assert 2 == len(found.sources)
-    assert all(len(source) < 30 and "secret" not in source for source in found.sources)
-
-
 KINDS = (None, *SCORE_KINDS, lambda figure: figure)
+
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=3),

@@ -1,5 +1,6 @@
-"""Thresholds that move with feedback, and evaluations that may be fallbacks."""
+"""Thresholds: in order, in JSON, infinite, and moving with feedback."""
 
+import json
 import math
 import threading
 
@@ -7,8 +8,50 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.confidence import DynamicThresholds, Evaluation, Thresholds, decide
+from grace_kp.confidence import DynamicThresholds, Thresholds, decide
 from grace_kp.levels import InterventionLevel
+
+
+@pytest.mark.parametrize("bad", [(0.7, 0.9, 0.4), (0.9, 0.4, 0.7), (0.3, 0.7, 0.4)])
+def test_thresholds_out_of_order_are_refused(bad):
+    """Silent is at least notify, notify at least confirm."""
+    with pytest.raises(ValueError, match="silent >= notify >= confirm"):
+        Thresholds(*bad)
+
+
+@pytest.mark.parametrize("name", ["silent", "notify", "confirm"])
+@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, -math.inf, None, "0.5", "never", True])
+def test_bad_thresholds_are_refused_by_name(name, bad):
+    """A threshold is a number from 0 to 1, or infinite."""
+    with pytest.raises(ValueError, match=f"^{name} must be a number from 0 to 1, or math.inf"):
+        Thresholds(**{name: bad})
+
+
+def test_infinity_keeps_the_order():
+    """What never goes ahead with a notice never goes ahead silently."""
+    with pytest.raises(ValueError, match=r"silent >= notify >= confirm \(got silent=0.9, notify=never, confirm=0.4"):
+        Thresholds(notify=math.inf)
+
+
+limits_of_any_kind = st.lists(st.floats(0, 1) | st.just(math.inf), min_size=3, max_size=3).map(
+    lambda parts: Thresholds(*sorted(parts)[::-1])
+)
+
+
+@given(limits_of_any_kind)
+def test_thresholds_in_json(limits):
+    """The JSON form reads back to the same thresholds; infinity is the word never, because JSON has no infinity."""
+    text = json.dumps(limits.to_dict(), allow_nan=False)
+    assert limits == Thresholds.from_dict(json.loads(text))
+
+
+def test_a_threshold_that_json_leaves_out_is_the_default():
+    """And one that does not exist is refused by name, as is a value that is none."""
+    assert Thresholds(silent=math.inf) == Thresholds.from_dict({"silent": "never"})
+    with pytest.raises(ValueError, match="unknown threshold 'confrim'; known are silent, notify, confirm"):
+        Thresholds.from_dict({"confrim": 0.5})
+    with pytest.raises(ValueError, match=r"silent must be a number .*'always'"):
+        Thresholds.from_dict({"silent": "always"})
 
 
 def told(*samples, initial=None):
@@ -84,6 +127,8 @@ def test_never_stays_never():
 
 
 feedback = st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=60)
+
+
 ordered = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(lambda parts: Thresholds(*sorted(parts)[::-1]))
 
 
@@ -129,26 +174,3 @@ def test_threads_share_thresholds():
     for thread in threads:
         thread.join()
     assert Thresholds(0.95, 0.85, 0.6) == dynamic.current
-
-
-def test_a_failed_evaluation_is_a_marked_half():
-    """A fallback is 0.5, says it is one, and keeps what is known of the attempt."""
-    failed = Evaluation.failed("no key", attempts=3, latency_ms=12.5, model="m")
-    assert (0.5, True, "no key", 3, 12.5, "m") == (
-        failed.score,
-        failed.fallback,
-        failed.error,
-        failed.attempts,
-        failed.latency_ms,
-        failed.model,
-    )
-    assert "no key" in failed.reason
-    made = Evaluation(score=0.8, reason="fine", tokens_in=10, tokens_out=2)
-    assert (False, None) == (made.fallback, made.error)
-
-
-@pytest.mark.parametrize("bad", [math.nan, 1.2, "0.5", True])
-def test_an_evaluation_is_a_number_from_0_to_1(bad):
-    """Nothing else becomes a judgement."""
-    with pytest.raises(ValueError, match="score"):
-        Evaluation(score=bad)

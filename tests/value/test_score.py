@@ -14,27 +14,9 @@ from hypothesis import strategies as st
 from grace_kp.errors import InvalidTrace
 from grace_kp.trace import ReasoningTrace
 from grace_kp.value import ScoringWeights, ValueScorer, VectorCache, embedded_text, evaluate_value, register_profile
+from tests.value.traces import trace
 
 TYPES = ("thought", "tool_call", "observation", "error_recovery")
-
-
-def trace(steps, *, success=True, confidence=0.8, domain="default", objective="Do it"):
-    """A trace in dict form; a step is a type, or a type and a tool's name."""
-    written = []
-    for number, step in enumerate(steps):
-        kind, tool = step if isinstance(step, tuple) else (step, None)
-        written.append({"step_id": number, "type": kind, "content": f"step {number}"})
-        if tool is not None:
-            written[-1]["tool"] = {"name": tool}
-    return {
-        "@context": "https://openknowledgepulse.org/schema/v1",
-        "@type": "ReasoningTrace",
-        "id": "kp:trace:1",
-        "metadata": {"created_at": "2026-01-02T03:04:05Z", "task_domain": domain, "success": success},
-        "task": {"objective": objective},
-        "steps": written,
-        "outcome": {"result_summary": "done", "confidence": confidence},
-    }
 
 
 class Fake:
@@ -155,32 +137,6 @@ def test_the_parts_of_a_score():
     assert () == score.overrides
     assert "no embedder" == score.novelty_fallback
     assert score.complexity * 0.2 + 0.5 * 0.3 + 1.0 * 0.3 + 0.8 * 0.3 * 0.2 == score.score
-
-
-@pytest.mark.parametrize(
-    ("steps", "success", "overrides"),
-    [
-        (["thought"], True, ("single_thought",)),
-        ([("thought", "a")], True, ("single_thought", "low_tool_diversity")),
-        (["observation"], True, ()),
-        (["error_recovery"] * 2, True, ()),
-        (["error_recovery"] * 3, True, ("error_recovery_bonus",)),
-        (["error_recovery"] * 3, False, ()),
-        ([("error_recovery", "a")] * 3, True, ("error_recovery_bonus", "low_tool_diversity")),
-        ([("tool_call", "a"), ("tool_call", "a")], True, ("low_tool_diversity",)),
-        ([("tool_call", "a"), ("tool_call", "b")], True, ()),
-        ([], True, ()),
-    ],
-)
-def test_overrides(steps, success, overrides):
-    """Each override applies exactly when its rule says so, and the score tells which did, in order."""
-    assert overrides == ValueScorer().score(trace(steps, success=success)).overrides
-
-
-def test_overrides_apply_on_top_of_each_other():
-    """A single thought that carries a tool is 0.1 less 0.1."""
-    assert 0.0 == evaluate_value(trace([("thought", "a")]))
-    assert 0.1 == evaluate_value(trace(["thought"]))
 
 
 def test_zero_steps_are_scored_by_the_same_formulas():
@@ -383,3 +339,45 @@ def test_threads_and_tasks_share_a_scorer():
 async def test_scoring_inside_a_running_loop():
     """Scoring is plain computation and works inside a running loop."""
     assert 0.1 == await asyncio.to_thread(evaluate_value, trace(["thought"]))
+
+
+class Batched:
+    """An embedder that keeps the size of each batch, and fails for the sizes it is told to."""
+
+    dimensions = 2
+
+    def __init__(self, *failing):
+        self.batches, self.failing = [], failing
+
+    def embed(self, texts):
+        self.batches.append(len(texts))
+        if len(texts) in self.failing:
+            raise OSError("too many texts")
+        return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
+
+
+def test_many_traces_are_embedded_in_batches():
+    """At most 256 at a time, before they are scored one by one; the scores are those of `score`."""
+    traces = [trace(["thought"], objective="x" * number) for number in range(300)]
+    embedder = Batched()
+    scores = list(ValueScorer(embedder).score_all(iter(traces)))
+    assert [256, *[1] * 256, 44, *[1] * 44] == embedder.batches
+    one_by_one = ValueScorer(Batched())
+    assert [one_by_one.score(each) for each in traces] == scores
+
+
+def test_a_batch_that_fails_is_embedded_trace_by_trace():
+    """Whatever fails in it falls back for its own trace, with the reason."""
+    traces = [trace(["thought"], objective="x" * number) for number in range(3)]
+    assert [None] * 2 == [score.novelty_fallback for score in ValueScorer(Batched(3)).score_all(traces)][1:]
+    broken = list(ValueScorer(Batched(1, 3)).score_all(traces))
+    assert ["embedder failed: OSError: too many texts"] * 3 == [score.novelty_fallback for score in broken]
+
+
+def test_a_trace_that_cannot_be_scored_is_an_error_in_its_turn():
+    """The traces before it have been scored by then."""
+    scores = ValueScorer(Batched()).score_all([trace(["thought"]), {"steps": 3}])
+    assert "single_thought" in next(scores).overrides
+    with pytest.raises(InvalidTrace, match="metadata"):
+        next(scores)
+    assert [0.1] == [score.score for score in ValueScorer().score_all([trace(["thought"])])]
