@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import threading
 from contextlib import contextmanager
 from time import perf_counter_ns, time_ns
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from grace_kp.background import Lock, Resident, watch
 from grace_kp.errors import SettingsError
-from grace_kp.record import HOST, TROUBLES, Listener, Recorder, Run, new_trace_id, to_json
+from grace_kp.record import HOST, TROUBLES, Listener, Recorder, Run, new_trace_id
 from grace_kp.runtime._front import Front
+from grace_kp.runtime._models import ModelChoice
 from grace_kp.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from grace_kp.protocols import Embedder, Judge
     from grace_kp.record import Pause
     from grace_kp.runtime._gates import Gates
-    from grace_kp.runtime._models import Models
     from grace_kp.runtime._pipeline import Hook, Pipeline
     from grace_kp.runtime._scoring import TraceScorers
     from grace_kp.store import Store, Writer
@@ -99,9 +98,7 @@ class Grace(Front, Resident):
             importlib.import_module("grace_kp.confidence").check_thresholds(thresholds)
         self._own_store = store if store is not None and not isinstance(store, str) else None
         self._thresholds = thresholds
-        self._evaluator = evaluator
-        self._embedder = embedder
-        self._chosen: Models | None = None
+        self._models = ModelChoice(self.settings, evaluator, embedder, lambda: self.thresholds, self._landed)
         self._reviewer = reviewer
         self._on_notify = on_notify
         self._scorers: TraceScorers | None = None
@@ -112,11 +109,8 @@ class Grace(Front, Resident):
             self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._landed)
         self._policies = {**self.settings.policies, **(policies or {})}
         self._lock = threading.Lock()
-        self._choosing = threading.RLock()
-        self._born, self._reported = time_ns(), (0, 0)
         self._made_gates: Gates | None = None
-        self._made_pipeline: Pipeline | None = None
-        self._made_writer: Writer | None = None
+        self._wiring: tuple[Pipeline, Writer] | None = None
         listener = Listener(
             opened=self._run_opened,
             ended=self._run_ended,
@@ -146,7 +140,7 @@ class Grace(Front, Resident):
             )
             self._made_gates = Gates(
                 defaults,
-                judge=lambda: self._models().judge,
+                judge=lambda: self._models.get().judge,
                 store=lambda: self._writer.store(),
                 recorder=self.recorder,
             )
@@ -156,110 +150,71 @@ class Grace(Front, Resident):
     def thresholds(self) -> Thresholds:
         """Thresholds of this runtime's gates: those passed in, else those of the settings."""
         if self._thresholds is None:
-            from grace_kp.runtime._assemble import thresholds_of
+            from grace_kp.confidence import Thresholds
 
-            self._thresholds = thresholds_of(self.settings)
+            settings = self.settings
+            self._thresholds = Thresholds(
+                settings.threshold_silent, settings.threshold_notify, settings.threshold_confirm
+            )
         return self._thresholds
 
     @property
     def _pipeline(self) -> Pipeline:
-        if self._made_pipeline is None:
-            with self._lock:
-                if self._made_pipeline is None:
-                    self._made_pipeline = self._make_pipeline()
-        return self._made_pipeline
-
-    def _models(self) -> Models:
-        """Return the judge and the embedder that were passed in, or that `auto` chooses; created on first use."""
-        chosen = self._chosen
-        if chosen is None:
-            with self._choosing:
-                if self._chosen is None:
-                    from grace_kp.runtime._models import choose
-
-                    self._chosen = choose(self.settings, self._evaluator, self._embedder, self.thresholds)
-                chosen = self._chosen
-        return chosen
-
-    def _make_pipeline(self) -> Pipeline:
-        from grace_kp.record import Conversations
-        from grace_kp.runtime._assemble import make_pipeline
-
-        models = self._models()
-        models.judge.on_end = self._landed
-        pipeline = make_pipeline(self.settings, self.thresholds, models, self.recorder, self._scorers)
-        pipeline.waiting = lambda: self._writer.waiting
-        pipeline.conversations = Conversations(lambda: self._writer)
-        return pipeline
+        return (self._wiring or self._wired())[0]
 
     @property
     def _writer(self) -> Writer:
-        if self._made_writer is None:
+        return (self._wiring or self._wired())[1]
+
+    def _wired(self) -> tuple[Pipeline, Writer]:
+        wiring = self._wiring
+        if wiring is None:
             with self._lock:
-                if self._made_writer is None:
-                    self._made_writer = self._make_writer()
-        return self._made_writer
+                if self._wiring is None:
+                    self._wiring = self._wire()
+                wiring = self._wiring
+        return wiring
 
-    def _make_writer(self) -> Writer:
-        from grace_kp.runtime._pipeline import Lost
-        from grace_kp.store import Writer, open_store
+    def _wire(self) -> tuple[Pipeline, Writer]:
+        from grace_kp.record import Conversations
+        from grace_kp.runtime._pipeline import Pipeline
+        from grace_kp.store import Writer, WriterLimits, open_store
 
-        own_store, url, recorder = self._own_store, self.settings.store, self.recorder
-
-        def opened() -> Store:
-            return open_store(own_store if own_store is not None else url, file_mode=self.settings.permissions)
-
-        by_models: dict[str, Any] = {}
-        judged, scored = self._evaluator is not None or self._embedder is not None, self._scorers is not None
-        if judged or scored:
-            by_models = {
-                "ready": lambda item: self._pipeline.ready(item),
-                "warm": lambda items: self._pipeline.warm(items),
-                "give_up": lambda: self._pipeline.give_up(),
-                "uses_models": lambda: self._chosen is not None and self._chosen.is_active,
-                "exit_seconds": 2 + (self.settings.judge_timeout if judged else min(10, self.settings.scorer_timeout)),
-                "stage": (lambda item: self._pipeline.stage(item)) if scored else None,
-            }
-        return Writer(
-            opened,
-            settle=lambda item: self._pipeline.settle(item),
-            journal=lambda: self._pipeline.journal(),
-            has_open_runs=lambda: bool(recorder.open_runs),
-            recovered=Lost,
-            report=self._report,
-            retention_days=self.settings.retention_days,
-            journal_interval=self.settings.journal_ms / 1_000,
-            max_pending_bytes=self.settings.max_pending_mb << 20,
-            **by_models,
+        settings, store = self.settings, self._own_store
+        pipeline = Pipeline(settings, self.recorder, self._models, self._scorers)
+        patience = 0.0
+        if self._models.may_judge:
+            patience = settings.judge_timeout
+        elif self._scorers is not None:
+            patience = min(10, settings.scorer_timeout)
+        limits = WriterLimits(
+            journal_interval=settings.journal_ms / 1_000,
+            max_pending_bytes=settings.max_pending_mb << 20,
+            retention_days=settings.retention_days,
+            exit_seconds=2 + patience,
         )
-
-    def _report(self) -> tuple[str, bytes] | None:
-        """Return what this process could not record, to be kept in the store; None if there is nothing new."""
-        writer = self._made_writer
-        lost = 0 if writer is None else writer.stats().dropped
-        counts = (sum(TROUBLES.counts.values()), lost)
-        if not any(counts) or counts == self._reported:
-            return None
-        self._reported = counts
-        from grace_kp.trace import redact_value
-
-        report = {"troubles": dict(TROUBLES.counts), "last_trouble": TROUBLES.last, "dropped": lost}
-        return f"{os.getpid()}-{self._born}", to_json(redact_value(report, identifiers=False))
+        writer = Writer(
+            lambda: open_store(settings.store if store is None else store, file_mode=settings.permissions),
+            pipeline,
+            limits,
+        )
+        pipeline.waiting = lambda: writer.waiting
+        pipeline.conversations = Conversations(lambda: writer)
+        return pipeline, writer
 
     def _landed(self) -> None:
-        writer = self._made_writer
-        if writer is not None:
-            writer.landed()
+        if self._wiring is not None:
+            self._wiring[1].landed()
 
     def _run_opened(self, _run: Run) -> None:
         self._writer.opened()
 
     def _run_ended(self, run: Run) -> None:
-        writer = self._writer
+        pipeline, writer = self._wiring or self._wired()
         if self._scorers is not None:
             self._scorers.expect(run.id)
         writer.submit(run)
-        if run.capture is not None or (self._made_pipeline is not None and self._made_pipeline.collectors):
+        if run.capture is not None or pipeline.collectors:
             writer.drain(self._patience)
 
     def _run_asks(self, waiting: Sequence[tuple[Run, Pause]]) -> None:
@@ -334,23 +289,23 @@ class Grace(Front, Resident):
         Returns:
             False if that took longer than `timeout` seconds, or the store cannot write.
         """
-        return True if self._made_writer is None else self._made_writer.flush(timeout)
+        return True if self._wiring is None else self._wiring[1].flush(timeout)
 
     def close(self) -> None:
-        """Flush, and release the thread and the store. Runs that end later are still stored, one by one."""
-        if self._made_writer is not None:
-            self._made_writer.close()
+        """Flush, and give back the thread and the store. Runs that end later are still stored, one by one."""
+        if self._wiring is not None:
+            self._wiring[1].close()
 
     def status(self) -> dict[str, Any]:
-        """Return what was written, what waits, and what was dropped and why; for `grace-kp doctor` and for monitoring."""
-        writer = self._made_writer
+        """What was written, what waits, what was dropped and why; for `grace-kp doctor` and for monitoring."""
+        pipeline, writer = self._wiring or (None, None)
         stats = writer.stats() if writer is not None else None
         fields = type(stats).__slots__ if stats is not None else ()
         return {
             "open_runs": len(self.recorder.open_runs),
             "writer": {name: getattr(stats, name) for name in fields},
-            "sampled_out": self._made_pipeline.sampled_out if self._made_pipeline is not None else 0,
-            "models": self._models().describe() if self._chosen is not None else None,
+            "sampled_out": pipeline.sampled_out if pipeline is not None else 0,
+            "models": self._models.get().describe() if self._models.are_chosen else None,
             "troubles": dict(TROUBLES.counts),
             "last_trouble": TROUBLES.last,
         }
@@ -362,10 +317,7 @@ class Grace(Front, Resident):
     def after_fork(self) -> None:
         """In a forked child, the runs that are open belong to the parent: they are not ended here."""
         self._lock = threading.Lock()
-        self._choosing = threading.RLock()
         self.recorder.after_fork()
-        if self._made_pipeline is not None:
-            self._made_pipeline.after_fork()
 
     def __enter__(self) -> Self:
         return self

@@ -1,69 +1,132 @@
-"""The models of a runtime: who judges its runs, who embeds them, and why these."""
+"""The models of a runtime: which judge, which embedder, and the reason for each."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.confidence import ConfidenceCalculator
-from grace_kp.runtime._judging import RunJudge
+from grace_kp.background import Lock, Resident, watch
 
 if TYPE_CHECKING:
-    from grace_kp.confidence import Thresholds
+    from collections.abc import Callable, Sequence
+
+    from grace_kp.confidence import ConfidenceCalculator, Thresholds
     from grace_kp.judge import LLMSelfEvaluator
+    from grace_kp.runtime._judging import RunJudge
     from grace_kp.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """Judge and embedder of a runtime."""
+    """Judge and embedder of a runtime, and the calculator that the judge shares with whoever assesses runs."""
 
     judge: RunJudge
     embedder: Any
+    calculator: ConfidenceCalculator
     judge_name: str
-    judge_why: str
+    judge_reason: str
     embedder_name: str
-    embedder_why: str
-
-    @property
-    def is_active(self) -> bool:
-        """Whether finishing a run may take a model's time."""
-        return self.judge.is_active or self.embedder is not None
+    embedder_reason: str
 
     def describe(self) -> dict[str, Any]:
-        """Which models these are, why, and what judging has cost so far."""
+        """Return which models these are, why, and what judging has cost so far."""
         spent = self.judge.limit.spent if self.judge.limit is not None else None
         return {
-            "evaluator": {"name": self.judge_name, "why": self.judge_why},
-            "embedder": {"name": self.embedder_name, "why": self.embedder_why},
+            "evaluator": {"name": self.judge_name, "why": self.judge_reason},
+            "embedder": {"name": self.embedder_name, "why": self.embedder_reason},
             "judging": None
             if spent is None or self.judge.evaluator is None
             else {"calls": spent.calls, "tokens": spent.tokens, "refused": spent.refused},
         }
 
 
-def choose(settings: Settings, evaluator: Any, embedder: Any, thresholds: Thresholds) -> Models:
-    """The models that were given, or what `auto` decides."""
-    judge, judge_name, judge_why = _chosen(evaluator, "evaluator", settings)
-    model, embedder_name, embedder_why = _chosen(embedder, "embedder", settings)
-    asked = agreement = limit = None
-    if model is not None:
-        from grace_kp.judge import SourceAgreementCalculator
+class ModelChoice(Resident):
+    """The models of a runtime, chosen when they are first needed."""
 
-        agreement = SourceAgreementCalculator(model)
-    if judge is not None:
-        asked = _evaluator(judge, settings)
-        limit = asked.limit
-    run_judge = RunJudge(
-        evaluator=asked,
-        missing=f"no judge: {judge_why}",
-        mode=settings.judge,
-        calculator=ConfidenceCalculator(profile=settings.profile, thresholds=thresholds),
-        agreement=agreement,
-        workers=settings.judge_workers,
-        limit=limit,
-    )
-    return Models(run_judge, model, judge_name, judge_why, embedder_name, embedder_why)
+    def __init__(
+        self,
+        settings: Settings,
+        evaluator: object,
+        embedder: object,
+        thresholds: Callable[[], Thresholds],
+        on_judged: Callable[[], object],
+    ) -> None:
+        """Choose nothing yet.
+
+        Args:
+            settings: name the models, and bound what judging may cost.
+            evaluator: a judge, None, or "auto".
+            embedder: an embedder, None, or "auto".
+            thresholds: returns the thresholds of confidence.
+            on_judged: called when the judgement of a run is there.
+        """
+        self._settings, self._evaluator, self._embedder = settings, evaluator, embedder
+        self._thresholds, self._on_judged = thresholds, on_judged
+        self._models: Models | None = None
+        self.after_fork()
+        watch(self)
+
+    def fork_locks(self) -> Sequence[Lock]:
+        """Return the lock that is held while models are imported."""
+        return (self._lock,)
+
+    def after_fork(self) -> None:
+        """Replace the lock in the child."""
+        self._lock = threading.RLock()
+
+    @property
+    def are_chosen(self) -> bool:
+        """Whether the models were needed before."""
+        return self._models is not None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether finishing a run may take a model's time."""
+        models = self._models
+        return models is not None and (models.judge.is_active or models.embedder is not None)
+
+    @property
+    def may_judge(self) -> bool:
+        """Whether there may be a judge or an embedder."""
+        return self._evaluator is not None or self._embedder is not None
+
+    def get(self) -> Models:
+        """Return the models."""
+        models = self._models
+        if models is None:
+            with self._lock:
+                if self._models is None:
+                    self._models = self._choose()
+                models = self._models
+        return models
+
+    def _choose(self) -> Models:
+        from grace_kp.confidence import ConfidenceCalculator
+        from grace_kp.runtime._judging import RunJudge
+
+        settings = self._settings
+        calculator = ConfidenceCalculator(profile=settings.profile, thresholds=self._thresholds())
+        judge, judge_name, judge_reason = _choice(self._evaluator, "evaluator", settings)
+        embedder, embedder_name, embedder_reason = _choice(self._embedder, "embedder", settings)
+        evaluator = agreement = None
+        if embedder is not None:
+            from grace_kp.judge import SourceAgreementCalculator
+
+            agreement = SourceAgreementCalculator(embedder)
+        if judge is not None:
+            evaluator = _evaluator(judge, settings)
+        run_judge = RunJudge(
+            evaluator=evaluator,
+            missing=f"no judge: {judge_reason}",
+            mode=settings.judge,
+            calculator=calculator,
+            agreement=agreement,
+            workers=settings.judge_workers,
+            limit=None if evaluator is None else evaluator.limit,
+        )
+        run_judge.on_end = self._on_judged
+        return Models(run_judge, embedder, calculator, judge_name, judge_reason, embedder_name, embedder_reason)
 
 
 def _evaluator(judge: Any, settings: Settings) -> LLMSelfEvaluator:
@@ -86,12 +149,13 @@ def _evaluator(judge: Any, settings: Settings) -> LLMSelfEvaluator:
     )
 
 
-def _chosen(given: Any, what: str, settings: Settings) -> tuple[Any, str, str]:
-    if given is None:
-        return None, "none", f"{what} is None"
-    if given != "auto":
-        return given, getattr(given, "__name__", type(given).__name__), f"{what} was given"
+def _choice(model: Any, kind: str, settings: Settings) -> tuple[Any, str, str]:
+    """Return the model, its name and the reason for it."""
+    if model is None:
+        return None, "none", f"{kind} is None"
+    if model != "auto":
+        return model, getattr(model, "__name__", type(model).__name__), f"{kind} was given"
     from grace_kp.models import choose_embedder, choose_judge
 
-    choice = choose_judge(settings) if what == "evaluator" else choose_embedder(settings)
+    choice = choose_judge(settings) if kind == "evaluator" else choose_embedder(settings)
     return choice.model, choice.name, choice.why

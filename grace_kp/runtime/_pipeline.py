@@ -7,25 +7,30 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import threading
 from dataclasses import dataclass
+from functools import cached_property
+from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record import SUSPENDED, Documents, Recorder, Run, note, to_json
-from grace_kp.runtime._confidence_record import confidence_record, failure_of
+from grace_kp.background import Resident, finish, watch
+from grace_kp.record import SUSPENDED, TROUBLES, Documents, Recorder, Run, note, to_json
+from grace_kp.runtime._assessor import Assessor
 from grace_kp.runtime._records import record_of
 from grace_kp.value import embedded_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors
+    from grace_kp.confidence import ConfidenceFactors
     from grace_kp.record import Conversations, Pause
-    from grace_kp.runtime._judging import Judgement, RunJudge
+    from grace_kp.runtime._judging import Judgement
+    from grace_kp.runtime._models import ModelChoice
     from grace_kp.runtime._scoring import Scoring, TraceScorers
+    from grace_kp.settings import Settings
     from grace_kp.store import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
-    from grace_kp.value import ValueScorer
 
     Hook = Callable[[ReasoningTrace], Any]
 
@@ -34,7 +39,7 @@ MAX_WAITING = 2_000
 
 
 class Lost:
-    """A run whose process died, as its journal left it."""
+    """A run whose process died, with the journal that it left."""
 
     __slots__ = ("prepared", "rows")
 
@@ -44,116 +49,93 @@ class Lost:
 
     @property
     def journaled_id(self) -> str:
-        """The run whose journal is done with when its trace is stored."""
+        """The run whose journal is deleted when its trace is stored."""
         return self.rows[0].run_id
-
-
-class Assessor:
-    """Fills in the two figures of a document: the confidence, then the value score."""
-
-    def __init__(self, calculator: ConfidenceCalculator, scorer: ValueScorer) -> None:
-        self.calculator = calculator
-        self.scorer = scorer
-
-    def assess(
-        self,
-        document: dict[str, Any],
-        *,
-        own_confidence: float | None = None,
-        factors: ConfidenceFactors | None = None,
-        judgement: Judgement | None = None,
-    ) -> None:
-        """Set `outcome.confidence` and `metadata.quality_score`, and say under `grace` how they came about."""
-        if factors is None:
-            from grace_kp.confidence import factors_from_trace
-
-            factors = factors_from_trace(document)
-        grace = document.setdefault("grace", {})
-        if judgement is not None:
-            factors = judgement.put_into(factors, cautious=self.calculator.profile == "strict")
-            grace["evaluation"] = judgement.to_dict()
-        score = self.calculator.calculate(factors)
-        grace.pop("unscored", None)
-        grace["confidence"] = told = confidence_record(score, self.calculator.profile)
-        failure = failure_of(document)
-        if failure:
-            told["run_failed"] = True
-            told["reason"] = f"{failure} {told['reason']}"
-        if own_confidence is not None:
-            told["own"] = own_confidence
-        document["outcome"]["confidence"] = score.score if own_confidence is None else own_confidence
-        if grace.get("status") == SUSPENDED:
-            grace["unscored"] = True  # it is scored when it has ended; its novelty counts once
-        else:
-            self.value(document)
-
-    def value(self, document: dict[str, Any]) -> None:
-        """Set `metadata.quality_score` from what the document says, its confidence included."""
-        value = self.scorer.score(document)
-        document["metadata"]["quality_score"] = value.score
-        document.setdefault("grace", {})["value"] = told = {
-            "score": value.score,
-            "complexity": value.complexity,
-            "novelty": value.novelty,
-            "tool_diversity": value.tool_diversity,
-            "outcome_confidence": value.outcome_confidence,
-            "profile": value.profile,
-            "overrides": list(value.overrides),
-        }
-        if value.novelty_fallback is not None:
-            told["novelty_fallback"] = value.novelty_fallback
 
 
 @dataclass(slots=True)
 class Prepared:
-    """A run that has ended, as a document that still lacks its figures."""
+    """An ended run as a document, on its way through the pipeline."""
 
     document: dict[str, Any] | None
     """None for a run that is sampled out."""
     factors: ConfidenceFactors | None = None
     judgement: Judgement | None = None
-    assessed: bool = False
-    """Its figures are worked out."""
+    is_assessed: bool = False
+    """Whether the document has its confidence and its value score."""
     scoring: Scoring | None = None
-    """What the user's scorers say, or will."""
-    staged: bool = False
+    is_staged: bool = False
+    """Whether scoring has been started, where there is any."""
 
 
-class Pipeline:
-    """From an ended run to a stored record."""
+class Pipeline(Resident):
+    """From an ended run to a stored record. Models and calculators are loaded when the first run has ended."""
 
     def __init__(
-        self,
-        *,
-        documents: Documents,
-        assessor: Assessor,
-        sample_rate: float,
-        recorder: Recorder,
-        judge: RunJudge | None = None,
-        embedder: Any = None,
-        scorers: TraceScorers | None = None,
+        self, settings: Settings, recorder: Recorder, models: ModelChoice, scorers: TraceScorers | None = None
     ) -> None:
+        self.documents = Documents(
+            privacy_level=settings.privacy_level, visibility=settings.visibility, max_text=settings.max_text
+        )
+        self.recorder = recorder
         self.scorers = scorers
         self.waiting: Callable[[], int] = lambda: 0
-        """How many runs have ended and are not settled yet."""
-        self.judge = judge
-        self.embedder = embedder
-        self.documents = documents
-        self.assessor = assessor
-        self.sample_rate = sample_rate
-        self.recorder = recorder
+        """Returns the number of runs that have ended and are not settled yet."""
         self.hooks: list[Hook] = []
         self.collectors: list[list[ReasoningTrace]] = []
         self.sampled_out = 0
         self.conversations: Conversations | None = None
-        self._lock = threading.RLock()  # a run's steps are built in one thread at a time, journal or finish
+        self._settings = settings
+        self._models = models
+        self._given_up = False
+        self._born, self._reported = time_ns(), (0, 0)
+        self.after_fork()
+        watch(self)
 
     def after_fork(self) -> None:
-        """In a forked child no other thread is there to give the lock back."""
-        self._lock = threading.RLock()
+        """Replace the lock in the child, where nobody else is to give it back."""
+        self._lock = threading.RLock()  # a run's steps are built in one thread at a time, for the journal or at the end
 
-    def ready(self, item: Run | Lost) -> bool:
-        """Whether a run can be settled; the first time, its judgement is set going."""
+    @cached_property
+    def assessor(self) -> Assessor:
+        """Computes confidence and value score."""
+        from grace_kp.value import ValueScorer
+
+        models, settings = self._models.get(), self._settings
+        scorer = ValueScorer(
+            models.embedder,
+            max_elements=settings.novelty_cache_size,
+            ttl_seconds=settings.novelty_cache_ttl or None,
+        )
+        return Assessor(models.calculator, scorer)
+
+    @property
+    def uses_models(self) -> bool:
+        """Whether settling may take a model's time."""
+        return self._models.is_active
+
+    @property
+    def has_open_runs(self) -> bool:
+        """Whether there is anything to journal."""
+        return bool(self.recorder.open_runs)
+
+    def lost(self, rows: Sequence[JournalEntry]) -> Lost:
+        """Return the run whose process died and left this journal."""
+        return Lost(rows)
+
+    def report(self, dropped: int) -> tuple[str, bytes] | None:
+        """Return the name of this process and what it could not record; None where that is not news."""
+        counts = (sum(TROUBLES.counts.values()), dropped)
+        if not any(counts) or counts == self._reported:
+            return None
+        self._reported = counts
+        from grace_kp.trace import redact_value
+
+        report = {"troubles": dict(TROUBLES.counts), "last_trouble": TROUBLES.last, "dropped": dropped}
+        return f"{os.getpid()}-{self._born}", to_json(redact_value(report, identifiers=False))
+
+    def is_ready(self, item: Run | Lost) -> bool:
+        """Return whether a run can be settled; the first call starts its judgement."""
         if isinstance(item, Lost):
             return True
         prepared = item.prepared
@@ -162,8 +144,8 @@ class Pipeline:
         return prepared.judgement is None or prepared.judgement.is_done
 
     def warm(self, items: Sequence[Run | Lost]) -> None:
-        """Embed what is settled next in one go; what fails is met again, and told, one by one."""
-        embed = getattr(self.embedder, "embed", None)
+        """Embed the runs that are settled next in one go. What fails here fails again, and is reported, one by one."""
+        embed = getattr(self._models.get().embedder, "embed", None)
         if not callable(embed):
             return
         documents = [item.prepared.document for item in items if isinstance(item, Run) and item.prepared is not None]
@@ -172,31 +154,32 @@ class Pipeline:
             embed(texts)
 
     def give_up(self) -> None:
-        """Wait for no judgement any longer."""
-        if self.judge is not None:
-            self.judge.give_up()
+        """Wait for no judgement and no score any longer."""
+        self._given_up = True
+        if self._models.are_chosen:
+            self._models.get().judge.give_up()
         if self.scorers is not None:
             self.scorers.give_up()
 
-    def _prepare(self, item: Run) -> Prepared:
+    def _prepare(self, run: Run) -> Prepared:
         with self._lock:
-            if self._sampled_out(item):
+            if self._is_sampled_out(run):
                 return Prepared(None)
-            document = self.documents.finished(item)
-            texts = item.steps.hit_texts
-            item.events = []  # what it held is in the document now
-            item.steps.release()
-        if item.status == SUSPENDED:
-            item.suspended = document  # for whoever goes on with it in this process
-            item.prepared = prepared = Prepared(document)
+            document = self.documents.finished(run)
+            texts = run.steps.hit_texts
+            run.events = []  # the document holds them now
+            run.steps.release()
+        if run.status == SUSPENDED:
+            run.suspended = document  # for a run of this process that continues it
+            run.prepared = prepared = Prepared(document)
             return prepared
-        if self.judge is None:
-            return Prepared(document)
-        factors, judgement = self.judge.begin(document, texts)
-        return Prepared(document, factors, judgement)
+        judge = self._models.get().judge
+        if self._given_up:
+            judge.give_up()
+        return Prepared(document, *judge.begin(document, texts))
 
-    def _assessed(self, item: Run | Lost) -> Prepared:
-        """A run with its figures; they are worked out once, in the order in which runs ended."""
+    def _assess(self, item: Run | Lost) -> Prepared:
+        """Return a run with confidence and value score. They are computed once, in the order in which runs ended."""
         with self._lock:
             if isinstance(item, Lost):
                 own = None
@@ -205,24 +188,24 @@ class Pipeline:
                 own = item.own_confidence
                 prepared = item.prepared or self._prepare(item)
             item.prepared = prepared
-            if prepared.document is not None and not prepared.assessed:
+            if prepared.document is not None and not prepared.is_assessed:
                 self.assessor.assess(
                     prepared.document, own_confidence=own, factors=prepared.factors, judgement=prepared.judgement
                 )
-                prepared.assessed = True
+                prepared.is_assessed = True
         return prepared
 
-    def stage(self, item: Run | Lost) -> bool:
-        """Whether the user's scorers are through with a run; the first time, they are set going. They run in a thread of their own."""
+    def is_scored(self, item: Run | Lost) -> bool:
+        """Return whether the user's scorers have scored a run; the first call starts them. They run in their own thread."""
         scorers = self.scorers
         if scorers is None:
             return True
-        prepared = self._assessed(item)
-        if not prepared.staged:
-            prepared.staged = True
+        prepared = self._assess(item)
+        if not prepared.is_staged:
+            prepared.is_staged = True
             document = prepared.document
-            told_by_scorer = isinstance(item, Run) and scorers.is_own(item.id)
-            if document is not None and document["grace"].get("status") != SUSPENDED and not told_by_scorer:
+            by_scorer = isinstance(item, Run) and scorers.is_own(item.id)
+            if document is not None and document["grace"].get("status") != SUSPENDED and not by_scorer:
                 from grace_kp.trace import ReasoningTrace
 
                 trace = ReasoningTrace.model_validate_json(to_json(document))
@@ -234,8 +217,8 @@ class Pipeline:
         return scorers.is_done(prepared.scoring)
 
     def settle(self, item: Run | Lost) -> Record | None:
-        """The finished trace of a run, as the store keeps it; None where it is sampled out."""
-        prepared = self._assessed(item)
+        """Return the record of a run; None for a run that is sampled out."""
+        prepared = self._assess(item)
         item.prepared = None
         document = prepared.document
         if document is None:
@@ -252,11 +235,11 @@ class Pipeline:
                 item.document = record.data
             self._close_superseded(document)
         if (self.hooks or self.collectors) and record.status != SUSPENDED:
-            self._tell(record.data)
+            self._hand_out(record.data)
         return record
 
     def asking(self, waiting: Sequence[tuple[Run, Pause]]) -> list[Record]:
-        """Open runs as they would be stored if they were suspended now."""
+        """Return open runs as they would be stored if they were suspended now."""
         records = []
         with self._lock:
             for run, pause in waiting:
@@ -274,7 +257,7 @@ class Pipeline:
             return record_of(item)
 
         for closed in self.conversations.close_superseded(document, assessed) if self.conversations else ():
-            self._tell(to_json(closed))
+            self._hand_out(to_json(closed))
 
     def recall(self, run: Run) -> None:
         """Give a resumed run the document of the run that it continues. If that is not found, or taken already, it is a new run."""
@@ -295,7 +278,7 @@ class Pipeline:
             run.resume(earlier)
 
     def journal(self) -> list[JournalEntry]:
-        """What has come of the open runs since the last time."""
+        """Return what has happened in the open runs since the last call."""
         from grace_kp.store import JournalEntry
 
         entries: list[JournalEntry] = []
@@ -305,9 +288,9 @@ class Pipeline:
                     entries += [JournalEntry(run.id, number, data) for number, data in self.documents.journal(run)]
         return entries
 
-    def _sampled_out(self, run: Run) -> bool:
+    def _is_sampled_out(self, run: Run) -> bool:
         # Failed and gated runs are always kept; the draw is made once per root, so that a run is kept or left out whole.
-        if self.sample_rate >= 1 or run.status != "completed" or run.decisions or run.own_success is False:
+        if self._settings.sample_rate >= 1 or run.status != "completed" or run.decisions or run.own_success is False:
             return False
         root = run
         while root.via is not None:
@@ -316,9 +299,10 @@ class Pipeline:
             import random
 
             root.sample = random.random()  # noqa: S311
-        return root.sample >= self.sample_rate
+        return root.sample >= self._settings.sample_rate
 
-    def _tell(self, data: bytes) -> None:
+    def _hand_out(self, data: bytes) -> None:
+        """Call hooks and collectors with a finished trace."""
         from grace_kp.trace import ReasoningTrace
 
         trace = ReasoningTrace.model_validate_json(data)
@@ -326,9 +310,7 @@ class Pipeline:
             try:
                 answer = hook(trace)
                 if inspect.iscoroutine(answer):
-                    import asyncio
-
-                    asyncio.run(answer)
+                    finish(answer)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 — also what would end the writer's thread, such as SystemExit

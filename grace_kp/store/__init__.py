@@ -2,9 +2,8 @@
 
 from grace_kp.store._deletion import Deleted, Selection
 from grace_kp.store._open import file_of, open_store
-from grace_kp.store._stats import WriterStats
 from grace_kp.store._store import JournalEntry, Query, Record, Store, moment, scorer_name
-from grace_kp.store._writer import Writer
+from grace_kp.store._writer import Writer, WriterLimits, WriterStats
 
 __all__ = [
     "Deleted",
@@ -14,6 +13,7 @@ __all__ = [
     "Selection",
     "Store",
     "Writer",
+    "WriterLimits",
     "WriterStats",
     "file_of",
     "moment",

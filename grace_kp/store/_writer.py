@@ -10,18 +10,19 @@ import logging
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from grace_kp.background import Lock, Resident, Worker, may_wait, watch
 from grace_kp.errors import StoreError
-from grace_kp.store._journaling import Journaling
-from grace_kp.store._stats import WriterStats
+from grace_kp.store._journal import Journal
+from grace_kp.store._store import Record
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grace_kp.store._store import JournalEntry, Record, Store
+    from grace_kp.store._store import JournalEntry, Store
 
 GATHER_SECONDS = 0.01
 MAX_BATCH = 500
@@ -31,42 +32,97 @@ RETENTION_SECONDS = 3_600.0
 _log = logging.getLogger("grace_kp.store")
 
 
-class Writer(Resident):
-    """Settles and stores what is submitted, in order, on a daemon thread that is started when it is first needed."""
+class Pipeline(Protocol):
+    """From an ended run to its record. The writer calls it for one run at a time, in the order in which the runs ended."""
 
-    def __init__(
-        self,
-        opener: Callable[[], Store],
-        *,
-        settle: Callable[[Any], Record | None],
-        ready: Callable[[Any], bool] | None = None,
-        warm: Callable[[Sequence[Any]], Any] | None = None,
-        stage: Callable[[Any], bool] | None = None,
-        give_up: Callable[[], Any] = lambda: None,
-        uses_models: Callable[[], bool] = lambda: False,
-        journal: Callable[[], Sequence[JournalEntry]] = lambda: (),
-        has_open_runs: Callable[[], bool] = lambda: False,
-        recovered: Callable[[list[JournalEntry]], Any] | None = None,
-        report: Callable[[], tuple[str, bytes] | None] = lambda: None,
-        retention_days: float = 0.0,
-        journal_interval: float = 0.05,
-        max_pending_bytes: int = 256 << 20,
-        max_backlog: int = 512,
-        exit_seconds: float = 2.0,
-    ) -> None:
-        """`ready` says whether an item can be settled yet, and sets going what it waits for; items are settled in order all the same.
-        `warm` is told which items are settled next; `stage`, called in order once they are ready, sets going what is to be waited for
-        after that; `give_up` is told that nothing is to be waited for any longer.
+    @property
+    def uses_models(self) -> bool:
+        """Whether settling may take a model's time."""
+        ...
+
+    @property
+    def has_open_runs(self) -> bool:
+        """Whether there is anything to journal."""
+        ...
+
+    def is_ready(self, item: Any, /) -> bool:
+        """Return whether a run can be settled; the first call starts what the run waits for, such as its judgement."""
+        ...
+
+    def warm(self, items: Sequence[Any], /) -> None:
+        """Prepare to settle these runs next."""
+        ...
+
+    def is_scored(self, item: Any, /) -> bool:
+        """Return whether a run that is ready is scored too; the first call starts scoring."""
+        ...
+
+    def settle(self, item: Any, /) -> Record | None:
+        """Return the record of a run; None for a run that is not stored."""
+        ...
+
+    def give_up(self) -> None:
+        """Wait for no judgement and no score any longer."""
+        ...
+
+    def lost(self, rows: list[JournalEntry], /) -> object:
+        """Return the run whose process died and left this journal, as an item to settle."""
+        ...
+
+    def journal(self) -> Sequence[JournalEntry]:
+        """Return what has happened in the open runs since the last call."""
+        ...
+
+    def report(self, dropped: int, /) -> tuple[str, bytes] | None:
+        """Return the name of this process and what it could not record; None where that is not news."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterLimits:
+    """How much a writer keeps in memory, and how long it takes."""
+
+    journal_interval: float = 0.05
+    """Seconds between two journals of open runs."""
+    max_pending_bytes: int = 256 << 20
+    """Records that wait for a store which cannot write; more are dropped."""
+    max_backlog: int = 512
+    """Ended runs that wait; beyond it the thread that ends another run helps."""
+    retention_days: float = 0.0
+    """How long runs are kept; 0 for ever."""
+    exit_seconds: float = 2.0
+    """How long the exit of the interpreter waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStats:
+    """Counts of a writer, for monitoring and for `grace-kp doctor`."""
+
+    settled: int
+    written: int
+    dropped: int
+    pending: int
+    pending_bytes: int
+    errors: int
+    last_error: str | None
+    helped: int
+
+
+class Writer(Resident):
+    """Settles and stores what is submitted, in order, in a thread that starts when it is first needed."""
+
+    def __init__(self, opener: Callable[[], Store], pipeline: Pipeline, limits: WriterLimits | None = None) -> None:
+        """Open nothing yet.
+
+        Args:
+            opener: opens the store when it is first used.
+            pipeline: settles the runs.
+            limits: bounds in memory and time.
         """
         self._opener = opener
-        self._settle, self._ready, self._warm, self._stage = settle, ready, warm, stage
-        self._give_up = give_up
-        self._uses_models = uses_models
-        self.exit_seconds = exit_seconds
-        self._journaling, self._has_open_runs = Journaling(journal), has_open_runs
-        self._recovered, self._report_now = recovered, report
-        self._interval, self._retention_days = journal_interval, retention_days
-        self._max_pending, self._max_backlog = max_pending_bytes, max_backlog
+        self._pipeline = pipeline
+        self._limits = limits or WriterLimits()
+        self._journal = Journal(pipeline.journal)
         self._store: Store | None = None
         self._closed = False
         self._fresh()
@@ -76,7 +132,7 @@ class Writer(Resident):
     def _fresh(self) -> None:
         self._backlog, self._waiting, self._staged = deque[Any](), deque[Any](), 0
         self._landed = threading.Event()
-        self._pending, self._pending_bytes = deque[Any](), 0
+        self._pending, self._pending_bytes = deque[Record](), 0
         self._ended: list[str] = []
         self._settling, self._writing = threading.RLock(), threading.RLock()
         self._busy: int | None = None
@@ -85,7 +141,7 @@ class Writer(Resident):
         self._last_error: str | None = None
         self._failing, self._retry_at, self._pause = False, 0.0, RETRY_SECONDS[0]
         self._retain_at = 0.0
-        self._journaling.fresh()
+        self._journal.clear()
 
     def fork_locks(self) -> Sequence[Lock]:
         """Return what is held during a fork, so that nothing is half settled or half written then."""
@@ -99,24 +155,29 @@ class Writer(Resident):
         if forked is not None:
             forked()
 
-    def submit(self, item: Any) -> None:
-        """Hand over what has ended. Costs an append; beyond the backlog's bound the caller settles some of it itself."""
+    def submit(self, item: object) -> None:
+        """Take a run that has ended. This costs an append; beyond the bound of the backlog the caller settles some of it."""
         self._backlog.append(item)
         if self._idle:
             self._wake()
-        if len(self._backlog) > self._max_backlog or self._closed:
+        if len(self._backlog) > self._limits.max_backlog or self._closed:
             self._helped += 1
-            self.drain(help_only=not self._closed and self._uses_models())
+            self.drain(start_only=not self._closed and self._pipeline.uses_models)
             if self._closed:
                 self.write_pending(force=True)
 
     def opened(self) -> None:
-        """Something was opened that has to be journaled from now on."""
+        """Journal from now on: a run has begun."""
         if self._idle:
             self._wake()
 
     def _wake(self) -> None:
         self._idle = False
+        self._worker.wake()
+
+    def landed(self) -> None:
+        """Go on: a judgement or a score that a run waits for is there."""
+        self._landed.set()
         self._worker.wake()
 
     def _round(self) -> float | None:
@@ -130,17 +191,13 @@ class Writer(Resident):
         self._idle = True
         if self._backlog:
             return 0.0
-        return self._interval if self._has_open_runs() or self._pending or self._waiting else None
+        is_due = self._pipeline.has_open_runs or self._pending or self._waiting
+        return self._limits.journal_interval if is_due else None
 
-    def landed(self) -> None:
-        """What an item has waited for is there."""
-        self._landed.set()
-        self._worker.wake()
+    def drain(self, timeout: float = 0.0, *, start_only: bool = False) -> None:
+        """Settle the submitted runs that are ready, waiting up to `timeout` seconds; do nothing inside a settling.
 
-    def drain(self, timeout: float = 0.0, *, help_only: bool = False) -> None:
-        """Settle what was submitted and is ready, waiting up to `timeout` seconds; nothing when called from inside a settling.
-
-        With `help_only`, what is settled by models is only set going: no agent's thread is to do, or wait for, that.
+        With `start_only`, judgements and the like are only started: no agent's thread settles runs, or waits, where models are used.
         """
         if self._busy == threading.get_ident():
             return
@@ -150,7 +207,7 @@ class Writer(Resident):
             with self._settling:
                 self._busy = threading.get_ident()
                 try:
-                    self._settle_ready(help_only=help_only)
+                    self._settle_ready(start_only=start_only)
                 finally:
                     self._busy = None
             left = deadline - time.monotonic()
@@ -158,54 +215,39 @@ class Writer(Resident):
                 return
             self._landed.wait(min(left, 0.1))
 
-    def _settle_ready(self, *, help_only: bool) -> None:
-        if self._ready is None:
-            for _ in range(len(self._backlog)):
-                try:
-                    item = self._backlog.popleft()
-                except IndexError:
-                    return
-                self._settle_one(item)
-            return
+    def _settle_ready(self, *, start_only: bool) -> None:
         for _ in range(len(self._backlog)):
             item = self._backlog.popleft()
-            self._prepared(item)
+            self._holds(self._pipeline.is_ready, item)
             self._waiting.append(item)
-        while self._waiting and not help_only:
+        while self._waiting and not start_only:
             batch: list[Any] = []
             for item in self._waiting:
-                if len(batch) == WARM_BATCH or not self._prepared(item):
+                if len(batch) == WARM_BATCH or not self._holds(self._pipeline.is_ready, item):
                     break
                 batch.append(item)
             new = batch[self._staged :]
-            if self._warm is not None and len(new) > 1:
-                self._warm(new)
-            ready = len(batch) if self._stage is None else self._through(batch)
-            for _ in range(ready):
+            if len(new) > 1:
+                self._pipeline.warm(new)
+            scored = [self._holds(self._pipeline.is_scored, item) for item in batch]
+            self._staged = max(self._staged, len(batch))
+            finished = [*scored, False].index(False)
+            for _ in range(finished):
                 self._staged = max(0, self._staged - 1)
                 self._settle_one(self._waiting.popleft())
-            if not ready or ready < len(batch):
+            if not finished or finished < len(batch):
                 return
 
-    def _through(self, batch: Sequence[Any]) -> int:
-        """How many of the first items are through what they were staged for; those that are new are staged."""
-        told = [self._asked(self._stage, item) for item in batch]
-        self._staged = max(self._staged, len(batch))
-        return told.index(False) if False in told else len(told)
-
-    def _prepared(self, item: Any) -> bool:
-        return self._asked(self._ready, item)
-
-    def _asked(self, ask: Callable[[Any], bool] | None, item: Any) -> bool:
+    def _holds(self, condition: Callable[[Any], bool], item: object) -> bool:
         try:
-            return ask is None or ask(item)
-        except Exception:  # noqa: BLE001 — settling it will say what is wrong with it
+            return condition(item)
+        except Exception:  # noqa: BLE001 — settling the run fails in the same manner, and is reported
             return True
 
-    def _settle_one(self, item: Any) -> None:
+    def _settle_one(self, item: object) -> None:
         self._done += 1
         try:
-            record = self._settle(item)
+            record = self._pipeline.settle(item)
         except Exception as error:  # noqa: BLE001
             self._report(f"a run could not be finished: {type(error).__name__}: {error}")
             return
@@ -215,7 +257,7 @@ class Writer(Resident):
             self._ended.append(run_id)
         if record is None:
             return
-        if self._pending_bytes + len(record.data) > self._max_pending:
+        if self._pending_bytes + len(record.data) > self._limits.max_pending_bytes:
             self._dropped += 1
             return
         self._pending_bytes += len(record.data)
@@ -229,7 +271,7 @@ class Writer(Resident):
             found = records()
             with self._writing:
                 self.store().put(found, ended=[record.id for record in found])
-                self._journaling.end(record.id for record in found)
+                self._journal.end(record.id for record in found)
         except Exception as error:  # noqa: BLE001
             self._failed(error)
             return False
@@ -251,19 +293,18 @@ class Writer(Resident):
 
     def _recover(self, store: Store) -> None:
         recover = getattr(store, "recover", None)
-        if recover is None or self._recovered is None:
-            return
-        # Not settled here: the store's lock is held, and a hook that asks for the store would wait for it.
-        self._backlog.extend(self._recovered(rows) for rows in recover())
+        if recover is not None:
+            # Not settled here: the store's lock is held, and a hook that asks for the store would wait for it.
+            self._backlog.extend(self._pipeline.lost(rows) for rows in recover())
 
     def _write_journal(self) -> None:
-        if not self._has_open_runs() or (self._failing and time.monotonic() < self._retry_at):
+        if not self._pipeline.has_open_runs or (self._failing and time.monotonic() < self._retry_at):
             return
         try:
             with self._settling:
-                self._journaling.collect()
+                self._journal.collect()
             with self._writing:
-                if self._journaling.write(self.store()):
+                if self._journal.write(self.store()):
                     self._recover_from_failure()
         except Exception as error:  # noqa: BLE001
             self._failed(error)
@@ -286,21 +327,21 @@ class Writer(Resident):
 
     def _write_report(self, store: Store) -> None:
         keep = getattr(store, "report", None)
-        report = self._report_now() if keep is not None else None
+        report = self._pipeline.report(self._dropped) if keep is not None else None
         if keep is not None and report is not None:
             keep(*report)
 
     def _delete_expired(self, store: Store) -> None:
         retain = getattr(store, "retain", None)
-        if self._retention_days and retain is not None and time.monotonic() >= self._retain_at:
+        if self._limits.retention_days and retain is not None and time.monotonic() >= self._retain_at:
             self._retain_at = time.monotonic() + RETENTION_SECONDS
-            retain(self._retention_days)
+            retain(self._limits.retention_days)
 
     def _write_batch(self, store: Store) -> None:
         batch = [self._pending[number] for number in range(min(len(self._pending), MAX_BATCH))]
         ended = list(self._ended)
         store.put(batch, ended=ended)
-        self._journaling.end(ended)
+        self._journal.end(ended)
         del self._ended[: len(ended)]
         for record in batch:
             self._pending.popleft()
@@ -355,9 +396,9 @@ class Writer(Resident):
 
     def close(self, timeout: float | None = 5.0) -> None:
         """Flush, end the thread, close the store. What is submitted later is settled and written at once."""
-        through = self.flush(timeout)
-        self._give_up()  # also for what ends later: nobody would be there to wait for it
-        if not through and self._waiting:
+        flushed = self.flush(timeout)
+        self._pipeline.give_up()  # also for what ends later: nobody would be there to wait for it
+        if not flushed and self._waiting:
             self.flush(2.0)
         self._closed = True
         self._worker.stop(1.0)
@@ -368,7 +409,7 @@ class Writer(Resident):
     def at_exit(self) -> None:
         """Close, unless that was done before."""
         if not self._closed:
-            self.close(self.exit_seconds)
+            self.close(self._limits.exit_seconds)
 
     @property
     def waiting(self) -> int:

@@ -41,7 +41,7 @@ def test_completion_goes_confidence_score_hooks_store():
 
     @grace.on_complete
     def look(trace):
-        stored = grace._made_writer.store().get(trace.id)
+        stored = grace._writer.store().get(trace.id)
         seen.append((trace.outcome.confidence, trace.metadata.quality_score, stored))
 
     with grace.run("x"):

@@ -1,0 +1,106 @@
+"""The two figures of a finished run, its confidence and its value score, and the records of both in the trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.record import SUSPENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, ConfidenceScore
+    from grace_kp.runtime._judging import Judgement
+    from grace_kp.value import ValueScorer
+
+
+class Assessor:
+    """Fills in the confidence of a document, then its value score."""
+
+    def __init__(self, calculator: ConfidenceCalculator, scorer: ValueScorer) -> None:
+        self.calculator = calculator
+        self.scorer = scorer
+
+    def assess(
+        self,
+        document: dict[str, Any],
+        *,
+        own_confidence: float | None = None,
+        factors: ConfidenceFactors | None = None,
+        judgement: Judgement | None = None,
+    ) -> None:
+        """Set `outcome.confidence` and `metadata.quality_score`, and record under `grace` how they were computed."""
+        if factors is None:
+            from grace_kp.confidence import factors_from_trace
+
+            factors = factors_from_trace(document)
+        grace = document.setdefault("grace", {})
+        if judgement is not None:
+            factors = judgement.put_into(factors, cautious=self.calculator.profile == "strict")
+            grace["evaluation"] = judgement.to_dict()
+        score = self.calculator.calculate(factors)
+        grace.pop("unscored", None)
+        grace["confidence"] = record = confidence_record(score, self.calculator.profile)
+        failure = failure_of(document)
+        if failure:
+            record["run_failed"] = True
+            record["reason"] = f"{failure} {record['reason']}"
+        if own_confidence is not None:
+            record["own"] = own_confidence
+        document["outcome"]["confidence"] = score.score if own_confidence is None else own_confidence
+        if grace.get("status") == SUSPENDED:
+            grace["unscored"] = True  # it is scored when it has ended; its novelty counts once
+        else:
+            self.value(document)
+
+    def value(self, document: dict[str, Any]) -> None:
+        """Set `metadata.quality_score` from the document, its confidence included."""
+        value = self.scorer.score(document)
+        document["metadata"]["quality_score"] = value.score
+        document.setdefault("grace", {})["value"] = record = {
+            "score": value.score,
+            "complexity": value.complexity,
+            "novelty": value.novelty,
+            "tool_diversity": value.tool_diversity,
+            "outcome_confidence": value.outcome_confidence,
+            "profile": value.profile,
+            "overrides": list(value.overrides),
+        }
+        if value.novelty_fallback is not None:
+            record["novelty_fallback"] = value.novelty_fallback
+
+
+def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
+    """A confidence as it stands in a trace: the score, its parts (None where not evaluated), its penalties and its reason."""
+    return {
+        "score": score.score,
+        "level": score.level,
+        "profile": profile,
+        "reason": score.reason,
+        "breakdown": score.evaluated,
+        "penalties": list(score.penalties_applied),
+        "not_evaluated": list(score.not_evaluated),
+    }
+
+
+_FAILURES = {
+    "cancelled": "The run was cancelled.",
+    "closed": "The run was closed before its end.",
+    "exited": "The run ended with the program's exit.",
+    "interrupted": "The process ended before the run did.",
+    "not_approved": "The run stopped because an action was not approved.",
+}
+
+
+def failure_of(document: Mapping[str, Any]) -> str:
+    """Return one sentence that says how an unsuccessful run ended; empty for a run that succeeded or waits for a person."""
+    grace = document.get("grace") or {}
+    status = grace.get("status", "completed")
+    if document["metadata"].get("success") is not False or status == SUSPENDED:
+        return ""
+    if isinstance(status, str) and status in _FAILURES:
+        return _FAILURES[status]
+    error = grace.get("error")
+    if isinstance(error, dict) and isinstance(error.get("type"), str):
+        return f"The run failed with {error['type']}."
+    return "The run failed." if status == "failed" else "The run did not succeed."

@@ -1,0 +1,47 @@
+"""The journal of open runs on its way to the store: rows are kept until they are written, and dropped when their run ends first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from grace_kp.store._store import JournalEntry, Store
+
+MAX_ENDED = 10_000
+
+
+class Journal:
+    """The journal of one writer. A row is collected once, so a failed write must not lose it."""
+
+    def __init__(self, collect: Callable[[], Sequence[JournalEntry]]) -> None:
+        self._collect = collect
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._rows: list[JournalEntry] = []
+        self._ended: dict[str, None] = {}
+
+    def collect(self) -> None:
+        """Collect what has happened in the open runs since the last time."""
+        rows = self._collect()
+        for row in rows:
+            if row.seq == 0:  # a suspended run goes on under its id
+                self._ended.pop(row.run_id, None)
+        self._rows += rows
+
+    def write(self, store: Store) -> bool:
+        """Write the rows; return False where there are none. Rows of ended runs are dropped: nobody would delete them."""
+        rows = [row for row in self._rows if row.run_id not in self._ended]
+        if rows:
+            store.journal(rows)
+        self._rows.clear()
+        return bool(rows)
+
+    def end(self, run_ids: Iterable[str]) -> None:
+        """Note that the traces of these runs are stored, and their journals deleted."""
+        self._ended.update(dict.fromkeys(run_ids))
+        while len(self._ended) > MAX_ENDED:
+            del self._ended[next(iter(self._ended))]
