@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Lock, Resident, Worker, may_wait, watch
 from grace_kp.errors import StoreError
@@ -22,7 +22,8 @@ from grace_kp.trace import redact_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grace_kp.store._store import JournalEntry, Store
+    from grace_kp.store._pipeline import Pipeline
+    from grace_kp.store._store import Store
 
 GATHER_SECONDS = 0.01
 MAX_BATCH = 500
@@ -30,52 +31,6 @@ WARM_BATCH = 64
 RETRY_SECONDS = (0.1, 5.0)
 RETENTION_SECONDS = 3_600.0
 _log = logging.getLogger("grace_kp.store")
-
-
-class Pipeline(Protocol):
-    """From an ended run to its record. The writer calls it for one run at a time, in the order in which the runs ended."""
-
-    @property
-    def uses_models(self) -> bool:
-        """Whether settling may take a model's time."""
-        ...
-
-    @property
-    def has_open_runs(self) -> bool:
-        """Whether there is anything to journal."""
-        ...
-
-    def is_ready(self, item: Any, /) -> bool:
-        """Return whether a run can be settled; the first call starts what the run waits for, such as its judgement."""
-        ...
-
-    def warm(self, items: Sequence[Any], /) -> None:
-        """Prepare to settle these runs next."""
-        ...
-
-    def is_scored(self, item: Any, /) -> bool:
-        """Return whether a run that is ready is scored too; the first call starts scoring."""
-        ...
-
-    def settle(self, item: Any, /) -> Record | None:
-        """Return the record of a run; None for a run that is not stored."""
-        ...
-
-    def give_up(self) -> None:
-        """Wait for no judgement and no score any longer."""
-        ...
-
-    def lost(self, rows: list[JournalEntry], /) -> object:
-        """Return the run whose process died and left this journal, as an item to settle."""
-        ...
-
-    def journal(self) -> Sequence[JournalEntry]:
-        """Return what has happened in the open runs since the last call."""
-        ...
-
-    def report(self, dropped: int, /) -> tuple[str, bytes] | None:
-        """Return the name of this process and what it could not record; None where that is not news."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
