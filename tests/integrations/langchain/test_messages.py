@@ -1,0 +1,56 @@
+"""Questions and token counts are read from inputs and messages in any of LangChain's forms."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+
+from ..conftest import says, steps
+
+
+@tool
+def search(query: str) -> str:
+    """Search."""
+    return f"found {query}"
+
+
+def only(grace):
+    (trace,) = grace.store.query()
+    return trace
+
+
+def test_tokens_and_models_are_kept_and_proposals_are_no_steps(grace, handler):
+    said = AIMessage(
+        [{"type": "text", "text": "hello"}],
+        tool_calls=[{"name": "search", "args": {"query": "x"}, "id": "1"}],
+        usage_metadata={"input_tokens": 7, "output_tokens": 5, "total_tokens": 12},
+        response_metadata={"model_name": "m-1"},
+    )
+    chain = RunnableLambda(lambda _: [says(said).invoke("a"), says(said).invoke("b")][0])
+    chain.invoke("q", {"callbacks": [handler]})
+    trace = only(grace)
+    assert [("thought", "hello"), ("thought", "hello")] == steps(trace)
+    assert {"input_tokens": 14, "output_tokens": 10, "total_tokens": 24} == trace.grace["usage"]
+    assert ["m-1", "m-1"] == [call["model"] for call in trace.grace["model_calls"]]
+    assert [0, 1] == [call["step"] for call in trace.grace["model_calls"]]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "objective"),
+    [
+        ("plain", "plain"),
+        ({"input": "in a dict"}, "in a dict"),
+        ({"count": 3, "topic": "named"}, "named"),
+        ({"messages": [HumanMessage("first"), AIMessage("said"), HumanMessage("last")]}, "last"),
+        ({"messages": [("user", "a pair")]}, "a pair"),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "blocks"}]}]}, "blocks"),
+        ([HumanMessage("a list")], "a list"),
+        (HumanMessage("a message"), "a message"),
+        (3, "step(3)"),
+    ],
+)
+def test_the_objective_is_what_is_asked(grace, handler, inputs, objective):
+    RunnableLambda(lambda _: "x", name="step").invoke(inputs, {"callbacks": [handler]})
+    assert objective == only(grace).task.objective

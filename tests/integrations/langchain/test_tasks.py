@@ -1,0 +1,91 @@
+"""Runs end whichever way the program leaves them: cancelled, dropped or by an exit."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.tools import tool
+
+
+class Docs(BaseRetriever):
+    """Gives the same two documents, with scores in their metadata."""
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return [
+            Document("Refunds take 5 days.", metadata={"score": 0.93, "source": "policy.md"}),
+            Document("Ask support.", metadata={"score": 0.4, "source": "faq.md"}),
+        ]
+
+
+def rag(model="Five days."):
+    prompt = ChatPromptTemplate.from_template("{context} {question}")
+    joined = Docs() | (lambda docs: " ".join(doc.page_content for doc in docs))
+    return (
+        {"context": joined, "question": RunnablePassthrough()}
+        | prompt
+        | FakeListChatModel(responses=[model])
+        | StrOutputParser()
+    )
+
+
+def only(grace):
+    (trace,) = grace.store.query()
+    return trace
+
+
+class TestWaysOut:
+    async def test_a_cancelled_task(self, grace, handler):
+        started = asyncio.Event()
+
+        async def wait(_):
+            started.set()
+            await asyncio.sleep(60)
+
+        task = asyncio.create_task(RunnableLambda(wait).ainvoke("q", {"callbacks": [handler]}))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        trace = only(grace)
+        assert ("cancelled", False) == (trace.grace["status"], trace.metadata.success)
+
+    async def test_a_cancelled_tool(self, grace, handler):
+        """LangChain says nothing of it."""
+        started = asyncio.Event()
+
+        @tool
+        async def slow(query: str) -> str:
+            """Wait."""
+            started.set()
+            await asyncio.sleep(60)
+
+        task = asyncio.create_task(slow.ainvoke({"query": "q"}, {"callbacks": [handler]}))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0)
+        assert "cancelled" == only(grace).grace["status"]
+        assert {} == handler.tracker.frames
+
+    def test_a_stream_that_is_dropped(self, grace, handler):
+        stream = rag("one two three").stream("When?", {"callbacks": [handler]})
+        next(stream)
+        stream.close()
+        assert "closed" == only(grace).grace["status"]
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+    def test_leaving_the_program(self, grace, handler, error):
+        def leave(_):
+            raise error
+
+        with pytest.raises(error):
+            RunnableLambda(leave).invoke("q", {"callbacks": [handler]})
+        assert {KeyboardInterrupt: "cancelled", SystemExit: "exited"}[error] == only(grace).grace["status"]
