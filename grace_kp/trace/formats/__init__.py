@@ -1,4 +1,4 @@
-"""Runs that were recorded elsewhere, one file per foreign format; today chat messages of OpenAI and its relatives."""
+"""Runs that were recorded elsewhere: chat messages of OpenAI and related dialects."""
 
 from grace_kp.trace.formats._openai_messages import from_openai_messages
 from grace_kp.trace.formats._runs import is_native, read_run, runs_in

@@ -1,28 +1,28 @@
-"""When a recorded run began, from the many ways in which such times are written."""
+"""Times of recorded runs, from the many forms in which they are written."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
 UNKNOWN = "1970-01-01T00:00:00.000Z"
-"""Stands where nothing says when a run began."""
+"""The time of a run whose document names none."""
 
-_KEYS = (
+_TIME_FIELDS = (
     "created_at", "createdAt", "created", "started_at", "startedAt", "start_time", "startTime", "timestamp", "create_time",
     "creationTime", "created_time", "started", "date", "datetime", "time",
 )  # fmt: skip
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_YEAR_SECONDS = 31_536_000.0  # smaller numbers are durations and counters, no instants
+_FIRST_YEAR_SECONDS = 31_536_000.0  # smaller numbers are durations or counters
 
 
 def instant_of(value: object) -> str | None:
-    """ISO 8601 in UTC, to the millisecond; None where the value names no instant.
+    """Return the value as ISO 8601 in UTC, to the millisecond; None if it is not an instant.
 
-    Taken are ISO 8601 texts (UTC where they name no zone), datetimes, numbers of seconds, milli-, micro- or nanoseconds since
-    the epoch, also as text, and objects that hold one of these under a usual name.
+    Accepted are ISO 8601 texts (UTC without a zone), datetimes, numbers of seconds, milli-, micro- or nanoseconds since the epoch, also
+    as text, and objects with one of these under a usual name.
     """
     if isinstance(value, dict):
-        return next((found for key in _KEYS if (found := _instant(value.get(key))) is not None), None)
+        return next((found for name in _TIME_FIELDS if (found := _instant(value.get(name))) is not None), None)
     return _instant(value)
 
 

@@ -1,7 +1,6 @@
-"""A recorded chat as a reasoning trace: which step each turn becomes, which call a result answers, how the run ended.
+"""A recorded chat as a reasoning trace: the step of each turn, the call of each result, the end of the run.
 
-How the dialects write a turn is `_turns`, where in a document the chat stands is `_runs`. Secrets are not removed here:
-whoever stores or sends the trace does that, as with every other trace.
+`_turns` reads the dialects, `_runs` finds the chat in a document. Secrets stay; they are removed when the trace is stored or sent.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from grace_kp.trace._model import CONTEXT, TYPE, ReasoningTrace
 from grace_kp.trace._render import MAX_TEXT, cut, render, storable
 from grace_kp.trace._steps import Failure, Failures
 from grace_kp.trace.formats._instants import UNKNOWN, instant_of
-from grace_kp.trace.formats._parts import REFUSAL, Called, Returned, Said
+from grace_kp.trace.formats._parts import REFUSAL, Called, Returned, Words
 from grace_kp.trace.formats._texts import plain
 from grace_kp.trace.formats._turns import Turn, read_turn
 
@@ -175,7 +174,7 @@ def build_trace(messages: object, facts: RunFacts, place: str = "messages") -> R
 
 
 class _Chat:
-    """A chat as far as it has been read: its steps, its calls, and the errors that nothing has followed yet."""
+    """A chat as far as it has been read: its steps, its calls, and the errors since the last step."""
 
     def __init__(self, max_text: int) -> None:
         self.steps: list[dict[str, Any]] = []
@@ -194,7 +193,7 @@ class _Chat:
         self._prompted = False
 
     def take(self, turn: Turn) -> None:
-        """Take in the next turn."""
+        """Add the steps of the next turn."""
         if turn.side == "system":
             self._instructed(turn)
         elif turn.side == "assistant":
@@ -203,13 +202,13 @@ class _Chat:
             known = turn.role in self._unknown_roles or len(self._unknown_roles) < MAX_ROLES
             role = storable(turn.role) if known else "…"
             self._unknown_roles[role] = self._unknown_roles.get(role, 0) + 1
-        for piece in turn.pieces:
-            if isinstance(piece, Called):
-                self._called(piece)
-            elif isinstance(piece, Returned):
-                self._returned(piece)
+        for part in turn.parts:
+            if isinstance(part, Called):
+                self._add_call(part)
+            elif isinstance(part, Returned):
+                self._add_result(part)
             else:
-                self._said(piece, turn)
+                self._add_words(part, turn)
         self.ends_with_answer = turn.side == "assistant" and _is_answer(turn)
 
     def recover(self) -> None:
@@ -226,28 +225,28 @@ class _Chat:
         return found
 
     def _instructed(self, turn: Turn) -> None:
-        for piece in turn.pieces:
-            if isinstance(piece, Said) and not self.instructions:
-                self.instructions = piece.text.strip().splitlines()[0]
+        for part in turn.parts:
+            if isinstance(part, Words) and not self.instructions:
+                self.instructions = part.text.strip().splitlines()[0]
 
-    def _said(self, piece: Said, turn: Turn) -> None:
+    def _add_words(self, part: Words, turn: Turn) -> None:
         if turn.side == "system":
             return
         if turn.side == "user" and not self._prompted:
             self._prompted = True
-            self.prompt = piece.text.strip()
+            self.prompt = part.text.strip()
             return
         self.recover()
-        text = self._text(piece.text)
+        text = self._text(part.text)
         if turn.side != "assistant":
             self._add("observation", content=text)
             self.last_observation = text
             return
         self._add("thought", content=text)
-        if not piece.reasoning:
+        if not part.reasoning:
             self.answer = text
 
-    def _called(self, call: Called) -> None:
+    def _add_call(self, call: Called) -> None:
         self.recover()
         name = storable(cut(call.name, MAX_NAME))
         tool = {"name": name}
@@ -265,7 +264,7 @@ class _Chat:
         self.calls.append(entry)
         self._open.add(entry, call)
 
-    def _returned(self, result: Returned) -> None:
+    def _add_result(self, result: Returned) -> None:
         text = self._text(result.text)
         step = self._add("observation", content=text)
         self.last_observation = text
@@ -292,27 +291,27 @@ class _Chat:
 
 
 def _is_answer(turn: Turn) -> bool:
-    """Whether the turn ends in words that can end a run: no thinking, no refusal, and no call that waits for its result."""
-    last = turn.pieces[-1] if turn.pieces else None
-    if not isinstance(last, Said) or last.reasoning or last.text.startswith(REFUSAL):
+    """Return whether the turn ends with an answer: text that is neither reasoning nor refusal, without an open call."""
+    last = turn.parts[-1] if turn.parts else None
+    if not isinstance(last, Words) or last.reasoning or last.text.startswith(REFUSAL):
         return False
-    called = sum(isinstance(piece, Called) for piece in turn.pieces)
-    return called <= sum(isinstance(piece, Returned) for piece in turn.pieces)
+    called = sum(isinstance(part, Called) for part in turn.parts)
+    return called <= sum(isinstance(part, Returned) for part in turn.parts)
 
 
 class _OpenCalls:
-    """Calls that no result has answered yet, to be found by id, by name, or by their order.
+    """Calls without a result, found by id, name or order.
 
-    Ids repeat within a run, and results come without them, so the oldest open call that fits is the one that is answered.
-    Each call waits in several queues and is dropped from the others when it comes up there: linear, however long the run.
+    Ids repeat within a run, and results may lack them, so a result belongs to the oldest open call that fits. Each call waits in
+    several queues and is dropped from the others when it reaches their front, so the work is linear.
     """
 
     def __init__(self) -> None:
         self._queues: dict[tuple[str | None, str | None], deque[dict[str, Any]]] = {}
 
     def add(self, entry: dict[str, Any], call: Called) -> None:
-        for key in {(call.id, call.name), (call.id, None), (None, call.name), (None, None)}:
-            self._queues.setdefault(key, deque()).append(entry)
+        for queue in {(call.id, call.name), (call.id, None), (None, call.name), (None, None)}:
+            self._queues.setdefault(queue, deque()).append(entry)
 
     def answered_by(self, result: Returned) -> dict[str, Any] | None:
         keys: list[tuple[str | None, str | None]] = []
@@ -331,7 +330,7 @@ class _OpenCalls:
 
 
 def _error(text: str) -> dict[str, str]:
-    """Type and message of an error as far as its text shows them."""
+    """Return type and message of an error as far as its text shows them."""
     line = text.strip().rpartition("\n")[2] if text.startswith(_TRACEBACK) else text.strip()
     found = _ERROR_TYPE.match(line)
     kind, message = (found[1], line[found.end() :]) if found else ("ToolError", line)

@@ -1,7 +1,7 @@
-"""One part of a message in any dialect, read as what it is: words, a call of a tool, or what a tool returned.
+"""Parts of a message in any dialect: words, calls of tools, results of tools.
 
 The dialects are those of OpenAI (chat and responses), Anthropic, Gemini, Bedrock, LangChain, the Vercel AI SDK, MCP and
-OpenTelemetry. Whose words they are, and what becomes of them, is decided elsewhere. Every JSON value has a reading here.
+OpenTelemetry. `_turns` adds the role. Every JSON value can be read.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _FAILED = frozenset({"error", "failed", "failure", "output_error"})
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """Words; `reasoning` where they were the model's thinking and not its answer."""
+class Words:
+    """Text; `reasoning` is True for the model's reasoning, False for its answer."""
 
     text: str
     reasoning: bool = False
@@ -66,7 +66,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What a tool returned; `failed` where the message says so itself."""
+    """The result of a tool; `failed` is True if the message marks it as an error."""
 
     text: str
     id: str | None = None
@@ -74,17 +74,17 @@ class Returned:
     failed: bool = False
 
 
-Piece = Said | Called | Returned
+Part = Words | Called | Returned
 
 
-def read_content(content: object, depth: int = 0) -> list[Piece]:
-    """The pieces of a message's content: a text, a list of parts, one part, or any other JSON value."""
+def read_content(content: object, depth: int = 0) -> list[Part]:
+    """Return the parts of a message's content: a text, a list of parts, a single part, or any other JSON value."""
     if content is None:
         return []
     if isinstance(content, str):
-        return [Said(content)]
+        return [Words(content)]
     if isinstance(content, list | tuple):
-        return [piece for item in content for piece in read_content(item, depth + 1)] if depth < 2 else _json(content)
+        return [part for item in content for part in read_content(item, depth + 1)] if depth < 2 else _json(content)
     content = plain(content)
     if not isinstance(content, dict):
         return _json(content)
@@ -93,25 +93,25 @@ def read_content(content: object, depth: int = 0) -> list[Piece]:
     return read_part(content)
 
 
-def read_part(part: dict[str, Any]) -> list[Piece]:
-    """The pieces of one typed part; usually one, two where a part holds a call and its result."""
+def read_part(part: dict[str, Any]) -> list[Part]:
+    """Return the parts in a typed JSON part: usually one, two for a call with its result."""
     kind = kind_of(part)
     if is_result(part):
         result = returned(part)
-        return [result] if result.id or result.name or kind != "retry_prompt" else [Said(result.text)]
+        return [result] if result.id or result.name or kind != "retry_prompt" else [Words(result.text)]
     if is_call(part):
         return called_and_returned(part)
     if kind in _SILENT:
         return []
     if kind in _REASONING or part.get("thought") is True or isinstance(part.get("reasoningContent"), dict):
-        return [Said(reasoning_of(part), reasoning=True)]
+        return [Words(reasoning_of(part), reasoning=True)]
     if kind == "refusal":
-        return [Said(f"{REFUSAL} {words(part.get('refusal'))}")]
-    return [Said(part_text(part))]
+        return [Words(f"{REFUSAL} {words(part.get('refusal'))}")]
+    return [Words(part_text(part))]
 
 
 def is_call(part: dict[str, Any]) -> bool:
-    """Whether the part is a call of a tool, also one that the provider itself carries out."""
+    """Return whether the part is a call of a tool, including tools that the provider runs."""
     kind = kind_of(part)
     if kind in _CALLS or (kind.endswith("_call") and len(kind) > 5):
         return True
@@ -123,7 +123,7 @@ def is_call(part: dict[str, Any]) -> bool:
 
 
 def is_result(part: object) -> bool:
-    """Whether the part is what a tool returned."""
+    """Return whether the part is the result of a tool."""
     if not isinstance(part, dict):
         return False
     kind = kind_of(part)
@@ -134,8 +134,8 @@ def is_result(part: object) -> bool:
     return not kind and any(key in part for key in _RESULT_IDS) and any(key in part for key in _OUTPUTS)
 
 
-def called_and_returned(part: dict[str, Any]) -> list[Piece]:
-    """A call; and its result, where the same part holds that too."""
+def called_and_returned(part: dict[str, Any]) -> list[Part]:
+    """Return a call, and its result if the same part holds it."""
     inner = part["toolInvocation"] if isinstance(part.get("toolInvocation"), dict) else part
     call = called(inner)
     kind, state = kind_of(part), lowered(inner.get("state"))
@@ -153,7 +153,7 @@ def called_and_returned(part: dict[str, Any]) -> list[Piece]:
 
 
 def called(part: object) -> Called:
-    """A call of a tool, whatever way its name, arguments and id are written."""
+    """Return a call of a tool, in any notation of name, arguments and id."""
     part = plain(part)
     if isinstance(part, str):
         value = _decode(part)
@@ -178,7 +178,7 @@ def called(part: object) -> Called:
 
 
 def returned(part: dict[str, Any]) -> Returned:
-    """What a tool returned, from a part or from a whole message."""
+    """Return the result of a tool from a part or from a whole message."""
     inner = next((part[key] for key in _RESULT_KEYS if isinstance(part.get(key), dict)), part)
     output = first(inner, *_OUTPUTS)
     failed = says_failed(part) or says_failed(inner) or kind_of(part) == "retry_prompt"
@@ -201,7 +201,7 @@ def returned(part: dict[str, Any]) -> Returned:
 
 
 def says_failed(part: dict[str, Any]) -> bool:
-    """Whether a result says itself that it is an error."""
+    """Return whether a result is marked as an error."""
     flag = first(part, "is_error", "isError")
     error = part.get("error")
     return (
@@ -216,10 +216,10 @@ def says_failed(part: dict[str, Any]) -> bool:
 
 
 def arguments(value: object) -> dict[str, Any]:
-    """The arguments of a call by name.
+    """Return the arguments of a call by name.
 
-    JSON text is decoded, also when it was encoded twice. What is no object, or cannot be decoded, is kept under the one
-    name `arguments`; nothing at all, an empty text and null are no arguments.
+    JSON text is decoded, also if it was encoded twice. A value that is not an object, or cannot be decoded, is kept under the name
+    `arguments`. An empty text and null are no arguments.
     """
     for _ in range(3):
         if not isinstance(value, str):
@@ -274,5 +274,5 @@ def _arguments_of(inner: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]
     return arguments(found)
 
 
-def _json(value: object) -> list[Piece]:
-    return [Said(to_text(render(value)))]
+def _json(value: object) -> list[Part]:
+    return [Words(to_text(render(value)))]

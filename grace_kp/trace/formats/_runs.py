@@ -1,6 +1,6 @@
-"""A recorded run in a document: where its chat stands, and what the document says about it beside the chat.
+"""A recorded run in a document: the place of its chat, and the facts beside it.
 
-What the chat becomes is `_openai_messages`. Nothing is read from disk here; that is `_jsonl`.
+`_openai_messages` turns the chat into a trace; `_jsonl` reads the documents from files.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def read_run(
 
 
 def runs_in(document: object) -> tuple[str, list[Any]] | None:
-    """The runs of a document that holds several, and the key they stand under ("" for a list); None where it is one run."""
+    """Return the runs of a document with several, and their key ("" for a list); None for a single run."""
     if isinstance(document, list):
         return ("", document) if not _is_chat(document) and not _is_nested_chat(document) else None
     if not isinstance(document, dict) or _find(document, 0) is not None:
@@ -97,7 +97,7 @@ def runs_in(document: object) -> tuple[str, list[Any]] | None:
 
 
 def is_native(document: object) -> bool:
-    """Whether the document is a ReasoningTrace, or is meant to be one."""
+    """Return whether the document is meant to be a ReasoningTrace."""
     return isinstance(document, dict) and ("@type" in document or ("metadata" in document and "steps" in document))
 
 
@@ -124,11 +124,11 @@ def _chat_of(document: object) -> tuple[Any, str]:
         if isinstance(value, list):
             if not value:
                 raise InvalidTrace("must have at least one message", path=key)
-            return value, key  # its first message will be refused by name
+            return value, key  # the error names its first message
         if key == "messages" and value is not None:
             raise InvalidTrace(f"must be a list of messages (got {brief(value)})", path=key)
     if is_message(document):
-        raise InvalidTrace("is one message and no run; the messages of a run belong together in one list")
+        raise InvalidTrace("is a single message, not a run; put the messages of a run into a list")
     keys = ", ".join(str(key)[:40] for key in list(document)[:6]) or "no keys"
     raise InvalidTrace(
         f"is neither a ReasoningTrace nor a run of chat messages under a key such as 'messages' (it has {keys})"
@@ -139,13 +139,13 @@ class _Found(NamedTuple):
     messages: list[Any]
     path: str
     is_text: bool = False
-    """Whether it was a mere text, which alone makes no run."""
+    """Whether it was a plain text, which is not a run by itself."""
 
 
 def _find(document: dict[str, Any], depth: int, *, words_alone: bool = False) -> _Found | None:
-    """The chat of an object; None where there is none that looks like one.
+    """Return the chat of an object; None without one.
 
-    Words under `input` or `output` are only taken for half of an exchange when the other half is there, or `words_alone`.
+    Text under `input` or `output` counts as half of an exchange only if the other half is present, or with `words_alone`.
     """
     for key in _CHATS:
         value = _decoded(document.get(key))
@@ -184,7 +184,7 @@ def _side(document: dict[str, Any], keys: tuple[str, ...], role: str, depth: int
         value = _decoded(document.get(key))
         found = _messages_in(value, role, depth + 1)
         if found is None and value is not document.get(key):
-            found = _messages_in(document[key], role, depth + 1)  # JSON, but no chat: the words of an answer
+            found = _messages_in(document[key], role, depth + 1)  # JSON, but not a chat: the text of an answer
         if found is not None:
             return found._replace(path=key + found.path)
     return None
@@ -231,8 +231,9 @@ def _with_reply(chat: list[Any], document: dict[str, Any], depth: int) -> list[A
     return chat if any(_same(reply[-1], message) for message in reversed(held)) else [*chat, *reply]
 
 
-def _same(one: Any, other: Any) -> bool:
-    return isinstance(one, dict) and all(one.get(key) == other.get(key) for key in ("content", "tool_calls", "role"))
+def _same(message: Any, other: Any) -> bool:
+    names = ("content", "tool_calls", "role")
+    return isinstance(message, dict) and all(message.get(name) == other.get(name) for name in names)
 
 
 def _is_chat(value: object) -> bool:
@@ -244,7 +245,7 @@ def _is_nested_chat(value: list[Any]) -> bool:
 
 
 def _decoded(value: object) -> Any:
-    """Tables keep chats as JSON text in a column; any other text stays as it is."""
+    """Decode JSON text, in which tables keep chats; other values stay unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in {"[", "{"}:
         try:
             return json.loads(value)
@@ -254,7 +255,7 @@ def _decoded(value: object) -> Any:
 
 
 def _success_of(about: dict[str, Any]) -> tuple[bool | None, str]:
-    """What the document says about success, and where: a label wins over a reward; None where it says nothing."""
+    """Return success and its source in the document: a label wins over a reward; None without either."""
     label = about.get("label")
     places = [label] if isinstance(label, dict) else []
     places.append(about)
@@ -292,7 +293,7 @@ def _instant_in(about: dict[str, Any]) -> str | None:
 
 
 def _beside_the_chat(about: dict[str, Any]) -> dict[str, Any]:
-    """What the document says beside its chat, short things first, so that these are kept when it is cut."""
+    """Return the other fields of the document, short ones first, because a cut removes the last."""
     kept = {key: value for key, value in about.items() if key not in _NOT_KEPT and value is not None}
     return dict(sorted(kept.items(), key=lambda item: isinstance(item[1], dict | list)))
 

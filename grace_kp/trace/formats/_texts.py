@@ -1,6 +1,6 @@
-"""The words in a part of a message, in any dialect; what cannot be shown as words is named in brackets.
+"""The text of a part of a message, in any dialect; other media are named in brackets.
 
-Which parts are calls and results is `_pieces`. Nothing here follows a value deeper than a few levels.
+`_parts` decides which parts are calls and results. Values are followed only a few levels deep.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_NESTING = 4
 
 
 def reasoning_of(part: dict[str, Any]) -> str:
-    """The model's thinking in a part or a message, "" where there is none to be read."""
+    """Return the model's visible reasoning in a part or a message; "" without any."""
     nested = part.get("reasoningContent")
     if isinstance(nested, dict):
         inner = nested.get("reasoningText")
@@ -34,7 +34,7 @@ def reasoning_of(part: dict[str, Any]) -> str:
 
 
 def result_text(content: object) -> str:
-    """The text of what a tool returned: text parts joined, media named, everything else as JSON."""
+    """Return the text of a tool's result: text parts joined, media named, other values as JSON."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -51,7 +51,7 @@ def result_text(content: object) -> str:
 
 
 def words(value: object, depth: int = 0) -> str:
-    """The words in a value that should be a text: a text, a part of text, or a list of these; else ""."""
+    """Return the text of a value that should be one: a text, a text part, or a list of these; else ""."""
     if isinstance(value, str):
         return value
     if depth > MAX_NESTING:
@@ -65,7 +65,7 @@ def words(value: object, depth: int = 0) -> str:
 
 
 def kind_of(part: dict[str, Any]) -> str:
-    """What a part says it is, in lower case with underscores; "" where it says nothing."""
+    """Return the type that a part names, in lower case with underscores; "" without one."""
     for key in ("type", "part_kind", "kind", "content_type"):
         kind = part.get(key)
         if kind and isinstance(kind, str):
@@ -74,12 +74,12 @@ def kind_of(part: dict[str, Any]) -> str:
 
 
 def lowered(value: object) -> str:
-    """A word of a closed vocabulary in lower case with underscores; "" where it is no text."""
+    """Return a keyword in lower case with underscores; "" if it is not a text."""
     return value[:60].lower().replace("-", "_") if isinstance(value, str) else ""
 
 
 def first(mapping: dict[str, Any], *keys: str) -> Any:
-    """The value under the first of the keys that has one that is not None."""
+    """Return the first value under these keys that is not None."""
     for key in keys:
         value = mapping.get(key)
         if value is not None:
@@ -88,7 +88,7 @@ def first(mapping: dict[str, Any], *keys: str) -> Any:
 
 
 def word(value: object) -> str | None:
-    """A name or an id as text; None where it is none."""
+    """Return a name or an id as text; None for other values."""
     if isinstance(value, str):
         return value if value.strip() else None
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < 200:
@@ -97,7 +97,7 @@ def word(value: object) -> str | None:
 
 
 def plain(value: object) -> Any:
-    """Objects of client libraries as the dicts they stand for; every other value as it is."""
+    """Return an object of a client library as its dict, and any other value itself."""
     dump = getattr(value, "model_dump", None) if not isinstance(value, dict | list | str | int | float) else None
     return dump() if callable(dump) else value
 
@@ -124,7 +124,7 @@ def _item_text(item: Any) -> str:
 
 
 def part_text(part: dict[str, Any]) -> str:
-    """A part that is no call, no result and no thinking; what cannot be shown is named in brackets."""
+    """Return the text of a part that is neither call, result nor reasoning; other media are named in brackets."""
     kind = kind_of(part)
     if kind in _MEDIA:
         return _media(part, _MEDIA[kind])

@@ -1,20 +1,21 @@
-"""One message of a chat in any dialect: whose turn it is, and the pieces of it in their order.
+"""Messages of a chat in any dialect: the role, and the parts in order.
 
-What a piece is, is `_pieces`; what a turn becomes in a trace is `_openai_messages`.
+`_parts` reads the parts, `_openai_messages` turns them into steps.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Literal
 
 from grace_kp.errors import InvalidTrace, brief
 from grace_kp.trace.formats._parts import (
     REFUSAL,
     Called,
-    Piece,
-    Said,
+    Part,
+    Words,
     called,
     called_and_returned,
     is_call,
@@ -47,11 +48,11 @@ _LISTS_OF_CALLS = ("tool_calls", "toolCalls", "toolInvocations")
 
 @dataclass(slots=True)
 class Turn:
-    """One message: whose it is, the role as it was written, and what it holds."""
+    """A message: its side, the role as written, and its parts."""
 
     side: Side
     role: str
-    pieces: list[Piece] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
 
 
 def read_turn(message: object, place: str) -> Turn:
@@ -62,7 +63,7 @@ def read_turn(message: object, place: str) -> Turn:
         place: the path of the message, for the error.
 
     Raises:
-        InvalidTrace: the message is no object, or does not say whose it is.
+        InvalidTrace: the message is not an object, or has no role.
     """
     message = plain(message)
     if not isinstance(message, dict):
@@ -74,19 +75,19 @@ def read_turn(message: object, place: str) -> Turn:
     side = _SIDES.get(role, "other")
     turn = Turn(side, role)
     if role in _WRITTEN_CALLS:
-        turn.pieces = _written_calls(message)
+        turn.parts = _written_calls(message)
     elif side == "tool":
-        turn.pieces = _results(message)
+        turn.parts = _results(message)
     elif side == "assistant":
-        turn.pieces = _assistant(message)
+        turn.parts = _assistant(message)
     else:
-        turn.pieces = read_content(_content(message)) + _calls(message, set()) + _listed_results(message)
-    turn.pieces = _joined(turn.pieces)
+        turn.parts = read_content(_content(message)) + _calls(message, set()) + _listed_results(message)
+    turn.parts = _joined(turn.parts)
     return turn
 
 
 def is_message(value: object) -> bool:
-    """Whether the value looks like one message of a chat."""
+    """Return whether the value looks like a message of a chat."""
     value = plain(value)
     if not isinstance(value, dict):
         return False
@@ -98,7 +99,7 @@ def is_message(value: object) -> bool:
 
 
 def _unwrap(message: dict[str, Any]) -> dict[str, Any]:
-    """The message itself, where a framework wrote it inside an envelope."""
+    """Return the message inside the envelope of a framework."""
     for _ in range(3):
         kind = message.get("type")
         data = message.get("data")
@@ -120,7 +121,7 @@ def _unwrap(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _role(message: dict[str, Any]) -> str | None:
-    """The role in lower case with underscores; None where the message names none."""
+    """Return the role in lower case with underscores; None without one."""
     for key in _ROLE_KEYS:
         value = message.get(key)
         if isinstance(value, dict):
@@ -147,7 +148,7 @@ def _normal(role: str) -> str:
 
 
 def _is_item(message: dict[str, Any]) -> bool:
-    """Whether it is an item of OpenAI's responses, which has a type instead of a role."""
+    """Return whether it is an item of OpenAI's responses, which has a type instead of a role."""
     kind = kind_of(message)
     if kind == "reasoning":
         return True
@@ -166,7 +167,7 @@ def _item(message: dict[str, Any], place: str) -> Turn:
                 )
         raise InvalidTrace("is missing", path=f"{place}.role")
     if kind == "reasoning":
-        return Turn("assistant", kind, _joined([Said(reasoning_of(message), reasoning=True)]))
+        return Turn("assistant", kind, _joined([Words(reasoning_of(message), reasoning=True)]))
     if is_result(message):
         return Turn("tool", kind, [returned(message)])
     return Turn("assistant", kind, called_and_returned(message))
@@ -177,31 +178,31 @@ def _content(message: dict[str, Any]) -> Any:
     return parts if isinstance(parts, list) and parts else first(message, *_CONTENT)
 
 
-def _assistant(message: dict[str, Any]) -> list[Piece]:
-    said = read_content(_content(message))
-    ids = {piece.id for piece in said if isinstance(piece, Called) and piece.id is not None}
-    pieces: list[Piece] = []
-    if not any(isinstance(piece, Said) and piece.reasoning for piece in said):
+def _assistant(message: dict[str, Any]) -> list[Part]:
+    content = read_content(_content(message))
+    ids = {part.id for part in content if isinstance(part, Called) and part.id is not None}
+    parts: list[Part] = []
+    if not any(isinstance(part, Words) and part.reasoning for part in content):
         thinking = first(message, "reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
-        pieces.append(Said(words(thinking), reasoning=True))
-    pieces += said
+        parts.append(Words(words(thinking), reasoning=True))
+    parts += content
     if words(message.get("tool_plan")):
-        pieces.append(Said(words(message["tool_plan"])))
+        parts.append(Words(words(message["tool_plan"])))
     if words(message.get("refusal")):
-        pieces.append(Said(f"{REFUSAL} {words(message['refusal'])}"))
+        parts.append(Words(f"{REFUSAL} {words(message['refusal'])}"))
     audio = message.get("audio")
-    if isinstance(audio, dict) and not any(isinstance(piece, Said) and piece.text for piece in said):
-        pieces.append(Said(f"[audio] {words(audio.get('transcript'))}".strip()))
-    parts = isinstance(message.get("parts"), list) and bool(message["parts"])
-    pieces += _calls(message, ids, from_parts=parts) + _listed_results(message)
+    if isinstance(audio, dict) and not any(isinstance(part, Words) and part.text for part in content):
+        parts.append(Words(f"[audio] {words(audio.get('transcript'))}".strip()))
+    has_parts = isinstance(message.get("parts"), list) and bool(message["parts"])
+    parts += _calls(message, ids, from_parts=has_parts) + _listed_results(message)
     observed = message.get("observation")
     if isinstance(observed, dict) and isinstance(observed.get("results"), list):
-        pieces += [returned(item) for item in observed["results"] if isinstance(item, dict)]
-    return pieces
+        parts += [returned(item) for item in observed["results"] if isinstance(item, dict)]
+    return parts
 
 
-def _calls(message: dict[str, Any], known: set[str], *, from_parts: bool = False) -> list[Piece]:
-    """The calls that stand beside the content, without those of the content (`known` are their ids)."""
+def _calls(message: dict[str, Any], known: set[str], *, from_parts: bool = False) -> list[Part]:
+    """Return the calls beside the content; `known` are the ids of the calls within it."""
     more = message.get("additional_kwargs")
     more = more if isinstance(more, dict) else {}
     items: list[Any] = []
@@ -214,14 +215,14 @@ def _calls(message: dict[str, Any], known: set[str], *, from_parts: bool = False
     function = first(message, "function_call") or more.get("function_call")
     if function is not None and not items:
         items = [function]
-    pieces: list[Piece] = []
+    parts: list[Part] = []
     for item in items:
         found = called_and_returned(item) if isinstance(item, dict) else [called(item)]
         call = found[0]
         if isinstance(call, Called) and call.id is not None and call.id in known:
             continue
-        pieces += found
-    return pieces
+        parts += found
+    return parts
 
 
 def _listed(value: Any) -> list[Any]:
@@ -235,17 +236,17 @@ def _listed(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
-def _results(message: dict[str, Any]) -> list[Piece]:
+def _results(message: dict[str, Any]) -> list[Part]:
     listed = _listed_results(message)
     if listed:
         return listed
     content = _content(message)
     items = content if isinstance(content, list) else [content]
-    found: list[Piece] = [returned(item) for item in items if is_result(item)]
+    found: list[Part] = [returned(item) for item in items if is_result(item)]
     return found or [returned(message)]
 
 
-def _listed_results(message: dict[str, Any]) -> list[Piece]:
+def _listed_results(message: dict[str, Any]) -> list[Part]:
     for key in _LIST_OF_RESULTS:
         listed = message.get(key)
         if isinstance(listed, list) and any(isinstance(item, dict) for item in listed):
@@ -253,15 +254,15 @@ def _listed_results(message: dict[str, Any]) -> list[Piece]:
     return []
 
 
-def _written_calls(message: dict[str, Any]) -> list[Piece]:
-    """Calls that are written out as the text of a message, as in ShareGPT data."""
+def _written_calls(message: dict[str, Any]) -> list[Part]:
+    """Return calls that are the text of a message, as in ShareGPT data."""
     content = _content(message)
     try:
         value = json.loads(content) if isinstance(content, str) else content
     except (ValueError, RecursionError):
         value = None
     items = value if isinstance(value, list) else [value]
-    calls: list[Piece] = [called(item) for item in items if _names_a_tool(item)]
+    calls: list[Part] = [called(item) for item in items if _names_a_tool(item)]
     return calls or _assistant(message)
 
 
@@ -269,25 +270,12 @@ def _names_a_tool(item: object) -> bool:
     return isinstance(item, dict) and (isinstance(item.get("name"), str) or "function" in item)
 
 
-def _joined(pieces: list[Piece]) -> list[Piece]:
-    """Words that follow one another as one piece, and none that say nothing."""
-    out: list[Piece] = []
-    run: list[str] = []
-    reasoning = False
-    for piece in pieces:
-        if isinstance(piece, Said):
-            if not piece.text.strip():
-                continue
-            if run and piece.reasoning != reasoning:
-                out.append(Said("\n".join(run), reasoning))
-                run = []
-            run.append(piece.text)
-            reasoning = piece.reasoning
-            continue
-        if run:
-            out.append(Said("\n".join(run), reasoning))
-            run = []
-        out.append(piece)
-    if run:
-        out.append(Said("\n".join(run), reasoning))
-    return out
+def _joined(parts: list[Part]) -> list[Part]:
+    """Join consecutive words of a kind, and drop blank ones."""
+    joined: list[Part] = []
+    audible = [part for part in parts if not isinstance(part, Words) or part.text.strip()]
+    for reasoning, group in groupby(audible, lambda part: part.reasoning if isinstance(part, Words) else None):
+        items = list(group)
+        texts = [part.text for part in items if isinstance(part, Words)]
+        joined += items if reasoning is None else [Words("\n".join(texts), reasoning)]
+    return joined
