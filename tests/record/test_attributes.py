@@ -8,11 +8,9 @@ import threading
 import uuid
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import grace_kp as gk
-from grace_kp.trace._attributes import MAX_LABEL, label
+from grace_kp.trace._attributes import MAX_LABEL
 
 NAMES = ("tags", "user", "session", "metadata", "dropped_tags", "dropped_metadata")
 
@@ -243,12 +241,3 @@ def test_module_level_verbs_do_the_same():
     with gk.run("x", tags=["a"]):
         gk.update(user="ana")
     assert {"tags": ["a"], "user": "ana"} == attributes(gk.default().store.query(user="ana")[0])
-
-
-@given(st.text(st.characters(codec=None, categories=None), max_size=600))
-def test_a_label_is_stable_bounded_and_storable(text):
-    """Made once or twice, it is the same."""
-    made = label(text)
-    assert made == label(made)
-    assert len(made) <= MAX_LABEL
-    assert b"\0" not in made.encode()

@@ -1,0 +1,171 @@
+"""Any value becomes a bounded JSON value, whatever its own code does."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import json
+import pathlib
+from collections import namedtuple
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp.trace import MAX_ITEMS, cut, describe_error, render, render_text, storable, to_text
+from grace_kp.trace._render import MAX_DEPTH, MAX_NODES
+
+Point = namedtuple("Point", "x y")
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+@dataclasses.dataclass
+class Order:
+    city: str
+    euros: float
+
+
+class Large:
+    """An object whose repr would be long."""
+
+    def __init__(self):
+        self.name, self.data = "n", "x" * 10_000
+
+    def __repr__(self):
+        raise AssertionError("must not be called")
+
+
+class Hostile:
+    """An object whose code always fails."""
+
+    def __repr__(self):
+        raise SystemExit("no")
+
+    __str__ = __repr__
+
+
+@pytest.mark.parametrize(
+    ("value", "rendered"),
+    [
+        ("x", "x"), (3, 3), (True, True), (None, None), (1.5, 1.5), (float("nan"), "nan"), (float("inf"), "inf"),
+        (b"ab", "b'ab'"), (b"x" * 100, "<bytes: 100 bytes>"), (10**5_000, "<int: 16,610 bits>"),
+        ((1, [2]), [1, [2]]), ({1: "a", None: "b", (1,): "c"}, {"1": "a", "None": "b", "[1]": "c"}),
+        (Point(1, 2), {"x": 1, "y": 2}), (MappingProxyType({"a": 1}), {"a": 1}), (range(3), "range(0, 3)"),
+        (Order("Oslo", 5.0), {"city": "Oslo", "euros": 5.0}), (Colour.RED, "Colour.RED"), (len, "<builtin_function_or_method len>"),
+        (datetime.date(2026, 1, 2), "2026-01-02"), (pathlib.PurePosixPath("/a"), "/a"), (KeyError("a"), "KeyError: 'a'"),
+        (np.zeros((2, 3)), "<ndarray shape=(2, 3) dtype=float64>"), (np.float64(0.5), 0.5), (np.int64(3), 3),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_values_become_json(value, rendered):
+    """Plain values stay, containers are copied, objects become their fields or a short text."""
+    assert rendered == render(value)
+
+
+def test_large_objects_are_read_by_their_attributes():
+    """Their own repr is not called."""
+    assert {"@class": "Large", "name": "n"}.items() <= render(Large()).items()
+
+
+def test_an_object_that_fails_is_named():
+    """Also SystemExit does not get out."""
+    assert "<Hostile: cannot be read: SystemExit>" == render(Hostile())
+
+
+def test_what_is_left_out_is_counted():
+    """Items, depth, cycles and the number of values are bounded."""
+    circle = []
+    circle.append(circle)
+    assert ["<list: contains itself>"] == render(circle)
+    assert (MAX_ITEMS + 1, "… 50 more") == (
+        len(render(list(range(MAX_ITEMS + 50)))),
+        render(list(range(MAX_ITEMS + 50)))[-1],
+    )
+    deep = 1
+    for _ in range(MAX_DEPTH + 1):
+        deep = {"a": deep}
+    assert "not shown, too deep" in json.dumps(render(deep))
+    assert json.dumps(render([list(range(MAX_ITEMS))] * MAX_ITEMS)).count(",") < 2 * MAX_NODES
+
+
+def test_later_changes_do_not_show():
+    """The rendered value shares nothing with the original."""
+    value = {"a": [1]}
+    rendered = render(value)
+    value["a"].append(2)
+    assert {"a": [1]} == rendered
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)  # fmt: skip
+
+
+@given(JSON)
+def test_json_values_stay_themselves(value):
+    """Rendering loses nothing of a small JSON value."""
+    assert value == render(value)
+    assert value == json.loads(json.dumps(render(value)))
+
+
+@given(st.text(max_size=300), st.integers(64, 200))
+def test_a_cut_keeps_a_beginning_and_says_how_much(text, limit):
+    """A text within the limit is the same object."""
+    shortened = cut(text, limit)
+    if len(text) <= limit:
+        assert shortened is text
+    else:
+        kept, mark = shortened.rsplit("… [cut: ", 1)
+        assert text.startswith(kept)
+        assert f"{len(kept):,} of {len(text):,} characters kept]" == mark
+        assert limit // 2 <= len(kept) <= limit
+
+
+def test_a_cut_falls_between_words():
+    """No half of a key is left."""
+    assert cut("word " * 30 + "ghp_" + "a" * 100, 200).startswith("word " * 29 + "word… [cut: ")
+
+
+@pytest.mark.parametrize(("value", "text"), [("x", "x"), ({"a": 1}, '{"a": 1}'), ([None, "é"], '[null, "é"]')])
+def test_rendered_values_as_text(value, text):
+    """A text itself, other values as compact JSON."""
+    assert text == to_text(value) == render_text(value)
+
+
+def test_half_a_surrogate_pair_is_replaced():
+    """UTF-8 cannot hold it; any other text is the same object."""
+    text = "é"
+    assert "a?" == storable("a\ud800")
+    assert storable(text) is text
+
+
+@pytest.mark.parametrize(
+    ("error", "described"),
+    [
+        (ValueError("no"), ("ValueError", "no")),
+        (KeyError("a"), ("KeyError", "'a'")),
+        (ValueError(Order("Oslo", 5.0)), ("ValueError", '{"city": "Oslo", "euros": 5.0}')),
+        (Exception(), ("Exception", "")),
+    ],
+)
+def test_errors_are_described(error, described):
+    """By type and message; arguments that are not plain are rendered."""
+    assert described == describe_error(error)
+
+
+def test_an_error_whose_text_fails_is_described():
+    """It still has a type."""
+
+    class Broken(Exception):
+        def __str__(self):
+            raise RuntimeError("no")
+
+    assert ("Broken", "<message cannot be read>") == describe_error(Broken())
