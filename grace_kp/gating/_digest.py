@@ -166,7 +166,7 @@ class _Digest:
             return parts
         if issubclass(kind, enum.Enum):
             self._of_enums.add(id(kind))
-            return self._attributes(value, _stored(dictionary_getter(kind), value), [], b"o%d;")
+            return self._attributes(value, _dictionary(dictionary_getter(kind), value), [], b"o%d;")
         if issubclass(kind, type):
             self._identity(value, named=id(value) not in self._of_enums)
             return ()
@@ -188,7 +188,7 @@ class _Digest:
         if contents is not None and contents.data is IDENTITY:
             self._identity(value, named=True)
             return self._parts(contents)
-        attributes = dict(_stored(layout.dictionary, value))
+        attributes = dict(_dictionary(layout.dictionary, value))
         private: list[tuple[str, object]] = []
         for name, found in _filled(layout.slots, value):
             if attributes.setdefault(name, found) is not found:
@@ -267,11 +267,8 @@ class _Digest:
         return _Layout(self._known.get(base), dictionary_getter(kind), slots, private)
 
 
-def _stored(dictionary: Getter | None, value: object) -> dict[Any, object]:
-    found = {} if dictionary is None else dictionary(value)
-    if not isinstance(found, dict):
-        raise NotCheckable(_unseen(type(value)))
-    return found
+def _dictionary(read: Getter | None, value: object) -> dict[Any, object]:
+    return {} if read is None else read(value)
 
 
 def _filled(slots: list[Slot], value: object) -> Iterator[tuple[str, object]]:

@@ -138,6 +138,13 @@ class Computed:
         self.__dict__["real"].append(2)
 
 
+class Two:
+    __slots__ = ("first", "second")
+
+    def __init__(self):
+        self.second = 2
+
+
 def closure():
     data = [1]
     return lambda: data
@@ -186,6 +193,7 @@ CHANGES = {
     "private slot": (Private, Private.change),
     "slot": (Private, lambda value: setattr(value, "shown", 3)),
     "shadowed slot": (Shadowing, lambda value: Private.shown.__set__(value, 3)),
+    "slot behind an empty one": (Two, lambda value: setattr(value, "second", 3)),
     "deleted slot": (Private, lambda value: delattr(value, "shown")),
     "private of pydantic": (Record, lambda value: value._private.append(1)),
     "extra of pydantic": (lambda: Record(z=[1]), lambda value: value.z.append(1)),
