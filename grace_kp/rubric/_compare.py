@@ -1,17 +1,17 @@
-"""Which of two variants to go on with, by the rule of SPEC §9, and whether going on is worth it."""
+"""Comparison of two variants by the rule of SPEC §9, and whether further rounds are worthwhile."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from grace_kp.errors import MissingExtra
 from grace_kp.rubric._statistics import Evidence, evidence_of
 from grace_kp.rubric._summary import TOLERANCE, Summary, Variant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 REGRESSION = 0.15
 WEIGHT = 1.5
@@ -23,7 +23,7 @@ BEST, VARIANT = "best", "variant"
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """What to go on with, and why."""
+    """Which variant to continue with, and why."""
 
     choice: str
     """`best` or `variant`."""
@@ -37,7 +37,7 @@ class Recommendation:
     evidence: Evidence | None = field(default=None, compare=False)
     """How certain the difference is; the verdict does not depend on it. None where runs or scipy (extra `eval`) are missing."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
-    """What makes the comparison weaker than it looks, such as runs that are spread unevenly over the documents, or missing evidence."""
+    """What weakens the comparison, such as runs that are spread unevenly over the documents, or missing evidence."""
 
 
 def compare(best: Variant | Summary, variant: Variant | Summary, *, seed: int = 0) -> Recommendation:
@@ -46,84 +46,78 @@ def compare(best: Variant | Summary, variant: Variant | Summary, *, seed: int = 
     Args:
         best: the current best, or its figures from the history.
         variant: the variant, or its figures.
-        seed: makes the resampling behind the evidence the same each time.
+        seed: makes the resampling behind the evidence repeatable.
 
     Returns:
-        The recommendation; where both are given with their runs, with evidence beside it.
+        The recommendation, with evidence where both are variants with their runs.
 
     Raises:
         ValueError: they were not run on the same documents of the same test set, or a category of the best was not measured.
     """
-    if isinstance(best, Variant) and isinstance(variant, Variant) and best.test_set != variant.test_set:
-        raise ValueError(f"{best.name} and {variant.name} were run on different test sets and cannot be compared")
+    with_runs = (best, variant) if isinstance(best, Variant) and isinstance(variant, Variant) else None
+    if with_runs is not None and with_runs[0].test_set != with_runs[1].test_set:
+        names = " and ".join(item.name for item in with_runs)
+        raise ValueError(f"{names} were run on different test sets and cannot be compared")
     old = best.summary if isinstance(best, Variant) else best
     new = variant.summary if isinstance(variant, Variant) else variant
-    raw = new.mean - old.mean
     if old.document_means and new.document_means and old.document_means.keys() != new.document_means.keys():
-        raise ValueError(
-            f"the best was run on {_listed(old.document_means)}, the variant on {_listed(new.document_means)}; that cannot be compared"
-        )
+        first, second = (", ".join(summary.document_means) for summary in (old, new))
+        raise ValueError(f"the best was run on {first}, the variant on {second}; that cannot be compared")
     missing = [category for category in old.category_rates if category not in new.category_rates]
     if missing:
         raise ValueError(f"the variant was not measured in the category {missing[0]!r}, and the best was")
     drops = {category: rate - new.category_rates[category] for category, rate in old.category_rates.items()}
     regressions = {category: drop for category, drop in drops.items() if drop >= REGRESSION - TOLERANCE}
-    adjusted = raw - WEIGHT * sum(regressions.values())
+    difference = new.mean - old.mean
+    adjusted = difference - WEIGHT * sum(regressions.values())
     choice, reason = _verdict(old, new, adjusted, regressions)
     evidence, warnings = None, []
-    if isinstance(best, Variant) and isinstance(variant, Variant):
-        warnings = _warnings(best, variant)
+    if with_runs is not None:
+        warnings = _warnings(*with_runs)
         try:
-            evidence = evidence_of(best, variant, seed=seed)
+            evidence = evidence_of(*with_runs, seed=seed)
         except MissingExtra as error:
             warnings.append(str(error))
-    return Recommendation(choice, reason, raw, adjusted, regressions, evidence, tuple(warnings))
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names) or "nothing"
+    return Recommendation(choice, reason, difference, adjusted, regressions, evidence, tuple(warnings))
 
 
 def _warnings(best: Variant, variant: Variant) -> list[str]:
-    counts = [Counter(run.document for run in one.runs) for one in (best, variant)]
-    shares = [{name: count / sum(one.values()) for name, count in one.items()} for one in counts]
-    found = []
+    counts = [Counter(run.document for run in item.runs) for item in (best, variant)]
+    shares = [{name: count / sum(runs.values()) for name, count in runs.items()} for runs in counts]
+    warnings = []
     if any(abs(share - shares[1].get(name, 0.0)) > TOLERANCE for name, share in shares[0].items()):
-        told = " and ".join(", ".join(f"{name} {count}" for name, count in one.items()) for one in counts)
-        found.append(f"the runs are not spread alike over the documents ({told}), so the means weigh them differently")
-    wanted = best.test_set.runs_per_document
-    found += [
-        f"{one.name} has {count} runs of {name}, and {wanted} are asked for"
-        for one, each in zip((best, variant), counts, strict=True)
-        for name, count in each.items()
-        if count != wanted
+        spread = " and ".join(", ".join(f"{name} {count}" for name, count in runs.items()) for runs in counts)
+        warnings.append(
+            f"the runs are spread differently over the documents ({spread}), so the means weigh them differently"
+        )
+    planned = best.test_set.runs_per_document
+    warnings += [
+        f"{item.name} has {count} runs of {name}, and {planned} are planned"
+        for item, runs in zip((best, variant), counts, strict=True)
+        for name, count in runs.items()
+        if count != planned
     ]
-    return found
+    return warnings
 
 
 def _verdict(old: Summary, new: Summary, adjusted: float, regressions: Mapping[str, float]) -> tuple[str, str]:
     if regressions:
-        told = ", ".join(f"{category} by {drop:.2f}" for category, drop in regressions.items())
-        return BEST, f"keep the current best: the variant regresses in {told}"
+        drops = ", ".join(f"{category} by {drop:.2f}" for category, drop in regressions.items())
+        return BEST, f"keep the current best: the variant regresses in {drops}"
     if adjusted > CLEAR + TOLERANCE:
         if new.cross_doc_gap < UNEVEN - TOLERANCE:
             return VARIANT, f"the variant is better by {adjusted:.2f}, evenly across documents"
         return BEST, f"keep the current best: the variant is uneven across documents (gap {new.cross_doc_gap:.2f})"
     if adjusted >= SLIGHT - TOLERANCE:
+        spread = f"(SD {new.sd:.2f} to {old.sd:.2f})"
         if new.sd < old.sd - TOLERANCE:
-            return (
-                VARIANT,
-                f"slightly better ({adjusted:.2f}), and the variant is steadier (SD {new.sd:.2f} to {old.sd:.2f})",
-            )
-        return (
-            BEST,
-            f"slightly better only ({adjusted:.2f}), and the variant is no steadier (SD {new.sd:.2f} to {old.sd:.2f})",
-        )
+            return VARIANT, f"slightly better ({adjusted:.2f}), and the variant is steadier {spread}"
+        return BEST, f"slightly better only ({adjusted:.2f}), and the variant is no steadier {spread}"
     return BEST, f"keep the current best: the difference is {adjusted:.2f}, less than {SLIGHT}"
 
 
-def converged(improvements: Sequence[Any]) -> bool:
-    """Whether going on may not be worth it: the last three improvements were each less than 0.5.
+def converged(improvements: Sequence[float]) -> bool:
+    """Return whether further rounds may not be worthwhile: the last three improvements were each less than 0.5.
 
     Args:
         improvements: by how much each round was better than the best before it, oldest first.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import MissingExtra
 from grace_kp.rubric._compare import VARIANT, Recommendation, compare
-from grace_kp.rubric._statistics import mean_interval, rate_interval
+from grace_kp.rubric._statistics import bootstrap_interval
 from grace_kp.trace import printable
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _scores(axes: Any, rounds: Sequence[Round], best: Variant) -> None:
 
 def _points(axes: Any, variants: Sequence[Variant], best: Variant, labels: Sequence[str] | None = None) -> None:
     for place, one in enumerate(variants):
-        span, middle = mean_interval(one), one.summary.mean
+        span, middle = bootstrap_interval([one]), one.summary.mean
         colour = _COLOURS[1] if one is best or one == best else _COLOURS[0]
         axes.plot([place] * len(one.scores), one.scores, ".", color=colour, alpha=0.45, zorder=1)
         if span is not None:
@@ -267,7 +267,7 @@ def _rates(axes: Any, variants: Sequence[Variant], categories: Sequence[str]) ->
         places = [place + (number - (len(variants) - 1) / 2) * width for place in range(len(categories))]
         axes.barh(places, rates, width * 0.9, color=_COLOURS[number % len(_COLOURS)], label="\u200b" + _short(one.name))
         for place, category in zip(places, categories, strict=True):
-            span = rate_interval(one, category)
+            span = bootstrap_interval([one], category)
             if span is not None:
                 axes.hlines(place, span.low, span.high, color=_INK, linewidth=1, alpha=0.7)
     axes.set_yticks(range(len(categories)), [_short(one) for one in categories])

@@ -1,24 +1,24 @@
 """Rounds of a history: a variant and its decision, and the Markdown tables that hold the test set and each round.
 
-`_tables` reads the Markdown; this module gives the tables their meaning and checks their figures.
+`_markdown` reads the tables; this module gives them their meaning and checks their figures against the runs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from grace_kp.rubric._compare import BEST, VARIANT, Recommendation, compare
 from grace_kp.rubric._judgement import Detection, Run
+from grace_kp.rubric._markdown import escape_cell, table_text
 from grace_kp.rubric._summary import Variant
-from grace_kp.rubric._tables import escaped, table_text
 from grace_kp.rubric._test_set import Document, Problem, TestSet
 
 if TYPE_CHECKING:
+    from grace_kp.rubric._markdown import Row, Section
     from grace_kp.rubric._statistics import Evidence
     from grace_kp.rubric._summary import Summary
-    from grace_kp.rubric._tables import Part, Row
 
 DOCUMENTS = ("document", "domain", "bonus candidates", "runs")
 PROBLEMS = ("document", "problem", "category", "severity", "kind", "key")
@@ -28,8 +28,8 @@ RATES = ("category", "rate", "of the best", "difference")
 DECISION = ("compared with", "goes on with", "difference", "adjusted", "reason")
 TABLES = (DOCUMENTS, PROBLEMS, RUNS, FIGURES, RATES, DECISION)
 BY_HAND = "decided otherwise by hand"
-NEAR = 0.0051
-"""Figures stand on the page with two decimals."""
+ROUNDING = 0.0051
+"""Pages show figures with two decimals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,198 +44,193 @@ class Round:
 
 
 def test_set_text(test_set: TestSet) -> str:
-    """The test set as it stands on a page."""
-    documents = [(one.id, one.domain, one.bonus_candidates, test_set.runs_per_document) for one in test_set.documents]
+    """Return a test set as Markdown."""
+    documents = [
+        (document.id, document.domain, document.bonus_candidates, test_set.runs_per_document)
+        for document in test_set.documents
+    ]
     problems = [
-        (one.id, it.id, it.category, it.severity, it.kind or "-", it.key)
-        for one in test_set.documents
-        for it in one.problems
+        (document.id, problem.id, problem.category, problem.severity, problem.kind or "-", problem.key)
+        for document in test_set.documents
+        for problem in document.problems
     ]
     return "\n".join(["## Test set\n", table_text(DOCUMENTS, documents), table_text(PROBLEMS, problems)])
 
 
 def round_text(number: int, round: Round, best: Variant | None) -> str:  # noqa: A002
-    """A round as it stands on a page."""
-    variant, recommendation = round.variant, round.recommendation
-    summary = variant.summary
-    parts = [f"## Round {number}: {escaped(variant.name)}\n"]
+    """Return a round as Markdown."""
+    variant, recommendation, summary = round.variant, round.recommendation, round.variant.summary
+    parts = [f"## Round {number}: {escape_cell(variant.name)}\n"]
     if round.notes:
         parts.append(round.notes + "\n")
-    parts.append(table_text(RUNS, _run_rows(variant)))
-    figures = (summary.mean, summary.sd, summary.stability, summary.cross_doc_gap, summary.balance)
-    parts.append(table_text(FIGURES, [tuple(_shown(value) for value in figures)]))
+    parts.append(table_text(RUNS, [_run_row(variant, *numbered) for numbered in enumerate(variant.runs, 1)]))
+    mean, *others = (f"{value:.2f}" for value in (summary.mean, summary.sd, summary.cross_doc_gap, summary.balance))
+    parts.append(table_text(FIGURES, [(mean, others[0], summary.stability, *others[1:])]))
     old = best.summary.category_rates if best is not None else {}
     rates = [
-        (category, _shown(rate), _shown(old[category]), f"{rate - old[category]:+.2f}")
-        if category in old
-        else (category, _shown(rate), "-", "-")
+        (
+            category,
+            f"{rate:.2f}",
+            *((f"{old[category]:.2f}", f"{rate - old[category]:+.2f}") if category in old else "--"),
+        )
         for category, rate in summary.category_rates.items()
     ]
     parts.append(table_text(RATES, rates))
     if best is not None and recommendation is not None:
         chosen = variant.name if recommendation.choice == VARIANT else best.name
-        figures_ = (f"{recommendation.raw_diff:+.2f}", f"{recommendation.adjusted_diff:+.2f}")
-        parts.append(table_text(DECISION, [(best.name, chosen, *figures_, recommendation.reason)]))
+        differences = (f"{recommendation.raw_diff:+.2f}", f"{recommendation.adjusted_diff:+.2f}")
+        parts.append(table_text(DECISION, [(best.name, chosen, *differences, recommendation.reason)]))
         if recommendation.evidence is not None:
-            parts.append(_evidence(recommendation.evidence))
+            parts.append(_evidence_text(recommendation.evidence))
     return "\n".join(parts)
 
 
-def _evidence(it: Evidence) -> str:
-    told = "Difference: no interval"
-    if it.mean_difference is not None:
-        low, high, level = it.mean_difference.low, it.mean_difference.high, it.mean_difference.level
-        told = f"Difference {low:+.2f} to {high:+.2f} ({level:.0%} bootstrap)"
-    return f"{told}, p = {it.p_value:.3f} over {it.pairs} pairs; further runs of each that would settle it: {it.further_runs_text}.\n"
+def _evidence_text(evidence: Evidence) -> str:
+    interval = evidence.mean_difference
+    difference = "Difference: no interval"
+    if interval is not None:
+        difference = f"Difference {interval.low:+.2f} to {interval.high:+.2f} ({interval.level:.0%} bootstrap)"
+    further = f"further runs of each that would settle it: {evidence.further_runs_text}"
+    return f"{difference}, p = {evidence.p_value:.3f} over {evidence.pairs} pairs; {further}.\n"
 
 
-def _run_rows(variant: Variant) -> list[tuple[object, ...]]:
-    rows: list[tuple[object, ...]] = []
-    for number, run in enumerate(variant.runs, 1):
-        problems = variant.test_set.document(run.document).problems
-        signs = "".join(run.judgements[problem.id].symbol for problem in problems)
-        rows.append((run.document, number, signs, run.bonuses, run.penalties, f"{run.score:.15g}"))
-    return rows
+def _run_row(variant: Variant, number: int, run: Run) -> tuple[object, ...]:
+    problems = variant.test_set.document(run.document).problems
+    symbols = "".join(run.judgements[problem.id].symbol for problem in problems)
+    return run.document, number, symbols, run.bonuses, run.penalties, f"{run.score:.15g}"
 
 
-def _shown(value: object) -> str:
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-def read_test_set(head: Part) -> TestSet | None:
-    """The test set of a page; None where there is none yet.
+def read_test_set(section: Section) -> TestSet | None:
+    """Return the test set of a page; None if the page has none.
 
     Raises:
-        InvalidHistory: it cannot be read.
+        InvalidHistory: the tables cannot be read.
     """
-    _belongs(head, (DOCUMENTS, PROBLEMS), "a round begins with '## Round N: name'")
-    if not head.tables:
+    _refuse_other_tables(section, (DOCUMENTS, PROBLEMS), "a round begins with '## Round N: name'")
+    if not section.tables:
         return None
-    documents, problems = head.table(DOCUMENTS), head.table(PROBLEMS)
+    documents = section.table(DOCUMENTS)
     by_document: dict[str, list[Problem]] = {row.cells[0]: [] for row in documents.rows}
-    for row in problems.rows:
+    for row in section.table(PROBLEMS).rows:
         document, name, category, severity, kind, key = row.cells
         if document not in by_document:
-            raise head.problem(f"there is no document {document!r}", row.line)
-        make = partial(Problem, name, category, severity, None if kind == "-" else kind, key)
-        by_document[document].append(head.made(row.line, make))
-    made = [
-        head.made(
-            row.line, partial(Document, row.cells[0], row.cells[1], tuple(by_document[row.cells[0]]), row.whole(2))
+            raise section.error(f"there is no document {document!r}", row.line)
+        problem = partial(Problem, name, category, severity, None if kind == "-" else kind, key)
+        by_document[document].append(section.build(row.line, problem))
+    found = []
+    for row in documents.rows:
+        name, domain = row.cells[:2]
+        found.append(
+            section.build(row.line, partial(Document, name, domain, tuple(by_document[name]), row.whole_number(2)))
         )
-        for row in documents.rows
-    ]
-    runs = {row.whole(3) for row in documents.rows}
+    runs = {row.whole_number(3) for row in documents.rows}
     if len(runs) != 1:
-        raise head.problem("all documents have the same number of runs, in one test set", documents.line)
-    return head.made(documents.line, partial(TestSet, tuple(made), runs.pop()))
+        raise section.error("all documents of a test set have the same number of runs", documents.line)
+    return section.build(documents.line, partial(TestSet, tuple(found), runs.pop()))
 
 
-def _belongs(part: Part, known: tuple[tuple[str, ...], ...], hint: str) -> None:
-    for header, table in part.tables.items():
-        if header not in known:
-            raise part.problem(
-                f"the table with the columns {', '.join(header)} does not belong here; {hint}", table.line
-            )
+def _refuse_other_tables(section: Section, expected: tuple[tuple[str, ...], ...], hint: str) -> None:
+    for header, table in section.tables.items():
+        if header not in expected:
+            columns = ", ".join(header)
+            raise section.error(f"the table with the columns {columns} does not belong here; {hint}", table.line)
 
 
-def read_round(
-    part: Part, name: str, test_set: TestSet, best: Variant | None
-) -> tuple[Variant, Recommendation | None, str]:
-    """The variant of a round, what was decided, and its notes.
+def read_round(section: Section, name: str, test_set: TestSet, best: Variant | None) -> Round:
+    """Return a round of a page.
+
+    Args:
+        section: the section of the round.
+        name: the name of its variant.
+        test_set: the test set of the page.
+        best: the best variant before the round; None for the first round.
 
     Raises:
-        InvalidHistory: a table is missing or cannot be read, or a figure is not what the runs come to.
+        InvalidHistory: a table is missing or cannot be read, or a figure differs from that of the runs.
     """
-    _belongs(part, (RUNS, FIGURES, RATES, DECISION), "the test set stands before the first round")
-    table = part.table(RUNS)
-    runs = [_read_run(part, row, number, test_set) for number, row in enumerate(table.rows, 1)]
-    variant = part.made(table.line, lambda: Variant(name, tuple(runs), test_set))
-    _check_figures(part, variant.summary)
-    _check_rates(part, variant.summary, best)
-    if best is None:
-        if DECISION in part.tables:
-            raise part.problem("the first round is compared with nothing", part.tables[DECISION].line)
-        return variant, None, _notes(part)
-    return variant, _read_decision(part, variant, best), _notes(part)
+    _refuse_other_tables(section, (RUNS, FIGURES, RATES, DECISION), "the test set stands before the first round")
+    table = section.table(RUNS)
+    runs = [_read_run(section, row, number, test_set) for number, row in enumerate(table.rows, 1)]
+    variant = section.build(table.line, partial(Variant, name, tuple(runs), test_set))
+    _check_figures(section, variant.summary)
+    _check_rates(section, variant.summary, best)
+    if best is None and DECISION in section.tables:
+        raise section.error("the first round is compared with nothing", section.tables[DECISION].line)
+    first = min(table.line for table in section.tables.values())
+    notes = "".join(line.text for line in section.lines[1:] if line.number < first).replace("\r\n", "\n").strip("\n")
+    return Round(variant, None if best is None else _read_decision(section, variant, best), notes)
 
 
-def _notes(part: Part) -> str:
-    first = min(table.line for table in part.tables.values())
-    return "".join(line.text for line in part.lines[1:] if line.number < first).replace("\r\n", "\n").strip("\n")
+def _read_run(section: Section, row: Row, number: int, test_set: TestSet) -> Run:
+    if row.whole_number(1) != number:
+        raise section.error(f"this should be run {number}", row.line)
+    document = section.build(row.line, partial(test_set.document, row.cells[0]))
+    problems, symbols = document.problems, row.cells[2]
+    if len(symbols) != len(problems):
+        raise section.error(f"{document.id} has {len(problems)} problems, and {len(symbols)} are judged", row.line)
+
+    def build() -> Run:
+        judgements = {problem.id: Detection.of(symbol) for problem, symbol in zip(problems, symbols, strict=True)}
+        return Run(document.id, judgements, row.whole_number(3), row.whole_number(4))
+
+    run = section.build(row.line, build)
+    score = row.number(5)
+    if abs(score - run.score) > 0.005:
+        raise section.error(f"the score is given as {score:g}, and the run has {run.score:g}", row.line)
+    return run
 
 
-def _read_run(part: Part, row: Row, number: int, test_set: TestSet) -> Run:
-    if row.whole(1) != number:
-        raise part.problem(f"this should be run {number}", row.line)
-    document = part.made(row.line, lambda: test_set.document(row.cells[0]))
-    signs = list(row.cells[2])
-    if len(signs) != len(document.problems):
-        raise part.problem(
-            f"{document.id} has {len(document.problems)} problems, and {len(signs)} are judged", row.line
-        )
-    pairs = list(zip(document.problems, signs, strict=True))
-    made = part.made(
-        row.line,
-        lambda: Run(
-            document.id, {problem.id: Detection.of(sign) for problem, sign in pairs}, row.whole(3), row.whole(4)
-        ),
-    )
-    said = row.number(5)
-    if abs(said - made.score) > 0.005:
-        raise part.problem(f"the score is said to be {said:g}, and the run comes to {made.score:g}", row.line)
-    return made
-
-
-def _only(part: Part, header: tuple[str, ...]) -> Row:
-    table = part.table(header)
+def _only_row(section: Section, header: tuple[str, ...]) -> Row:
+    table = section.table(header)
     if len(table.rows) != 1:
-        raise part.problem(f"the table with the columns {', '.join(header)} has one row", table.line)
+        raise section.error(f"the table with the columns {', '.join(header)} must have one row", table.line)
     return table.rows[0]
 
 
-def _agree(part: Part, row: Row, place: int, name: str, value: float) -> None:
-    said = row.number(place)
-    if abs(said - value) > NEAR:
-        raise part.problem(f"{name} is said to be {said:g}, and the runs come to {value:.2f}", row.line)
+def _check(section: Section, row: Row, column: int, name: str, value: float) -> None:
+    found = row.number(column)
+    if abs(found - value) > ROUNDING:
+        raise section.error(f"{name} is given as {found:g}, and the runs have {value:.2f}", row.line)
 
 
-def _check_figures(part: Part, summary: Summary) -> None:
-    row = _only(part, FIGURES)
-    for place, value in ((0, summary.mean), (1, summary.sd), (3, summary.cross_doc_gap), (4, summary.balance)):
-        _agree(part, row, place, FIGURES[place], value)
+def _check_figures(section: Section, summary: Summary) -> None:
+    row = _only_row(section, FIGURES)
+    for column, value in ((0, summary.mean), (1, summary.sd), (3, summary.cross_doc_gap), (4, summary.balance)):
+        _check(section, row, column, FIGURES[column], value)
     if row.cells[2] != summary.stability:
-        raise part.problem(
-            f"stability is said to be {row.cells[2]}, and the runs come to {summary.stability}", row.line
-        )
+        raise section.error(f"stability is given as {row.cells[2]}, and the runs have {summary.stability}", row.line)
 
 
-def _check_rates(part: Part, summary: Summary, best: Variant | None) -> None:
-    table = part.table(RATES)
+def _check_rates(section: Section, summary: Summary, best: Variant | None) -> None:
+    table = section.table(RATES)
     rates = summary.category_rates
     if sorted(row.cells[0] for row in table.rows) != sorted(rates):
-        raise part.problem(f"there must be one row for each category: {', '.join(rates)}", table.line)
+        raise section.error(f"there must be one row for each category: {', '.join(rates)}", table.line)
     old = best.summary.category_rates if best is not None else {}
     for row in table.rows:
         category = row.cells[0]
-        _agree(part, row, 1, f"the rate of {category}", rates[category])
+        _check(section, row, 1, f"the rate of {category}", rates[category])
         if category in old:
-            _agree(part, row, 2, f"the best's rate of {category}", old[category])
-            _agree(part, row, 3, f"the difference of {category}", rates[category] - old[category])
+            _check(section, row, 2, f"the best's rate of {category}", old[category])
+            _check(section, row, 3, f"the difference of {category}", rates[category] - old[category])
         elif row.cells[2:] != ("-", "-"):
-            raise part.problem(f"{category} has nothing to be compared with; it must be '-'", row.line)
+            raise section.error(f"{category} has nothing to be compared with; it must be '-'", row.line)
 
 
-def _read_decision(part: Part, variant: Variant, best: Variant) -> Recommendation:
-    row = _only(part, DECISION)
-    if row.cells[0] != best.name:
-        raise part.problem(f"the best before this round is {best.name!r}, not {row.cells[0]!r}", row.line)
-    if row.cells[1] not in {best.name, variant.name}:
-        raise part.problem(f"it goes on with {best.name!r} or {variant.name!r}, not {row.cells[1]!r}", row.line)
-    ruled = part.made(row.line, lambda: compare(best.summary, variant.summary))  # evidence takes its time
-    _agree(part, row, 2, "the difference", ruled.raw_diff)
-    _agree(part, row, 3, "the adjusted difference", ruled.adjusted_diff)
-    choice = VARIANT if row.cells[1] == variant.name else BEST
-    # Who changes the choice by hand and leaves the rule's reason has another reason.
-    reason = BY_HAND if choice != ruled.choice and row.cells[4] == ruled.reason else row.cells[4]
-    return Recommendation(choice, reason, ruled.raw_diff, ruled.adjusted_diff, ruled.regressions)
+def _read_decision(section: Section, variant: Variant, best: Variant) -> Recommendation:
+    row = _only_row(section, DECISION)
+    compared, chosen, *_, reason = row.cells
+    if compared != best.name:
+        raise section.error(f"the best before this round is {best.name!r}, not {compared!r}", row.line)
+    if chosen not in {best.name, variant.name}:
+        raise section.error(f"the choice must be {best.name!r} or {variant.name!r}, not {chosen!r}", row.line)
+    ruled = section.build(
+        row.line, lambda: compare(best.summary, variant.summary)
+    )  # without evidence, which takes time
+    _check(section, row, 2, "the difference", ruled.raw_diff)
+    _check(section, row, 3, "the adjusted difference", ruled.adjusted_diff)
+    choice = VARIANT if chosen == variant.name else BEST
+    # An author who changes the choice and leaves the reason of the rule has another reason.
+    return replace(
+        ruled, choice=choice, reason=BY_HAND if choice != ruled.choice and reason == ruled.reason else reason
+    )

@@ -1,7 +1,7 @@
-"""How sure a difference is: a paired permutation test, bootstrap intervals, and how many more runs would settle it.
+"""Evidence for a difference: a paired permutation test, bootstrap intervals, and how many further runs would settle it.
 
-Paired are the problems: what the runs of one variant found of a problem on average, and what those of the other did. For each document
-its bonuses less its penalties are a pair too. So neither the order of the runs matters nor how many there are of each document.
+The pairs are problems: the mean judgement of a problem over the runs of one variant, and over those of the other. For each document its
+bonuses less its penalties are a pair too. So the result depends neither on the order of the runs nor on their number for each document.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from statistics import NormalDist, fmean, variance
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import MissingExtra
-from grace_kp.rubric._judgement import BONUS, MAX_BONUSES, PENALTY
+from grace_kp.rubric._judgement import extra_points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 RESAMPLES = 10_000
 EXACT_UP_TO = 14
-"""Pairs up to which all sign changes are tried, 16,384 at the most."""
+"""Pairs up to which all combinations of signs are counted, at most 16,384."""
 LEVEL = 0.95
 POWER = 0.8
 MAX_RUNS = 10_000
@@ -40,20 +40,20 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for a difference besides the rule."""
+    """How certain a difference is, besides the rule."""
 
     p_value: float
     """Two-sided, of a paired permutation test over the problems; 1.0 where nothing differs."""
     pairs: int
-    """How many pairs there are, those that do not differ included."""
+    """The number of pairs, including those without a difference."""
     mean_difference: Interval | None
-    """Of the variant's mean less the best's; None where there is but one problem and one run of it."""
+    """Of the variant's mean less the best's; None where nothing differs between resamples."""
     category_differences: Mapping[str, Interval | None]
     """The same for the rate of each category."""
     further_runs: int | None
-    """How many more runs of each variant, over all documents, would make a difference as seen here significant at 0.05 with a power of 0.8.
-    0 where it is already; None where there is no difference, where one run of each document does not tell how much runs differ, and where
-    no number of runs would do, because there are fewer than six pairs or the problems speak against each other: more problems are needed."""
+    """The number of further runs of each variant, over all documents, that would make this difference significant at 0.05 with a power of
+    0.8; 0 if it already is. None without a difference, with a single run of each document, and where no number of runs would suffice,
+    because there are fewer than six pairs or the problems contradict each other: then add problems."""
 
     @property
     def further_runs_text(self) -> str:
@@ -63,36 +63,30 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """What two variants came to with one problem."""
+    """The difference of two variants for one problem."""
 
     difference: float
     noise: float | None
-    """The variance that the difference has because runs differ, times the runs of a document; None with one run."""
+    """The variance of the difference between runs, times the runs of a document; None with a single run."""
 
 
 def evidence_of(best: Variant, variant: Variant, *, seed: int = 0) -> Evidence:
-    """Evidence for the difference of two variants over the same test set."""
+    """Return the evidence for the difference of two variants over the same test set.
+
+    Raises:
+        MissingExtra: scipy is not installed.
+    """
     pairs = _pairs(best, variant)
     p_value = permutation_p([pair.difference for pair in pairs], seed=seed)
     return Evidence(
         p_value=p_value,
         pairs=len(pairs),
-        mean_difference=_interval((variant, best), None, seed),
+        mean_difference=bootstrap_interval((variant, best), seed=seed),
         category_differences={
-            category: _interval((variant, best), category, seed) for category in best.test_set.categories
+            category: bootstrap_interval((variant, best), category, seed=seed) for category in best.test_set.categories
         },
         further_runs=_further_runs(pairs, best, variant, p_value),
     )
-
-
-def mean_interval(variant: Variant, *, seed: int = 0) -> Interval | None:
-    """An interval for the mean of one variant, of the same kind as those for differences."""
-    return _interval((variant,), None, seed)
-
-
-def rate_interval(variant: Variant, category: str, *, seed: int = 0) -> Interval | None:
-    """An interval for the detection rate of one category."""
-    return _interval((variant,), category, seed)
 
 
 def permutation_p(differences: Sequence[float], *, seed: int = 0) -> float:
@@ -131,20 +125,19 @@ def _scipy_stats() -> Any:
     return stats
 
 
-def extra_of(run: Run) -> float:
-    """What bonuses and penalties add to the score of a run."""
-    return BONUS * min(run.bonuses, MAX_BONUSES) - PENALTY * run.penalties
-
-
-def _runs_of(variant: Variant) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = {}
+def _runs_by_document(variant: Variant) -> dict[str, list[Run]]:
+    runs: dict[str, list[Run]] = {}
     for run in variant.runs:
-        found.setdefault(run.document, []).append(run)
-    return found
+        runs.setdefault(run.document, []).append(run)
+    return runs
+
+
+def _points_of(run: Run) -> float:
+    return extra_points(run.bonuses, run.penalties)
 
 
 def _pairs(best: Variant, variant: Variant) -> list[_Pair]:
-    old, new = _runs_of(best), _runs_of(variant)
+    old, new = _runs_by_document(best), _runs_by_document(variant)
     pairs = []
     for document in best.test_set.documents:
         if document.id in old and document.id in new:
@@ -153,33 +146,31 @@ def _pairs(best: Variant, variant: Variant) -> list[_Pair]:
                 _pair(*([run.judgements[problem.id].value for run in runs] for runs in (before, after)))
                 for problem in document.problems
             ]
-            extras = [[extra_of(run) for run in runs] for runs in (before, after)]
+            extras = [list(map(_points_of, runs)) for runs in (before, after)]
             if any(extras[0]) or any(extras[1]):
                 pairs.append(_pair(*extras))
     return pairs
 
 
 def _pair(before: list[float], after: list[float]) -> _Pair:
-    noise = None
-    if len(before) > 1 and len(after) > 1:
-        noise = variance(before) + variance(after)
+    noise = variance(before) + variance(after) if len(before) > 1 and len(after) > 1 else None
     return _Pair(fmean(after) - fmean(before), noise)
 
 
 def _further_runs(pairs: Sequence[_Pair], best: Variant, variant: Variant, p_value: float) -> int | None:
-    """See `Evidence.further_runs`. The variance of the pairs' differences has a part that more runs make smaller, and one that they do not."""
+    """Return `Evidence.further_runs`. Further runs reduce one part of the variance between pairs, and not the other."""
     if p_value < 1 - LEVEL:
         return 0
     if any(pair.noise is None for pair in pairs):
         return None
-    # Of pairs that differ, or may come to, n can have no p-value below 2/2^n, however many runs there are.
+    # With n pairs that differ, or may differ in further runs, no p-value is below 2/2^n.
     moving = sum(bool(pair.difference or pair.noise) for pair in pairs)
     if 2 / 2**moving >= 1 - LEVEL or not any(pair.noise for pair in pairs):
         return None
     seen = abs(fmean(pair.difference for pair in pairs))
     if seen < 1e-12:
         return None
-    documents = len(_runs_of(best))
+    documents = len(_runs_by_document(best))
     each = min(len(best.runs), len(variant.runs)) / documents
     noise = fmean(pair.noise or 0.0 for pair in pairs)
     between = max(0.0, variance([pair.difference for pair in pairs]) - noise / each)
@@ -192,13 +183,22 @@ def _further_runs(pairs: Sequence[_Pair], best: Variant, variant: Variant, p_val
     return needed if needed <= MAX_RUNS else None
 
 
-def _interval(variants: Sequence[Variant], category: str | None, seed: int) -> Interval | None:
-    """Return a bootstrap interval of the mean score, or of a category's rate: of one variant, or of the first less the second.
+def bootstrap_interval(variants: Sequence[Variant], category: str | None = None, *, seed: int = 0) -> Interval | None:
+    """Return a bootstrap interval of the mean score, or of the rate of a category.
 
     Resampled are problems (the same for both variants) and, within each document, the runs of each variant. For the mean score the problems
-    are those of each document; for a category, which may have but one in each, those of all documents together.
+    are those of each document; for a category, which may have a single one in each, those of all documents together.
 
-    None where nothing differs between resamples: there is too little to resample, which is no certainty.
+    Args:
+        variants: one variant, or two for the first less the second, run on the same documents.
+        category: the category; the mean score when None.
+        seed: makes the resampling repeatable.
+
+    Returns:
+        The interval; None where nothing differs between resamples, because that is too little data, not certainty.
+
+    Raises:
+        MissingExtra: scipy is not installed.
     """
     import numpy as np
 
@@ -214,7 +214,7 @@ def _interval(variants: Sequence[Variant], category: str | None, seed: int) -> I
         means = [_mean(found, [next(rows) for _ in found], drawn[: len(groups)]) for found in tables]
         return means[0] if len(means) == 1 else means[0] - means[1]
 
-    # Numbers of problems and of runs are drawn. scipy asks for two at least; a single one is given twice, which changes no mean.
+    # Indices of problems and of runs are drawn. scipy needs at least two; a single index is repeated, which changes no mean.
     samples = [*groups, *(np.arange(len(table)) for found in tables for table in found)]
     found = _scipy_stats().bootstrap(
         [np.resize(sample, max(2, len(sample))) for sample in samples], statistic, vectorized=True, n_resamples=RESAMPLES,
@@ -248,11 +248,12 @@ def _tables(variant: Variant, category: str | None) -> list[Any]:
     import numpy as np
 
     tables = []
-    for name, runs in sorted(_runs_of(variant).items()):
-        problems = [one.id for one in variant.test_set.document(name).problems if category in (None, one.category)]
+    for name, runs in sorted(_runs_by_document(variant).items()):
+        document = variant.test_set.document(name)
+        problems = [problem.id for problem in document.problems if category in (None, problem.category)]
         table = np.array([[run.judgements[problem].value for problem in problems] or [0.0] for run in runs])
         if category is None:
-            tables.append(table * table.shape[1] + np.array([[extra_of(run)] for run in runs]))
+            tables.append(table * table.shape[1] + np.array([[_points_of(run)] for run in runs]))
         elif problems:
             tables.append(table)
     return tables

@@ -1,4 +1,4 @@
-"""What the runs of a variant come to: mean, spread, how even it is across documents, and the detection rate of each category."""
+"""Summary of the runs of a variant: mean, spread, evenness across documents, and the detection rate of each category."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from grace_kp.errors import brief
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from grace_kp.rubric._judgement import Run
     from grace_kp.rubric._test_set import TestSet
 
 HIGH, MEDIUM = 0.5, 1.0
 TOLERANCE = 1e-9
-"""Figures that differ by less than this are the same, so that 0.15 is 0.15 (SPEC §9)."""
+"""Figures that differ by less are equal, so that 0.15 is 0.15 (SPEC §9)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +27,22 @@ class Summary:
     mean: float
     """Of the scores of all runs."""
     sd: float
-    """Standard deviation of the sample (n − 1); 0 for one run."""
+    """Standard deviation of the sample (n − 1); 0 for a single run."""
     cross_doc_gap: float
-    """The largest mean of a document less the smallest; 0 for one document."""
+    """The largest mean of a document less the smallest; 0 for a single document."""
     category_rates: Mapping[str, float]
     """By category, 0 to 1: (Σ○ + 0.5·Σ△) / (problems of the category × runs)."""
     balance: float
-    """The smallest category rate by the largest; 0 where the largest is 0."""
+    """The smallest category rate divided by the largest; 0 where the largest is 0."""
     document_means: Mapping[str, float]
     runs: int
 
     @property
     def stability(self) -> str:
-        """`high` up to a standard deviation of 0.5, `medium` up to 1.0, else `low`."""
-        return stability_of(self.sd)
-
-
-def stability_of(sd: float) -> str:
-    """How stable scores with this standard deviation are: `high`, `medium` or `low`."""
-    if sd <= HIGH + TOLERANCE:
-        return "high"
-    return "medium" if sd <= MEDIUM + TOLERANCE else "low"
+        """`high` up to a standard deviation of 0.5, `medium` up to 1.0, otherwise `low`."""
+        if self.sd <= HIGH + TOLERANCE:
+            return "high"
+        return "medium" if self.sd <= MEDIUM + TOLERANCE else "low"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,7 @@ class Variant:
     """A variant of an agent or prompt, with its runs over a test set.
 
     Raises:
-        ValueError: no name, no runs, or a run that does not fit the test set; the message says which.
+        ValueError: the name is empty, there are no runs, or a run does not fit the test set.
     """
 
     name: str
@@ -71,53 +66,42 @@ class Variant:
         for number, run in enumerate(self.runs, 1):
             document = self.test_set.document(run.document)
             known = {problem.id for problem in document.problems}
-            strange = [problem for problem in run.judgements if problem not in known]
-            if strange:
+            unknown = [problem for problem in run.judgements if problem not in known]
+            if unknown:
                 raise ValueError(
-                    f"run {number} of {self.name} judges {strange[0]!r}, which {document.id} does not have"
+                    f"run {number} of {self.name} judges {unknown[0]!r}, which {document.id} does not have"
                 )
-            missing = [problem for problem in known if problem not in run.judgements]
+            missing = known - run.judgements.keys()
             if missing:
                 raise ValueError(f"run {number} of {self.name} does not judge {min(missing)!r} of {document.id}")
 
     @property
     def scores(self) -> tuple[float, ...]:
-        """The scores of the runs, in their order."""
+        """The scores of the runs, in order."""
         return tuple(run.score for run in self.runs)
 
     @property
     def summary(self) -> Summary:
         """The figures of this variant."""
         by_document: dict[str, list[float]] = {}
-        found: dict[str, list[float]] = {category: [] for category in self.test_set.categories}
+        by_category: dict[str, list[float]] = {category: [] for category in self.test_set.categories}
         for run in self.runs:
             by_document.setdefault(run.document, []).append(run.score)
             for problem in self.test_set.document(run.document).problems:
-                found[problem.category].append(run.judgements[problem.id].value)
-        rates = {category: math.fsum(values) / len(values) for category, values in found.items() if values}
-        means = {document: mean(scores) for document, scores in by_document.items()}
+                by_category[problem.category].append(run.judgements[problem.id].value)
+        means = {document: _mean(scores) for document, scores in by_document.items()}
+        rates = {category: _mean(values) for category, values in by_category.items() if values}
+        largest = max(rates.values(), default=0.0)
         return Summary(
-            mean=mean(self.scores),
-            sd=sd(self.scores),
+            mean=_mean(self.scores),
+            sd=statistics.stdev(self.scores) if len(self.runs) > 1 else 0.0,
             cross_doc_gap=max(means.values()) - min(means.values()),
             category_rates=rates,
-            balance=balance_of(rates.values()),
+            balance=min(rates.values()) / largest if largest > 0 else 0.0,
             document_means=means,
             runs=len(self.runs),
         )
 
 
-def mean(values: Sequence[float]) -> float:
-    """The arithmetic mean."""
+def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
-
-
-def sd(values: Sequence[float]) -> float:
-    """The standard deviation of the sample; 0 for one value."""
-    return statistics.stdev(values) if len(values) > 1 else 0.0
-
-
-def balance_of(rates: Iterable[float]) -> float:
-    """The smallest rate by the largest; 0 where there is none, or the largest is 0."""
-    values = list(rates)
-    return min(values) / max(values) if values and max(values) > 0 else 0.0

@@ -1,13 +1,16 @@
-"""What variants are tested with: documents with planted problems, and whether they are balanced as SPEC §9 asks."""
+"""Test sets: documents with planted problems, and whether they are balanced as SPEC §9 requires."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from grace_kp.errors import brief
-from grace_kp.rubric._judgement import counted
+from grace_kp.rubric._judgement import check_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SEVERITIES = ("critical", "medium", "minor")
 KINDS = ("main", "adjacent", "subtle")
@@ -19,7 +22,7 @@ _JAPANESE = {
     "隣接領域": "adjacent",
     "微妙な問題": "subtle",
 }
-"""As the source document has them."""
+"""The terms of the source document."""
 DOCUMENTS = 2
 PROBLEMS = 10
 SEVERITY_COUNTS = {"critical": 3, "medium": 4, "minor": 3}
@@ -28,35 +31,41 @@ BONUSES = (3, 5)
 RUNS = 2
 
 
-def _text(value: Any, what: str) -> str:
-    """A name that is a text, or a number, which becomes one."""
+def _name(value: object, field_name: str) -> str:
+    """Return a name that is a non-empty text, or a whole number as text."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"{what} is a text that is not empty, not {brief(value)}")
+        raise ValueError(f"{field_name} must be a text that is not empty, not {brief(value)}")
     return text
+
+
+def _refuse_duplicates(ids: Iterable[str], message: str) -> None:
+    for name, count in Counter(ids).items():
+        if count > 1:
+            raise ValueError(message.format(name))
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem that is in a document.
+    """A planted problem of a document.
 
     Raises:
-        ValueError: an unknown severity or kind.
+        ValueError: the id or category is empty, or the severity or kind is unknown.
     """
 
     id: str
     category: str
-    """What kind of problem it is; detection rates are told by it."""
+    """Detection rates are computed by category."""
     severity: str
     """`critical`, `medium` or `minor`."""
     kind: str | None = None
-    """`main`, `adjacent` or `subtle`: how near to the perspective it is. The category, where that is one of these."""
+    """`main`, `adjacent` or `subtle`: how close the problem is to the perspective. The category, where that is one of these."""
     key: str = ""
-    """What a finding must say to count as detected."""
+    """What a finding must contain to count as detected."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id", _text(self.id, "the id of a problem"))
-        object.__setattr__(self, "category", _text(self.category, f"the category of {self.id}"))
+        object.__setattr__(self, "id", _name(self.id, "the id of a problem"))
+        object.__setattr__(self, "category", _name(self.category, f"the category of {self.id}"))
         object.__setattr__(self, "severity", _JAPANESE.get(self.severity, self.severity))
         object.__setattr__(self, "kind", _JAPANESE.get(self.kind or "", self.kind))
         if self.severity not in SEVERITIES:
@@ -70,94 +79,100 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document with planted problems."""
+    """A document with planted problems.
+
+    Raises:
+        ValueError: a field cannot be used, or two problems have the same id.
+    """
 
     id: str
     domain: str
     problems: tuple[Problem, ...]
     bonus_candidates: int = 0
-    """How many true findings beyond the key it is known to allow; they may be given themselves, and are counted."""
+    """The number of true findings beyond the key that the document is known to allow; a list of them is counted."""
     text: str = field(default="", compare=False)
-    """What the variants read, for whoever judges; no part of the history."""
+    """The text that variants read, for raters; not part of the history."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "problems", tuple(self.problems))
-        object.__setattr__(self, "id", _text(self.id, "the id of a document"))
+        object.__setattr__(self, "id", _name(self.id, "the id of a document"))
         if not isinstance(self.domain, str):
-            raise ValueError(f"the domain of {self.id} is a text, not {brief(self.domain)}")
-        candidates: Any = self.bonus_candidates
+            raise ValueError(f"the domain of {self.id} must be a text, not {brief(self.domain)}")
+        candidates: object = self.bonus_candidates
         if isinstance(candidates, list | tuple):
             object.__setattr__(self, "bonus_candidates", len(candidates))
-        counted(f"the bonus candidates of {self.id}", self.bonus_candidates)
-        doubles = [name for name, count in Counter(problem.id for problem in self.problems).items() if count > 1]
-        if doubles:
-            raise ValueError(f"document {self.id} has the problem {doubles[0]} twice")
+        check_count(f"the bonus candidates of {self.id}", self.bonus_candidates)
+        _refuse_duplicates((problem.id for problem in self.problems), f"document {self.id} has the problem {{}} twice")
 
 
 @dataclass(frozen=True, slots=True)
 class TestSet:
-    """The documents that all variants are run on, always the same ones."""
+    """The documents that every variant is run on.
 
-    __test__ = False  # no test class, whatever its name makes pytest think
+    Raises:
+        ValueError: two documents have the same id, or the number of runs cannot be used.
+    """
+
+    __test__ = False  # pytest takes a class of this name for tests
 
     documents: tuple[Document, ...]
     runs_per_document: int = RUNS
     scope: str = field(default="", compare=False)
-    """What findings may be about, for whoever judges; no part of the history."""
+    """The subjects that findings may be about, for raters; not part of the history."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "documents", tuple(self.documents))
-        counted("the runs for each document", self.runs_per_document)
-        doubles = [name for name, count in Counter(one.id for one in self.documents).items() if count > 1]
-        if doubles:
-            raise ValueError(f"the document {doubles[0]} is there twice")
+        check_count("the runs for each document", self.runs_per_document)
+        _refuse_duplicates((document.id for document in self.documents), "the document {} is there twice")
 
     def document(self, id: str) -> Document:  # noqa: A002
-        """The document of this id.
+        """Return the document of this id.
 
         Raises:
-            ValueError: there is none.
+            ValueError: there is no such document.
         """
-        for one in self.documents:
-            if one.id == id:
-                return one
-        known = ", ".join(one.id for one in self.documents) or "none"
+        for document in self.documents:
+            if document.id == id:
+                return document
+        known = ", ".join(document.id for document in self.documents) or "none"
         raise ValueError(f"there is no document {id!r}; there are {known}")
 
     @property
     def categories(self) -> tuple[str, ...]:
         """All categories, in the order in which they first appear."""
-        return tuple(dict.fromkeys(problem.category for one in self.documents for problem in one.problems))
+        return tuple(dict.fromkeys(problem.category for document in self.documents for problem in document.problems))
 
     def check(self) -> list[str]:
-        """How the test set departs from SPEC §9, a sentence each; empty where it does not. A departure is no error."""
+        """Return a sentence for each departure from the balance of SPEC §9. A departure is no error."""
+        count = len(self.documents)
         warnings = []
-        if len(self.documents) != DOCUMENTS:
-            warnings.append(f"there should be {DOCUMENTS} documents, not {len(self.documents)}")
-        if len(self.documents) > 1 and len({one.domain for one in self.documents}) < len(self.documents):
+        if count != DOCUMENTS:
+            warnings.append(f"there should be {DOCUMENTS} documents, not {count}")
+        if count > 1 and len({document.domain for document in self.documents}) < count:
             warnings.append("the documents should be of different domains")
         if self.runs_per_document != RUNS:
             warnings.append(f"there should be {RUNS} runs for each document and variant, not {self.runs_per_document}")
-        for one in self.documents:
-            warnings += [f"document {one.id}: {what}" for what in _departures(one)]
+        for document in self.documents:
+            warnings += [f"document {document.id}: {departure}" for departure in _departures(document)]
         return warnings
 
 
 def _departures(document: Document) -> list[str]:
-    found = []
+    departures = []
     if len(document.problems) != PROBLEMS:
-        found.append(f"there should be {PROBLEMS} problems, not {len(document.problems)}")
+        departures.append(f"there should be {PROBLEMS} problems, not {len(document.problems)}")
     severities = Counter(problem.severity for problem in document.problems)
     for severity, count in SEVERITY_COUNTS.items():
         if severities[severity] != count:
-            found.append(f"{count} problems should be {severity}, not {severities[severity]}")
+            departures.append(f"{count} problems should be {severity}, not {severities[severity]}")
     kinds = Counter(problem.kind for problem in document.problems)
     if kinds[None]:
-        found.append(f"{kinds[None]} problems do not say whether they are main, adjacent or subtle")
+        departures.append(f"{kinds[None]} problems have no kind (main, adjacent or subtle)")
     for kind, (low, high) in KIND_COUNTS.items():
         if not low <= kinds[kind] <= high:
             wanted = str(low) if low == high else f"{low} to {high}"
-            found.append(f"{wanted} problems should be {kind}, not {kinds[kind]}")
-    if not BONUSES[0] <= document.bonus_candidates <= BONUSES[1]:
-        found.append(f"there should be {BONUSES[0]} to {BONUSES[1]} bonus candidates, not {document.bonus_candidates}")
-    return found
+            departures.append(f"{wanted} problems should be {kind}, not {kinds[kind]}")
+    low, high = BONUSES
+    if not low <= document.bonus_candidates <= high:
+        departures.append(f"there should be {low} to {high} bonus candidates, not {document.bonus_candidates}")
+    return departures

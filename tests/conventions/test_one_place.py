@@ -33,7 +33,7 @@ CATCH_ALL = {
     "grace_kp/record/_wrap.py": "hands what was thrown on to the generator it was meant for",
     "grace_kp/runtime/_judging.py": "a judgement that fails is a fallback",
     "grace_kp/runtime/_pipeline.py": "hooks of the user's must not cost the trace",
-    "grace_kp/rubric/_raters.py": "whatever a judge does is told and is no judgement",
+    "grace_kp/rubric/_model_rater.py": "a judge that fails gives a reason and no judgement",
     "grace_kp/runtime/_scoring.py": "a scorer of the user's that fails is told in the trace, and the others go on",
     "grace_kp/scorers/_evaluation.py": "details of the user's scorers on being shown, and errors that cannot be sent to another process",
     "grace_kp/scorers/_patterns.py": "whatever a pattern makes the package raise that reads it is one error of ours",

@@ -1,4 +1,4 @@
-"""Who judges outputs: a model with the answer key before it, or a person who is asked one problem after the other."""
+"""A model as rater: it judges findings by the answer key, in a reply whose problems have codes that the findings cannot contain."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import brief
-from grace_kp.judge import INVISIBLE, RULES, call_judge, fence_texts, language_of
+from grace_kp.judge import RULES, call_judge, fence_texts, language_of
 from grace_kp.rubric._judgement import Detection
 from grace_kp.rubric._rating import Rating
-from grace_kp.trace import describe_error, printable, redact_text
+from grace_kp.trace import describe_error, object_without_duplicates, redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grace_kp.judge import Prompt
+    from grace_kp.protocols import Judge
     from grace_kp.rubric._test_set import Document
 
 VERSION = "2026-11-1"
 MAX_REPLY = 200_000
 MAX_CHARS = 400_000
-"""Characters of findings or key; a part of them would be judged as if it were all, so what is longer is not judged."""
+"""Characters of findings or key. Longer ones are not judged, because a judgement of a part would look like one of the whole."""
 _NO_FINDING = {"", "none", "nothing", "n/a", "na", "-", "なし", "無し", "特になし", "該当なし"}
 MAX_REASON = 500
 _TASK = {
@@ -53,33 +54,32 @@ _TITLES = {
     "en": {"scope": "SCOPE", "document": "DOCUMENT", "key": "ANSWER KEY", "findings": "FINDINGS"},
     "ja": {"scope": "評価範囲", "document": "文書", "key": "正解キー", "findings": "指摘"},
 }
-_NOTHING_SAID = "the reply does not judge it"
 
 
 class ModelRater:
     """A model that judges by the answer key. Scope, document, key and findings are fenced off as data.
 
-    The reply must name each problem by a code that nobody who wrote the findings can know, so a verdict that stands in them and is merely
-    repeated counts nothing. Findings that persuade the model are not recognised: look at the disputes, and at some of the rest, by eye.
+    The reply must name each problem by a random code, so a verdict that stands in the findings and is merely repeated has no effect.
+    Findings that persuade the model are not recognised: check the disputes and a sample of the rest yourself.
     """
 
     def __init__(
         self,
-        judge: Any,
+        judge: Judge | Callable[[str], object],
         *,
         language: str = "auto",
         attempts: int = 2,
         timeout: float | None = None,
         name: str | None = None,
     ) -> None:
-        """Ask a model.
+        """Set the model.
 
         Args:
             judge: any callable from prompt to text, sync or async, or a judge such as `GeminiJudge`.
-            language: of the instructions: `en`, `ja`, or `auto`, by the findings.
-            attempts: how often it is asked where a reply does not judge every problem.
-            timeout: seconds for one reply; None for none.
-            name: what ratings call it; the model's name when None.
+            language: of the instructions: `en`, `ja`, or `auto`, by the language of the findings.
+            attempts: how often the model is asked at most while a reply does not judge every problem.
+            timeout: seconds for one reply; None for no limit.
+            name: the rater's name in ratings; the model's name when None.
 
         Raises:
             TypeError: the judge cannot be called.
@@ -98,33 +98,33 @@ class ModelRater:
         self._timeout = timeout
 
     def rate(self, document: Document, output: str, *, scope: str = "") -> Rating:
-        """Judge an output. Problems that no reply judged, and all of them where the model could not be asked, are left out with the reason."""
-        too_long = len(output) > MAX_CHARS or sum(len(one.key) for one in document.problems) > MAX_CHARS
-        if too_long:
-            why = f"findings or key are longer than {MAX_CHARS:,} characters"
-            return Rating({}, reasons=dict.fromkeys((one.id for one in document.problems), why), rater=self.name)
+        """Judge an output. Problems without a judgement are left out, with the reason; after a failure these are all problems."""
+        if len(output) > MAX_CHARS or sum(len(problem.key) for problem in document.problems) > MAX_CHARS:
+            return self._not_rated(document, f"findings or key are longer than {MAX_CHARS:,} characters")
         prompt = self.prompt(document, output, scope=scope)
-        best = Rating({}, reasons={one.id: "the model was not asked" for one in document.problems}, rater=self.name)
+        best = self._not_rated(document, "the model was not asked")
         for _ in range(self._attempts):
             try:
-                # Varied, because two judgements of a model that always says the same would agree whatever they are worth.
+                # Varied, because two identical judgements would always agree, whatever they are worth.
                 reply = call_judge(self._judge, prompt.text, vary=True, fields=(), timeout=self._timeout)
-                rating = _read(reply, prompt, document, self.name)
-            except Exception as error:  # noqa: BLE001 — whatever a judge does, it is told and is no judgement
-                why = redact_text(": ".join(describe_error(error, 300)), identifiers=True)
-                rating = Rating({}, reasons=dict.fromkeys((one.id for one in document.problems), why), rater=self.name)
+                rating = _read_reply(reply, prompt, document, self.name)
+            except Exception as error:  # noqa: BLE001 — any failure of a judge is recorded as the reason, and is no judgement
+                rating = self._not_rated(document, _redact(": ".join(describe_error(error, 300))))
             if len(rating.judgements) >= len(best.judgements):
                 best = rating
             if len(best.judgements) == len(document.problems):
                 break
         return best
 
+    def _not_rated(self, document: Document, reason: str) -> Rating:
+        return Rating({}, reasons={problem.id: reason for problem in document.problems}, rater=self.name)
+
     def prompt(self, document: Document, output: str, *, scope: str = "") -> Prompt:
-        """What the model is asked."""
+        """Return the prompt for an output."""
         language = language_of(output) if self._language == "auto" else self._language
         key = "\n\n".join(
-            f"{number}. ({one.category}, {one.severity}) {one.key or one.id}"
-            for number, one in enumerate(document.problems, 1)
+            f"{number}. ({problem.category}, {problem.severity}) {problem.key or problem.id}"
+            for number, problem in enumerate(document.problems, 1)
         )
         texts = [("scope", scope), ("document", document.text), ("key", key), ("findings", output)]
         return fence_texts(
@@ -138,43 +138,48 @@ class ModelRater:
         )
 
 
-def _read(reply: Any, prompt: Prompt, document: Document, rater: str) -> Rating:
-    told = _object(reply)
-    given = told.get("judgements")
-    if not isinstance(given, dict):
+def _redact(text: str) -> str:
+    return redact_text(text, identifiers=True)
+
+
+def _read_reply(reply: object, prompt: Prompt, document: Document, rater: str) -> Rating:
+    fields = _json_object(reply)
+    verdicts = fields.get("judgements")
+    if not isinstance(verdicts, dict):
         raise ValueError("the reply has no judgements")
     judgements: dict[str, Detection] = {}
     reasons: dict[str, str] = {}
     for number, problem in enumerate(document.problems, 1):
-        said = given.get(f"{prompt.code}-{number}")
-        verdict = said.get("verdict") if isinstance(said, dict) else said
+        item = verdicts.get(f"{prompt.code}-{number}")
+        verdict, reason = (item.get("verdict"), item.get("reason")) if isinstance(item, dict) else (item, None)
         try:
             judgements[problem.id] = Detection.of(verdict)
-            reason = said.get("reason") if isinstance(said, dict) else None
-            reasons[problem.id] = redact_text(str(reason or ""), identifiers=True)[:MAX_REASON]
+            reasons[problem.id] = _redact(str(reason or ""))[:MAX_REASON]
         except ValueError:
-            told_ = redact_text(f"the reply says {brief(verdict)} of it", identifiers=True)
-            reasons[problem.id] = _NOTHING_SAID if said is None else told_
-    certain = [one for one in _findings(told, "penalties") if isinstance(one, dict) and one.get("certain") is True]
-    return Rating(judgements, len(_findings(told, "bonuses")), len(certain), reasons, rater)
+            unknown = _redact(f"the reply judges it as {brief(verdict)}")
+            reasons[problem.id] = "the reply does not judge it" if item is None else unknown
+    certain = [
+        item for item in _findings(fields, "penalties") if isinstance(item, dict) and item.get("certain") is True
+    ]
+    return Rating(judgements, len(_findings(fields, "bonuses")), len(certain), reasons, rater)
 
 
-def _findings(told: dict[str, Any], name: str) -> list[Any]:
-    """The findings of a list: texts, or objects with one; without what only says that there are none."""
-    listed = told.get(name)
-    if not isinstance(listed, list):
+def _findings(fields: dict[str, Any], name: str) -> list[Any]:
+    """Return the findings of a list, texts or objects with a text, without entries such as "none"."""
+    items = fields.get(name)
+    if not isinstance(items, list):
         raise ValueError(f"the reply has no list of {name}")
-    texts = [one.get("finding") if isinstance(one, dict) else one for one in listed]
+    texts = [item.get("finding") if isinstance(item, dict) else item for item in items]
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"the reply has something among its {name} that is no finding")
+        raise ValueError(f"the reply has an item among its {name} that is no finding")
     return [
-        one
-        for one, text in zip(listed, texts, strict=True)
+        item
+        for item, text in zip(items, texts, strict=True)
         if str(text).strip(" \t\n.。").casefold() not in _NO_FINDING
     ]
 
 
-def _object(reply: Any) -> dict[str, Any]:
+def _json_object(reply: object) -> dict[str, Any]:
     if isinstance(reply, dict):
         return reply
     if not isinstance(reply, str):
@@ -183,70 +188,9 @@ def _object(reply: Any) -> dict[str, Any]:
         raise ValueError(f"the reply is longer than {MAX_REPLY:,} characters")
     start, end = reply.find("{"), reply.rfind("}")
     try:
-        found = json.loads(reply[start : end + 1], object_pairs_hook=_once) if start >= 0 else None
+        found = json.loads(reply[start : end + 1], object_pairs_hook=object_without_duplicates) if start >= 0 else None
     except RecursionError:
         raise ValueError("the reply is nested too deeply") from None
     if not isinstance(found, dict):
         raise ValueError("the reply is no JSON object")
     return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ValueError("the reply says something twice")
-    return made
-
-
-class PersonRater:
-    """A person who is shown the output and asked for one problem after the other: o, t (△), x; then how many bonuses and penalties."""
-
-    def __init__(
-        self, *, ask: Callable[[str], str] = input, tell: Callable[[str], Any] = print, name: str = "person"
-    ) -> None:
-        """Ask somebody.
-
-        Args:
-            ask: shows a question and gives the line that is typed; what it raises comes through.
-            tell: shows a text.
-            name: what ratings call the person.
-        """
-        self.name = name
-        self._ask = ask
-        self._tell = tell
-
-    def rate(self, document: Document, output: str, *, scope: str = "") -> Rating:
-        """Ask until every problem is judged; Enter alone judges nothing."""
-        tell = self._tell
-        tell(f"\nDocument {visible(document.id)} ({visible(document.domain)})")
-        if scope:
-            tell(f"Scope: {visible(scope)}")
-        tell(f"\n{visible(output)}\n")
-        judgements: dict[str, Detection] = {}
-        for number, problem in enumerate(document.problems, 1):
-            of = f"{number} of {len(document.problems)}: {visible(problem.id)} ({visible(problem.category)}, {problem.severity})"
-            tell(f"{of}\n{visible(problem.key)}" if problem.key else of)
-            judgements[problem.id] = self._judgement()
-        bonuses = self._count("Further findings that are true, useful and in scope, how many? ")
-        penalties = self._count("Findings that are wrong or out of scope beyond doubt, how many? ")
-        return Rating(judgements, bonuses, penalties, rater=self.name)
-
-    def _judgement(self) -> Detection:
-        while True:
-            typed = self._ask("[o] detected  [t] partial  [x] missed > ").strip().lower()
-            try:
-                return Detection.PARTIAL if typed == "t" else Detection.of(typed)
-            except ValueError:
-                self._tell("Please type o, t or x.")
-
-    def _count(self, question: str) -> int:
-        while True:
-            typed = self._ask(question).strip()
-            if typed.isascii() and typed.isdigit() and len(typed) < 5:
-                return int(typed)
-            self._tell("Please type a number, 0 for none.")
-
-
-def visible(text: str) -> str:
-    """A text without signs that a terminal would obey or hide."""
-    return printable(INVISIBLE.sub("", text), keep="\n\t", replace="�")
