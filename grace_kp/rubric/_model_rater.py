@@ -12,10 +12,8 @@ from grace_kp.rubric._rating import Rating
 from grace_kp.trace import describe_error, object_without_duplicates, redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from grace_kp.judge import Prompt
-    from grace_kp.protocols import Judge
+    from grace_kp.protocols import AskableJudge, Judge
     from grace_kp.rubric._test_set import Document
 
 VERSION = "2026-11-1"
@@ -65,7 +63,7 @@ class ModelRater:
 
     def __init__(
         self,
-        judge: Judge | Callable[[str], object],
+        judge: Judge | AskableJudge,
         *,
         language: str = "auto",
         attempts: int = 2,

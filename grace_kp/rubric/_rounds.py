@@ -176,7 +176,7 @@ def _read_run(section: Section, row: Row, number: int, test_set: TestSet) -> Run
     run = section.build(row.line, build)
     score = row.number(5)
     if abs(score - run.score) > 0.005:
-        raise section.error(f"the score is given as {score:g}, and the run has {run.score:g}", row.line)
+        raise section.error(f"the score is {score:g} on the page and {run.score:g} in the run", row.line)
     return run
 
 
@@ -190,7 +190,7 @@ def _only_row(section: Section, header: tuple[str, ...]) -> Row:
 def _check(section: Section, row: Row, column: int, name: str, value: float) -> None:
     found = row.number(column)
     if abs(found - value) > ROUNDING:
-        raise section.error(f"{name} is given as {found:g}, and the runs have {value:.2f}", row.line)
+        raise section.error(f"{name} is {found:g} on the page and {value:.2f} in the runs", row.line)
 
 
 def _check_figures(section: Section, summary: Summary) -> None:
@@ -198,7 +198,7 @@ def _check_figures(section: Section, summary: Summary) -> None:
     for column, value in ((0, summary.mean), (1, summary.sd), (3, summary.cross_doc_gap), (4, summary.balance)):
         _check(section, row, column, FIGURES[column], value)
     if row.cells[2] != summary.stability:
-        raise section.error(f"stability is given as {row.cells[2]}, and the runs have {summary.stability}", row.line)
+        raise section.error(f"stability is {row.cells[2]} on the page and {summary.stability} in the runs", row.line)
 
 
 def _check_rates(section: Section, summary: Summary, best: Variant | None) -> None:

@@ -85,8 +85,8 @@ class TestCompare:
         best = variant("old", ("a", [O] * 4), *[("b", [X] * 4)] * 5)
         new = variant("new", *[("a", [O] * 4)] * 5, ("b", [P] * 4))
         first, *more = rb.compare(best, new).warnings
-        assert "the runs are not spread alike over the documents (a 1, b 5 and a 5, b 1)" in first
-        assert "new has 1 runs of b, and 2 are asked for" == more[-1]
+        assert "the runs are spread differently over the documents (a 1, b 5 and a 5, b 1)" in first
+        assert "new has 1 runs of b, and 2 are planned" == more[-1]
         even = [("a", [O] * 4)] * 2 + [("b", [O] * 4)] * 2
         assert () == rb.compare(variant("old", *even), variant("new", *even)).warnings
 

@@ -89,8 +89,8 @@ def test_texts_in_files_of_their_own(read, tmp_path):
         ("severity: minor", "gravity: minor", 12, "documents[0].problems[1]: unknown field 'gravity'"),
         ("kind: subtle", "kind: odd", 10, "the kind of 2 must be one of"),
         ("id: 2", "id: p1", 4, "has the problem p1 twice"),
-        ("domain: law", "domain: 3", 4, "the domain of a is a text, not 3"),
-        ("id: 2", "id: ''", 10, "the id of a problem is a text that is not empty"),
+        ("domain: law", "domain: 3", 4, "the domain of a must be a text, not 3"),
+        ("id: 2", "id: ''", 10, "the id of a problem must be a text that is not empty"),
         ("bonus_candidates: 3", "bonus_candidates: -1", 4, "must be a whole number from 0, not -1"),
         ("runs_per_document: 3", "runs_per_document: many", 1, "must be a whole number from 0, not 'many'"),
         ("text: the text", "text: [a]", 7, "documents[0].text: must be a text, not a list of 1"),
@@ -173,7 +173,7 @@ def test_a_variant_reads_back(tmp_path_factory, runs):
         ("runs: [{document: a, judgements: {p9: ○}}]", "a has no problem 'p9'"),
         (
             "runs: [{document: a, judgements: {p1: no}}]",
-            "a judgement is one of ○ △ × detected partial missed, not False",
+            "a judgement must be one of ○ △ × detected partial missed, not False",
         ),
         (
             "runs: [{document: a, judgements: 3}]",

@@ -82,9 +82,9 @@ def test_headings_may_be_written_in_other_ways(path, heading):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("| b | 3 | ○○○", "\n| b | 3 | ○○○", "this row stands apart from its table"),
-        ("| b | 3 | ○○○", "\n    | b | 3 | ○○○", "this row stands apart from its table"),
-        ("| b | 4 | ○○○ | 0 | 0 | 3 |", "\n\n| b | 4 | ○○○ | 0 | 0 | 3 |", "this row stands apart"),
+        ("| b | 3 | ○○○", "\n| b | 3 | ○○○", "this row is separated from its table"),
+        ("| b | 3 | ○○○", "\n    | b | 3 | ○○○", "this row is separated from its table"),
+        ("| b | 4 | ○○○ | 0 | 0 | 3 |", "\n\n| b | 4 | ○○○ | 0 | 0 | 3 |", "this row is separated"),
         ("| b | 3 | ○○○ | 0 | 0 | 3 |\n", "", "this should be run 3"),
         ("| b | 4 | ○○○ | 0 | 0 | 3 |", "and so on", "the row has 1 cells"),
     ],
@@ -118,29 +118,29 @@ def test_rows_may_be_written_in_other_ways(path, new):
         ),
         ("| category | rate | of", "| kind | rate | of", "columns category, rate, of the best, difference is missing"),
         ("| compared with | goes", "| against | goes", "columns compared with, goes on with"),
-        ("| low |", "| high |", "stability is said to be high"),
+        ("| low |", "| high |", "stability is high on the page"),
         (
             "| subtle | 0.25 | 0.00 | +0.25 |",
             "| subtle | 0.20 | 0.00 | +0.25 |",
-            "the rate of subtle is said to be 0.2",
+            "the rate of subtle is 0.2 on the page",
         ),
         (
             "| subtle | 0.25 | 0.00 | +0.25 |",
             "| subtle | 0.25 | 0.10 | +0.25 |",
-            "the best's rate of subtle is said to be 0.1",
+            "the best's rate of subtle is 0.1 on the page",
         ),
         (
             "| subtle | 0.25 | 0.00 | +0.25 |",
             "| subtle | 0.25 | 0.00 | +9 |",
-            "the difference of subtle is said to be 9",
+            "the difference of subtle is 9 on the page",
         ),
         ("| subtle | 0.25 | 0.00 | +0.25 |\n", "", "there must be one row for each category"),
-        ("| base | base | +1.12 | +1.12 |", "| base | base | +99 | +1.12 |", "the difference is said to be 99"),
+        ("| base | base | +1.12 | +1.12 |", "| base | base | +99 | +1.12 |", "the difference is 99 on the page"),
         ("| base | base | +1.12 | +1.12 |", "| base | base | +1.12 | banana |", "a number is needed, not 'banana'"),
-        ("| base | base | +1.12", "| base | somebody | +1.12", "it goes on with 'base' or 'longer', not 'somebody'"),
+        ("| base | base | +1.12", "| base | somebody | +1.12", "the choice must be 'base' or 'longer', not 'somebody'"),
         ("| base | base | +1.12", "| other | base | +1.12", "the best before this round is 'base', not 'other'"),
-        ("## Round 3: third", "## Round 3: longer", "there is a variant 'longer' already"),
-        ("| a | law | 3 | 2 |", "| a | law | 3 | 3 |", "all documents have the same number of runs"),
+        ("## Round 3: third", "## Round 3: longer", "there is already a variant 'longer'"),
+        ("| a | law | 3 | 2 |", "| a | law | 3 | 3 |", "all documents of a test set have the same number of runs"),
         ("| a | law | 3 | 2 |", "| a | law | -1 | 2 |", "a whole number is needed"),
         ("| a | p0 |", "| z | p0 |", "there is no document 'z'"),
     ],
@@ -304,7 +304,7 @@ def test_a_mark_at_the_beginning_stays(path):
 def test_a_page_that_is_no_text(path):
     three(path)
     path.write_bytes(path.read_bytes().replace(b"law", b"l\xffw"))
-    with pytest.raises(InvalidHistory, match=r"history\.md:\d+: it is not UTF-8"):
+    with pytest.raises(InvalidHistory, match=r"history\.md:\d+: not UTF-8"):
         rb.History.load(path)
 
 
@@ -366,7 +366,7 @@ def test_a_decision_of_people_keeps_its_reason_and_the_figures_of_the_runs(path)
     assert made == again
     assert ("best", "we prefer | the old", -0.75) == (again.choice, again.reason, again.raw_diff)
     assert best == history.best
-    with pytest.raises(ValueError, match="a choice is 'best' or 'variant', not 'Variant'"):
+    with pytest.raises(ValueError, match="a choice must be 'best' or 'variant', not 'Variant'"):
         history.record(rb.Round(variant("fifth"), rb.Recommendation("Variant", "x", 0, 0, {})))
     with pytest.raises(ValueError, match="compared with nothing"):
         rb.History.load(path.with_name("new.md")).record(rb.Round(variant("first"), given_))

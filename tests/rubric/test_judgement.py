@@ -44,7 +44,7 @@ class TestRunScore:
 
     @pytest.mark.parametrize("value", ["", "maybe", 1, 0.5, None, "○○", ["○"]])
     def test_what_is_no_judgement(self, value):
-        with pytest.raises(ValueError, match="a judgement is one of ○ △ ×"):
+        with pytest.raises(ValueError, match="a judgement must be one of ○ △ ×"):
             rb.run_score([value])
 
     @pytest.mark.parametrize("counts", [{"bonuses": -1}, {"penalties": 1.5}, {"bonuses": True}, {"penalties": "2"}])

@@ -161,15 +161,15 @@ class TestSettling:
             rb.NotRated, match="run 1: the problem 'term' could not be judged: it said nothing; no reason given"
         ):
             rated(rating(O, None, X, reasons={"term": "it said nothing"}), rating(O, None, X))
-        with pytest.raises(rb.NotRated, match="has no judgements, and nobody is there"):
+        with pytest.raises(rb.NotRated, match="has no judgements, and there is no rater"):
             rb.rate("v", [rb.Output("contract", "said")], TESTS)
         with pytest.raises(rb.NotRated, match="neither judgements nor an output"):
             rb.rate("v", [rb.Output("contract")], TESTS, [rb.PersonRater()])
-        with pytest.raises(ValueError, match="two raters at the most"):
+        with pytest.raises(ValueError, match="at most two raters"):
             rb.rate("v", [rb.Output("contract", "said")], TESTS, [rb.PersonRater()] * 3)
 
     def test_ratings_that_are_none(self):
-        with pytest.raises(ValueError, match="a judgement is one of"):
+        with pytest.raises(ValueError, match="a judgement must be one of"):
             rb.Rating({"p": "maybe"})
         with pytest.raises(ValueError, match="penalties must be a whole number"):
             rb.Rating({}, 0, -1)
@@ -271,18 +271,18 @@ class TestModel:
             (lambda prompt: "{" * 100_000 + "}", "Error"),
             (lambda prompt: "{}" + "x" * 300_000, "longer than"),
             (lambda prompt: {"judgements": 3}, "the reply has no judgements"),
-            (answering("perhaps", "detected", "detected"), "the reply says 'perhaps' of it"),
+            (answering("perhaps", "detected", "detected"), "the reply judges it as 'perhaps'"),
             (answering(None, "detected", "detected"), "the reply does not judge it"),
-            (answering("detected", "x", "x", bonuses=[3]), "something among its bonuses that is no finding"),
+            (answering("detected", "x", "x", bonuses=[3]), "an item among its bonuses that is no finding"),
             (
                 answering("detected", "x", "x", penalties=[{"certain": True}]),
-                "something among its penalties that is no finding",
+                "an item among its penalties that is no finding",
             ),
             (lambda prompt: '{"judgements": {}, "bonuses": 3, "penalties": []}', "the reply has no list of bonuses"),
             (lambda prompt: '{"judgements": {}, "bonuses": []}', "the reply has no list of penalties"),
             (
                 lambda prompt: '{"judgements": {}, "judgements": {}, "bonuses": [], "penalties": []}',
-                "says something twice",
+                "duplicate key 'judgements'",
             ),
         ],
     )

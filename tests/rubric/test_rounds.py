@@ -77,11 +77,11 @@ class TestHistory:
         ("old", "new", "problem"),
         [
             ("| a | 1 | ○△×× | 1 | 0 | 2 |", "| a | 1 | ○△× | 1 | 0 | 2 |", "a has 4 problems, and 3 are judged"),
-            ("| a | 1 | ○△×× | 1 | 0 | 2 |", "| a | 1 | ○△×? | 1 | 0 | 2 |", "a judgement is one of"),
+            ("| a | 1 | ○△×× | 1 | 0 | 2 |", "| a | 1 | ○△×? | 1 | 0 | 2 |", "a judgement must be one of"),
             (
                 "| a | 1 | ○△×× | 1 | 0 | 2 |",
                 "| a | 1 | ○△×× | 1 | 0 | 9 |",
-                "the score is said to be 9, and the run comes to 2",
+                "the score is 9 on the page and 2 in the run",
             ),
             ("| a | 1 | ○△×× | 1 | 0 | 2 |", "| a | 1 | ○△×× | one | 0 | 2 |", "a number is needed, not 'one'"),
             ("| a | 1 | ○△×× | 1 | 0 | 2 |", "| a | 1 | ○△×× | -1 | 0 | 2 |", "a whole number is needed"),

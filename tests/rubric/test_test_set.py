@@ -34,7 +34,7 @@ class TestTestSet:
         told = "\n".join(odd.check())
         for what in (
             "2 documents, not 3", "different domains", "2 runs for each", "10 problems, not 4", "3 problems should be critical, not 0",
-            "4 problems should be medium, not 0", "3 problems should be minor, not 4", "1 problems do not say", "6 to 7 problems should be main, not 3",
+            "4 problems should be medium, not 0", "3 problems should be minor, not 4", "1 problems have no kind", "6 to 7 problems should be main, not 3",
             "2 problems should be adjacent, not 0", "1 to 2 problems should be subtle, not 0", "3 to 5 bonus candidates, not 9",
         ):  # fmt: skip
             assert what in told
