@@ -25,6 +25,9 @@ FRAMEWORKS := $(VENV)-frameworks
 FRAMEWORKS_TOOLS := 'langgraph-checkpoint-sqlite>=3' langgraph-checkpoint-postgres 'psycopg[binary]' 'httpx>=0.27' 'pytest>=9.0.3' 'pytest-asyncio>=1.3' 'pytest-xdist>=3.6' pytest-mock pytest-socket pytest-benchmark pytest-codspeed pytest-cov pytest-dotenv pytest-repeat 'syrupy>=5,<6' freezegun grandalf responses 'blockbuster>=1.5.26,<1.6' 'langchain-tests>=1.1.9' langchain-openai jsonschema pycryptodome redis toml uvloop
 READY_FRAMEWORKS := $(FRAMEWORKS)/.ready-$(PLACE)
 
+# Tests start many interpreters; each would compile the library anew where bytecode is not kept.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Three workers for two cores, because some tests wait; a worker that has nothing left takes tests from another.
 SHARED := -n 3 --dist worksteal
 

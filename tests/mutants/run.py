@@ -15,6 +15,7 @@ import ast
 import collections
 import contextlib
 import functools
+import gc
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -45,7 +46,20 @@ WARM = (
     "tenacity", "typer", "rich.console", "sqlite3", "asyncio", "yaml", "regex", "coverage", "google.genai", "langchain.agents",
     "langgraph.graph", "langgraph.checkpoint.memory", "langgraph.checkpoint.sqlite", "pexpect", "xml.dom.minidom",
 )  # fmt: skip
-OPTIONS = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-W", "ignore::pytest.PytestWarning"]
+OPTIONS = [
+    "-q",
+    "-x",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "--tb=no",
+    "-p",
+    "pytest_asyncio.plugin",
+    "-p",
+    "_hypothesis_pytestplugin",
+]
+AT_IMPORT = ""  # the coverage context outside of tests
 FIRST = 6  # the tests that are most likely to notice a change run before the others are collected
 AIM = 0.95
 SURVIVED, KILLED, TIMEOUT, BROKEN, EQUIVALENT = "survived", "killed", "timeout", "broken", "equivalent"
@@ -98,10 +112,14 @@ class Coverage:
         """The tests that execute the line of a change, or may notice it where the line runs at import only."""
         lines = self.lines.get(str(path), {})
         span = spans.get(change.function, Span(1, 10**9, 10**9))
+        found = lines.get(change.line, [])
+        if change.line >= span.body and found != [AT_IMPORT]:
+            return [test for test in found if test != AT_IMPORT]
         if change.line >= span.body:
-            return list(lines.get(change.line, ()))
-        # Defaults, decorators, class bodies and constants: whoever imports first is no witness, whoever uses them is.
-        return sorted({test for line, tests in lines.items() if span.start <= line <= span.end for test in tests})
+            span = Span(1, 10**9, 10**9)
+        # Defaults, decorators, class bodies and constants: who imports them is no witness, who uses them is.
+        inside = {test for line, tests in lines.items() if span.start <= line <= span.end for test in tests}
+        return sorted(inside - {AT_IMPORT})
 
 
 @dataclass(frozen=True)
@@ -126,7 +144,7 @@ class Lines:
         began = time.perf_counter()
         yield
         self.seconds[item.nodeid] = time.perf_counter() - began
-        self._cover.switch_context("")
+        self._cover.switch_context(AT_IMPORT)
 
     def pytest_runtest_logreport(self, report):
         if report.failed:
@@ -247,13 +265,15 @@ def covered(room, forks):
     for path in sorted([*(ROOT / "grace_kp").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]):
         digest.update(path.read_bytes())
     code = sorted(str(path) for path in room.modules().values())
-    digest.update(repr((code, [str(path) for path in room.test_files()])).encode())
+    digest.update(repr((2, code, [str(path) for path in room.test_files()])).encode())
     kept = CACHE / f"{digest.hexdigest()[:16]}.json"
     found = Coverage()
     if not kept.exists():
         parts = []
         for path in room.test_files():
-            forks.start(functools.partial(_cover, path, code), lambda part, path=path: parts.append((path, part)), 600)
+            forks.start(
+                functools.partial(_cover, path, room.modules()), lambda part, path=path: parts.append((path, part)), 600
+            )
         while len(parts) < len(room.test_files()):
             forks._wait()
         broken = [str(path) for path, part in parts if isinstance(part, str)]
@@ -270,19 +290,21 @@ def covered(room, forks):
     return found
 
 
-def _cover(path, code):
-    """In a fork: the lines of `code` that the tests of a file execute."""
+def _cover(path, modules):
+    """In a fork: the lines of these modules that the tests of a file execute."""
     import coverage
 
-    cover = coverage.Coverage(data_file=None, include=code, config_file=False)
+    cover = coverage.Coverage(data_file=None, include=[str(file) for file in modules.values()], config_file=False)
     plugin = Lines(cover)
     cover.start()
+    for module in modules:  # so that no test seems to execute what only the first import of a module does
+        importlib.import_module(module)
     pytest.main([str(path), *(option for option in OPTIONS if option != "-x")], plugins=[plugin])
     cover.stop()
     data, lines = cover.get_data(), {}
     for file in data.measured_files():
         contexts = data.contexts_by_lineno(file)
-        lines[file] = {line: sorted(filter(None, names)) for line, names in contexts.items() if any(names)}
+        lines[file] = {line: sorted(names) for line, names in contexts.items()}
     return lines, plugin.seconds, plugin.failed
 
 
@@ -457,13 +479,16 @@ def main(arguments):
     )
     options = parser.parse_args(arguments)
     os.chdir(ROOT)
-    os.environ |= {"HYPOTHESIS_PROFILE": "mutants", "OPENBLAS_NUM_THREADS": "1"}
+    sys.dont_write_bytecode = False  # each fork would compile the library anew
+    os.environ |= {"HYPOTHESIS_PROFILE": "mutants", "OPENBLAS_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     for module in WARM:
         try:
             importlib.import_module(module)
         except ImportError:
             continue
     assert "grace_kp" not in sys.modules
+    gc.collect()
+    gc.freeze()  # what forks need not look at again
     known = equivalents()
     reports = [examine(name, options, known) for name in options.room or ROOMS]
     print(table(reports))

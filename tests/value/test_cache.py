@@ -261,8 +261,28 @@ def test_any_numeric_array_will_do(dtype):
 )
 def test_bad_settings_are_refused_by_name(arguments, name):
     """A capacity, length or lifetime that makes no sense is refused when the cache is made."""
-    with pytest.raises(ValueError, match=name):
+    with pytest.raises(ValueError, match=f"^{name} must"):
         VectorCache(**arguments)
+
+
+def test_the_settings_can_be_read():
+    """A thousand vectors of the default model, for ever, unless something else is asked for."""
+    cache = VectorCache()
+    assert (1_000, 384, None) == (cache.max_elements, cache.dimensions, cache.ttl_seconds)
+    cache = VectorCache(2, 3, ttl_seconds=4.0)
+    cache.add([1, 2, 3])
+    assert (2, 3, 4.0) == (cache.max_elements, cache.dimensions, cache.ttl_seconds)
+    assert "VectorCache(max_elements=2, dimensions=3, ttl_seconds=4.0, size=1)" == repr(cache)
+
+
+def test_rounding_leads_out_of_no_bound():
+    """Of many vectors some have a product of more than 1 with themselves in float32."""
+    random = np.random.default_rng(1)
+    for vector in random.normal(size=(300, 384)):
+        cache = VectorCache()
+        cache.add(vector)
+        assert cache.max_cosine_similarity(vector) <= 1.0
+        assert cache.max_cosine_similarity(-vector) >= -1.0
 
 
 def test_importing_the_room_loads_neither_numpy_nor_pydantic():

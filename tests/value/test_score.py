@@ -245,8 +245,65 @@ def test_parts_with_an_embedding_or_a_novelty():
     known = scorer.score_parts(**parts, embedding=[0, 1], novelty=0.25)
     assert (0.25, None) == (known.novelty, known.novelty_fallback)
     assert 2 == len(scorer.cache)
-    with pytest.raises(InvalidTrace, match="novelty"):
+    with pytest.raises(InvalidTrace, match=r"must be a number from 0 to 1 \(got 1.5\)") as raised:
         scorer.score_parts(**parts, novelty=1.5)
+    assert "novelty" == raised.value.path
+
+
+def test_parts_are_checked_like_a_trace():
+    """With the names that the fields have there; the domain may be left out."""
+    parts = {"step_types": ["thought", "observation"], "tool_names": [], "success": True, "confidence": 0.5}
+    assert "default" == ValueScorer().score_parts(**parts).profile
+    for name, value, path in (("step_types", ["dance"], "steps[0].type"), ("confidence", 2, "outcome.confidence")):
+        with pytest.raises(InvalidTrace) as raised:
+            ValueScorer().score_parts(**{**parts, name: value})
+        assert path == raised.value.path
+
+
+def test_what_was_found_instead_is_named():
+    """Plain values as they are written, others by their type."""
+    for value, seen in (("yes", "'yes'"), (3, "3"), (None, "None"), ({"a": 1}, "dict")):
+        document = trace(["observation"])
+        document["metadata"]["success"] = value
+        with pytest.raises(InvalidTrace, match=rf"must be true or false \(got {seen}\)"):
+            evaluate_value(document)
+
+
+def test_a_document_that_contradicts_itself_is_refused():
+    """A mapping that lacks under `[]` what it has under `get`."""
+
+    class Odd(dict):
+        def __getitem__(self, key):
+            if key == "steps":
+                raise KeyError(key)
+            return super().__getitem__(key)
+
+    with pytest.raises(InvalidTrace, match="cannot be read as a trace"):
+        evaluate_value(Odd(trace(["observation"])))
+
+
+def test_no_score_is_above_one():
+    """Neither with weights that sum to a little more, nor with a bonus."""
+    register_profile("test-heavy", ScoringWeights(0.25, 0.25, 0.25, 0.2500009))
+    kinds = [*TYPES, *["error_recovery"] * 2, *["thought"] * 14]
+    parts = {"tool_names": [f"t{number}" for number in range(20)], "success": True, "confidence": 1.0, "novelty": 1.0}
+    assert 1.0 == ValueScorer().score_parts(step_types=kinds, **parts).score
+    assert 1.0 == ValueScorer().score_parts(step_types=[*TYPES, *["thought"] * 16], domain="test-heavy", **parts).score
+
+
+def test_a_scorer_remembers_a_thousand_traces():
+    """Unless it is given a cache, or another number."""
+    scorer, small = ValueScorer(lambda text: [1.0]), ValueScorer(lambda text: [1.0], max_elements=3, ttl_seconds=5.0)
+    scorer.score(trace(["observation"]))
+    small.score(trace(["observation"]))
+    assert (1_000, None) == (scorer.cache.max_elements, scorer.cache.ttl_seconds)
+    assert (3, 5.0) == (small.cache.max_elements, small.cache.ttl_seconds)
+
+
+def test_a_long_reason_is_cut():
+    """To 300 characters of the message."""
+    score = ValueScorer(lambda text: _raise(ValueError("x" * 1_000))).score(trace(["observation"]))
+    assert 300 == score.novelty_fallback.count("x")
 
 
 def test_parts_with_a_text():
@@ -270,7 +327,14 @@ def test_parts_with_a_text():
         (lambda d: d["steps"][0].update(type=[]), "steps[0].type"),
         (lambda d: d["steps"][0].update(tool="grep"), "steps[0].tool"),
         (lambda d: d["steps"][0].update(tool={"name": []}), "steps[0].tool"),
+        (
+            lambda d: d["steps"].extend(
+                [{"type": "tool_call", "tool": {"name": "grep"}}, {"type": "thought", "tool": 3}]
+            ),
+            "steps[2].tool",
+        ),
         (lambda d: d.pop("metadata"), "metadata"),
+        (lambda d: d.update(metadata=[]), "metadata"),
         (lambda d: d["metadata"].pop("success"), "metadata.success"),
         (lambda d: d["metadata"].update(success="yes"), "metadata.success"),
         (lambda d: d["metadata"].update(task_domain=None), "metadata.task_domain"),

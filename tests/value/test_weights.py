@@ -44,6 +44,13 @@ def test_registering_shows_in_the_live_view():
     assert "test-law" in list(view)
 
 
+def test_the_view_is_a_mapping():
+    """It has a length, and shows what it holds."""
+    assert len(list(WEIGHT_PROFILES)) == len(WEIGHT_PROFILES)
+    assert repr(WEIGHT_PROFILES).startswith("WEIGHT_PROFILES({")
+    assert repr(WEIGHT_PROFILES["code"]) in repr(WEIGHT_PROFILES)
+
+
 def test_the_view_is_read_only():
     """Nobody changes the table through the view."""
     with pytest.raises(TypeError):
