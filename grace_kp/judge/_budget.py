@@ -17,21 +17,21 @@ _MAX_RUNS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What judging has cost since the beginning."""
+    """What judging has cost so far."""
 
     calls: int
     tokens: int
     refused: int
-    """Judgements that the limit did not allow."""
+    """Judgements that the limit refused."""
 
 
 class SpendingLimit:
-    """Bounds the calls and tokens of a judge, per minute and per run. Beyond it a judgement is a fallback that says so.
+    """Bounds the calls and tokens of a judge, per minute and per run. A judgement beyond the limit is a fallback that names it.
 
-    Tokens are those the judge reports; for a call that is still to be made, a quarter of its characters. Safe to share between threads.
+    Tokens are those that the judge reports; before a call, a quarter of its characters. Safe to share between threads.
 
     Args:
-        calls_per_minute: calls within any 60 seconds; None for no bound, as with the others.
+        calls_per_minute: calls within any 60 seconds; None for no bound, as for the others.
         tokens_per_minute: tokens within any 60 seconds.
         calls_per_run: calls for one run.
         tokens_per_run: tokens for one run.
@@ -65,24 +65,24 @@ class SpendingLimit:
 
     @property
     def spent(self) -> Spent:
-        """What has been spent so far."""
+        """The calls, tokens and refusals so far."""
         with self._lock:
             return Spent(self._calls, self._tokens, self._refused)
 
     def reserve(self, run: str | None, characters: int) -> str | None:
-        """Take one call with a prompt of this length; the reason where the limit does not allow it."""
+        """Reserve one call with a prompt of this length; return the reason where the limit refuses it, else None."""
         tokens = characters // _CHARS_PER_TOKEN
         with self._lock:
             now = self._clock()
             while self._recent and self._recent[0][0] <= now - 60:
                 self._recent.popleft()
             minute = [sum(entry[place] for entry in self._recent) for place in (1, 2)]
-            of_run = self._runs.get(run, [0, 0]) if run is not None else [0, 0]
+            by_run = self._runs.get(run, [0, 0]) if run is not None else [0, 0]
             for name, used, more in (
                 ("calls_per_minute", minute[0], 1),
                 ("tokens_per_minute", minute[1], tokens),
-                ("calls_per_run", of_run[0], 1),
-                ("tokens_per_run", of_run[1], tokens),
+                ("calls_per_run", by_run[0], 1),
+                ("tokens_per_run", by_run[1], tokens),
             ):
                 bound = self._bounds[name]
                 if bound is not None and used + more > bound:
@@ -92,7 +92,7 @@ class SpendingLimit:
         return None
 
     def settle(self, run: str | None, characters: int, calls: int, tokens: int | None) -> None:
-        """What a call that was reserved has really cost."""
+        """Correct a reservation by what the call has cost."""
         with self._lock:
             estimated = characters // _CHARS_PER_TOKEN
             self._add(run, calls - 1, 0 if tokens is None else tokens - estimated, self._clock())

@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 
 
 class JudgementCache:
-    """Judgements that were made, by model, prompt version and texts; in memory, or in a SQLite file that outlives the process.
+    """Earlier judgements by model, prompt version and texts; in memory, or in a SQLite file that outlives the process.
 
-    It holds scores and reasons without secrets, never the texts. A file that cannot be used is a cache without entries, never an
-    error. Safe to share between threads.
+    It holds scores and redacted reasons, never the texts. Safe to share between threads.
 
     Args:
-        path: the file; None keeps them in memory.
-        max_entries: the oldest go beyond this.
+        path: the file; None keeps the judgements in memory.
+        max_entries: number of judgements; beyond it the oldest are dropped.
     """
 
     def __init__(self, path: str | Path | None = None, *, max_entries: int = 10_000) -> None:
@@ -35,35 +34,35 @@ class JudgementCache:
         self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._file: sqlite3.Connection | None = None
         self.error: str | None = None
-        """Why the file cannot be used, if it cannot."""
+        """Why the file cannot be used; None while it can."""
 
-    def get(self, key: str) -> dict[str, Any] | None:
-        """What was kept under this key."""
+    def get(self, cache_key: str) -> dict[str, Any] | None:
+        """Return the judgement under a key; None where there is none."""
         with self._lock:
-            found = self._kept.get(key)
+            found = self._kept.get(cache_key)
             if found is not None:
-                self._kept.move_to_end(key)
+                self._kept.move_to_end(cache_key)
                 return found
             if self._path is not None:
-                found = self._read(key)
+                found = self._read(cache_key)
                 if found is not None:
-                    self._keep(key, found)
+                    self._keep(cache_key, found)
             return found
 
-    def put(self, key: str, value: dict[str, Any]) -> None:
-        """Keep this under the key."""
+    def put(self, cache_key: str, value: dict[str, Any]) -> None:
+        """Keep a judgement under a key."""
         with self._lock:
-            self._keep(key, value)
+            self._keep(cache_key, value)
             if self._path is not None:
-                self._write(key, value)
+                self._write(cache_key, value)
 
-    def _keep(self, key: str, value: dict[str, Any]) -> None:
-        self._kept[key] = value
-        self._kept.move_to_end(key)
+    def _keep(self, cache_key: str, value: dict[str, Any]) -> None:
+        self._kept[cache_key] = value
+        self._kept.move_to_end(cache_key)
         while len(self._kept) > self._max:
             self._kept.popitem(last=False)
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         import sqlite3
 
         from grace_kp.trace import default_mode, keep_private
@@ -80,32 +79,32 @@ class JudgementCache:
             self._file = file
         return self._file
 
-    def _read(self, key: str) -> dict[str, Any] | None:
+    def _read(self, cache_key: str) -> dict[str, Any] | None:
         try:
-            row = self._opened().execute("SELECT value FROM judgements WHERE key = ?", (key,)).fetchone()
+            row = self._open().execute("SELECT value FROM judgements WHERE key = ?", (cache_key,)).fetchone()
             value = None if row is None else json.loads(row[0])
-        except Exception as error:  # noqa: BLE001 — a cache that fails is an empty one
+        except Exception as error:  # noqa: BLE001 — a failing cache is an empty one
             self.error = f"{type(error).__name__}: {error}"
             return None
         score = value.get("score") if isinstance(value, dict) else None
         return value if is_unit(score) else None
 
-    def _write(self, key: str, value: dict[str, Any]) -> None:
+    def _write(self, cache_key: str, value: dict[str, Any]) -> None:
         try:
-            file = self._opened()
+            file = self._open()
             file.execute(
                 "INSERT OR REPLACE INTO judgements VALUES (?,?,?)",
-                (key, time.time(), json.dumps(value, ensure_ascii=False)),
+                (cache_key, time.time(), json.dumps(value, ensure_ascii=False)),
             )
             file.execute(
                 "DELETE FROM judgements WHERE key IN (SELECT key FROM judgements ORDER BY at DESC LIMIT -1 OFFSET ?)",
                 (self._max,),
             )
-        except Exception as error:  # noqa: BLE001 — a cache that fails is an empty one
+        except Exception as error:  # noqa: BLE001 — a failing cache is an empty one
             self.error = f"{type(error).__name__}: {error}"
 
     def clear(self) -> None:
-        """Forget all judgements, and rewrite the file without them.
+        """Drop all judgements, and rewrite the file without them.
 
         Raises:
             sqlite3.Error: the file cannot be rewritten.
@@ -113,13 +112,13 @@ class JudgementCache:
         with self._lock:
             self._kept.clear()
             if self._path is not None:
-                file = self._opened()
+                file = self._open()
                 file.execute("DELETE FROM judgements")
                 file.execute("VACUUM")
                 file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         with self._lock:
             if self._file is not None:
                 self._file.close()

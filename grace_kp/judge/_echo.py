@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from grace_kp.judge._fence import Prompt
 
 OWN_FIGURES = frozenset({"factors"})
-"""Titles of texts that hold our own figures. They are not under judgement, so a reply that agrees with one is no echo."""
+"""Titles of texts with our own figures. They are not under judgement, so a reply that agrees with a figure is not an echo."""
 
 
 def echoed(parsed: Parsed, prompt: Prompt) -> bool:
-    """Whether the score of a reply stands in words copied from the texts under judgement.
+    """Return whether the score of a reply is copied from the texts under judgement.
 
-    Compared are letters, digits and what belongs to a number; so no frame, blank or sign around a copy hides it. A score counts when at
-    least one of its places is the judge's own. An object counts as copied when all of it is, a figure when the words right before or
-    right after it are, or when a whole line of a text with that figure stands there.
+    Only letters, digits and the characters of a number are compared, so no frame or blank around a copy hides it. A score is the judge's
+    own when at least one of its places is. An object is copied when all of it is. A figure is copied when the words right before or
+    right after it are, or when it stands in a copied line.
     """
     if prompt.code in parsed.text:
         return True
@@ -30,13 +30,13 @@ def echoed(parsed: Parsed, prompt: Prompt) -> bool:
     texts = [_essence(text) for text in judged]
     lines = {_essence(line) for text in judged for line in text.split("\n") if len(line) <= _SHORT_LINE}
     figures = {line for line in lines if any(character.isdigit() for character in line)}
-    return all(_copied(parsed.text, start, end, "\n".join(texts), figures) for start, end in parsed.places)
+    return all(_is_copied(parsed.text, start, end, "\n".join(texts), figures) for start, end in parsed.places)
 
 
 _BESIDE = 4
 _SHORT_LINE = 200
 _JOINER = "\u2040"
-"""Stands for an underscore within a word, so that `avg_score` does not hold a copy of `score`."""
+"""Replaces an underscore inside a word, so that `avg_score` does not contain `score`."""
 _WITHIN_A_WORD = re.compile(r"(?<=[^\W\d_])_(?=[^\W\d_])")
 _OF_A_NUMBER = frozenset("0123456789.")
 _GOES_ON = re.compile(r"\.?\d")
@@ -48,24 +48,24 @@ def _essence(text: str) -> str:
     return _NO_ESSENCE.sub("", INVISIBLE.sub("", _WITHIN_A_WORD.sub(_JOINER, plain))).casefold()
 
 
-def _copied(reply: str, start: int, end: int, material: str, lines: set[str]) -> bool:
+def _is_copied(reply: str, start: int, end: int, material: str, lines: set[str]) -> bool:
     piece = _essence(reply[start:end])
     if reply[start:end].startswith("{"):
-        return _stands_in(piece, material)
+        return _is_contained(piece, material)
     label = re.match(r"[^\d.]*", piece)
     core = piece[label.end() :] if label is not None else piece
     before = _essence(reply[:start]) + piece[: len(piece) - len(core)]
     after = _essence(reply[end:])
-    if len(before) >= _BESIDE and _stands_in(before[-_BESIDE:] + core, material):
+    if len(before) >= _BESIDE and _is_contained(before[-_BESIDE:] + core, material):
         return True
-    if len(after) >= _BESIDE and _stands_in(core + after[:_BESIDE], material):
+    if len(after) >= _BESIDE and _is_contained(core + after[:_BESIDE], material):
         return True
     around = before[-_SHORT_LINE:] + core + after[:_SHORT_LINE]
     return any(core in line and line in around for line in lines)
 
 
-def _stands_in(piece: str, material: str) -> bool:
-    """Return whether the piece stands in the material, its figures whole: a 0 is not copied from 0.85, nor a 5 from 15."""
+def _is_contained(piece: str, material: str) -> bool:
+    """Return whether the material contains the piece with whole figures: a 0 is not copied from 0.85, nor a 5 from 15."""
     at = material.find(piece)
     while at >= 0 and piece:
         end = at + len(piece)

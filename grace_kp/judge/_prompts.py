@@ -1,6 +1,6 @@
-"""What judges are asked, word for word, in English and in Japanese. Texts only; the version changes with any of them.
+"""The prompts of the evaluators, in English and in Japanese. The version changes with any of their texts.
 
-The instructions name no figure that could be taken for a score when they are echoed.
+The instructions name no figure, so that an echo of them cannot be read as a score.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROMPT_VERSION = "2026-11-1"
-"""Part of every cache key: a judgement under other words is another judgement."""
+"""Part of every cache key: a judgement by another wording is another judgement."""
 
 _FORM_EN = 'Reply with one JSON object and nothing else, with the fields "score" (a number between zero and one) and "reason" (one sentence).'
 _FORM_JA = "次の項目を持つ JSON オブジェクト一つだけで答えてください：「score」（ゼロ以上一以下の数値）と「reason」（一文の理由）。"
@@ -72,7 +72,7 @@ TEMPLATES: dict[tuple[str, str], str] = {
     ("step", "en"): f"{_ASK_EN} {_STEP_EN}\n\n{RULES['en']}\n\n{_FORM_EN}",
     ("step", "ja"): f"{_ASK_JA}{_STEP_JA}\n\n{RULES['ja']}\n\n{_FORM_JA}",
 }
-"""By kind and language; `{code}` is the only thing to fill in."""
+"""By kind and language; `{code}` is the only placeholder."""
 
 TITLES: dict[str, dict[str, str]] = {
     "en": {

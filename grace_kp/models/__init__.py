@@ -1,6 +1,6 @@
-"""Models that judge and embed: Gemini, ONNX, sentence-transformers, plain callables; and what `auto` makes of them.
+"""Models that judge and embed: Gemini, ONNX, sentence-transformers, plain callables; and the choice of `auto` among them.
 
-The names are resolved on first use: `auto` usually finds that there is none.
+The names are resolved on first use: `auto` often finds no model.
 """
 
 from __future__ import annotations

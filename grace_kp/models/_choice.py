@@ -1,4 +1,4 @@
-"""What `auto` decides, from what is installed, configured and on disk; and why, for `grace-kp doctor`. Nothing is loaded here."""
+"""The choice of `auto`, from what is installed, configured and on disk, with the reason for `grace-kp doctor`. Nothing is loaded here."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A model, or none, and the reason."""
+    """A chosen model, or none, and the reason."""
 
     model: Any
     """The judge or embedder; None where there is none."""
     name: str
-    """What it is called in reports."""
+    """The name in reports."""
     why: str
-    """Why this one, or why none."""
+    """Why this model was chosen, or why none was."""
 
 
 def choose_judge(settings: Settings) -> Choice:
-    """Gemini when its extra is installed and a key is set; else none."""
+    """Choose Gemini when its extra is installed and a key is set; else none."""
     if not installed("google.genai"):
         return Choice(None, "none", "the extra gemini is not installed: pip install 'grace-kp[gemini]'")
     if find_api_key() is None:
@@ -44,7 +44,7 @@ def choose_judge(settings: Settings) -> Choice:
 
 
 def choose_embedder(settings: Settings) -> Choice:
-    """ONNX when its extra is installed and the model is on disk (or may be fetched), else sentence-transformers, else none."""
+    """Choose ONNX when its extra is installed and the model is on disk or may be fetched, else sentence-transformers, else none."""
     from grace_kp.models._onnx import OnnxEmbedder
     from grace_kp.models._sentence_transformers import SentenceTransformerEmbedder
 
@@ -93,7 +93,7 @@ def _named(named: str, *, has_onnx: bool, has_st: bool, fetch: bool, device: str
 
 
 def installed(module: str) -> bool:
-    """Whether a module could be imported, without importing it."""
+    """Return whether a module could be imported, without importing it."""
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):

@@ -1,4 +1,4 @@
-"""Gemini as an embedder: batched, retried within one deadline (extra `gemini`). Texts leave the machine; identifiers do not."""
+"""Gemini as an embedder: batched, retried within one deadline (extra `gemini`). Texts leave the machine redacted."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ MAX_CHARS = 8_000
 
 
 class GeminiEmbedder:
-    """Embeds texts by Gemini, up to 100 in one request. What is sent has lost its secrets and identifiers.
+    """Embeds texts by Gemini, up to 100 in one request. Secrets and identifiers are redacted before they are sent.
 
     Args:
         model: the model's name.
-        dimensions: length of the vectors that is asked for.
+        dimensions: length of the vectors to request.
         api_key: the key; None takes GEMINI_API_KEY, or else GOOGLE_API_KEY, from the environment at the first call.
         base_url: another address of the service.
         timeout: seconds for a request with all its attempts.
-        attempts: how often a request is tried at most.
-        remember: how many texts' vectors are kept in memory.
+        attempts: number of attempts of a request at most.
+        remember: number of texts whose vectors are kept in memory.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class GeminiEmbedder:
         return self._dimensions
 
     def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """One row per text, shape (n, dimensions), float32.
+        """Return one row per text, shape (n, dimensions), float32.
 
         Raises:
-            EmbedderError: the service failed, or gave something else.
+            EmbedderError: the service failed, or returned other vectors.
             MissingExtra: the extra `gemini` is not installed.
         """
         return self._memory.embed(texts, lambda: self._dimensions, self._rows)
@@ -83,7 +83,7 @@ class GeminiEmbedder:
         def work(client: Any, options: Any) -> Any:
             from google.genai import types
 
-            # As contents of their own: a list of plain texts is one text of several parts to some models.
+            # Separate contents: to some models a list of plain texts is one text of several parts.
             contents = [types.Content(parts=[types.Part(text=text)]) for text in sent]
             config = types.EmbedContentConfig(output_dimensionality=self._dimensions, http_options=options)
             return client.models.embed_content(model=self.model, contents=contents, config=config)

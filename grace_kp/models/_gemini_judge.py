@@ -18,17 +18,17 @@ _VARIED = 0.7
 
 
 class GeminiJudge:
-    """Asks Gemini for judgements. Give it to `LLMSelfEvaluator`, or to `Grace(evaluator=…)`. Safe to share between threads.
+    """Asks Gemini for judgements. Pass it to `LLMSelfEvaluator`, or to `Grace(evaluator=…)`. Safe to share between threads.
 
-    Tried again are the statuses 408, 429, 500, 502, 503 and 504, lost connections and timeouts, after exponentially growing waits with
-    jitter or as long as the service asks for; everything else, such as 400, 401, 403 and 404, fails at once.
+    The statuses 408, 429, 500, 502, 503 and 504, lost connections and timeouts are retried, after exponentially growing waits with
+    jitter, or after the wait that the service asks for. Other failures, such as 400, 401, 403 and 404, are final.
 
     Args:
         model: the model's name.
         api_key: the key; None takes GEMINI_API_KEY, or else GOOGLE_API_KEY, from the environment at the first call.
-        base_url: another address of the service, such as a gateway's.
+        base_url: another address of the service, such as that of a gateway.
         timeout: seconds for a judgement with all its attempts.
-        attempts: how often it is tried at most.
+        attempts: number of attempts at most.
     """
 
     def __init__(
@@ -51,17 +51,22 @@ class GeminiJudge:
         return self._caller.timeout
 
     def __call__(self, prompt: str) -> JudgeReply:
-        """The model's reply to a prompt.
+        """Return the model's reply to a prompt.
 
         Raises:
-            JudgeError: there was none; with the number of attempts and the last HTTP status.
+            JudgeError: there was no reply; it holds the number of attempts and the last HTTP status.
             MissingExtra: the extra `gemini` is not installed.
         """
         return self.ask(prompt)
 
     def ask(self, prompt: str, *, vary: bool = False, fields: Sequence[str] = ("score",)) -> JudgeReply:
-        """As a call; `vary` asks at a higher temperature for independent judgements, `fields` names the scores wanted; where there
-        are none, the prompt alone says what the JSON reply looks like."""
+        """Reply as a call does.
+
+        Args:
+            prompt: the prompt.
+            vary: True: ask at a higher temperature, for independent judgements.
+            fields: names of the scores in the JSON reply; without any, the prompt alone describes the reply.
+        """
         reply, attempts = self._caller.call(
             lambda client, options: client.models.generate_content(
                 model=self.model, contents=prompt, config=_config(vary, fields, options)
@@ -70,7 +75,7 @@ class GeminiJudge:
         return _reply(reply, attempts, self.model)
 
     async def aask(self, prompt: str, *, vary: bool = False, fields: Sequence[str] = ("score",)) -> JudgeReply:
-        """As `ask`, without blocking the event loop."""
+        """Reply as `ask` does, without blocking the event loop."""
         reply, attempts = await self._caller.acall(
             lambda client, options: client.models.generate_content(
                 model=self.model, contents=prompt, config=_config(vary, fields, options)

@@ -1,6 +1,6 @@
-"""The files of the default embedding model: where they lie, whether they are the right ones, and how they are fetched.
+"""The files of the default embedding model: where they are on disk, their pinned hashes, and how to fetch them.
 
-Nothing is fetched unless the user has said so. Files are pinned by revision and by hash; a file that differs is not loaded.
+Nothing is fetched unless the user allows it. Files are pinned by revision and hash; a file that differs is not loaded.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ ONNX_FILES = (
 
 
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Where the hub's client keeps its files, read from the same variables."""
-    place = os.environ if environ is None else environ
-    if place.get("HF_HUB_CACHE"):
-        return Path(place["HF_HUB_CACHE"]).expanduser()
-    home = place.get("HF_HOME") or Path(place.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    """Return where the client of the hub keeps its files, from the same variables."""
+    variables = os.environ if environ is None else environ
+    if variables.get("HF_HUB_CACHE"):
+        return Path(variables["HF_HUB_CACHE"]).expanduser()
+    home = variables.get("HF_HOME") or Path(variables.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     return Path(home).expanduser() / "hub"
 
 
 def snapshot(repository: str = REPOSITORY, revision: str = REVISION) -> Path:
-    """The folder that holds this revision once it has been fetched."""
+    """Return the folder of this revision, which exists once it has been fetched."""
     return cache_folder() / f"models--{repository.replace('/', '--')}" / "snapshots" / revision
 
 
 def cached_onnx() -> Path | None:
-    """The folder of the ONNX model, if all its files were fetched."""
+    """Return the folder of the ONNX model, if all its files have been fetched."""
     folder = snapshot()
     return folder if all((folder / item.name).is_file() for item in ONNX_FILES) else None
 
 
 def cached_sentence_transformer(repository: str = REPOSITORY) -> Path | None:
-    """A folder with the model for sentence-transformers, if one was fetched."""
+    """Return a folder with the model for sentence-transformers, if one has been fetched."""
     root = cache_folder() / f"models--{repository.replace('/', '--')}" / "snapshots"
     try:
         folders = sorted(root.iterdir())
@@ -75,7 +75,7 @@ def cached_sentence_transformer(repository: str = REPOSITORY) -> Path | None:
 
 
 def check(path: Path, wanted: ModelFile) -> None:
-    """See that a file is the pinned one.
+    """Check that a file is the pinned one.
 
     Raises:
         EmbedderError: it is missing or differs.
@@ -92,11 +92,11 @@ def check(path: Path, wanted: ModelFile) -> None:
 
 
 def fetch_onnx(progress: Callable[[str], None] = lambda _: None) -> Path:
-    """Fetch the ONNX model from the hub, about 91 MB, with the hub client's own progress bar; what is there is not fetched again.
+    """Fetch the ONNX model from the hub, about 91 MB, with the progress bar of the hub's client. Files on disk are not fetched again.
 
     Raises:
         MissingExtra: the extra `onnx` is not installed.
-        EmbedderError: it could not be fetched, or a file is not the pinned one.
+        EmbedderError: the model could not be fetched, or a file is not the pinned one.
     """
     try:
         from huggingface_hub import hf_hub_download

@@ -1,4 +1,4 @@
-"""What all embedders share: a memory of texts that were embedded, and plain callables as embedders."""
+"""The memory of embedded texts that all embedders share, and plain callables as embedders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REMEMBERED = 2_048
 
 
 class Memory:
-    """The vectors of the texts embedded last, by the texts' hash; about 1.5 KB each for 384 dimensions."""
+    """The vectors of the texts embedded last, by the hash of the text; about 1.5 KB each for 384 dimensions."""
 
     def __init__(self, size: int) -> None:
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
@@ -27,8 +27,6 @@ class Memory:
         self._size = size
         self._kept: OrderedDict[bytes, npt.NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
-        self.hits = 0
-        self.misses = 0
 
     def embed(
         self,
@@ -36,44 +34,41 @@ class Memory:
         dimensions: Callable[[], int],
         model: Callable[[list[str]], npt.NDArray[np.float32]],
     ) -> npt.NDArray[np.float32]:
-        """One row per text; only those that are not known go through the model, each once."""
+        """Return one row per text; only unknown texts go through the model, each once."""
         import numpy as np
 
         if isinstance(texts, str):
             raise TypeError("embed takes a list of texts, not one text")
-        keys = [_key(text) for text in texts]
+        hashes = [_hash(text) for text in texts]
         with self._lock:
-            known = {key: row for key in keys if (row := self._kept.get(key)) is not None}
-            for key in known:
-                self._kept.move_to_end(key)
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-        with self._lock:
-            self.hits += len(keys) - len(missing)
-            self.misses += len(missing)
+            known = {digest: row for digest in hashes if (row := self._kept.get(digest)) is not None}
+            for digest in known:
+                self._kept.move_to_end(digest)
+        missing = {digest: text for digest, text in zip(hashes, texts, strict=True) if digest not in known}
         if missing:
             rows = np.asarray(model(list(missing.values())), dtype=np.float32)
             if rows.ndim != 2 or len(rows) != len(missing):
                 raise EmbedderError(f"the model gave an array of shape {rows.shape} for {len(missing)} texts")
             with self._lock:
-                for key, row in zip(missing, rows, strict=True):
-                    known[key] = row
+                for digest, row in zip(missing, rows, strict=True):
+                    known[digest] = row
                     if self._size:
-                        self._kept[key] = row.copy()
+                        self._kept[digest] = row.copy()
                 while len(self._kept) > self._size:
                     self._kept.popitem(last=False)
-        if not keys:
+        if not hashes:
             return np.empty((0, dimensions()), dtype=np.float32)
-        return np.stack([known[key] for key in keys])
+        return np.stack([known[digest] for digest in hashes])
 
 
-def _key(text: str) -> bytes:
+def _hash(text: str) -> bytes:
     if not isinstance(text, str):
         raise TypeError(f"embed takes texts, not {type(text).__name__}")
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class CallableEmbedder:
-    """A callable from one text to one vector as an `Embedder`; the length is learned from the first vector."""
+    """A callable from one text to one vector as an `Embedder`; its dimensions are those of the first vector."""
 
     def __init__(
         self, function: Callable[[str], Any], *, dimensions: int | None = None, remember: int = REMEMBERED
@@ -89,14 +84,14 @@ class CallableEmbedder:
         """Length of every vector.
 
         Raises:
-            EmbedderError: nothing was embedded yet, and no length was given.
+            EmbedderError: nothing has been embedded yet, and no length was passed.
         """
         if self._dimensions is None:
             raise EmbedderError("the length of the vectors is known after the first text")
         return self._dimensions
 
     def embed(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
-        """One row per text, shape (n, dimensions), float32."""
+        """Return one row per text, shape (n, dimensions), float32."""
         return self._memory.embed(texts, lambda: self._dimensions or 0, self._rows)
 
     def _rows(self, texts: list[str]) -> npt.NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""What a trace is worth: the KnowledgePulse value score, its weights by domain, and the memory behind novelty."""
+"""The KnowledgePulse value score of a trace, its weights by domain, and the cache of vectors behind novelty. Pure computation."""
 
 from grace_kp.value._cache import VectorCache
 from grace_kp.value._score import ValueScore, ValueScorer, embedded_text, evaluate_value

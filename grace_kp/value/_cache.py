@@ -1,7 +1,7 @@
-"""A bounded memory of embeddings that answers one question: how close is this vector to the closest one seen?
+"""A bounded cache of embeddings that finds the largest cosine similarity of a vector to the vectors in it.
 
-It knows nothing of texts or traces. Rows live normalised in one preallocated float32 matrix that is used as a ring;
-numpy is loaded when the first cache is made.
+It knows nothing about texts or traces. Normalised rows are kept in one preallocated float32 matrix, used as a ring. Creating the first
+cache loads numpy.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# Components this small change no similarity that float32 can show, but arithmetic on denormal numbers is slow.
+# Smaller components change no float32 similarity, but arithmetic on denormal numbers is slow.
 _NEGLIGIBLE = 1e-12
-# No clock tells less apart. Without it, 0.08 - 0.05 > 0.03 would hang on how the numbers round in binary.
+# Finer than any clock. Without it, 0.08 - 0.05 > 0.03 would depend on binary rounding.
 _SAME_INSTANT = 1e-9
 
 
 class VectorCache:
-    """The last vectors added, and the largest cosine similarity of a query to them. Safe to share between threads.
+    """Keeps the last vectors and compares new ones with them by cosine similarity. Safe to share between threads.
 
     Args:
-        max_elements: how many vectors are kept; one more drops the oldest.
+        max_elements: number of vectors that are kept; another one replaces the oldest.
         dimensions: length of every vector.
-        ttl_seconds: how long a vector lives (`added_at > now - ttl_seconds`); None is for ever.
-        clock: tells the time in seconds; must not go backwards.
+        ttl_seconds: how long a vector is kept (`added_at > now - ttl_seconds`); None for ever.
+        clock: returns the time in seconds; must not go backwards.
 
-    Memory is max_elements * dimensions * 4 bytes, taken at once: about 1.5 MB by default.
+    Memory is max_elements * dimensions * 4 bytes, allocated at once: about 1.5 MB by default.
     """
 
     __slots__ = ("_added_at", "_clock", "_count", "_dimensions", "_lock", "_matrix", "_max_elements", "_next", "_ttl")
@@ -58,7 +58,7 @@ class VectorCache:
 
     @property
     def max_elements(self) -> int:
-        """How many vectors are kept at most."""
+        """Number of vectors that are kept at most."""
         return self._max_elements
 
     @property
@@ -68,12 +68,12 @@ class VectorCache:
 
     @property
     def ttl_seconds(self) -> float | None:
-        """How long a vector lives, None for ever."""
+        """How long a vector is kept, in seconds; None for ever."""
         return self._ttl
 
     @property
     def size(self) -> int:
-        """How many vectors are live now."""
+        """Number of vectors that have not expired."""
         with self._lock:
             live = self._live()
             return self._count if live is None else int(live.sum())
@@ -82,7 +82,7 @@ class VectorCache:
         return self.size
 
     def __bool__(self) -> bool:
-        # An empty cache is still a cache: `cache or VectorCache()` must not replace it.
+        # `cache or VectorCache()` must not replace an empty cache.
         return True
 
     def __repr__(self) -> str:
@@ -92,29 +92,29 @@ class VectorCache:
         )
 
     def add(self, vector: Sequence[float] | npt.NDArray[Any]) -> None:
-        """Keep a vector of shape (dimensions,); the oldest goes when the cache is full.
+        """Add a vector of shape (dimensions,); a full cache drops the oldest.
 
         Raises:
-            ValueError: another length (both are named), or a component that is not a finite number.
+            ValueError: the vector has another length (the message names both), or a component is not a finite number.
         """
         row = self._normalised(vector)
         with self._lock:
             self._put(row)
 
     def max_cosine_similarity(self, query: Sequence[float] | npt.NDArray[Any]) -> float:
-        """The largest cosine similarity of `query`, shape (dimensions,), to a live vector: -1 to 1, and 0 when empty.
+        """Return the largest cosine similarity of `query`, shape (dimensions,), to a vector, -1 to 1; 0 when the cache is empty.
 
         A zero vector has similarity 0 to everything.
 
         Raises:
-            ValueError: another length (both are named), or a component that is not a finite number.
+            ValueError: the vector has another length (the message names both), or a component is not a finite number.
         """
         row = self._normalised(query)
         with self._lock:
             return self._nearest(row) or 0.0
 
     def compare_and_add(self, vector: Sequence[float] | npt.NDArray[Any]) -> float | None:
-        """Compare as `max_cosine_similarity` does, then add, with no other thread in between; None when it was empty.
+        """Compare as `max_cosine_similarity` does, then add, as one atomic step; return None when the cache was empty.
 
         Raises:
             ValueError: as `add`.
@@ -126,7 +126,7 @@ class VectorCache:
             return similarity
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all vectors."""
         with self._lock:
             self._count = self._next = 0
 
@@ -149,7 +149,7 @@ class VectorCache:
         return max(-1.0, min(1.0, float(similarities.max())))
 
     def _live(self) -> npt.NDArray[np.bool_] | None:
-        """Which rows are live, by position in the ring; None when all are."""
+        """Return which rows have not expired, by position in the ring; None when there is no limit."""
         if self._ttl is None:
             return None
         now = self._clock()
@@ -158,7 +158,7 @@ class VectorCache:
         return live
 
     def _normalised(self, vector: Any) -> npt.NDArray[np.float32]:
-        """The vector at length 1 in float32 (a zero vector stays zero), worked out in float64."""
+        """Return the vector normalised to length 1 in float32, computed in float64; a zero vector stays zero."""
         import numpy as np
 
         values = np.asarray(vector)
@@ -168,7 +168,7 @@ class VectorCache:
             raise ValueError(f"expected a vector of {self._dimensions} numbers, got {len(values)}")
         if values.dtype.kind not in "fiu":
             raise ValueError(f"a vector must consist of numbers (got {values.dtype})")
-        # Callers may have told numpy to raise on underflow; here it is harmless.
+        # The caller may have set numpy to raise on underflow, which is harmless here.
         with np.errstate(all="ignore"):
             values = values.astype(np.float64, copy=False)
             largest = float(np.abs(values).max())
@@ -176,7 +176,7 @@ class VectorCache:
                 raise ValueError("a vector must consist of finite numbers (got NaN or infinity)")
             if largest == 0.0:
                 return np.zeros(self._dimensions, dtype=np.float32)
-            # First to a largest component of 1: the squares of 1e200 or 1e-200 do not fit a float.
+            # Scaled to a largest component of 1 first: the squares of 1e200 and 1e-200 do not fit a float.
             scaled = values / largest
             scaled /= math.sqrt(float(scaled @ scaled))
             scaled[np.abs(scaled) < _NEGLIGIBLE] = 0.0

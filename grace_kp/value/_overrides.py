@@ -1,6 +1,6 @@
 """The three rules that correct a value score after the weighted sum, as a table (KnowledgePulse value score).
 
-They see the shape of a trace, never its texts, and apply in the order of the table: each on what the one before left.
+They see the shape of a trace, never its texts, and apply in the order of the table, each to the result of the one before.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
 
 class Shape(NamedTuple):
-    """What the overrides look at."""
+    """The properties of a trace that the overrides depend on."""
 
     steps: int
-    """How many steps the trace has."""
+    """Number of steps."""
     types: frozenset[str] | set[str]
-    """The distinct types of its steps."""
+    """The distinct types of the steps."""
     recoveries: int
-    """How many of its steps are an error_recovery."""
+    """Number of steps of type error_recovery."""
     uses_tools: bool
-    """Whether some step carries a tool."""
+    """Whether any step has a tool."""
     unique_tools: int
-    """How many distinct tools its steps carry."""
+    """Number of distinct tools."""
     success: bool
 
 
 class Override(NamedTuple):
-    """One rule: when it applies, and what it makes of the score."""
+    """A rule: when it applies, and how it changes the score."""
 
     name: str
     applies: Callable[[Shape], bool]
@@ -39,9 +39,9 @@ OVERRIDES = (
     Override(
         "single_thought",
         lambda shape: shape.steps == 1 and "thought" in shape.types,
-        lambda score: 0.1,  # noqa: ARG005 — whatever the score was
+        lambda score: 0.1,  # noqa: ARG005 — for any score
     ),
-    # The prose of the source says "two or more recoveries", its code says more than two; the code is what runs.
+    # The text of the source says "two or more recoveries", but its code says more than two. The code counts.
     Override(
         "error_recovery_bonus",
         lambda shape: shape.recoveries > 2 and shape.success,
@@ -56,7 +56,7 @@ OVERRIDES = (
 
 
 def apply_overrides(score: float, shape: Shape) -> tuple[float, tuple[str, ...]]:
-    """The score after all overrides, and the names of those that applied, in order."""
+    """Return the score after all overrides, and the names of those that applied, in order."""
     applied: tuple[str, ...] = ()
     for name, applies, adjust in OVERRIDES:
         if applies(shape):

@@ -1,7 +1,7 @@
 """The value score of a trace (KnowledgePulse): four dimensions, weighted by domain, then corrected by the overrides.
 
-It works on a trace in either form, or on plain values when the caller has them. What makes texts into vectors is given;
-where there is nothing, or it fails, novelty is 0.5 and the score says why.
+A trace may be a model, a dict, or plain values. The caller supplies the embedder; where there is none, or it fails, novelty is 0.5 and
+the score states the reason.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ _LONGEST_REASON = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueScore:
-    """What a trace is worth, and how that came about. All numbers are 0 to 1."""
+    """The value of a trace, with its dimensions. All numbers are 0 to 1."""
 
     score: float
     """The weighted sum after the overrides."""
     complexity: float
-    """C: variety of step types, survived errors, length."""
+    """C: variety of step types, errors recovered from, length."""
     novelty: float
     """N: 1 minus the similarity to the most similar earlier trace."""
     tool_diversity: float
-    """D: distinct tools in relation to steps."""
+    """D: number of distinct tools in relation to the number of steps."""
     outcome_confidence: float
-    """O: the outcome's confidence, times 0.3 for a run that failed."""
+    """O: the confidence of the outcome, times 0.3 for a failed run."""
     profile: str
-    """The weight profile that was used."""
+    """The name of the weight profile."""
     overrides: tuple[str, ...] = ()
     """The overrides that applied, in order: `single_thought`, `error_recovery_bonus`, `low_tool_diversity`."""
     novelty_fallback: str | None = None
-    """Why novelty is a mere 0.5; None when it was measured."""
+    """Why novelty was not measured and is 0.5; None when it was measured."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The score as a JSON object; `novelty_fallback` only when there is one."""
+        """Return the score as a JSON object; `novelty_fallback` only when novelty was not measured."""
         out: dict[str, Any] = {
             "score": self.score,
             "complexity": self.complexity,
@@ -74,13 +74,13 @@ class ValueScore:
 
 
 class ValueScorer:
-    """Scores traces one after the other; each is compared with those before it. Safe to share between threads.
+    """Scores traces one after the other, and compares each with those before it. Safe to share between threads.
 
     Args:
         embedder: an `Embedder`, or a callable from one text to one vector. None: novelty is always 0.5.
-        cache: what earlier traces are remembered in. None: a `VectorCache` made when the first embedding is there.
-        max_elements: how many traces that cache holds. Has no effect with a `cache`.
-        ttl_seconds: how long it remembers a trace; None for ever. Has no effect with a `cache`.
+        cache: holds the embeddings of earlier traces. None: a `VectorCache` is created with the first embedding.
+        max_elements: number of traces in that cache. Has no effect with a `cache`.
+        ttl_seconds: how long a trace stays in it; None for ever. Has no effect with a `cache`.
     """
 
     __slots__ = ("_cache", "_embedder", "_lock", "_max_elements", "_ttl_seconds")
@@ -103,17 +103,17 @@ class ValueScorer:
 
     @property
     def cache(self) -> VectorCache | None:
-        """What earlier traces are remembered in; None before the first embedding."""
+        """The embeddings of earlier traces; None before the first embedding."""
         return self._cache
 
     def score(self, trace: ReasoningTrace | Mapping[str, Any]) -> ValueScore:
-        """Score a trace, given as model or in its dict form, and remember its embedding.
+        """Score a trace, as model or in its dict form, and keep its embedding.
 
-        A dict may lack what the score does not need, and may have no steps. An embedder that fails is never an error:
-        novelty is 0.5 then, and `novelty_fallback` says why.
+        A dict may lack fields that the score does not need, and may have no steps. A failing embedder is not an error: novelty is then
+        0.5, and `novelty_fallback` states the reason.
 
         Raises:
-            InvalidTrace: something the score needs is missing or out of range; the message names the field.
+            InvalidTrace: a field that the score needs is missing or out of range; the message names it.
         """
         if isinstance(trace, Mapping):
             kinds, tools, metadata, confidence = _read_document(trace)
@@ -127,7 +127,7 @@ class ValueScorer:
                 confidence = trace.outcome.confidence
             except AttributeError as error:
                 raise InvalidTrace(f"a {type(trace).__name__} cannot be read as a trace") from error
-        # Checked before the embedding, so that a trace which cannot be scored is not remembered either.
+        # Checked before the embedding, so that a trace that cannot be scored is not kept.
         _check(kinds, success, confidence, domain)
         if self._embedder is None:
             return _score(kinds, tools, success, confidence, domain, FALLBACK_NOVELTY, _NO_EMBEDDER)
@@ -138,13 +138,13 @@ class ValueScorer:
         """Score traces one after the other as `score` does, but embed them in batches, which is faster.
 
         Raises:
-            InvalidTrace: as `score` does, when that trace's turn comes.
+            InvalidTrace: as `score` does, when the turn of that trace comes.
         """
         rest = iter(traces)
         embed = getattr(self._embedder, "embed", None)
         while batch := list(islice(rest, _BATCH)):
             if callable(embed):
-                # It fills the embedder's memory; what fails here is met again, and told, trace by trace.
+                # This fills the memory of the embedder. A failure occurs again below, where it is reported for its trace.
                 with contextlib.suppress(Exception):
                     embed([embedded_text(trace) for trace in batch])
             for trace in batch:
@@ -162,17 +162,17 @@ class ValueScorer:
         embedding: Sequence[float] | npt.NDArray[Any] | None = None,
         novelty: float | None = None,
     ) -> ValueScore:
-        """Score a run of which the plain values are known; the same formula as `score`.
+        """Score a run from plain values, by the formula of `score`.
 
         Args:
             step_types: the type of every step.
-            tool_names: the tool of every step that carries one, repeats included.
+            tool_names: the tool of every step that has a tool, repeats included.
             success: whether the run succeeded.
             confidence: the confidence in its outcome, 0 to 1.
             domain: the task domain.
-            text: what the embedder is given, see `embedded_text`; used when there is an embedder.
-            embedding: the run's embedding, when it is known already; wins over `text`, and is remembered.
-            novelty: the run's novelty, 0 to 1, when it is known already; wins over both, and nothing is remembered.
+            text: the text for the embedder, see `embedded_text`.
+            embedding: the embedding of the run, if known; takes precedence over `text`, and is kept.
+            novelty: the novelty of the run, 0 to 1, if known; takes precedence over both, and nothing is kept.
 
         Raises:
             InvalidTrace: a value is out of range; the message names the field.
@@ -193,14 +193,14 @@ class ValueScorer:
     def _novelty_of_text(self, text: str) -> tuple[float, str | None]:
         try:
             vector = _embed(self._embedder, text)
-        except Exception as error:  # noqa: BLE001 — whatever an embedder does, the run it scores must not suffer
+        except Exception as error:  # noqa: BLE001 — a failing embedder must not affect the run
             return FALLBACK_NOVELTY, f"embedder failed: {_describe(error)}"
         return self._novelty_of_vector(vector)
 
     def _novelty_of_vector(self, vector: Any) -> tuple[float, str | None]:
         try:
             similarity = self._cache_for(vector).compare_and_add(vector)
-        except Exception as error:  # noqa: BLE001 — a vector that cannot be used is a failed embedding as well
+        except Exception as error:  # noqa: BLE001 — a vector that cannot be used is a failed embedding too
             return FALLBACK_NOVELTY, f"embedding not usable: {_describe(error)}"
         if similarity is None:
             return FALLBACK_NOVELTY, "nothing to compare with yet"
@@ -217,16 +217,16 @@ class ValueScorer:
 
 
 def evaluate_value(trace: ReasoningTrace | Mapping[str, Any], scorer: ValueScorer | None = None) -> float:
-    """The value score of a trace, 0 to 1. Without a scorer there is no embedder, and novelty counts as 0.5.
+    """Return the value score of a trace, 0 to 1. Without a scorer there is no embedder, and novelty is 0.5.
 
     Raises:
-        InvalidTrace: something the score needs is missing or out of range; the message names the field.
+        InvalidTrace: a field that the score needs is missing or out of range; the message names it.
     """
     return (ValueScorer() if scorer is None else scorer).score(trace).score
 
 
 def embedded_text(trace: ReasoningTrace | Mapping[str, Any]) -> str:
-    """The text that stands for a trace when it is compared with others: its objective and every step's content."""
+    """Return the text that is embedded for a trace: its objective and the content of every step."""
     contents: list[str | None]
     if isinstance(trace, Mapping):
         objective = (trace.get("task") or {}).get("objective") or ""
@@ -249,7 +249,7 @@ def _score(
     novelty: float,
     fallback: str | None,
 ) -> ValueScore:
-    """The formula itself."""
+    """Calculate the score by the formula."""
     steps = len(kinds)
     types = set(kinds)
     recoveries = kinds.count(_RECOVERY) if _RECOVERY in types else 0
@@ -264,7 +264,7 @@ def _score(
         + diversity * weights.tool_diversity
         + outcome * weights.outcome_confidence
     )
-    # Weights may sum to a little more than 1.
+    # The weights may sum to slightly more than 1.
     score, overrides = apply_overrides(
         min(1.0, score), Shape(steps, types, recoveries, bool(tools), unique_tools, success)
     )
@@ -281,7 +281,7 @@ def _score(
 
 
 def _read_document(trace: Mapping[str, Any]) -> tuple[list[str], list[str], Mapping[str, Any], Any]:
-    """Step types, tool names, metadata and confidence of a trace in dict form."""
+    """Return step types, tool names, metadata and confidence of a trace in dict form."""
     try:
         steps = trace["steps"]
         kinds = [step["type"] for step in steps]
@@ -295,7 +295,7 @@ def _read_document(trace: Mapping[str, Any]) -> tuple[list[str], list[str], Mapp
 
 
 def _explain(trace: Mapping[str, Any]) -> NoReturn:
-    """Say which field a document lacks; only called when reading it has failed."""
+    """Name the field that a document lacks; called only when reading it has failed."""
     for name in ("metadata", "outcome"):
         if not isinstance(trace.get(name), Mapping):
             raise InvalidTrace("must be an object", path=name)
@@ -337,7 +337,7 @@ def _refuse(path: str, problem: str, value: object) -> NoReturn:
 
 
 def _embed(embedder: Any, text: str) -> Any:
-    """One vector for one text, from either kind of embedder."""
+    """Return one vector for one text, from either kind of embedder."""
     import numpy as np
 
     embed = getattr(embedder, "embed", None)
@@ -351,7 +351,7 @@ def _embed(embedder: Any, text: str) -> Any:
 
 
 def _describe(error: Exception) -> str:
-    # Imported here: failures are rare, and the package `trace` brings the models along.
+    # Imported here: failures are rare, and `trace` loads redaction.
     from grace_kp.trace import describe_error
 
     return ": ".join(describe_error(error, _LONGEST_REASON))

@@ -1,6 +1,6 @@
-"""Which dimension of the value score weighs how much, by task domain.
+"""The weights of the dimensions of the value score, by task domain.
 
-The five built-in profiles are the KnowledgePulse ones; users register their own. Nothing here looks at a trace.
+The five built-in profiles are those of KnowledgePulse; users can register more. Nothing here reads a trace.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ SUM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class ScoringWeights:
-    """How much each dimension counts: four finite numbers >= 0 that sum to 1 within 1e-6.
+    """The weight of each dimension: four finite numbers >= 0 that sum to 1 within 1e-6.
 
     Raises:
-        ValueError: a weight is no such number, or they do not sum to 1; the message names which.
+        ValueError: a weight is not such a number (the message names it), or the weights do not sum to 1.
     """
 
     complexity: float
@@ -36,7 +36,7 @@ class ScoringWeights:
         for name in _NAMES:
             object.__setattr__(self, name, _weight(name, getattr(self, name)))
         total = math.fsum(getattr(self, name) for name in _NAMES)
-        # The last term lets a sum through that is off by 1e-6 as written and by a rounding error more in binary.
+        # The last term allows a binary rounding error on top of a sum that is off by exactly 1e-6.
         if abs(total - 1.0) > SUM_TOLERANCE + 1e-12:
             raise ValueError(f"weights must sum to 1 (within {SUM_TOLERANCE:g}), these sum to {total:g}: {self}")
 
@@ -51,7 +51,7 @@ def _weight(name: str, value: object) -> float:
 
 
 class _Registry(Mapping[str, ScoringWeights]):
-    """All profiles by name: reads need no lock, because a registration replaces the table instead of changing it."""
+    """All profiles by name. Reads need no lock, because a registration replaces the table and does not change it."""
 
     __slots__ = ("_lock", "_table")
 
@@ -85,18 +85,18 @@ WEIGHT_PROFILES = _Registry(
         "customer_service": ScoringWeights(0.20, 0.30, 0.20, 0.30),
     }
 )
-"""The weight profiles by task domain: a read-only mapping that shows what is registered now."""
+"""The weight profiles by task domain: a read-only, live view of what is registered."""
 
 
 def register_profile(name: str, weights: ScoringWeights | Mapping[str, float]) -> None:
-    """Use these weights for traces whose `task_domain` is exactly `name`; an earlier profile of that name is replaced.
+    """Use weights for traces whose `task_domain` is exactly `name`; replaces an earlier profile of that name.
 
     Args:
         name: the task domain, non-empty.
         weights: ScoringWeights, or a mapping with exactly their four fields.
 
     Raises:
-        ValueError: the name is empty, or the weights are not usable; nothing is registered then.
+        ValueError: the name is empty, or the weights cannot be used; nothing is registered then.
     """
     if not isinstance(name, str) or not name:
         raise ValueError(f"a profile's name must be a non-empty text (got {name!r})")
@@ -115,7 +115,7 @@ def _read(weights: Mapping[str, float]) -> ScoringWeights:
 
 
 def profile_for(domain: str) -> tuple[str, ScoringWeights]:
-    """The name and the weights of the profile for a task domain: matched exactly, an unknown domain takes `default`."""
+    """Return name and weights of the profile for a task domain, matched exactly; an unknown domain takes `default`."""
     table = WEIGHT_PROFILES._table
     weights = table.get(domain)
     return (domain, weights) if weights is not None else (DEFAULT_PROFILE, table[DEFAULT_PROFILE])
