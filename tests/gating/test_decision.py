@@ -1,0 +1,96 @@
+"""Levels are computed in one place: from the confidence, raised by policy, gaps in the evidence, and what a call requires."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.gating import Assessment, Decision, Rules
+
+THRESHOLDS = gk.Thresholds(0.9, 0.7, 0.4)
+LEVELS = ["silent", "notify", "confirm", "escalate"]
+
+
+def rules(floor=None, **fields):
+    return Rules(gk.Policy(floor=floor), THRESHOLDS, **fields)
+
+
+@pytest.mark.parametrize(("score", "level"), [(0.95, "silent"), (0.8, "notify"), (0.5, "confirm"), (0.1, "escalate")])
+def test_the_confidence_gives_the_level(score, level):
+    decision = rules().decide(score)
+    assert (level, score) == (decision.level, decision.confidence_score)
+
+
+@pytest.mark.parametrize(
+    ("floor", "at_least", "gaps"), list(itertools.product([None, *LEVELS], [None, *LEVELS], [(), ("gap",)]))
+)
+def test_the_strictest_rule_holds(floor, at_least, gaps):
+    """For each level of the confidence; what is raised is explained, and suggests what its level does."""
+    for score, own in ((0.95, "silent"), (0.8, "notify"), (0.5, "confirm"), (0.1, "escalate")):
+        required = gk.InterventionLevel(at_least) if at_least else None
+        decision = rules(floor, gaps=gaps, at_least=required).decide(score)
+        expected = max(
+            LEVELS.index(level) for level in (own, floor or own, at_least or own, "confirm" if gaps else own)
+        )
+        assert LEVELS[expected] == decision.level
+        assert gk.ActionDecision(decision.level, score).suggested_action == decision.suggested_action
+        if gaps:
+            assert "Evidence is missing" in decision.reason
+
+
+def test_a_policy_s_own_thresholds_count():
+    """They replace those of the runtime."""
+    policy = gk.Policy(thresholds=gk.Thresholds(0.2, 0.1, 0.05))
+    assert "silent" == Rules(policy, THRESHOLDS).decide(0.3).level
+
+
+def test_deny_is_no_level():
+    """The engine refuses the call; its level follows from the confidence."""
+    assert "silent" == rules("deny").decide(0.95).level
+
+
+def test_without_a_confidence_a_person_helps():
+    decision = Decision.without_confidence("the store is gone", rules("notify"))
+    assert ("escalate", 0.0, "the store is gone", "request_clarification", None) == (
+        decision.level,
+        decision.action.confidence_score,
+        decision.action.reason,
+        decision.action.suggested_action,
+        decision.confidence,
+    )
+
+
+def score_of(**factors):
+    return gk.ConfidenceCalculator(thresholds=THRESHOLDS).calculate(gk.ConfidenceFactors(**factors))
+
+
+def test_a_decision_that_was_kept_comes_back():
+    """Level, score, reasons and gaps; parts that nothing was evaluated for stay that way."""
+    assessment = Assessment(score_of(tool_success_rate=0.9), ("2 scores cannot be used",))
+    decision = Decision.of(assessment, rules("notify"))
+    kept = decision.to_dict("d1")
+    assert {"digest", "level", "score", "breakdown", "penalties", "reason", "evidence_gaps"} == kept.keys()
+    assert ("d1", "confirm", ["2 scores cannot be used"]) == (kept["digest"], kept["level"], kept["evidence_gaps"])
+    again = Decision.from_dict(kept)
+    assert (decision.level, decision.gaps, kept["reason"]) == (again.level, again.gaps, again.action.reason)
+    assert decision.confidence.evaluated == again.confidence.evaluated
+    assert kept == {**again.to_dict("d1"), "reason": kept["reason"]}
+
+
+def test_decisions_of_earlier_versions_are_read():
+    """The form in which ledgers and checkpoints hold them."""
+    kept = {
+        "digest": "d", "level": "confirm", "score": 0.7, "breakdown": {"tool_success": None, "search_quality": 0.5},
+        "penalties": ["no_sources"], "reason": "because",
+    }  # fmt: skip
+    decision = Decision.from_dict(kept)
+    assert ("confirm", 0.7, "because", ()) == (
+        decision.level,
+        decision.action.confidence_score,
+        decision.action.reason,
+        decision.gaps,
+    )
+    assert {"tool_success": None, "search_quality": 0.5} == decision.confidence.evaluated
+    assert ["no_sources"] == decision.confidence.penalties_applied

@@ -1,0 +1,106 @@
+"""From a call to a consent: the level decides who is asked, and only a consent lets the action run."""
+
+from __future__ import annotations
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.testing import ScriptedReviewer, capture, make_grace
+
+R = gk.InterventionResponse
+
+
+def gated(grace, **options):
+    """An action, and the list of the arguments that it ran with."""
+    ran = []
+
+    @grace.gate(**options)
+    def act(to, euros=5):
+        ran.append((to, euros))
+        return f"{to} {euros}"
+
+    return act, ran
+
+
+def test_levels_follow_the_confidence_and_notices_are_told():
+    """No evidence is 0.7 in `grace`: a notice; in `strict` it is 0.5: a question."""
+    told = []
+    act, ran = gated(make_grace(on_notify=told.append))
+    assert act("ana") == "ana 5"
+    assert [request.level for request in told] == ["notify"]
+    act, ran = gated(make_grace(profile="strict"))
+    with pytest.raises(gk.ActionCancelled):
+        act("ana")
+    assert ran == []
+
+
+def test_a_notice_that_fails_does_not_stop_the_action():
+    """Being told is no consent."""
+
+    def broken(request):
+        raise RuntimeError
+
+    act, _ = gated(make_grace(on_notify=broken))
+    assert act("ana") == "ana 5"
+
+
+def test_policies_by_name_and_glob_stricter_wins():
+    """An exact name over a glob, a longer glob over a shorter one, and the stricter of policy and decorator."""
+    policies = {"send_*": "confirm", "send_money_*": "deny", "send_mail": "silent"}
+    grace = make_grace(policies=policies)
+
+    def named(name, **options):
+        return grace.gate(name=name, **options)(lambda: name)
+
+    assert named("send_mail")() == "send_mail"
+    with pytest.raises(gk.ActionCancelled):
+        named("send_letter")()
+    with pytest.raises(gk.ActionDenied):
+        named("send_money_now")()
+    with pytest.raises(gk.ActionCancelled):
+        named("send_mail", floor="escalate")()
+    with pytest.raises(ValueError, match="send_"):
+        make_grace(policies={"send_": "maybe"})
+    with pytest.raises(ValueError, match="floor"):
+        grace.gate(floor="maybe")(lambda: None)
+
+
+def test_the_decision_is_frozen_with_the_arguments_digest():
+    """Request and record carry the same digest; the record names level, score, policy and who answered."""
+    reviewer = ScriptedReviewer("proceed")
+    act, _ = gated(make_grace(reviewer=reviewer), floor="confirm")
+    with capture() as captured:
+        act("ana")
+    entry = captured.only.grace["decisions"][0]
+    request = reviewer.requests[0]
+    assert (request.digest, request.policy_version) == (entry["digest"], entry["policy_version"])
+    assert (entry["level"], entry["score"], entry["floor"], entry["outcome"]) == ("confirm", 0.7, "confirm", "executed")
+    assert entry["response"]["reviewer"] == "script"
+    assert entry["arguments"] == {"to": "ana", "euros": 5}
+    with pytest.raises(TypeError):
+        request.arguments["to"] = "eve"
+
+
+def test_a_confirmation_flow_shows_changes_again_and_gives_up():
+    """MODIFY is shown again until it is confirmed; after three changes it is cancelled."""
+    change = R("modify", modified={"euros": 1})
+    inner = ScriptedReviewer(change, "proceed", change, change, change, change)
+    grace = make_grace(reviewer=gk.ConfirmationFlow(inner))
+    act, ran = gated(grace, floor="confirm")
+    assert act("ana", 9) == "ana 1"
+    assert [dict(request.arguments)["euros"] for request in inner.requests] == [9, 1]
+    with pytest.raises(gk.ActionCancelled, match="changed more than 3"):
+        act("ana", 9)
+    assert ran == [("ana", 1)]
+
+
+def test_ctrl_c_while_asking_passes_and_nothing_runs():
+    """KeyboardInterrupt in a reviewer is the user's, not an answer."""
+
+    def interrupted(request):
+        raise KeyboardInterrupt
+
+    act, ran = gated(make_grace(reviewer=interrupted), floor="confirm")
+    with pytest.raises(KeyboardInterrupt):
+        act("ana")
+    assert ran == []

@@ -1,0 +1,151 @@
+"""What was consented to runs unchanged and once, and the ledger and the entry agree on it."""
+
+from __future__ import annotations
+
+from grace_kp.gating import (
+    Consent,
+    Execution,
+    GateEntry,
+    InMemory,
+    LedgerEntry,
+    NotRun,
+    NotStarted,
+    RanBefore,
+    Returned,
+    drive,
+    execution,
+)
+
+
+class Payment(Execution):
+    """A call that can be told to have changed, or not to have started."""
+
+    def __init__(self, ledger=None, *, changes=(), started=True, again=False):
+        self.action = "pay"
+        self.entry = GateEntry.new("pay", {"euros": 5})
+        self.consent = Consent(None, "d")
+        self.ledger_entry = None if ledger is None else LedgerEntry(lambda: ledger, "key")
+        self.again_after_failure = again
+        self.changes = list(changes)
+        self.started = started
+        self.ran = 0
+
+    def is_changed(self):
+        return self.changes.pop(0) if self.changes else False
+
+    def has_started(self):
+        return self.started
+
+    def body(self, consent):
+        assert consent is self.consent
+        assert "running" == self.entry.fields["outcome"]
+        self.ran += 1
+        return "paid"
+
+
+class Broken(InMemory):
+    """A ledger that fails from a certain write on."""
+
+    def __init__(self, good):
+        super().__init__()
+        self.good = good
+
+    def put_action(self, key, data, *, only_if):
+        if self.good == 0:
+            raise OSError("disk full")
+        self.good -= 1
+        return super().put_action(key, data, only_if=only_if)
+
+
+def run(payment, body=None):
+    outcome = drive(execution(payment), body or payment.body)
+    return outcome, payment.entry.fields["outcome"]
+
+
+def state_of(ledger):
+    return None if (earlier := LedgerEntry(lambda: ledger, "key").claim()) is None else earlier.state
+
+
+def test_an_action_runs_and_its_result_is_kept():
+    ledger = InMemory()
+    assert (Returned("paid"), "executed") == run(Payment(ledger))
+    second = Payment(ledger)
+    outcome, stated = run(second)
+    assert isinstance(outcome, RanBefore)
+    assert ("executed_before", 0, "paid") == (stated, second.ran, outcome.earlier.result)
+
+
+def test_a_call_that_changed_is_not_run_and_not_claimed():
+    ledger = InMemory()
+    payment = Payment(ledger, changes=[True])
+    outcome, stated = run(payment)
+    assert isinstance(outcome, NotRun)
+    assert ("cancelled", 0) == (stated, payment.ran)
+    assert "changed while the decision was made" in payment.entry.fields["problem"]
+    assert state_of(ledger) is None
+
+
+def test_a_call_that_changed_during_the_claim_is_taken_back():
+    """It did not run, so the decision still holds for the call as it was."""
+    ledger = InMemory()
+    payment = Payment(ledger, changes=[False, True])
+    assert "cancelled" == run(payment)[1]
+    assert (0, None) == (payment.ran, state_of(ledger))
+
+
+def test_a_claim_that_cannot_be_kept_keeps_the_action_from_running():
+    payment = Payment(Broken(0))
+    outcome, stated = run(payment)
+    assert ("cancelled", 0) == (stated, payment.ran)
+    assert "could not be kept" in outcome.problem
+    assert "OSError: disk full" == payment.entry.fields["error"]
+    assert isinstance(outcome.error, OSError)
+
+
+def test_a_claim_that_cannot_be_taken_back_counts_as_begun():
+    ledger = Broken(1)
+    payment = Payment(ledger, changes=[False, True])
+    assert "cancelled" == run(payment)[1]
+    assert ("OSError: disk full", 0) == (payment.entry.fields["ledger_error"], payment.ran)
+    ledger.good = 9
+    assert "running" == state_of(ledger)
+
+
+def test_a_result_that_cannot_be_kept_is_returned_all_the_same():
+    payment = Payment(Broken(1))
+    assert (Returned("paid"), "executed") == run(payment)
+    assert "OSError: disk full" == payment.entry.fields["ledger_error"]
+
+
+def test_a_failure_is_kept_and_an_exit_is_not():
+    """After an exit nobody knows what came of the action."""
+    for error, state in ((ConnectionError("down"), "failed"), (KeyboardInterrupt(), "running")):
+        ledger = InMemory()
+
+        def body(consent, error=error):
+            raise error
+
+        outcome, stated = run(Payment(ledger), body)
+        assert (error, "failed") == (outcome.error, stated)
+        assert state == state_of(ledger)
+        again = Payment(ledger, again=True)
+        assert (state == "failed") == (Returned("paid") == run(again)[0])
+
+
+def test_an_action_that_is_kept_from_starting_is_taken_back():
+    ledger = InMemory()
+
+    def body(consent):
+        raise NotStarted("`pay` is called with other arguments; it was not run")
+
+    payment = Payment(ledger, started=False)
+    outcome, stated = run(payment, body)
+    assert (NotRun("`pay` is called with other arguments; it was not run"), "cancelled") == (outcome, stated)
+    assert state_of(ledger) is None
+
+
+def test_an_action_that_something_else_answered_is_cancelled():
+    """Its answer is given to the caller, and the call is not made again."""
+    ledger = InMemory()
+    assert (Returned("paid"), "cancelled") == run(Payment(ledger, started=False))
+    assert "done" == state_of(ledger)

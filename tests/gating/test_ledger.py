@@ -1,0 +1,188 @@
+"""An action runs once per decision: claims, results and failures in a ledger, also when two processes write at once."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from grace_kp.errors import ActionOutcomeUnknown, StoreError
+from grace_kp.gating import InMemory, LedgerEntry
+from grace_kp.gating._ledger import MAX_RESULT, EarlierRun, is_same
+
+DECISION = {"digest": "d", "level": "confirm"}
+
+
+class Rival(InMemory):
+    """A ledger in which another process writes right before each write of ours."""
+
+    def __init__(self, writes):
+        super().__init__()
+        self.writes = list(writes)
+
+    def put_action(self, key, data, *, only_if):
+        if self.writes:
+            super().put_action(key, self.writes.pop(0), only_if=self.action(key))
+        return super().put_action(key, data, only_if=only_if)
+
+
+@pytest.fixture
+def ledger():
+    return InMemory()
+
+
+def entry_in(ledger):
+    return LedgerEntry(lambda: ledger, "key")
+
+
+def test_the_first_decision_holds(ledger):
+    """A second one is not kept, and the caller gets the first."""
+    assert entry_in(ledger).decision() is None
+    assert DECISION == entry_in(ledger).decide(DECISION)
+    assert DECISION == entry_in(ledger).decide({"digest": "other"})
+    assert DECISION == entry_in(ledger).decision()
+
+
+def test_a_decision_that_loses_the_race_gives_the_other_one():
+    """The compare-and-set decides, not the order of the calls."""
+    ledger = Rival([json.dumps({"state": "decided", "at": 1.0, "decision": DECISION}).encode()])
+    assert DECISION == entry_in(ledger).decide({"digest": "mine"})
+
+
+def test_a_claim_is_given_once(ledger):
+    """The second one learns that the action is running."""
+    entry_in(ledger).decide(DECISION)
+    assert entry_in(ledger).claim() is None
+    earlier = entry_in(ledger).claim()
+    assert ("running", "running_before", False) == (earlier.state, earlier.outcome, earlier.has_result)
+    assert DECISION == entry_in(ledger).decision()
+
+
+def test_claims_of_many_threads_are_given_once(ledger):
+    """Whoever comes first runs the action."""
+    entry_in(ledger).decide(DECISION)
+    barrier, found = threading.Barrier(8), []
+
+    def claim():
+        barrier.wait(30)
+        found.append(entry_in(ledger).claim())
+
+    threads = [threading.Thread(target=claim) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert 1 == found.count(None)
+    assert {"running"} == {earlier.state for earlier in found if earlier is not None}
+
+
+def test_a_claim_that_loses_the_race_is_refused():
+    """The other run has claimed the action in between."""
+    ledger = Rival([json.dumps({"state": "running", "at": 1.0}).encode()])
+    assert "running" == entry_in(ledger).claim().state
+
+
+def test_a_claim_that_cannot_be_kept_is_an_error():
+    """An entry that changes under every attempt could be anybody's; the action must not run."""
+    writes = [json.dumps({"state": "decided", "at": float(number)}).encode() for number in range(9)]
+    with pytest.raises(StoreError, match="two runs want to begin the same action at once"):
+        entry_in(Rival(writes)).claim()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_after_a_failure(ledger, again):
+    """Another attempt needs a new decision, unless nobody had to be asked."""
+    entry_in(ledger).claim()
+    entry_in(ledger).failed(ConnectionError("down"))
+    earlier = entry_in(ledger).claim(again_after_failure=again)
+    assert again == (earlier is None)
+    if earlier is not None:
+        assert ("failed", "failed_before", "ConnectionError") == (earlier.state, earlier.outcome, earlier.error)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_after_the_end(ledger, again):
+    """An action that ended is not begun again in any case, and its result is given again."""
+    entry_in(ledger).claim()
+    entry_in(ledger).done({"paid": 5}, keep=True)
+    earlier = entry_in(ledger).claim(again_after_failure=again)
+    assert ("done", "executed_before", True, {"paid": 5}) == (
+        earlier.state,
+        earlier.outcome,
+        earlier.has_result,
+        earlier.result,
+    )
+
+
+def test_a_released_claim_can_be_made_again(ledger):
+    """The action did not run, so its decision still holds."""
+    entry_in(ledger).decide(DECISION)
+    entry_in(ledger).claim()
+    entry_in(ledger).release()
+    assert entry_in(ledger).claim() is None
+    assert DECISION == entry_in(ledger).decision()
+
+
+@pytest.mark.parametrize(
+    "result",
+    [float("nan"), object(), (1, 2), {1: "a"}, "x" * MAX_RESULT, "token: ghp_0123456789abcdefghijABCDEFGHIJ012345"],
+    ids=["nan", "object", "tuple", "keys", "large", "secret"],
+)
+def test_a_result_that_json_would_change_or_that_holds_a_secret_is_not_kept(ledger, result):
+    """The action counts as ended all the same, and the caller learns that its result is gone."""
+    entry_in(ledger).claim()
+    entry_in(ledger).done(result, keep=True)
+    earlier = entry_in(ledger).claim()
+    assert ("done", False, None) == (earlier.state, earlier.has_result, earlier.result)
+    error = earlier.unknown("pay")
+    assert isinstance(error, ActionOutcomeUnknown)
+    assert "pay has run already" in str(error)
+
+
+def test_a_result_that_is_not_to_be_kept_is_not(ledger):
+    entry_in(ledger).claim()
+    entry_in(ledger).done("paid")
+    assert not entry_in(ledger).claim().has_result
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("running", "it is not known whether it came to its end"),
+        ("done", "has run already (1970-01-01T00:00:01Z)"),
+        ("failed", "failed with OSError; it is not run again without a new decision"),
+    ],
+)
+def test_what_is_known_of_an_earlier_run_is_described(state, words):
+    assert words in EarlierRun(state, 1.0, error="OSError").describe("pay")
+
+
+def test_entries_of_earlier_versions_are_read(ledger):
+    """The bytes of the ledger are part of the contract."""
+    ledger.put_action("key", b'{"state": "decided", "at": 1.5, "decision": {"digest": "d"}}', only_if=None)
+    assert {"digest": "d"} == entry_in(ledger).decision()
+    assert entry_in(ledger).claim() is None
+    kept = json.loads(ledger.action("key"))
+    assert {"state": "running", "decision": {"digest": "d"}} == {name: kept[name] for name in ("state", "decision")}
+    assert "2c70e12b7a0646f9" == entry_in(ledger).id
+
+
+def test_memory_keeps_the_newest_entries(monkeypatch):
+    """What is bounded forgets the oldest."""
+    monkeypatch.setattr("grace_kp.gating._ledger.MAX_IN_MEMORY", 2)
+    ledger = InMemory()
+    for name in "abc":
+        assert ledger.put_action(name, b"{}", only_if=None)
+    assert [None, b"{}", b"{}"] == [ledger.action(name) for name in "abc"]
+    assert not ledger.put_action("b", b"[]", only_if=b"other")
+    assert b"{}" == ledger.action("b")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [(1, 1, True), (1, 1.0, False), (1, True, False), ([1], [1], True), ([1], [1, 2], False), ([1], [2], False),
+     ({"a": [1]}, {"a": [1]}, True), ({"a": 1}, {"a": 1.0}, False), ({"a": 1}, {"b": 1}, False), ("a", "a", True), (None, None, True)],
+)  # fmt: skip
+def test_equal_json_values_have_equal_types(first, second, same):
+    assert same == is_same(first, second)
