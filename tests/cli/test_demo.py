@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import pexpect
 import pytest
 
-import grace_kp as gk
-from grace_kp.cli._lookup import find
-from grace_kp.errors import GraceError
+from tests.cli.program import ROOT, run
 
-ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(sys.executable).parent / "grace-kp"
 
 
-def run(command, folder, **environment):
+def start(command, folder, **environment):
     ran = subprocess.run(
         command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **environment},
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
@@ -35,10 +34,10 @@ def named_in(output):
 
 def test_the_commands_that_the_demo_names_work_from_there(tmp_path):
     """The program is named as it was started, also where it is not on the PATH."""
-    output = run([sys.executable, "-m", "grace_kp.cli", "demo"], tmp_path)
+    output = start([sys.executable, "-m", "grace_kp.cli", "demo"], tmp_path)
     demo, show = named_in(output)
-    run(demo, tmp_path, PATH="")
-    page = run(show, tmp_path, PATH="")
+    start(demo, tmp_path, PATH="")
+    page = start(show, tmp_path, PATH="")
     for piece in ("Write a report on 3 questions", "researcher", "write_report: cancelled", "nested"):
         assert piece in page
 
@@ -50,42 +49,8 @@ def test_the_commands_that_the_demo_names_work_from_there(tmp_path):
 )
 def test_the_program_is_named_as_it_can_be_started(path, expected, tmp_path):
     """By its name where that finds it, else by its path."""
-    commands = named_in(run([str(PROGRAM), "demo"], tmp_path, PATH=path))
+    commands = named_in(start([str(PROGRAM), "demo"], tmp_path, PATH=path))
     assert expected == shlex.join(commands[0][:2])
-
-
-def test_last_is_the_newest_run_that_is_not_nested():
-    """A nested run begins later than the run around it; it is not what somebody who asks for the last run means."""
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None)
-
-    @grace.agent
-    def inner(question):
-        return question
-
-    @grace.agent
-    def outer(question):
-        return [inner(f"part {number}") for number in range(50)]
-
-    with pytest.raises(GraceError, match="the store is empty"):
-        find(grace.store, "last")
-    outer("first")
-    outer("second")
-    assert "second" == find(grace.store, "last").task.objective
-
-
-def test_last_of_nested_runs_alone_is_the_newest():
-    """The runs around them may have been deleted."""
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None)
-    with grace.run("around"):
-        for name in ("a", "b"):
-            with grace.run(name):
-                pass
-    nested = [trace for trace in grace.store.query() if trace.parent_id is not None]
-    other = gk.Grace(store="memory:", evaluator=None, embedder=None)
-    from grace_kp.runtime._records import record_of
-
-    other.store.put([record_of(trace.to_dict()) for trace in reversed(nested)])
-    assert "b" == find(other.store, "last").task.objective
 
 
 def test_a_store_that_cannot_be_used_ends_the_demo_before_it_begins(command):
@@ -93,3 +58,31 @@ def test_a_store_that_cannot_be_used_ends_the_demo_before_it_begins(command):
     ran = command("demo", "--store", "foo://")
     assert (1, "") == (ran.returncode, ran.stdout)
     assert "grace-kp: unknown store 'foo://'; known are memory: or sqlite:///path.db\n" == ran.stderr
+
+
+def test_demo_without_a_terminal_says_what_it_decided():
+    """It does its work, shows figures, and does not run the gated action."""
+    ran = run("demo", stdin="y\n")
+    assert (0, "") == (ran.returncode, ran.stderr)
+    for piece in ("✗ read_file", "error_recovery", "search_quality", "nobody to ask", "not evaluated"):
+        assert piece in ran.stdout
+    assert "characters written" not in ran.stdout
+    documents = json.loads(run("demo", "--json", stdin="").stdout)
+    assert len(documents) == 4
+    *nested, root = documents
+    assert [document["id"] for document in nested] == root["grace"]["children"]
+    assert "cancelled" == root["grace"]["decisions"][0]["outcome"]
+
+
+def test_demo_in_a_terminal_asks():
+    """Enter alone asks again; y writes the report."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
+    child = pexpect.spawn(sys.executable, ["-m", "grace_kp.cli", "demo"], env=environment, encoding="utf-8", timeout=40)
+    child.expect(r"\[i\]nput > ")
+    child.sendline("")
+    child.expect(r"\[i\]nput > ")
+    child.sendline("y")
+    child.expect("characters written")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0

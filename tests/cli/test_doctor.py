@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.program import run
 from tests.exhaustive import exhaustive
 
 
@@ -106,3 +107,32 @@ def test_fetching_that_fails_is_one_line(hub, reachable):
     assert 1 == ran.returncode
     assert "could not be fetched" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_doctor_says_what_is_there_and_what_is_broken(tmp_path):
+    """Exit code 0 when nothing is broken, 1 with the reason when something is."""
+    good = run("doctor", "--json", GRACE_KP_STORE=f"sqlite:///{tmp_path / 't.db'}", GEMINI_API_KEY="hidden-key")
+    report = json.loads(good.stdout)
+    assert (0, []) == (good.returncode, report["problems"])
+    assert report["keys"]["GEMINI_API_KEY"] == "set"
+    assert "hidden-key" not in good.stdout
+    assert report["settings"]["store"]["from"] == "environment variable GRACE_KP_STORE"
+    (tmp_path / "file").write_text("x")
+    bad = run("doctor", GRACE_KP_STORE=f"sqlite:///{tmp_path / 'file' / 't.db'}")
+    assert bad.returncode == 1
+    assert "broken" in bad.stdout
+
+
+def test_doctor_says_that_a_store_is_not_there_yet(command, tmp_path):
+    """A store that the first run will create is nothing broken; one that cannot be created is."""
+    (tmp_path / "file").write_text("x")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path / 'sub' / 'none.db'}")
+        ran = command("doctor", columns=400)
+        assert 0 == ran.returncode
+        assert "not there yet" in ran.stdout
+        patch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path / 'file' / 'none.db'}")
+        ran = command("doctor", columns=400)
+        assert 1 == ran.returncode
+        assert "is no folder" in ran.stdout
+    assert ["file"] == [path.name for path in tmp_path.rglob("*")]

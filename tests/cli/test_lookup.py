@@ -8,7 +8,10 @@ import sqlite3
 import pytest
 
 import grace_kp as gk
+from grace_kp.cli._lookup import find
+from grace_kp.errors import GraceError
 from grace_kp.store import open_store
+from tests.cli.documents import document
 
 READERS = [
     ["traces", "list"], ["traces", "list", "--json"], ["traces", "show", "last"], ["traces", "export", "out.jsonl"], ["traces", "contribute", "--dry-run", "--url", "http://127.0.0.1:9"], ["traces", "delete", "abc", "--yes"],
@@ -52,21 +55,6 @@ def test_the_default_store_is_not_created_by_reading(command, monkeypatch, tmp_p
     assert "(the default)" in ran.stderr
     assert 0 == command("doctor").returncode
     assert [] == files(tmp_path)
-
-
-def test_doctor_says_that_a_store_is_not_there_yet(command, tmp_path):
-    """A store that the first run will create is nothing broken; one that cannot be created is."""
-    (tmp_path / "file").write_text("x")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path / 'sub' / 'none.db'}")
-        ran = command("doctor", columns=400)
-        assert 0 == ran.returncode
-        assert "not there yet" in ran.stdout
-        patch.setenv("GRACE_KP_STORE", f"sqlite:///{tmp_path / 'file' / 'none.db'}")
-        ran = command("doctor", columns=400)
-        assert 1 == ran.returncode
-        assert "is no folder" in ran.stdout
-    assert ["file"] == files(tmp_path)
 
 
 @pytest.mark.parametrize("arguments", [*READERS[:3], ["traces", "export", "-"]], ids=" ".join)
@@ -142,3 +130,51 @@ def test_json_holds_nothing_that_a_terminal_obeys(command, tmp_path, arguments):
     assert out.replace("\n", "").isprintable()
     parsed = json.loads(out)
     assert hostile == (parsed[0] if isinstance(parsed, list) else parsed)["task"]["objective"]
+
+
+def test_last_is_the_newest_run_that_is_not_nested():
+    """A nested run begins later than the run around it; it is not what somebody who asks for the last run means."""
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None)
+
+    @grace.agent
+    def inner(question):
+        return question
+
+    @grace.agent
+    def outer(question):
+        return [inner(f"part {number}") for number in range(50)]
+
+    with pytest.raises(GraceError, match="the store is empty"):
+        find(grace.store, "last")
+    outer("first")
+    outer("second")
+    assert "second" == find(grace.store, "last").task.objective
+
+
+def test_last_of_nested_runs_alone_is_the_newest():
+    """The runs around them may have been deleted."""
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None)
+    with grace.run("around"):
+        for name in ("a", "b"):
+            with grace.run(name):
+                pass
+    nested = [trace for trace in grace.store.query() if trace.parent_id is not None]
+    other = gk.Grace(store="memory:", evaluator=None, embedder=None)
+    from grace_kp.runtime._records import record_of
+
+    other.store.put([record_of(trace.to_dict()) for trace in reversed(nested)])
+    assert "b" == find(other.store, "last").task.objective
+
+
+def test_the_beginning_of_an_id_is_enough(command, stored):
+    """From three characters on; several are listed, with exit code 1."""
+    url = stored(document("abc111"), document("abc222"), document("xyz333"))
+    assert "run xyz333" in command("traces", "show", "xyz", "--store", url).stdout
+    assert "run abc1" in command("traces", "show", "kp:trace:abc1", "--store", url).stdout
+    ran = command("traces", "show", "abc", "--store", url)
+    assert (1, "") == (ran.returncode, ran.stdout)
+    assert "grace-kp: 2 trace ids begin with 'abc': abc111, abc222; give more characters\n" == ran.stderr
+    ran = command("traces", "show", "xy", "--store", url)
+    assert (1, 1) == (ran.returncode, len(ran.stderr.splitlines()))
+    assert "3 characters" in ran.stderr
+    assert command("traces", "show", "%_%", "--store", url).returncode == 1

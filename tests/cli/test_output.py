@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -12,7 +13,9 @@ from pathlib import Path
 import pexpect
 import pytest
 from rich.cells import cell_len
+from rich.console import Console
 
+from grace_kp.cli._output import clean, plain, visible, visible_json
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,3 +104,26 @@ def test_the_demo_fits_a_narrow_terminal():
     assert 18 == len(steps)
     assert [] == [line for line in steps if cell_len(line) > 44]
     assert 15 == sum(line.endswith(" ms") for line in steps)
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "line"),
+    [("a\x1b[31m\n b", 0, "a [31m b"), ("京都です", 5, "京都…"), ("short", 10, "short")],
+)
+def test_clean_text_is_one_line(text, width, line):
+    """Control characters become blanks; wide characters count as two columns."""
+    assert line == clean(text, width)
+
+
+def test_visible_text_shows_what_a_terminal_would_obey():
+    """Line breaks stay, blanks of other widths become blanks, the rest is escaped as in JSON."""
+    assert "a\nb  \\u001b[31m \\u007f\\u202e" == visible("a\r\nb  \x1b[31m\u3000\x7f\u202e")
+    assert '{"a": "\\u001b\\u007f"}' == visible_json({"a": "\x1b\x7f"})
+
+
+@pytest.mark.parametrize("text", ["[red]x", "a\\[red]", "\\", "[", "[/]", "a\\\\[b]c", "plain"])
+def test_escaped_text_survives_markup(text):
+    """Also before further markup."""
+    file = io.StringIO()
+    Console(file=file, width=80, highlight=False).print(f"{plain(text)}[bold]x[/bold]")
+    assert f"{text}x\n" == file.getvalue()

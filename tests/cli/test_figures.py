@@ -1,0 +1,84 @@
+"""Confidence, value score, results of scorers and tokens are shown with their parts, whatever form they have."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+import grace_kp as gk
+from grace_kp.cli._figures import MAX_SCORES, items, mapping, number, put_figures, put_tokens
+from tests.cli.documents import document
+
+
+def figures(*, full=False, **grace):
+    file = io.StringIO()
+    trace = gk.ReasoningTrace.model_validate(document("1", **grace))
+    put_figures(Console(file=file, width=100), trace, full=full)
+    return [line.split() for line in file.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "expected"),
+    [
+        (mapping, {"a": 1}, {"a": 1}), (mapping, [1], {}), (items, [1], [1]), (items, "ab", []),
+        (number, 1.5, 1.5), (number, 3, 3), (number, True, None), (number, "3", None),
+    ],
+)  # fmt: skip
+def test_values_of_another_type_count_as_absent(read, value, expected):
+    """Foreign traces may hold anything."""
+    assert expected == read(value)
+
+
+def test_the_confidence_with_its_parts():
+    """A part without evidence has no figure; the run's own confidence stands above the computed one."""
+    confidence = {
+        "score": 0.7,
+        "level": "medium",
+        "breakdown": {"tool_success": 1.0, "coverage": 0.5},
+        "not_evaluated": ["coverage"],
+        "own": 0.5,
+    }
+    lines = figures(confidence=confidence)
+    assert ["confidence", "0.500"] == lines[0][:2]
+    assert "medium" == lines[0][-1]
+    assert ["tool_success", "1.000"] == lines[1][:2]
+    assert ["coverage", "not", "evaluated"] == lines[2]
+    assert ["computed", "0.700;", "the", "run", "stated", "its", "own"] == lines[3]
+
+
+def test_the_value_score_with_its_overrides():
+    """A novelty that was not measured says so."""
+    lines = figures(
+        value={"complexity": 0.25, "novelty": 0.5, "novelty_fallback": "no embedder", "overrides": ["bonus"]}
+    )
+    assert ["complexity", "0.250"] == lines[2][:2]
+    assert ["not", "measured"] == lines[3][-2:]
+    assert ["overrides", "bonus"] == lines[4]
+
+
+def test_results_of_scorers():
+    """Pass or fail is a word, so that it reads without colour; a scorer without a score gives its reason."""
+    lines = figures(
+        scores=[
+            {"name": "a", "score": 0.5, "passed": False, "diagnosis": ["too long"]},
+            {"name": "b", "skipped": "no reference"},
+        ]
+    )
+    assert ["a", "0.500", "fails"] == [lines[2][0], lines[2][1], lines[2][-1]]
+    assert [["too", "long"], ["b", "not", "scored:", "no", "reference"]] == lines[3:]
+
+
+def test_very_many_scores_are_counted():
+    """`full` shows all."""
+    scores = [{"name": "a", "score": 0.5}] * (MAX_SCORES + 5)
+    assert "and 5 more scores; --full shows all" == " ".join(figures(scores=scores)[-1])
+    assert MAX_SCORES + 7 == len(figures(scores=scores, full=True))
+
+
+def test_no_tokens_no_table():
+    """A run without model calls has none."""
+    file = io.StringIO()
+    put_tokens(Console(file=file, width=80), {})
+    assert "" == file.getvalue()

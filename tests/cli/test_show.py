@@ -1,0 +1,101 @@
+"""`grace-kp traces show` gives whole contents, gates, nested runs and tokens, and survives any foreign trace."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+import grace_kp as gk
+from grace_kp.cli._show import Sheet
+from grace_kp.store import open_store
+from tests.cli.documents import document, planner_id
+
+KEYS = [
+    "status", "confidence", "value", "scores", "decisions", "calls", "children", "parent", "model_calls", "usage", "duration_ms", "error",
+    "dropped_steps", "tags", "session", "user", "metadata",
+]  # fmt: skip
+NAMES = [
+    "breakdown", "penalties", "own", "score", "level", "not_evaluated", "novelty", "overrides", "name", "diagnosis", "suite", "passed", "step",
+    "status", "tool_call", "input_tokens", "model", "latency_ms", "arguments", "response", "modified", "reviewer", "trace_id", "type",
+]  # fmt: skip
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def test_show_gives_contents_in_full(command, recorded):
+    """Long thoughts, every line of a result, and what each gate saw, changed and answered."""
+    shown = command("traces", "show", planner_id(command, recorded), "--store", recorded, columns=80).stdout
+    for piece in (
+        "word END",
+        "result      first line\n            second line",
+        "gate        write: executed modified",
+        r'argument          text = "two  blanks\nand \u001b[2J"',
+        'edited            path = "/etc/hosts" -> "safe.txt"',
+        'executed with     path = "safe.txt"',
+        "answer            modify by ana",
+        "gate        pay: cancelled",
+        "argument          euros = 2000",
+        "cancel by ana, after 0.0 s, user input: too much",
+        "executed digest",
+    ):
+        assert piece in shown
+    assert "\x1b" not in shown
+
+
+def test_show_names_nested_runs_and_shows_them_on_request(command, recorded):
+    """A line for each, with its id and figures; all of each with --nested."""
+    name = planner_id(command, recorded)
+    shown = command("traces", "show", name, "--store", recorded, columns=100).stdout
+    child = next(line for line in shown.splitlines() if line.startswith("nested")).split()[1]
+    assert "ask the helper: completed, 1 step, confidence" in shown
+    assert "parent" in command("traces", "show", child, "--store", recorded, columns=100).stdout
+    whole = command("traces", "show", name, "--nested", "--store", recorded, columns=100).stdout
+    assert f"nested run {child}" in whole
+    assert "kp:agent:helper" in whole
+
+
+def test_show_gives_the_tokens_of_each_model_call_and_their_sum(command, stored):
+    """Calls with and without a thought of their own, and the sum that the trace holds."""
+    calls = [
+        {"model": "gemini", "status": "ok", "latency_ms": 1_200.5, "input_tokens": 1_200, "output_tokens": 34, "step": 0},
+        {"model": "gemini", "status": "ok", "latency_ms": 10, "input_tokens": 5, "output_tokens": 1},
+    ]  # fmt: skip
+    url = stored(document("abcdef", model_calls=calls, usage={"input_tokens": 1_205, "output_tokens": 35}))
+    shown = command("traces", "show", "abcdef", "--store", url, columns=80).stdout
+    assert "thought  gemini  1,200 input tokens  34 output tokens" in shown
+    assert ["all", "2", "1,205", "35"] in [line.split() for line in shown.splitlines()]
+    assert ["gemini", "-", "ok", "10", "5", "1"] in [line.split() for line in shown.splitlines()]
+    narrow = command("traces", "show", "abcdef", "--store", url, columns=40).stdout
+    assert "1,205" in narrow
+
+
+def test_show_bounds_what_is_very_long_and_full_does_not(command, stored):
+    """What is left out is said, with the option that shows it."""
+    one = document("abcdef")
+    one["steps"] = [
+        {"step_id": number, "type": "thought", "content": f"thought number {number}"} for number in range(400)
+    ]
+    one["steps"][0]["content"] = "x" * 10_000 + "END"
+    url = stored(one)
+    shown = command("traces", "show", "abc", "--store", url, columns=80).stdout
+    assert "… 200 steps; --full shows all" in shown
+    assert "… 6,003 more characters; --full shows all" in shown
+    assert "thought number 399" in shown
+    whole = command("traces", "show", "abc", "--store", url, "--full", columns=80).stdout
+    assert "thought number 200" in whole
+    assert "END" in whole
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, ANYTHING)), st.sampled_from([24, 80]))
+def test_show_survives_what_stands_under_grace(grace, width):
+    """Imported traces may hold anything there."""
+    file = io.StringIO()
+    sheet = Sheet(Console(file=file, width=width), nested=True, store=open_store("memory:"))
+    sheet.print(gk.ReasoningTrace.model_validate(document("abcdef", **grace)))
+    assert "run abcdef" in file.getvalue()
