@@ -13,17 +13,15 @@ pytest.importorskip("langchain", reason="needs the extra langchain")
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import StructuredTool, tool
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from pydantic import BaseModel
 
 import grace_kp as gk
 from grace_kp.gating import InterventionResponse
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
-from grace_kp.integrations.langchain._tool_schema import schema_problem
 
-from .conftest import says
+from ..conftest import says
 
 R = InterventionResponse
 both = pytest.mark.parametrize("world", ["sync", "async"])
@@ -223,54 +221,3 @@ async def test_a_reviewer_sees_the_defaults_that_the_tool_runs_with(world):
     await call(agent_of(grace, bank, {"to": "bob"}), QUESTION, world, grace)
     assert [{"to": "bob", "euros": 5.0, "when": None, "lines": None}] == seen
     assert [("bob", 5.0, None, None)] == bank.paid
-
-
-class Arguments(BaseModel):
-    to: str
-    euros: int = 5
-
-
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "to": {"type": "string"}, "euros": {"type": "integer"}, "ratio": {"type": ["number", "null"]},
-        "fast": {"type": "boolean"}, "lines": {"type": "array"}, "more": {"type": "object"}, "any": {}, "odd": {"type": "x"},
-    },
-    "required": ["to"],
-}  # fmt: skip
-
-
-def made_of(schema):
-    return StructuredTool(name="pay", description="Send money.", args_schema=schema, func=lambda **_: "paid")
-
-
-@pytest.mark.parametrize("schema", [Arguments, SCHEMA])
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ({"to": "bob"}, ""), ({"to": "bob", "euros": 5}, ""), ({"to": "bob", "euros": "5"}, "euros"),
-        ({"to": "bob", "euros": 5.5}, "euros"), ({"to": "bob", "euros": True}, "euros"), ({"to": 5}, "to"),
-        ({"euros": 5}, "'to' is missing"), ({"to": "bob", "cents": 5}, "no argument 'cents'"),
-    ],
-)  # fmt: skip
-def test_models_and_json_schemas_are_checked_alike(schema, arguments, problem):
-    """Types as well as names, without converting anything."""
-    found = schema_problem(made_of(schema), arguments)
-    assert bool(problem) == bool(found)
-    assert problem in found
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ({"ratio": None}, ""), ({"ratio": 5}, ""), ({"ratio": "5"}, "ratio: must be number or null, not str"),
-        ({"fast": True}, ""), ({"fast": 1}, "fast: must be boolean, not int"), ({"fast": "no"}, "must be boolean"),
-        ({"lines": ["a"]}, ""), ({"lines": "a"}, "must be array"), ({"more": {}}, ""), ({"more": []}, "must be object"),
-        ({"any": object}, ""), ({"odd": 5}, ""), ({"euros": 5.0}, ""), ({"ratio": True}, "must be number"),
-    ],
-)  # fmt: skip
-def test_json_types(arguments, problem):
-    """As JSON schema has them: 5.0 is an integer, True is none."""
-    found = schema_problem(made_of(SCHEMA), {"to": "bob", **arguments})
-    assert bool(problem) == bool(found)
-    assert problem in found

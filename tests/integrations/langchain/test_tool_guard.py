@@ -17,7 +17,7 @@ from langgraph.types import Command
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 
-from .conftest import says
+from ..conftest import says
 
 QUESTION = {"messages": [("user", "Pay them.")]}
 PAY = [("pay", {"to": "bob", "euros": 5})]

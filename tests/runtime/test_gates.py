@@ -1,0 +1,108 @@
+"""What a runtime gives its gates: who is asked, where executions are kept, and the confidence of the run."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.gating import LedgerEntry
+from grace_kp.testing import ScriptedJudge, ScriptedReviewer, capture, make_grace
+
+
+class Terminal(io.StringIO):
+    """A stream that says whether it is a terminal."""
+
+    def __init__(self, answer):
+        super().__init__()
+        self.answer = answer
+
+    def isatty(self):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("terminal", "is_asked"), [(True, True), (False, False), (ValueError("closed"), False), (OSError("gone"), False)]
+)
+def test_auto_asks_at_a_terminal(monkeypatch, terminal, is_asked):
+    """Where there is none, nobody is asked and the gate cancels."""
+    monkeypatch.setattr(sys, "stdin", Terminal(terminal))
+    grace = make_grace(reviewer="auto")
+    assert is_asked == isinstance(grace._gates().reviewer, gk.ConsoleReviewer)
+    if not is_asked:
+        with pytest.raises(gk.ActionCancelled, match="nobody to ask"):
+            grace.gate(floor="confirm")(lambda: 1)()
+
+
+def test_the_ledger_is_the_store_where_it_keeps_actions(tmp_path):
+    """A store of the user's without actions leaves them in memory."""
+    lasting = make_grace(store=f"sqlite:///{tmp_path}/t.db")
+    LedgerEntry(lambda: lasting._gates().ledger, "key").claim()
+    assert b"running" in lasting.store.action("key")
+    lasting.close()
+
+    class Plain:
+        def put(self, records, **_):
+            pass
+
+        def get(self, trace_id):
+            return None
+
+        def query(self, **_):
+            return []
+
+    gates = make_grace(store=Plain())._gates()
+    assert gates.in_memory is gates.ledger
+
+
+def test_a_gate_s_own_reviewer_and_timeout_come_before_the_runtime_s():
+    own, runtime_s = ScriptedReviewer("proceed"), ScriptedReviewer("proceed")
+    grace = make_grace(reviewer=runtime_s, gate_timeout=7.0)
+    grace.gate(floor="confirm", reviewer=own, timeout=3.0)(lambda: 1)()
+    grace.gate(floor="confirm")(lambda: 1)()
+    assert ([3.0], [7.0]) == ([r.timeout for r in own.requests], [r.timeout for r in runtime_s.requests])
+
+
+def test_a_request_names_its_run():
+    reviewer = ScriptedReviewer("proceed")
+    grace = make_grace(reviewer=reviewer)
+    with grace.run("Pay the bills") as run:
+        grace.gate(floor="confirm")(lambda: 1)()
+    (request,) = reviewer.requests
+    assert (run.id, "Pay the bills") == (request.run_id, request.objective)
+
+
+@pytest.mark.parametrize(("judge", "asked"), [("always", 1), ("never", 0)])
+def test_a_gate_is_judged_where_it_asks_for_that(judge, asked):
+    """The level follows from the judgement, which stands in the entry."""
+    model, seen = ScriptedJudge(0.1), []
+    grace = make_grace(evaluator=model, reviewer=ScriptedReviewer("proceed", "proceed"), profile="strict")
+    with capture() as captured:
+        grace.gate(judge=judge)(lambda: seen.append(model.asked))()
+    (entry,) = captured.only.grace["decisions"]
+    assert ([asked], bool(asked)) == (seen, "evaluation" in entry)
+
+
+def test_confidence_that_cannot_be_computed_asks_for_help(monkeypatch):
+    """Whatever breaks in it, the action needs a person."""
+    reviewer = ScriptedReviewer("proceed")
+    grace = make_grace(reviewer=reviewer)
+
+    def broken(run):
+        raise RuntimeError("no evidence")
+
+    monkeypatch.setattr("grace_kp.runtime._gates.evidence_of", broken)
+    with capture() as captured:
+        grace.gate(lambda: 1)()
+    assert "escalate" == reviewer.requests[0].level
+    assert "the confidence could not be computed: RuntimeError: no evidence" in captured.only.decisions[0].reason
+
+
+@pytest.mark.parametrize("options", [{"timeout": -1}, {"floor": "maybe"}, {"policy": "maybe"}, {"judge": "maybe"}])
+def test_what_cannot_be_used_is_an_error_when_the_gate_is_put_up(options):
+    with pytest.raises(ValueError, match="must be"):
+        make_grace().gate(**options)(lambda: 1)
