@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.errors import is_unit
 from grace_kp.record import facts_of, to_json
 from grace_kp.trace import attributes_in, storable
 
@@ -59,7 +60,7 @@ def _scores_of(document: dict[str, Any]) -> tuple[tuple[str, float | None, bool 
         if isinstance(one, dict) and isinstance(one.get("name"), str):
             score, passed = one.get("score"), one.get("passed")
             number = None
-            if isinstance(score, int | float) and not isinstance(score, bool) and 0 <= score <= 1:
+            if is_unit(score):
                 number = float(score)
             found.append((scorer_name(one["name"]), number, passed if isinstance(passed, bool) else None))
     return tuple(found)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import SettingsError, brief
+from grace_kp.errors import SettingsError, brief, is_unit
 from grace_kp.scorers._edits import EditExpectation
 from grace_kp.scorers._entry import Entry
 from grace_kp.scorers._suite import Suite
@@ -121,7 +121,7 @@ def _plainly(name: str, value: Any) -> dict[str, Any]:
         value = value.item()
     if isinstance(value, bool):
         return {"name": name, "score": float(value), "passed": value}
-    if not isinstance(value, int | float) or not 0 <= value <= 1:
+    if not is_unit(value):
         return {"name": name, "score": None, "error": f"{brief(value)} is no score from 0 to 1"}
     return {"name": name, "score": float(value)}
 
