@@ -56,10 +56,10 @@ test-models: $(READY_MODELS) ## run the tests that need the real embedding model
 	@$(BIN)/python -m pytest -q tests/models tests/cli/test_models.py $(PYTEST_ARGS)
 
 test-oldest: $(READY_OLDEST) ## run the tests of LangChain, LangGraph, Inspect AI and pydantic-evals with the oldest versions that are supported
-	@$(OLDEST)/bin/python -m pytest -q $(SHARED) tests/integrations tests/evals $(PYTEST_ARGS)
+	@$(OLDEST)/bin/python -m pytest -q $(SHARED) tests/integrations $(PYTEST_ARGS)
 
 test-evals: $(READY_EVALS) ## run the tests inside of Inspect AI, pydantic-evals and autoevals
-	@$(EVALS)/bin/python -m pytest -q tests/evals $(PYTEST_ARGS)
+	@$(EVALS)/bin/python -m pytest -q tests/integrations/evals $(PYTEST_ARGS)
 
 test-frameworks: $(READY_FRAMEWORKS) ## run the tests of langchain-core, langchain and LangGraph with and without the handler, and compare (before a release)
 	@$(FRAMEWORKS)/bin/python tests/frameworks/run.py --cache $(FRAMEWORKS)/sources $(FRAMEWORKS_ARGS)

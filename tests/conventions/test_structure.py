@@ -15,7 +15,7 @@ from tests.conventions.source import PACKAGE, ROOT, circles, functions, imports,
 STRICT = False
 
 AT_MOST_PARAMETERS = 8
-AT_MOST_ANY = 0.17  # of all parameters
+AT_MOST_ANY = 0.08  # of all parameters
 FRAMEWORKS = re.compile(
     r"langchain|langgraph|inspect[_ -]ai|autoevals|pydantic[_ -]evals|knowledgepulse", re.IGNORECASE
 )
@@ -23,29 +23,59 @@ FRAMEWORKS = re.compile(
 PUBLISHED = re.compile(r"https://openknowledgepulse\.org/\S*")
 WORDS = {"given", "made", "met", "one", "said", "sign", "thing", "told", "way"}
 THREAD_STARTS = {"Thread", "ThreadPoolExecutor", "Timer", "start_new_thread"}
-# The most there may be of each.
+# The most there may be of each beside those that are allowed.
 AT_MOST = {
-    "files on circles": 32,
-    "private imports": 130,
-    "hidden imports": 10,
-    "thread starts": 14,
-    "long signatures": 18,
-    "modules without a test file": 185,
-    "words": 1100,
-    "frameworks": 26,
+    "files on circles": 4,
+    "private imports": 6,
+    "hidden imports": 4,
+    "thread starts": 0,
+    "long signatures": 3,
+    "modules without a test file": 110,
+    "words": 60,
+    "frameworks": 3,
 }
+COMMAND = "a command: each of its options is a parameter"
+SOURCE = "names the published standard that its formula or contract is from"
 # What remains, with the reason.
-ALLOWED: dict[str, dict[str, str]] = {}
+ALLOWED: dict[str, dict[str, str]] = {
+    "hidden imports": {
+        "grace_kp/cli/_evaluate.py: importlib.import_module(name)": "a module of the user's, named on the command line",
+        "grace_kp/integrations/knowledgepulse/_client.py: importlib.import_module('grace_kp')": "the version of the package, which belongs to no layer",
+    },
+    "long signatures": {
+        "ConfidenceFactors.__init__": "public: the nine pinned factors and what was found beside them",
+        "Front.agent": "public: `gk.agent`",
+        "Grace.__init__": "public: the settings of a runtime",
+        "from_openai_messages": "public: what a conversation does not hold itself",
+        "compare": COMMAND,
+        "contribute": COMMAND,
+        "export": COMMAND,
+        "list_traces": COMMAND,
+    },
+    "frameworks": {
+        "grace_kp/runtime/_grace.py": "`Grace.langchain()`, a public name, and its entry in the registry that integrations fill",
+        "grace_kp/trace/_model.py": SOURCE,
+        "grace_kp/trace/formats/_parts.py": "lists the dialects of messages that are read",
+        "grace_kp/trace/redaction/_vendors.py": "a table of vendors and the forms of their keys",
+        "grace_kp/value/__init__.py": SOURCE,
+        "grace_kp/value/_overrides.py": SOURCE,
+        "grace_kp/value/_score.py": SOURCE,
+        "grace_kp/value/_weights.py": SOURCE,
+    },
+}
 
 
 def hold(kind, found):
-    """Compare what was found with what is allowed: by count while the house is being rebuilt, by name afterwards."""
-    found = sorted({str(place) for place in found})
+    """Compare what was found, as pairs of an entry and its place, with what is allowed."""
+    places = {}
+    for entry, place in found:
+        places.setdefault(str(entry), []).append(str(place))
+    allowed = ALLOWED.get(kind, {})
     if STRICT:
-        assert sorted(ALLOWED.get(kind, {})) == found
-    assert len(found) <= AT_MOST[kind], "\n".join(
-        [f"{len(found)} {kind}, at most {AT_MOST[kind]} are allowed:", *found]
-    )
+        assert {} == {entry: where for entry, where in places.items() if entry not in allowed}
+        assert [] == [entry for entry in allowed if entry not in places], "no longer needed: take it off the list"
+    new = [f"{entry}: {', '.join(where)}" for entry, where in sorted(places.items()) if entry not in allowed]
+    assert len(new) <= AT_MOST[kind], "\n".join([f"{len(new)} {kind}, at most {AT_MOST[kind]} are allowed:", *new])
 
 
 def test_no_circle_of_files():
@@ -53,7 +83,7 @@ def test_no_circle_of_files():
     edges = {}
     for edge in imports():
         edges.setdefault(edge.source.name, set()).add(edge.target.name)
-    hold("files on circles", (f"{name}, with {len(circle) - 1} more" for circle in circles(edges) for name in circle))
+    hold("files on circles", ((name, " and ".join(circle)) for circle in circles(edges) for name in circle))
 
 
 def test_circles_are_found():
@@ -65,7 +95,12 @@ def test_circles_are_found():
 def test_rooms_meet_at_their_faces():
     """A module imports from another room what its `__init__` gives out, and none of its private modules."""
     hold(
-        "private imports", (edge for edge in imports() if edge.source.room != edge.target.room and private(edge.target))
+        "private imports",
+        (
+            (f"{edge.source.file} imports {edge.target.name}", edge.line)
+            for edge in imports()
+            if edge.source.room != edge.target.room and private(edge.target)
+        ),
     )
 
 
@@ -82,10 +117,7 @@ def hidden_imports():
     """Calls that import a module of the package, or one that is only known at run time, behind import-linter's back."""
     for module in modules().values():
         lazy = {
-            id(node)
-            for name, function in functions(module)
-            if module.is_package and name == "__getattr__"
-            for node in ast.walk(function)
+            id(node) for name, function in functions(module) if name == "__getattr__" for node in ast.walk(function)
         }
         for node in module.nodes:
             if called(node) not in {"import_module", "__import__"}:
@@ -93,9 +125,10 @@ def hidden_imports():
             target = node.args[0] if node.args else None
             if isinstance(target, ast.Constant) and not str(target.value).startswith("grace_kp"):
                 continue  # an optional package
-            if id(node) in lazy and ast.unparse(target).startswith(("f'{__name__}.", 'f"{__name__}.')):
-                continue  # PEP 562: the face of a package gives out its own modules
-            yield f"{module.file}: {ast.unparse(node)}"
+            own = ("f'{__name__}.", 'f"{__name__}.', f"'grace_kp.{module.room}.")
+            if id(node) in lazy and ast.unparse(target).startswith(own):
+                continue  # PEP 562: a face gives out modules of its own room
+            yield f"{module.file}: {ast.unparse(node)}", node.lineno
 
 
 def test_no_import_hides_from_the_layers():
@@ -112,7 +145,7 @@ def thread_starts():
                 ast.unparse(base).rpartition(".")[2] in THREAD_STARTS for base in node.bases
             )
             if called(node) in THREAD_STARTS or inherits:
-                yield f"{module.file}:{node.lineno}"
+                yield module.file, node.lineno
 
 
 def test_threads_start_in_one_room():
@@ -125,7 +158,7 @@ def test_signatures_are_short():
     hold(
         "long signatures",
         (
-            f"{module.file}: {name}"
+            (name, module.file)
             for module in modules().values()
             for name, function in functions(module)
             if len(parameters(function)[0]) > AT_MOST_PARAMETERS
@@ -154,14 +187,21 @@ def test_file_of(module):
 test_file_of.__test__ = False
 
 
+def is_face(module):
+    """Whether a module defines nothing of its own, as the `__init__` of a room."""
+    defines = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    own = {node.name for node in module.nodes if isinstance(node, defines)}
+    return module.is_package or own <= {"__getattr__", "__dir__"}
+
+
 def test_every_module_has_its_test_file():
     """Who changes a module knows where its tests are."""
     hold(
         "modules without a test file",
         (
-            f"{module.file} needs {expected.relative_to(ROOT).as_posix()}"
+            (module.file, f"needs {expected.relative_to(ROOT).as_posix()}")
             for module in modules().values()
-            if not module.name.endswith("__main__") and not module.is_package
+            if not module.name.endswith("__main__") and not is_face(module)
             for expected in [test_file_of(module)]
             if not expected.exists()
         ),
@@ -191,7 +231,7 @@ def test_identifiers_say_what_they_mean():
     hold(
         "words",
         (
-            f"{module.file}:{line} {name}"
+            (f"{module.file}: {name}", line)
             for module in modules().values()
             for name, line in identifiers(module)
             if name.strip("_") in WORDS
@@ -206,7 +246,7 @@ def framework_places():
             continue
         for number, line in enumerate(module.text.splitlines(), 1):
             if FRAMEWORKS.search(PUBLISHED.sub("", line)):
-                yield f"{module.file}:{number} {line.strip()}"
+                yield module.file, f"{number}: {line.strip()}"
 
 
 def test_frameworks_are_named_in_their_adapters_only():
