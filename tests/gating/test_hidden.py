@@ -7,6 +7,8 @@ import contextlib
 import pytest
 
 import grace_kp as gk
+from grace_kp.gating import recorded_arguments
+from grace_kp.gating._hidden import without_secrets
 from grace_kp.testing import ScriptedReviewer, make_grace
 
 R = gk.InterventionResponse
@@ -202,3 +204,79 @@ def test_an_edit_that_keeps_a_mark_of_redaction_does_not_count():
         call("ls", secret={"password": "hunter2", "retries": 1})
     assert "hidden content cannot be approved: secret" in reviewer.requests[1].problem
     assert [] == ran
+
+
+def test_arguments_share_the_room_of_an_entry():
+    """Each has 8,192 characters, all together 65,536; after that each has 64."""
+    arguments = {f"name_{number}": "x" * 8_192 for number in range(7)}
+    arguments |= {"last": "y" * 8_092, "cut": "z" * 200, "short": "v" * 65, "fits": "w" * 64}
+    fields = recorded_arguments(arguments)
+    kept = {name: text.partition("… [cut")[0] for name, text in fields["arguments"].items()}
+    assert {**arguments, "cut": "z" * 100, "short": "v" * 64} == kept
+    assert {"cut": 100, "short": 1} == fields["hidden"]
+
+
+def test_the_fields_of_executed_arguments():
+    """They stand beside the fields of the arguments that were asked about."""
+    fields = recorded_arguments({"note": "x" * 8_193, "rows": [1, {"a": None}]}, executed=True)
+    assert ["executed_arguments", "executed_hidden"] == list(fields)
+    assert ({"note": 1}, [1, {"a": None}]) == (fields["executed_hidden"], fields["executed_arguments"]["rows"])
+
+
+@pytest.mark.parametrize(
+    ("value", "missing"),
+    [
+        (list(range(102)), 6),  # of ten, because the mark stands in quotes and has a comma
+        ([[[[[[[[[]]]]]]]]], 1),  # it counts as one where its place holder is longer
+        (bytes(65), 263),
+        ({str(number): 0 for number in range(102)}, 11),  # of twenty, because the mark has a key
+        (list(range(1_000_000)), 28_543),  # a lower bound
+    ],
+)
+def test_characters_that_rendering_leaves_out_are_counted(value, missing):
+    """Of lists, nested values, bytes and dicts; of very large values only the first 5,000 parts count."""
+    assert {"it": missing} == recorded_arguments({"it": value})["hidden"]
+
+
+KEY = "sk-proj-" + "a1B2c3D4" * 6
+
+
+@pytest.mark.parametrize(
+    ("value", "asked"),
+    [
+        ({"plan": {"password": "hunter2", "n": 1}}, ["hunter2"]),
+        ([f"use {KEY}", "plain", ["Bearer " + KEY]], ["Bearer " + KEY, f"use {KEY}"]),
+        ({KEY: 1, "b": 2}, [f'{{"{KEY}": 1, "b": 2}}']),
+    ],
+)
+def test_only_what_redaction_removes_is_looked_up(value, asked):
+    """The texts that hold a secret; where a name is one, the whole structure. Without all of them the argument stays redacted."""
+    looked_up = []
+
+    def stores(text):
+        looked_up.append(text)
+        return True
+
+    assert value is shown_to(stores, it=value).arguments["it"]
+    assert asked == looked_up
+    assert ["already", "it"] == list(shown_to(lambda text: False, it=value).hidden)
+    assert "REDACTED" in str(shown_to(None, it=value).arguments["it"])
+
+
+def shown_to(stores, objective=None, problem="", **arguments):
+    decision = gk.ActionDecision(gk.InterventionLevel("confirm"), 0.5, "")
+    request = gk.InterventionRequest(
+        id="1", action="act", arguments=arguments, digest="", level=decision.level, decision=decision, objective=objective,
+        problem=problem, hidden={"already": 7},
+    )  # fmt: skip
+    return without_secrets(request, stores)
+
+
+def test_addresses_are_no_secrets():
+    """A reviewer needs to know who is meant: in the arguments, the objective and the problem of the request."""
+    shown = shown_to(None, f"mail ana@example.org {KEY}", f"ben@example.org {KEY}", to="eve@example.org", key=KEY)
+    assert "mail ana@example.org [REDACTED:api_key]" == shown.objective
+    assert "ben@example.org [REDACTED:api_key]" == shown.problem
+    assert {"to": "eve@example.org", "key": "[REDACTED:api_key]"} == dict(shown.arguments)
+    assert {"already": 7, "key": len(KEY)} == dict(shown.hidden)
+    assert shown_to(None).objective is None
