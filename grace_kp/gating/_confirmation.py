@@ -83,7 +83,7 @@ class ConfirmationFlow(ForwardingReviewer):
             if response.action is not InterventionAction.MODIFY:
                 return response
             if not response.modified:
-                # Nothing says what to run instead, and the original is not what was agreed to.
+                # No arguments to run with, and the reviewer has not approved the original ones.
                 return replace(response, action=InterventionAction.CANCEL, user_input="modified without arguments")
             changes = {**changes, **response.modified}
             left = None if ends is None else ends - time.monotonic()

@@ -1,4 +1,4 @@
-"""What is inside of values of the types that are known by name: containers, buffers, dates, XML elements and the like.
+"""Contents of the types that are known by name: containers, buffers, dates, XML elements and others.
 
 A type that is not listed here and keeps anything outside of its attributes cannot be checked. Types of packages are looked up only where
 the package has been imported.
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Contents(NamedTuple):
-    """What is in a value."""
+    """The contents of a value."""
 
     data: bytes
-    """What is written of the value itself; empty where it counts by identity."""
+    """The value's own data as bytes; empty where it counts by identity."""
     parts: Sequence[object] = ()
     """The values inside of it."""
     unordered: bool = False
@@ -103,7 +103,7 @@ def _by_identity(_: object) -> Contents:
 
 
 def _by_text(write: Callable[[Any], str]) -> Reader:
-    """For immutable values: a text that says all there is."""
+    """For immutable values that are complete in a text."""
 
     def read(value: object) -> Contents:
         text = write(value).encode("utf-8", "surrogatepass")
@@ -211,7 +211,7 @@ def _element(value: Element) -> Contents:
 def _numpy_array(value: numpy.ndarray[Any, Any] | numpy.generic) -> Contents:
     numpy = sys.modules["numpy"]
     kind = numpy.ndarray if isinstance(value, numpy.ndarray) else numpy.generic
-    dtype = str(value.dtype if kind is numpy.generic else kind.dtype.__get__(value)).encode()
+    dtype = str(kind.dtype.__get__(value)).encode()
     if value.dtype.hasobject:
         return Contents(b"A" + repr(value.shape).encode() + dtype, [kind.tolist(value)])
     return Contents(b"a" + repr(value.shape).encode() + kind.tobytes(value) + dtype)

@@ -1,6 +1,6 @@
 """A digest over everything inside a call's arguments, so that a change after a decision does not go unnoticed.
 
-It reads what is stored in values and runs as little of their code as it can. A value with contents that it cannot see is not guessed at:
+It reads stored data and runs as little code of the values as possible. It does not guess: for a value whose contents it cannot see,
 `NotCheckable` names the argument and its type.
 """
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 MAX_VALUES = 500_000
 MAX_BYTES = 128_000_000
-_SHORT = 200  # characters; what is shorter is covered by the number of values
-_OBJECT = 3  # values that reading an object costs as much time as
+_SHORT = 200  # characters; shorter texts count as values only
+_OBJECT = 3  # reading an object takes as long as reading so many values
 
 
 class NotCheckable(Exception):
@@ -34,7 +34,7 @@ class NotCheckable(Exception):
 
     Attributes:
         argument: the parameter's name.
-        problem: what it holds, and why that cannot be checked.
+        problem: what the argument holds, and why that cannot be checked.
     """
 
     def __init__(self, problem: str, *, argument: str = "") -> None:
@@ -61,7 +61,7 @@ def digest_of(arguments: Mapping[str, object], *, lasting: bool = False) -> str:
 
 
 class _Budget:
-    """How much one digest may still read, the digests of set elements included."""
+    """How much a digest may still read, together with the digests of set elements."""
 
     __slots__ = ("bytes", "values")
 
@@ -82,7 +82,7 @@ class _Budget:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where the instances of a class keep what is in them."""
+    """Where the instances of a class keep their contents."""
 
     reader: Reader
     dictionary: Getter | None
@@ -114,7 +114,7 @@ class _Digest:
             except NotCheckable as error:
                 raise NotCheckable(error.problem, argument=error.argument or name) from None
             except Exception as error:
-                # Changed by another thread while it was read, nested too deeply, closed or released, or code of its own that failed.
+                # Changed by another thread meanwhile, nested too deeply, closed or released, or code of the value failed.
                 problem = f"cannot be read ({error_text(error)})"
                 raise NotCheckable(problem, argument=name) from error
         return self._hash.hexdigest()
@@ -153,7 +153,7 @@ class _Digest:
                 stack.extend(reversed(self._open(value, kind)))
 
     def _open(self, value: Any, kind: type) -> Sequence[object]:
-        """Write what is of the value itself, and return the values inside of it."""
+        """Write the value's own data, and return the values inside of it."""
         if kind is dict:
             self._budget.take_values(2 * len(value))
             contents = dict_contents(value)
@@ -211,7 +211,7 @@ class _Digest:
         return contents
 
     def _counts(self, name: str, value: object) -> bool:
-        """Whether a private slot counts: pydantic's are empty where unused, and in part not stored with the model."""
+        """Whether a private slot counts: unused slots of pydantic are empty, and some are not stored with the model."""
         if not name.startswith("__pydantic_"):
             return True
         return value is not None and not (self._lasting and name != "__pydantic_extra__")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from grace_kp.gating._request import InterventionRequest, InterventionResponse
 
 MAX_RECORDED = 65_536
-"""Characters of all arguments of a call after which each further one is cut to `MIN_TEXT`."""
+"""Characters that the arguments of a call share; after them each argument is cut to `MIN_TEXT`."""
 MIN_TEXT = 64
 MAX_COUNTED = 5_000
 """Values inside an argument up to which its characters are counted; beyond, `hidden` is a lower bound, so that no call waits for it."""
@@ -96,7 +96,7 @@ def without_secrets(request: InterventionRequest, stores: Callable[[str], bool] 
 
 
 def _differing(before: object, after: object) -> list[str]:
-    """The texts in a JSON value that its redacted form does not have; a structure whose keys were redacted counts as one text."""
+    """The texts of a JSON value that its redacted form lacks; a structure with redacted keys counts as a text."""
     found: list[str] = []
     stack = [(before, after)]
     while stack:

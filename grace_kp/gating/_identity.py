@@ -1,4 +1,4 @@
-"""What the digest of a gated call covers: its arguments, or what the user says identifies one of them."""
+"""Coverage of the digest of a gated call: its arguments, or what identifies them according to the user."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNCHANGEABLE = SCALARS | {complex, bytes}
 
 
 class Coverage:
-    """What the digests of one gated action cover.
+    """The arguments, defaults and identities that the digests of an action cover.
 
     The object whose method is called is no argument: it counts by class and identity, or by what `identity` names. Default values that
     could be changed count like arguments.

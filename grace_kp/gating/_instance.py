@@ -16,7 +16,7 @@ _POINTER = 8
 
 
 def dictionary_getter(kind: type) -> Getter | None:
-    """Return what reads the attributes of instances, whatever a class makes of the name `__dict__`; None where they have no dictionary."""
+    """Return a function that reads the attributes of instances past a redefined `__dict__`; None where they have no dictionary."""
     for owner in kind.__mro__:
         found = owner.__dict__.get("__dict__")
         if isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType):
@@ -25,7 +25,7 @@ def dictionary_getter(kind: type) -> Getter | None:
 
 
 def slots_of(owner: type) -> dict[str, Getter]:
-    """Return what reads each slot that the class itself defines; bases are left out."""
+    """Return a function for each slot of the class itself that reads it; bases are left out."""
     return {
         name: member.__get__
         for name, member in owner.__dict__.items()

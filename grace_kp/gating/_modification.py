@@ -102,7 +102,7 @@ def declared_types(action: object, signature: inspect.Signature) -> dict[str, An
 def _without_gaps(signature: inspect.Signature, arguments: Mapping[str, object]) -> dict[str, object]:
     """Arguments with the default of each missing parameter that others need in front of them.
 
-    Without it, what is passed by position would end up in another parameter or in `**more`.
+    Otherwise positional arguments would end up in another parameter or in `**more`.
     """
     filled = dict(arguments)
     missing: list[inspect.Parameter] = []
@@ -164,7 +164,7 @@ def _read(value: object, declared: object) -> object:
         try:
             return adapter.validate_json(text, strict=True)
         except ValidationError as error:
-            # In JSON some types can only be described, not checked; then the message about the value itself says more.
+            # Some types cannot be checked in JSON; then the message about the value itself is clearer.
             if all(item["type"] != "needs_python_object" for item in error.errors()):
                 problem = _first_problem(error)
     raise _Misfit(problem)
@@ -193,7 +193,7 @@ def _read_fields(value: object, declared: Any) -> dict[str, object]:
 
 
 def _is_required(name: str, hint: object, declared: Any) -> bool:
-    # The class itself does not see what is written in annotations that are texts.
+    # The class itself does not read annotations that are texts.
     origin = typing.get_origin(hint)
     return origin is typing.Required or (origin is not typing.NotRequired and name in declared.__required_keys__)
 
@@ -208,7 +208,7 @@ def _adapter(declared: Any) -> TypeAdapter[Any] | None:
         except PydanticUserError as error:
             if error.code != "type-adapter-config-unused":
                 raise
-            return TypeAdapter(declared)  # a model, dataclass or TypedDict has a configuration of its own
+            return TypeAdapter(declared)  # models, dataclasses and TypedDicts have their own configuration
     except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, AttributeError):
         return None
 
@@ -229,7 +229,7 @@ def _as_json(value: object) -> str | None:
 
 
 def _is_unchanged(value: object, original: object) -> bool:
-    """Whether a reviewer returned an argument as it was, or as it is shown in JSON."""
+    """Whether a reviewer returned an argument unchanged, or in its JSON form."""
     if value is original:
         return True
     try:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_PLAIN_DEPTH = 60
-"""Nesting up to which a tree becomes nested JSON values; what is deeper becomes text."""
+"""Nesting up to which a tree becomes nested JSON values; deeper values become text."""
 
 
 @dataclass(slots=True)

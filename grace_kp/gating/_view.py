@@ -140,7 +140,7 @@ class _Viewing:
         base: Any = next(base for base in _SCALARS if issubclass(kind, base))
         own = kind is not base and _fields(value, kind)
         if own:
-            # A subclass: attributes that its instances carry are part of what is passed.
+            # A subclass: the attributes of its instances are passed, too.
             node.label, node.brackets = _name(kind), "()"
             return [("value", _PLAIN[base](value)), *own.items()]
         if base is str:
@@ -180,7 +180,7 @@ class _Viewing:
     def _composite(self, node: Node, value: Any, kind: type) -> list[tuple[Any, Any]]:
         module = kind.__module__ if type(kind.__module__) is str else ""
         package = module.partition(".")[0]
-        if _says_it_all(kind, module, package):
+        if _is_complete_in_text(kind, module, package):
             self._text(node, str(value))
             node.label, node.quoted = _name(kind), package != "numpy"
             node.scalar = node.text if node.quoted else None
@@ -226,7 +226,7 @@ _PLAIN: dict[type, Any] = {
 }
 
 
-def _says_it_all(kind: type, module: str, package: str) -> bool:
+def _is_complete_in_text(kind: type, module: str, package: str) -> bool:
     """Whether a value is complete in its text. Only the library's own class counts, not one that claims its name."""
     if package == "numpy":
         generic = sys.modules["numpy"].generic
@@ -283,7 +283,7 @@ _type_name: Any = type.__dict__["__name__"].__get__
 
 
 def _name(kind: type) -> str:
-    """Name of a class, whatever its metaclass makes of `__name__`."""
+    """Name of a class, past its metaclass."""
     name: str = _type_name(kind)
     return name
 

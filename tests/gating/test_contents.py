@@ -28,7 +28,7 @@ import numpy
 import pydantic
 import pytest
 
-from grace_kp.gating import digest_of
+from grace_kp.gating import NotCheckable, digest_of
 
 
 class Colour(enum.Enum):
@@ -43,6 +43,14 @@ class Plain:
 
 
 class MyList(list):
+    pass
+
+
+class MyBuffer(bytearray):
+    pass
+
+
+class MyDeque(collections.deque):
     pass
 
 
@@ -301,7 +309,15 @@ VALUES = {
     "format": (memoryview(b"ab"), memoryview(b"ab").cast("b")),
     "length of a deque": (collections.deque([1]), collections.deque([1], maxlen=3)),
     "struct_time": (time.gmtime(0), time.gmtime(1)),
-    "text subclass": (MyList("a"), MyList("b")),
+    "subclass of list": (MyList("a"), MyList("b")),
+    "subclass of str": (Text("a\ud800"), Text("a\ud801")),
+    "subclass of bytes": (Bytes(b"a"), Bytes(b"b")),
+    "subclass of bytearray": (MyBuffer(b"a"), MyBuffer(b"b")),
+    "subclass of float": (Float(0.5), Float(0.25)),
+    "subclass of complex": (Complex(1j), Complex(2j)),
+    "subclass of tuple": (Tuple((1,)), Tuple((2,))),
+    "subclass of frozenset": (FrozenSet({1}), FrozenSet({2})),
+    "subclass of deque": (MyDeque([1]), MyDeque([2])),
     "integer subclass": (Integer(15), Integer(16)),
     "ellipsis": (..., NotImplemented),
     "url": (pydantic.HttpUrl("http://a.b"), pydantic.HttpUrl("http://a.c")),
@@ -310,6 +326,20 @@ VALUES = {
     ),
     "bound method": (Colour.RED.__str__, Colour.BLUE.__str__),
 }
+
+
+class Hiding(tuple):
+    """Hides its attributes behind a name."""
+
+    @property
+    def __dict__(self):
+        return {}
+
+
+def test_a_tuple_that_hides_its_attributes_is_refused():
+    """Only the named tuples of the standard library that are written in C are read by position alone."""
+    with pytest.raises(NotCheckable, match="Hiding, whose contents cannot be seen"):
+        digest_of({"it": Hiding((1,))})
 
 
 @pytest.mark.parametrize("name", VALUES)

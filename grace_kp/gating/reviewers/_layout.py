@@ -6,7 +6,7 @@ Rules that let a reader recover the exact text from what is shown:
   itself never looks like a character of ours.
 - A line break in the text is `\\n`, followed by a new line.
 - A line that ends in a single backslash goes on without a space. Any other wrapped line ends at a single space of the text.
-- A line that continues the one above begins with a bar, so no text can pass for a line of the question.
+- A line that continues the previous line begins with a bar, so no text looks like a line of the question.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_INDENT_SHARE = 3
 STEP = 2
 """Columns by which a nested value, and the rest of a wrapped one, is indented: the width of `BAR`."""
 BAR = "| "
-"""Begins every line that continues the one above."""
+"""The beginning of every line that continues the previous line."""
 CODE_POINTS = "in this order: "
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 # Default-ignorable and blank characters that `str.isprintable` accepts.
@@ -194,7 +194,7 @@ def _leaf_units(leaf: Node, page: Page, *, ascii_only: bool = False) -> Iterator
 
 
 def _one_line(root: Node, page: Page, room: int) -> list[Unit] | None:
-    """A value on one line; None where it is wider than `room`, or where its order on the screen is not certain."""
+    """A value on a single line; None where it is wider than `room`, or where the terminal may reorder it."""
     out: list[Unit] = []
     left = room
     for piece in pieces(root):

@@ -1,15 +1,18 @@
-"""No text in a request can pass for a line of the question, whatever the terminal makes of it."""
+"""Text and values as lines: complete, unambiguous, and never like a line of the question."""
 
 from __future__ import annotations
 
+import datetime
 import re
+import types
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.gating.reviewers._layout import Page
+from grace_kp.gating._view import view
+from grace_kp.gating.reviewers._layout import Page, fold, prose, quoted, units, value_lines, wrap
 from grace_kp.gating.reviewers._question import Question
 from tests.exhaustive import examples
 
@@ -73,3 +76,134 @@ def test_remarks_name_arguments_without_control_characters(asked):
         remark = person.sees()
         assert "\x1b[2J" not in remark
         assert r"a\x1b[2Jb" in remark
+
+
+def shown(text, **options):
+    """The text in its shown form, and the number of columns that it takes."""
+    found = list(units(text, Page(80), **options))
+    return "".join(unit for unit, _ in found), sum(size for _, size in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "columns"),
+    [
+        ("\x1b\x00\x7f", r"\x1b\x00\x7f", 12), ("\xff\u0100", "\xff\u0100", 2), ("\u202e\ue000", r"\u202e\ue000", 12),
+        ("\U000f0000", r"\U000f0000", 10), ("\t\n\r\\", r"\t\n\r\\", 8), (" ~", " ~", 2), ("a\u200bb", r"a\u200bb", 8),
+        ("x\u034f\ufe0f\U000e0100\u180b", r"x\u034f\ufe0f\U000e0100\u180b", 29), ("\u1810", "\u1810", 2),
+        ("\ufe10\u3164\u2800", r"︐\u3164\u2800", 14),
+        ("e\u0301\u0301\u0301", "e\u0301\u0301\u0301", 4), ("e\u0301\u0301\u0301\u0301", "e\u0301\u0301\u0301\\u0301", 10),
+        ("1\u0301", r"1\u0301", 7), ("\u0301", r"\u0301", 6), ("e\u03011\u0301e\u0301", "e\u03011\\u0301e\u0301", 11),
+        ("\u65e5\u0301", "\u65e5\u0301", 3), ("\u65e5\xe9\u2500\U0001f600", "\u65e5\xe9\u2500\U0001f600", 8), ("\u0416\uff71", "\u0416\uff71", 3),
+        ("\u2500\u0301", "\u2500\\u0301", 8),
+    ],
+)  # fmt: skip
+def test_characters(text, expected, columns):
+    """What cannot be seen is escaped, up to three marks stand on a letter, and wide characters take two columns."""
+    assert (expected, columns) == shown(text)
+
+
+def test_escapes_have_the_digits_that_the_character_needs():
+    """Two up to U+00FF, four up to U+FFFF, else eight."""
+    expected = r"\xff\u0100\uffff\U00010000" + "~"
+    assert expected == shown("\xff\u0100\uffff\U00010000~", ascii_only=True)[0]
+
+
+def test_quotes():
+    """Double ones, single ones where the text has only double ones; the same quote inside is escaped."""
+
+    def text_of(text):
+        return "".join(unit for unit, _ in quoted(text, Page(80)))
+
+    assert ['"a"', "'\"'", '"\'"', '"\\"\'"'] == [text_of(text) for text in ("a", '"', "'", "\"'")]
+    assert '"\\xe9"' == "".join(unit for unit, _ in quoted("\xe9", Page(80), ascii_only=True))
+    assert [1] * 3 == [size for _, size in quoted("a", Page(80))]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"), [("utf-8", True), ("latin-1", True), ("ascii", False), ("cp932", False)]
+)
+def test_what_a_terminal_can_show(encoding, expected):
+    """Whatever its encoding has."""
+    assert expected is Page(20, encoding).shows("\xe9")
+
+
+def wrapped(text, width, hanging=0):
+    return wrap(units(text, Page(80)), width, hanging)
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "hanging", "expected"),
+    [
+        ("", 8, 0, [""]), ("aaaaaaa", 8, 0, ["aaaaaaa"]), ("aaaaaaaa", 8, 0, ["aaaaaaa\\", "a"]), ("a" * 15, 8, 0, ["aaaaaaa\\", "aaaaaaa\\", "a"]),
+        ("a" * 15, 10, 3, ["aaaaaaaaa\\", "aaaaaa"]), ("a" * 18, 10, 2, ["aaaaaaaaa\\", "aaaaaaa\\", "aa"]), ("a" * 18, 12, 2, ["aaaaaaaaaaa\\", "aaaaaaa"]),
+        ("a" * 15, 1, 0, ["aaaaaaa\\", "aaaaaaa\\", "a"]), ("a b c d e f g h i j", 8, 0, ["a b c ", "d e f ", "g h i j"]),
+        ("hello big world  two", 8, 0, ["hello ", "big ", "world  \\", "two"]), ("hello big world  two", 10, 0, ["hello ", "big ", "world  tw\\", "o"]),
+        ("hello big world  two", 11, 0, ["hello big ", "world  two"]), ("hello big world  two", 12, 2, ["hello big ", "world  tw\\", "o"]),
+        ("aaaa  bbbb cccc", 8, 0, ["aaaa  b\\", "bbb ", "cccc"]), ("a  b   c   d   e", 8, 0, ["a  b   \\", "c   d  \\", " e"]),
+        ("a\nb", 8, 0, ["a\\n", "b"]), ("aaaaaaa\nb", 8, 0, ["aaaaaaa\\", "\\n", "b"]), ("aaaaaa\n\nb", 10, 0, ["aaaaaa\\n", "\\n", "b"]),
+        ("\u65e5" * 6, 8, 0, ["\u65e5" * 3 + "\\", "\u65e5" * 3]), (" a", 8, 0, [" a"]), ("a  bbbbbbb", 8, 0, ["a  bbbb\\", "bbb"]),
+        ("a b\nc d e f g", 8, 0, ["a b\\n", "c d e ", "f g"]), ("aa bb  ccccc", 8, 0, ["aa ", "bb  ccc\\", "cc"]),
+    ],
+)  # fmt: skip
+def test_lines_are_broken(text, width, hanging, expected):
+    """At the last single space; inside a word or several spaces with a backslash; and after every line break."""
+    assert expected == wrapped(text, width, hanging)
+
+
+def test_prose():
+    """The label stands before the first line; what goes from right to left is repeated in escapes."""
+    assert [" for: some words ", " | that are long ", " | enough"] == prose(
+        " for: ", "some words that are long enough", Page(20), 3
+    )
+    assert [" for: \u05d0 x", r"   | in this order: \u05d0 x"] == prose(" for: ", "\u05d0 x", Page(40), 5)
+
+
+STRUCTURE = {"a": 1, "b": [1, 2, {"c": "d"}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "width", "expected"),
+    [
+        (STRUCTURE, 44, ['   name = {"a": 1, "b": [1, 2, {"c": "d"}]}']),
+        (STRUCTURE, 43, ['   name = {"a": 1, "b": [1, 2, {"c": "d"}]}']),
+        (STRUCTURE, 42, ["   name = {", '     "a": 1,', '     "b": [1, 2, {"c": "d"}]', "   }"]),
+        (STRUCTURE, 26, ["   name = {", '     "a": 1,', '     "b": [', "       1,", "       2,", '       {"c": "d"}', "     ]", "   }"]),
+        (STRUCTURE, 20, ["   name = {", '     "a": 1,', '     "b": [', "      1,", "      2,", '      {"c": "d"}', "     ]", "   }"]),
+        ([["x" * 30]], 20, ["   name = [", "     [", '      "xxxxxxxxxxxx\\', "      | xxxxxxxxxxx\\", '      | xxxxxxx"', "     ]", "   ]"]),
+        ((1,), 20, ["   name = (1,)"]),
+        (["a\nb"], 20, ["   name = [", '     "a\\n', '     | b"', "   ]"]),
+        ({"long key of a dict": "long value of a dict"}, 30,
+         ["   name = {", '     "long key of a dict": ', '     | "long value of a dict"', "   }"]),
+        ({"k": "\u05d1"}, 40, ["   name = {", '     "k": "\u05d1"', r'     | in this order: "\u05d1"', "   }"]),
+        (types.SimpleNamespace(a="x" * 20, b=2), 30,
+         ["   name = SimpleNamespace(", '     a="xxxxxxxxxxxxxxxxxxxx",', "     b=2", "   )"]),
+        (datetime.date(2026, 1, 2), 40, ['   name = date("2026-01-02")']),
+        (datetime.date(2026, 1, 2), 20, ["   name = ", '   | date("2026-01-\\', '   | 02")']),
+    ],
+)  # fmt: skip
+def test_values_are_laid_out(value, width, expected):
+    """On one line where it fits; else each part on its own, indented by two columns, and by a third of the width at most."""
+    lines = value_lines("name", view(value).root, Page(width), 3)
+    assert expected == lines
+    assert width >= max(map(len, lines))
+
+
+def test_names_that_are_no_identifiers_are_quoted():
+    """So that no name can look like something else."""
+    assert ['   "odd name" = 1'] == value_lines("odd name", view(1).root, Page(40), 3)
+
+
+@pytest.mark.parametrize(
+    ("count", "width", "expected"),
+    [
+        (10, 60, ["0", "1", "2", " [… 5 lines folded; v shows them]", "8", "9"]),
+        (7, 60, ["0", "1", "2", " [… 2 lines folded; v shows them]", "5", "6"]),
+        (6, 60, ["0", "1", "2", "3", "4", "5"]),
+        (8, 20, ["0", "1", "2", "3", "4", "5", "6", "7"]),
+        (9, 20, ["0", "1", "2", " [… 4 lines ", "folded; v shows ", "them]", "7", "8"]),
+        (1_010, 60, ["0", "1", "2", " [… 1,005 lines folded; v shows them]", "1008", "1009"]),
+    ],
+)
+def test_lines_are_folded(count, width, expected):
+    """The first three and the last two stay; nothing is folded that the note would not make shorter."""
+    assert expected == fold([str(number) for number in range(count)], 3, 2, Page(width))
