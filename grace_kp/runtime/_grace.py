@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
 from contextlib import contextmanager
 from time import perf_counter_ns, time_ns
@@ -95,7 +94,9 @@ class Grace(Front, Resident):
             if model not in (None, "auto") and not callable(model) and not callable(getattr(model, verb, None)):
                 raise SettingsError(f"{name}: must be 'auto', None or a model (got {type(model).__name__})")
         if thresholds is not None:
-            importlib.import_module("grace_kp.confidence").check_thresholds(thresholds)
+            from grace_kp.confidence import check_thresholds
+
+            check_thresholds(thresholds)
         self._own_store = store if store is not None and not isinstance(store, str) else None
         self._thresholds = thresholds
         self._models = ModelChoice(self.settings, evaluator, embedder, lambda: self.thresholds, self._landed)
@@ -104,7 +105,7 @@ class Grace(Front, Resident):
         self._scorers: TraceScorers | None = None
         if not (isinstance(scorers, tuple | list) and not scorers) and scorers is not None:
             from grace_kp.runtime._scoring import TraceScorers
-            from grace_kp.scorers._completed import trace_scorers
+            from grace_kp.scorers import trace_scorers
 
             self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._landed)
         self._policies = {**self.settings.policies, **(policies or {})}
