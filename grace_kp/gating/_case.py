@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from grace_kp.confidence import Thresholds
     from grace_kp.gating._decision import Assessment
     from grace_kp.gating._identity import Coverage
-    from grace_kp.gating._ledger import Ledger
+    from grace_kp.gating._ledger import Ledger, LedgerEntry
     from grace_kp.gating._outcome import GateEntry
     from grace_kp.gating._policy import Policy
     from grace_kp.gating._request import InterventionRequest
@@ -77,6 +77,8 @@ class Case(Call):
     """What a digest of the arguments covers."""
     program: Resumable | None = None
     """The program around, where it may be run again."""
+    ledger_entry: LedgerEntry | None = None
+    """The entry of this call in the ledger, once the engine has looked it up for the program."""
     at_least: InterventionLevel | None = None
     """A level that this very call requires, whatever the confidence."""
 

@@ -38,7 +38,7 @@ from grace_kp.trace import error_text, redact_text, render_text
 
 if TYPE_CHECKING:
     from grace_kp.gating._case import Case
-    from grace_kp.gating._ledger import LedgerEntry
+    from grace_kp.gating._decision import Assessment, Rules
     from grace_kp.gating._outcome import Outcome
     from grace_kp.gating._resumable import Resumable
     from grace_kp.gating._reviewer import Reviewer
@@ -55,24 +55,15 @@ def gated_call(case: Case) -> Generator[Step, Any, Outcome]:
     """Get the consent that a call needs, and run the action with it, at most once.
 
     Returns:
-        What became of the call; `NotRun` without a problem where a reviewer skipped it.
+        The outcome; `NotRun` without a problem where a reviewer skipped the call.
 
     Raises:
         ActionNotApproved: there is no consent; see `consent_to`.
     """
-    try:
-        if case.program is not None:
-            yield WaitTurn(case.program)
-        ledger_entry, consent = yield from _consent(case)
-    except BaseException as error:
-        case.entry.left(error)
-        raise
-    finally:
-        if case.program is not None:
-            case.program.end()
+    consent = yield from consent_to(case)
     if consent.bound is None:
         return NotRun()
-    return (yield from execution(FunctionCall(case, consent, ledger_entry)))
+    return (yield from execution(FunctionCall(case, consent)))
 
 
 def consent_to(case: Case) -> Consenting:
@@ -85,17 +76,21 @@ def consent_to(case: Case) -> Consenting:
         ActionRedirected: the reviewer gave words instead.
     """
     try:
-        _, consent = yield from _consent(case)
+        if case.program is not None:
+            yield WaitTurn(case.program)
+        return (yield from _consent(case))
     except BaseException as error:
         case.entry.left(error)
         raise
-    return consent
+    finally:
+        if case.program is not None:
+            case.program.end()
 
 
-def _consent(case: Case) -> Generator[Step, Any, tuple[LedgerEntry | None, Consent]]:
+def _consent(case: Case) -> Consenting:
     case.scope.record(case.entry.fields)
     for attempt in range(1, MAX_RETRIES + 2):
-        ledger_entry, decision = yield from _decision(case)
+        decision = yield from _decision(case)
         request = _request(case, decision, attempt)
         if case.policy.denies:
             raise _refusal(case, DENIED, ActionDenied, f"{case.action} is forbidden by its policy", request)
@@ -108,52 +103,56 @@ def _consent(case: Case) -> Generator[Step, Any, tuple[LedgerEntry | None, Conse
         if not request.level.asks:
             if request.level is InterventionLevel.NOTIFY:
                 record_notice(case.entry.fields, request, (yield Notify(request, case.scope.on_notify)))
-            return ledger_entry, Consent(case.bound, request.digest)
+            return Consent(case.bound, request.digest)
         consent = yield from _answer(case, request)
         if consent is not None:
-            return ledger_entry, consent
+            return consent
     message = f"{case.action} was not run: its reviewer asked to decide again more than {MAX_RETRIES} times"
     raise _refusal(case, CANCELLED, ActionCancelled, message, request)
 
 
-def _decision(case: Case) -> Generator[Step, Any, tuple[LedgerEntry | None, Decision]]:
+def _decision(case: Case) -> Generator[Step, Any, Decision]:
     """Decide on the level, or look up the decision where the program around is run again."""
     if case.program is not None:
         return (yield from _kept_decision(case, case.program))
     assessed = yield Assess(case)
     if isinstance(assessed, Failed):
         why = f"the confidence could not be computed: {error_text(assessed.error)}"
-        return None, Decision.without_confidence(why, case.rules)
-    if assessed.evaluation is not None:
-        case.entry.fields["evaluation"] = assessed.evaluation
-    return None, Decision.of(assessed, case.rules)
+        return Decision.without_confidence(why, case.rules)
+    return _assessed(case, assessed, case.rules)
 
 
-def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, tuple[LedgerEntry, Decision]]:
+def _assessed(case: Case, assessment: Assessment, rules: Rules) -> Decision:
+    if assessment.evaluation is not None:
+        case.entry.fields["evaluation"] = assessment.evaluation
+    return Decision.of(assessment, rules)
+
+
+def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, Decision]:
+    """Return the decision that the ledger holds for this call, or decide and keep that."""
     try:
         digest = case.digest(lasting=True)
     except NotCheckable:
         digest = ""  # the call is refused where a person would have to be asked about it
     entry, kept = _performed(case, (yield LookUp(case, program)))
+    case.ledger_entry = entry
     case.entry.fields["id"] = entry.id
     if kept is None:
         assessed = _performed(case, (yield Assess(case)))
-        if assessed.evaluation is not None:
-            case.entry.fields["evaluation"] = assessed.evaluation
 
-        def decide(was_forgotten: bool) -> Decision:
+        def decide(was_forgotten: bool) -> dict[str, Any]:
             # A person may have been asked by then, whatever the level is now.
             rules = replace(case.rules, at_least=InterventionLevel.CONFIRM) if was_forgotten else case.rules
-            return Decision.of(assessed, rules)
+            return _assessed(case, assessed, rules).to_dict(digest)
 
-        kept = _performed(case, (yield Keep(case, program, entry, decide, digest)))
+        kept = _performed(case, (yield Keep(case, program, entry, decide)))
     if kept["digest"] != digest:
         message = f"{case.action} is called with other arguments than were decided on; it was not run"
         error = _refusal(case, CANCELLED, ActionCancelled, message, None)
         case.entry.fields["error"] = error_text(error)
         raise error
     decision = Decision.from_dict(kept)
-    return entry, replace(decision, action=case.rules.apply(decision.action))
+    return replace(decision, action=case.rules.apply(decision.action))
 
 
 def _performed(case: Case, answer: Any) -> Any:

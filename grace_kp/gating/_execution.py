@@ -53,11 +53,11 @@ class Execution:
 class FunctionCall(Execution):
     """The call of a gated function."""
 
-    def __init__(self, case: Case, consent: Consent, ledger_entry: LedgerEntry | None) -> None:
+    def __init__(self, case: Case, consent: Consent) -> None:
         self.action = case.action
         self.entry = case.entry
         self.consent = consent
-        self.ledger_entry = ledger_entry
+        self.ledger_entry = case.ledger_entry
         self.again_after_failure = not case.entry.was_answered
         self._case = case
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grace_kp.gating._case import Case, Consent
-    from grace_kp.gating._decision import Assessment, Decision
+    from grace_kp.gating._decision import Assessment
     from grace_kp.gating._ledger import EarlierRun
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating._resumable import Resumable
@@ -99,15 +99,14 @@ class Keep:
     case: Case
     program: Resumable
     entry: LedgerEntry
-    decide: Callable[[bool], Decision]
-    """From whether a person may have been asked about the call before, to the decision."""
-    digest: str
+    decide: Callable[[bool], dict[str, Any]]
+    """From whether a person may have been asked about the call before, to the decision as it is kept."""
     blocks = True
 
     def perform(self) -> dict[str, Any]:
         """Return the decision that was kept first."""
         forgotten = self.program.may_have_forgotten(self.case.scope.ledger)
-        return self.entry.decide(self.decide(forgotten).to_dict(self.digest))
+        return self.entry.decide(self.decide(forgotten))
 
 
 @dataclass(frozen=True, slots=True)

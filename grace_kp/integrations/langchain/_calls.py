@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from grace_kp.gating import Policy
     from grace_kp.runtime import Grace
 
-GIVEN, NOT_NEEDED, REFUSED = "given", "not needed", "refused"
+CONSENTED, NOT_NEEDED, REFUSED = "given", "not needed", "refused"
 CHANGED = "It was changed since it was proposed."
 
 
@@ -61,7 +61,7 @@ class ToolDecision:
     @property
     def may_run(self) -> bool:
         """Whether the call has the consent that its level asks for."""
-        return self.consent in {GIVEN, NOT_NEEDED}
+        return self.consent in {CONSENTED, NOT_NEEDED}
 
     @property
     def executed_digest(self) -> str:
@@ -96,13 +96,15 @@ def call_key(call: Mapping[str, Any]) -> str:
 class ToolCase:
     """One gated call of a tool."""
 
-    def __init__(self, grace: Grace, call: Any, policy: Policy, tool: Any, *, state: Any, judge: str) -> None:
+    def __init__(
+        self, grace: Grace, call: Mapping[str, Any], policy: Policy, tool: object, *, state: object, judge: str
+    ) -> None:
         self.name: str = call["name"]
         self.call = call
         self.arguments: dict[str, Any] = dict(call["args"])
         self.policy = policy
         self.tool = tool
-        self.key = call_key(call)
+        self.state_key = call_key(call)
         self.digest = call_digest(self.name, call["args"])
         self.run = current_run()
         self.scope = ToolScope(grace, state, judge)
@@ -146,7 +148,7 @@ class ToolCase:
         if message is None:
             return found
         # The same id when this is decided again, so that the question and the outcome are one entry.
-        same = hashlib.sha256(f"{message}|{self.key}".encode()).hexdigest()[:32]
+        same = hashlib.sha256(f"{message}|{self.state_key}".encode()).hexdigest()[:32]
         return replace(found, id=same, reason=f"{CHANGED} {found.reason}")
 
     def _signature(self) -> tuple[inspect.Signature, dict[str, Any]]:
@@ -182,7 +184,7 @@ def _flat(arguments: Mapping[str, Any], signature: inspect.Signature) -> dict[st
 class ToolScope(Scope):
     """The run around a tool call."""
 
-    def __init__(self, grace: Grace, state: Any, judge: str) -> None:
+    def __init__(self, grace: Grace, state: object, judge: str) -> None:
         super().__init__(grace._gates(), GateSpec(judge=judge))
         self._enabled = grace.recorder.enabled
         self._state = state
@@ -260,7 +262,7 @@ def settle(case: ToolCase, answer: Answer, entry: GateEntry | None) -> ToolMessa
 
 def _approve(case: ToolCase, answer: InterventionResponse, entry: GateEntry | None) -> None:
     asks = answer.action is InterventionAction.MODIFY or InterventionLevel(case.decision.level).asks
-    case.decision = replace(case.decision, consent=GIVEN if asks else NOT_NEEDED)
+    case.decision = replace(case.decision, consent=CONSENTED if asks else NOT_NEEDED)
     if answer.action is InterventionAction.MODIFY:
         changed = dict(answer.modified or {})
         digest = call_digest(case.name, changed)
@@ -306,12 +308,12 @@ def keep_entry(fields: dict[str, Any]) -> None:
         run.decisions.append(fields)
 
 
-def field_of(state: Any, name: str) -> Any:
+def field_of(state: object, name: str) -> Any:
     """Return a field of an agent's state; None where it has none of this name."""
     return state.get(name) if isinstance(state, dict) else getattr(state, name, None)
 
 
-def messages_of(state: Any) -> list[Any]:
+def messages_of(state: object) -> list[Any]:
     """Return the messages of an agent's state."""
     found = state if isinstance(state, list) else field_of(state, "messages")
     return list(found or ())

@@ -1,6 +1,6 @@
 """Requests and decisions in the form of LangChain's human-in-the-loop middleware, so that front ends made for it work.
 
-A request lists actions and what may be decided about them; an answer lists one decision an action, in the same order.
+A request lists actions and the decisions that are allowed about each. An answer lists one decision for each action, in the same order.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def action_request(
     hidden: Mapping[str, int] | None = None,
     unseen: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """One action, with why a person is asked: `level`, `score` (0 to 1), `breakdown`, `penalties` and `reason` beside the usual three.
+    """Return one action, with the reasons for the question: `level`, `score` (0 to 1), `breakdown`, `penalties` and `reason`.
 
     Args:
         name: the action.
-        arguments: what it would be called with, as JSON values.
+        arguments: the arguments of the call, as JSON values.
         reasons: the other fields.
-        description: for people; worked out when empty.
-        hidden: how many characters of which argument are not in `arguments`. The action cannot be approved as it is.
+        description: a text for people; derived from the rest when empty.
+        hidden: number of characters that `arguments` does not show, by argument. The action cannot be approved as it is.
         unseen: arguments that JSON cannot show in full. Approving needs their names.
     """
     action = {
@@ -63,7 +63,7 @@ def _unseen_form(names: Sequence[str]) -> str:
 
 
 def unseen_problem(answer: Any, number: int, names: Sequence[str]) -> str:
-    """Why a decision does not count that would run an action with arguments which nobody could see; empty where it names them."""
+    """Return why a decision does not count: it does not name an argument that nobody could see. Empty where it names them all."""
     decisions = answer.get("decisions", [answer]) if isinstance(answer, Mapping) else []
     named = decisions[number].get("unseen") if number < len(decisions) else None
     missing = [name for name in names if name not in (named if isinstance(named, list | tuple) else ())]
@@ -78,7 +78,7 @@ def _description(name: str, arguments: Mapping[str, Any], reasons: Mapping[str, 
 
 
 def hitl_request(actions: list[dict[str, Any]], problem: str = "") -> dict[str, Any]:
-    """All actions that wait, as the value of one interrupt; `problem` says why the answer before could not be used."""
+    """Return the value of one interrupt for all actions that wait; `problem` says why the answer before could not be used."""
     reviews = [{"action_name": action["name"], "allowed_decisions": _allowed(action)} for action in actions]
     value: dict[str, Any] = {"action_requests": actions, "review_configs": reviews}
     if problem:
@@ -91,16 +91,16 @@ def _allowed(action: Mapping[str, Any]) -> list[str]:
 
 
 def decisions_in(answer: Any, count: int) -> tuple[list[InterventionResponse], str]:
-    """The answer as one response an action; or what is wrong with it, and then nothing of it counts."""
-    given = answer.get("decisions") if isinstance(answer, Mapping) else None
-    if given is None and count == 1 and isinstance(answer, Mapping) and "type" in answer:
-        given = [answer]
-    if not isinstance(given, list | tuple):
+    """Return one response for each action; or no response, and what is wrong with the answer."""
+    decisions = answer.get("decisions") if isinstance(answer, Mapping) else None
+    if decisions is None and count == 1 and isinstance(answer, Mapping) and "type" in answer:
+        decisions = [answer]
+    if not isinstance(decisions, list | tuple):
         return [], 'the answer must be {"decisions": [...]}'
-    if len(given) != count:
-        return [], f"{count} decisions are needed, one for each action in order, and {len(given)} were given"
+    if len(decisions) != count:
+        return [], f"{count} decisions are needed, one for each action in order, and {len(decisions)} were given"
     responses: list[InterventionResponse] = []
-    for number, decision in enumerate(given):
+    for number, decision in enumerate(decisions):
         response, problem = _response(decision)
         if response is None:
             return [], f"decision {number}: {problem}"
@@ -134,7 +134,7 @@ def _response(decision: Any) -> tuple[InterventionResponse | None, str]:
 
 
 def edited_name(answer: Any, number: int) -> str | None:
-    """The name of the action that the reviewer put instead, if any."""
+    """Return the name of the action that the reviewer put in its place; None without one."""
     decisions = answer.get("decisions", [answer]) if isinstance(answer, Mapping) else []
     edited = decisions[number].get("edited_action") if number < len(decisions) else None
     name = edited.get("name") if isinstance(edited, Mapping) else None

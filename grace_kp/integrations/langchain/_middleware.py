@@ -1,8 +1,8 @@
-"""The middleware that gates the tools of a LangChain agent on the confidence of its run.
+"""The middleware that gates the tools of a LangChain agent on the confidence of its run: an adapter over the gates' engine.
 
-Three steps, each in a place of its own. Right after the model has proposed calls, they are decided on, and the decisions go into the
-agent's state together with the proposal: whatever is executed again finds them there. In a node behind the model, people are asked about
-all calls that need it, at once. And around each tool stands a check that lets only the decided call run, once.
+It has three steps. In the model's node, proposed calls are decided on, and the decisions go into the agent's state together with the
+proposal, so that whatever is run again finds them there. In a node after the model, people are asked about all calls that need it, at
+once. Around each tool, only the decided call runs, once.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ EDITED = "hitl_edited_tool_calls"
 
 
 class GateState(AgentState[Any]):
-    """The agent's state with what was decided about the calls of this turn; no part of its input or output."""
+    """The agent's state with the decisions about the calls of this turn. They are no part of its input or output."""
 
     grace_gates: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
 
@@ -72,15 +72,16 @@ class GateState(AgentState[Any]):
 class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
     """Gates tools: silently, with a notice, after a person confirms, or only with a person's help.
 
-    Before a gated tool runs, the confidence of the run so far decides how. Where a person has to agree, one LangGraph interrupt is
-    raised for all gated calls of the turn, in the form of LangChain's HumanInTheLoopMiddleware, with `level`, `score`, `breakdown`,
-    `penalties` and `reason` beside each action; it is answered with `Command(resume={"decisions": [...]})`. approve runs the call,
-    edit runs it with other arguments, reject does not run it, respond answers in its place. Without a checkpointer the runtime's
-    reviewer is asked instead.
+    The confidence of the run so far decides how a gated tool may run. Calls that need a person are asked about by one LangGraph interrupt
+    for each turn, in the form of LangChain's HumanInTheLoopMiddleware, with `level`, `score`, `breakdown`, `penalties` and `reason` beside
+    each action. The graph is resumed with `Command(resume={"decisions": [...]})`: approve runs the call, edit runs it with other
+    arguments, reject does not run it, respond answers in its place. Without a checkpointer, the runtime's reviewer is asked.
 
-    The level is decided once, when the model proposes the call, and travels with it; an approved call runs once, also when the process
-    dies in between. List it last among the middlewares, closest to the tools. Attach a GraceCallbackHandler to the agent too, so that there is a run whose confidence can be told; without one, the
-    confidence rests on the tool messages alone.
+    The level is decided once, when the model proposes the call. An approved call runs once, also when the process dies meanwhile. A gated
+    tool does not start without a decision below this agent either, for example in a subagent; give each subagent a middleware of its own.
+
+    List it last among the middlewares, closest to the tools. Attach a GraceCallbackHandler to the agent, too; without it there is no
+    recorded run, and the confidence rests on the tool messages alone.
     """
 
     state_schema = GateState
@@ -96,13 +97,13 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         """Gate the tools that are named.
 
         Args:
-            grace: the runtime: its thresholds, its reviewer, its own policies (the stricter floor holds), its store.
+            grace: the runtime, with its thresholds, reviewer, policies (the stricter floor holds) and store.
             gates: policies or floors by tool name or glob, such as `{"send_mail": "confirm", "delete_*": "deny"}`.
-            default: what holds for every other tool; None gates none of them.
+            default: the policy or floor of every other tool; None gates none of them.
             judge: whether a model judges the run so far before the gate decides; see `Grace.gate`.
 
         Raises:
-            TypeError: `grace` is none.
+            TypeError: `grace` is not a Grace.
             ValueError: a policy or `judge` cannot be used; the message names it.
         """
         super().__init__()
@@ -118,7 +119,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         GatedTools.of(grace.recorder).add(self)
 
     def policy_for(self, tool: str) -> Policy | None:
-        """What holds for a tool; None where it is not gated."""
+        """Return the policy of a tool; None where the tool is not gated."""
         own = self._gates.entry_for(tool) or self._default
         runtime = self.grace._gates().policies
         if own is not None:
@@ -161,10 +162,10 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         cases = [case for call in calls if (case := self._case(call, request.state)) is not None]
         if not cases or resumable() is None:
             return response
-        decisions = {case.key: case.decide().to_dict() for case in cases}
+        decisions = {case.state_key: case.decide().to_dict() for case in cases}
         return ExtendedModelResponse(model_response=response, command=Command(update={STATE: decisions}))
 
-    def _case(self, call: Any, state: Any) -> ToolCase | None:
+    def _case(self, call: Mapping[str, Any], state: object) -> ToolCase | None:
         """Return a gated call; None for a call that is not gated."""
         policy = self.policy_for(call["name"])
         if policy is None:
@@ -195,7 +196,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             turn.take(case, answer_of(case, asked, await drive_async(attempt(consent_to(asked)))), asked.entry)
         return turn.update()
 
-    def _turn(self, state: Any) -> Turn | None:
+    def _turn(self, state: object) -> Turn | None:
         answered: set[str] = set()  # in this turn: models use the same ids again
         for message in reversed(messages_of(state)):
             if isinstance(message, ToolMessage):
@@ -253,10 +254,12 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if policy is None:
             return None
         decisions = field_of(request.state, STATE) or {}
-        key = call_key(call)
+        state_key = call_key(call)
         # Under another key stands what was decided about this call as it was proposed: then what is wrong can be said.
-        same_id = (decision for name, decision in decisions.items() if name.startswith(key.rpartition(":")[0] + ":"))
-        kept = decisions.get(key) or next(same_id, None)
+        same_id = (
+            decision for name, decision in decisions.items() if name.startswith(state_key.rpartition(":")[0] + ":")
+        )
+        kept = decisions.get(state_key) or next(same_id, None)
         if kept is None:
             kept = {"id": uuid4().hex, "name": call["name"], "digest": ""}
         if (run := current_run()) is not None:
@@ -279,7 +282,7 @@ class Turn:
             if not self.pauses:
                 self._undecided.append(case)
                 continue
-            kept = decided.get(case.key)
+            kept = decided.get(case.state_key)
             if kept is not None and "message" not in kept and kept["digest"] == case.digest:
                 case.decision = ToolDecision.from_dict(kept)
             else:
@@ -326,7 +329,7 @@ class Turn:
         message = settle(case, answer, entry)
         if message is not None:
             self._answers.append(message)
-        self._decisions[case.key] = replace(case.decision, message=self._message.id).to_dict()
+        self._decisions[case.state_key] = replace(case.decision, message=self._message.id).to_dict()
 
     def update(self) -> dict[str, Any]:
         """Return what goes into the agent's state."""
@@ -336,7 +339,7 @@ class Turn:
         return update
 
 
-def effective_call(call: Any, state: Any) -> Any:
+def effective_call(call: Mapping[str, Any], state: object) -> Mapping[str, Any]:
     """Return a proposed call as LangChain's HumanInTheLoopMiddleware will run it, where its reviewer has edited it."""
     edited = (field_of(state, EDITED) or {}).get(call.get("id"))
     return call if edited is None else {**call, "name": edited["name"], "args": edited["args"]}

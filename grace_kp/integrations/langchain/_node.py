@@ -26,20 +26,22 @@ def gated_node(
     otherwise: Callable[[Any, ActionNotApproved], Any] | None = None,
     judge: Literal["always", "when_needed", "never"] = "never",
 ) -> Any:
-    """A node that runs only with the consent that its gate asks for: `graph.add_node("pay", gated_node(grace, pay, floor="confirm"))`.
+    """Return a node that runs only with the consent that its gate asks for.
+
+        graph.add_node("pay", gated_node(grace, pay, floor="confirm"))
 
     In a graph with a checkpointer a person is asked by a LangGraph interrupt, in the form of LangChain's human-in-the-loop requests, and
     the graph is resumed with `Command(resume={"decisions": [{"type": "approve"}]})`. The decision is made once and the node's function
-    runs once for it, however often the graph runs the node. Without a checkpointer the runtime's reviewer is asked.
+    runs once for it, however often the graph runs the node. Without a checkpointer, the runtime's reviewer is asked.
 
     Args:
         grace: the runtime.
-        node: a function or coroutine function of the state; None gives a decorator.
-        name: what policies and people call it; the function's own name when None.
+        node: a function or coroutine function of the state; None returns a decorator.
+        name: the name for policies and people; the function's own name when None.
         floor: the level is never milder than this; `deny` blocks without asking.
         policy: floor and thresholds in one; see `Policy`.
         show: the keys of the state that the reviewer sees and may change; the whole state, as one argument, when None.
-        otherwise: gives the node's update when it may not run, from the state and the error; the error is raised when None.
+        otherwise: returns the node's update when it may not run, from the state and the error; the error is raised when None.
         judge: whether a model judges the run so far before the gate decides; see `Grace.gate`.
 
     Raises:
@@ -49,13 +51,13 @@ def gated_node(
         return lambda target: gated_node(
             grace, target, name=name, floor=floor, policy=policy, show=show, otherwise=otherwise, judge=judge
         )
-    called = name or getattr(node, "__name__", type(node).__name__)
-    guard = grace.gate(floor=floor, policy=policy, name=called, judge=judge)
+    action_name = name or getattr(node, "__name__", type(node).__name__)
+    guard = grace.gate(floor=floor, policy=policy, name=action_name, judge=judge)
     guard(node)  # what cannot be gated is an error now
     first = next(iter(inspect.signature(node).parameters), "state")
 
     def prepared(state: Any, call: Callable[[Any], Any]) -> tuple[Any, dict[str, Any]]:
-        given = {first: state} if show is None else {key: state[key] for key in show if key in state}
+        shown = {first: state} if show is None else {name: state[name] for name in show if name in state}
 
         def act(**changed: Any) -> Any:
             return call(changed[first] if show is None else {**state, **changed})
@@ -65,17 +67,17 @@ def gated_node(
 
         action: Any = act_async if inspect.iscoroutinefunction(node) else act
         keyword = inspect.Parameter.KEYWORD_ONLY
-        action.__signature__ = inspect.Signature([inspect.Parameter(key, keyword) for key in given])
-        action.__name__ = action.__qualname__ = called
-        return guard(action), given
+        action.__signature__ = inspect.Signature([inspect.Parameter(name, keyword) for name in shown])
+        action.__name__ = action.__qualname__ = action_name
+        return guard(action), shown
 
     if inspect.iscoroutinefunction(node):
 
         @functools.wraps(node)
         async def gated_async(state: Any, *args: Any, **kwargs: Any) -> Any:
-            action, given = prepared(state, lambda changed: node(changed, *args, **kwargs))
+            action, shown = prepared(state, lambda changed: node(changed, *args, **kwargs))
             try:
-                return await action(**given)
+                return await action(**shown)
             except ActionNotApproved as error:
                 if otherwise is None:
                     raise
@@ -85,9 +87,9 @@ def gated_node(
 
     @functools.wraps(node)
     def gated(state: Any, *args: Any, **kwargs: Any) -> Any:
-        action, given = prepared(state, lambda changed: node(changed, *args, **kwargs))
+        action, shown = prepared(state, lambda changed: node(changed, *args, **kwargs))
         try:
-            return action(**given)
+            return action(**shown)
         except ActionNotApproved as error:
             if otherwise is None:
                 raise

@@ -1,4 +1,4 @@
-"""A LangGraph node that can be paused: how a gate inside of it asks by an interrupt, and knows its calls again when the node is run again."""
+"""A LangGraph node as a resumable program: a gate in it asks by an interrupt, and knows its calls again when the node is run again."""
 
 from __future__ import annotations
 
@@ -33,50 +33,50 @@ LONGEST_WAIT = 300.0
 TOO_LONG = "the gated calls before this one in its node have not been decided on; it was not run"
 
 
-class Pausing:
-    """The node that runs in this context."""
+class RunningNode:
+    """One gated call in the node that runs in this context."""
 
     def __init__(self, configurable: dict[str, Any]) -> None:
         self._configurable = configurable
         self.thread = str(configurable.get("thread_id", ""))
         self.place = str(configurable.get("checkpoint_ns", ""))
         self.reviewer = Interrupting(functools.partial(_checkpointed, configurable))
-        self._node = _NODES.of(configurable)
+        self._turns = _NODES.of(configurable)
         self._number = 0
 
     def begin(self) -> None:
-        """A gated call begins; called in the order in which the node calls its actions."""
-        self._number = self._node.begin()
+        """Number the call. Called in the order in which the node calls its actions."""
+        self._number = self._turns.begin()
 
     def wait(self) -> None:
-        """Until the calls before this one have been decided on.
+        """Wait until the calls before this one have been decided on.
 
         Raises:
             ActionCancelled: that took too long.
         """
-        self._node.wait(self._number)
+        self._turns.wait(self._number)
 
     async def wait_async(self) -> None:
         """`wait` without blocking the event loop."""
         ends = time.monotonic() + LONGEST_WAIT
-        while not self._node.is_next(self._number):
+        while not self._turns.is_next(self._number):
             if time.monotonic() > ends:
                 raise ActionCancelled(TOO_LONG)
             await asyncio.sleep(0.001)
 
     def end(self) -> None:
-        """It has been decided on."""
-        self._node.end(self._number)
+        """Let the next call be decided on."""
+        self._turns.end(self._number)
 
     @property
     def answered(self) -> bool:
-        """Whether somebody has answered an interrupt of this node before."""
+        """Whether a person has answered an interrupt of this node before."""
         pad = self._configurable.get("__pregel_scratchpad")
         waiting = getattr(pad, "get_null_resume", None)
         return bool(getattr(pad, "resume", None)) or (callable(waiting) and waiting(False) is not None)
 
     def may_have_forgotten(self, ledger: Ledger) -> bool:
-        """Return whether somebody has answered here before, and the ledger, which ends with a process, does not know the thread."""
+        """Return whether a person has answered here before, and the ledger, which ends with a process, does not know the thread."""
         if getattr(ledger, "lasting", False):
             return False
         first = bool(ledger.put_action(f"langgraph|{self.thread}", b"{}", only_if=None))
@@ -88,9 +88,9 @@ class Pausing:
 
 
 class Interrupting:
-    """A reviewer that raises LangGraph's interrupt, and takes the answer that the graph is resumed with.
+    """A reviewer that raises LangGraph's interrupt. Its answer is the value that the graph is resumed with.
 
-    A checkpoint keeps the question, so the question holds no secret that the checkpoint does not hold already.
+    The checkpoint keeps the question, so the question holds no secret that the checkpoint does not hold already.
     """
 
     pauses = True
@@ -100,16 +100,16 @@ class Interrupting:
         """Ask in a node.
 
         Args:
-            checkpointed: gives the texts of the state that the checkpoint holds.
+            checkpointed: returns the texts of the state that the checkpoint holds.
         """
         self._checkpointed = checkpointed
 
     def stores(self, text: str) -> bool:
-        """Whether the checkpoint holds this text already, alone or inside of another."""
+        """Return whether the checkpoint holds this text already, alone or inside another."""
         return any(text in held for held in self._checkpointed())
 
     def review(self, request: InterventionRequest) -> InterventionResponse:
-        """Ask; returns when the graph is resumed.
+        """Ask, and return when the graph is resumed.
 
         Raises:
             GraphInterrupt: the graph stops here and waits.
@@ -151,7 +151,7 @@ def _reasons(request: InterventionRequest) -> dict[str, Any]:
 def _with_own_values(
     response: InterventionResponse, request: InterventionRequest, shown: dict[str, Any]
 ) -> InterventionResponse:
-    """The response with the real objects in place of what they look like in JSON, where the reviewer sent that back unchanged."""
+    """Return the response with the real objects in place of their JSON form, where the reviewer sent that back unchanged."""
     if response.action is not InterventionAction.MODIFY:
         return response
     changes = {
@@ -162,7 +162,7 @@ def _with_own_values(
 
 
 def _kept(response: InterventionResponse, request: InterventionRequest, names: list[str]) -> list[str]:
-    """Which of these arguments an action would run with as they are."""
+    """Return those of these arguments that an action would run with unchanged."""
     if response.action is InterventionAction.MODIFY:
         changes = response.modified or {}
         return [name for name in names if changes.get(name, request.arguments[name]) is request.arguments[name]]
@@ -177,7 +177,7 @@ def _name_problem(request: InterventionRequest, answer: Any, response: Intervent
 
 
 def _texts(values: Iterable[Any]) -> Iterator[str]:
-    """All texts inside of these values."""
+    """Yield all texts inside these values."""
     for value in values:
         stack = [view(value).root]
         while stack:
@@ -188,7 +188,7 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 
 
 def _checkpointed(configurable: dict[str, Any]) -> Iterator[str]:
-    """The texts of the state that this node was started with, as LangGraph keeps it in its checkpoint."""
+    """Yield the texts of the state that this node was started with, as LangGraph keeps it in its checkpoint."""
     read = configurable.get("__pregel_read")
     for argument in getattr(read, "args", ()):
         if isinstance(argument, Mapping):
@@ -196,11 +196,11 @@ def _checkpointed(configurable: dict[str, Any]) -> Iterator[str]:
             yield from _texts(save() for save in savers if callable(save))
 
 
-class Node:
-    """One run of a node: its gated calls are numbered as they come, and decided on one after the other in that order.
+class Turns:
+    """The gated calls of one run of a node, numbered in the order of their calls and decided on in that order.
 
-    LangGraph gives answers to questions by their order in the node. Were two calls that run side by side to ask in another order when the
-    node is run again, each would hear the other's answer.
+    LangGraph matches answers to questions by their order in the node. Two calls that run side by side, and ask in another order when the
+    node is run again, would get each other's answers.
     """
 
     def __init__(self) -> None:
@@ -210,17 +210,17 @@ class Node:
         self._over: set[int] = set()
 
     def begin(self) -> int:
-        """The number of a call, from 0."""
+        """Return the number of a call, from 0."""
         with self._condition:
             self._count += 1
             return self._count - 1
 
     def is_next(self, number: int) -> bool:
-        """Whether all calls before this one have been decided on."""
+        """Return whether all calls before this one have been decided on."""
         return self._turn == number
 
     def wait(self, number: int) -> None:
-        """Until they have.
+        """Wait until they have.
 
         Raises:
             ActionCancelled: that took too long.
@@ -230,7 +230,7 @@ class Node:
                 raise ActionCancelled(TOO_LONG)
 
     def end(self, number: int) -> None:
-        """A call has been decided on, one way or the other."""
+        """Note that a call has been decided on."""
         with self._condition:
             self._over.add(number)
             while self._turn in self._over:
@@ -240,22 +240,22 @@ class Node:
 
 
 class Nodes:
-    """The nodes that run now, and some that have run. What tells them apart is LangGraph's scratchpad, made anew for each run."""
+    """The turns of the nodes that run now, and of some that have run, by LangGraph's scratchpad, which is new in each run."""
 
     def __init__(self) -> None:
-        self._nodes: OrderedDict[tuple[int, int], tuple[Any, Node]] = OrderedDict()
+        self._nodes: OrderedDict[tuple[int, int], tuple[Any, Turns]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, configurable: dict[str, Any]) -> Node:
-        """The node with this configuration."""
+    def of(self, configurable: dict[str, Any]) -> Turns:
+        """Return the turns of the node with this configuration."""
         pad = configurable.get("__pregel_scratchpad")
         runtime = configurable.get("__pregel_runtime")
         attempt = getattr(getattr(runtime, "execution_info", None), "node_attempt", 1)
-        key = (id(pad), attempt)
+        node_key = (id(pad), attempt)
         with self._lock:
-            kept = self._nodes.get(key)
+            kept = self._nodes.get(node_key)
             if kept is None or kept[0] is not pad:
-                kept = self._nodes[key] = (pad, Node())
+                kept = self._nodes[node_key] = (pad, Turns())
                 while len(self._nodes) > MAX_NODES:
                     self._nodes.popitem(last=False)
             return kept[1]
@@ -264,12 +264,12 @@ class Nodes:
 _NODES = Nodes()
 
 
-def resumable() -> Pausing | None:
-    """The node that runs here, where it belongs to a graph with a checkpointer; None elsewhere."""
+def resumable() -> RunningNode | None:
+    """Return a call in the node that runs here, where its graph has a checkpointer; None elsewhere."""
     from langgraph.config import get_config
 
     try:
         configurable = get_config().get("configurable") or {}
     except RuntimeError:
         return None
-    return Pausing(configurable) if configurable.get("__pregel_checkpointer") else None
+    return RunningNode(configurable) if configurable.get("__pregel_checkpointer") else None

@@ -54,7 +54,7 @@ class ToolRun(Execution):
     """
 
     def __init__(
-        self, grace: Grace, request: Any, call: Any, decision: ToolDecision, program: Resumable | None
+        self, grace: Grace, request: Any, call: Mapping[str, Any], decision: ToolDecision, program: Resumable | None
     ) -> None:
         self.name: str = call["name"]
         self.action = f"`{self.name}`"
