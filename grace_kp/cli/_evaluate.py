@@ -70,7 +70,7 @@ def _progress(rows: Iterable[Row], total: int) -> Iterator[Row]:
 
 @contextmanager
 def _unreadable_is_2() -> Iterator[None]:
-    """What cannot be read is wrong usage, so that a build server can tell it from a case that fails."""
+    """Exit with 2 if a file cannot be read, so that a build server can distinguish it from a case that fails."""
     try:
         yield
     except MissingExtra:
@@ -85,17 +85,17 @@ def _unreadable_is_2() -> Iterator[None]:
 
 
 def _import(name: str) -> None:
-    """Import a module by its name, also from the folder we are in, or a file by its path."""
+    """Import a module by its name, also from the working folder, or a file by its path."""
     file = Path(name)
     try:
         if name.endswith(".py"):
             sys.path.insert(0, str(file.resolve().parent))
-            # A file may be called like a module that is there, and must not take its place.
-            called = f"grace_kp_import_{file.stem}" if file.stem in sys.modules else file.stem
-            spec = importlib.util.spec_from_file_location(called, file)
+            # A file may have the name of a loaded module, and must not replace it.
+            module_name = f"grace_kp_import_{file.stem}" if file.stem in sys.modules else file.stem
+            spec = importlib.util.spec_from_file_location(module_name, file)
             if spec is None or spec.loader is None:
                 raise ImportError("this is not a Python file")
-            sys.modules[called] = module = importlib.util.module_from_spec(spec)
+            sys.modules[module_name] = module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         else:
             sys.path.insert(0, str(Path.cwd()))

@@ -1,4 +1,4 @@
-"""Judging the outputs of a variant for `grace-kp rubric`: who judges, and keeping what was judged when it ends before its time."""
+"""Judging the outputs of a variant for `grace-kp rubric`: the raters, and saving each judgement so that an interruption loses none."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 class By(StrEnum):
-    """Who judges outputs that have no judgements yet."""
+    """Rater for outputs that have no judgements yet."""
 
     TERMINAL = "terminal"
     MODEL = "model"
 
 
-def writable(*paths: Path | None) -> None:
-    """Refuse files that cannot be written, before anything is worked out for them.
+def check_writable(*paths: Path | None) -> None:
+    """Refuse files that cannot be written, before anything is computed for them.
 
     Raises:
-        GraceError: there is no such folder, or it is not to be written.
+        GraceError: the folder does not exist, or file or folder cannot be written.
     """
     for path in paths:
         if path is None:
@@ -41,50 +41,50 @@ def writable(*paths: Path | None) -> None:
         if folder.is_dir() and not os.access(folder, os.W_OK):
             raise GraceError(f"{folder}: cannot write into this folder: Permission denied")
         if path.is_dir() or not folder.is_dir():
-            raise GraceError(
-                f"{path}: cannot be written: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
-            )
+            reason = "it is a folder" if path.is_dir() else "there is no such folder"
+            raise GraceError(f"{path}: cannot be written: {reason}")
 
 
-def judged(path: Path, tests: TestSet, by: Sequence[By] | None, out: Path | None = None) -> Rated:
-    """A variant from a file, with those of its outputs judged that are not. What is judged is written to `out`, run by run.
+def rate_file(path: Path, test_set: TestSet, by: Sequence[By] | None, out: Path | None = None) -> Rated:
+    """Return the variant in a file, after judging its outputs without judgements. `out` is written after each run.
 
     Raises:
-        NotRated: nobody is there to judge, or a problem was judged by nobody.
+        NotRated: there is no rater, or no rater judged a problem.
         RubricFileError: the file cannot be read.
     """
     from grace_kp.rubric import NotRated, rate, read_variant, write_variant
 
-    name, outputs = read_variant(path, tests)
-    waiting = [one for one in outputs if not one.ratings]
+    name, outputs = read_variant(path, test_set)
+    waiting = sum(not output.ratings for output in outputs)
     if waiting and not by:
         raise NotRated(
-            f"{path}: {len(waiting)} of {len(outputs)} runs have no judgements; add them with --by terminal or --by model"
+            f"{path}: {waiting} of {len(outputs)} runs have no judgements; add them with --by terminal or --by model"
         )
     raters = _raters(by or []) if waiting else []
     done: list[Output] = []
-    for one in progress(outputs, f"judging {name}", total=len(outputs)) if By.TERMINAL not in (by or []) else outputs:
+    shown = outputs if By.TERMINAL in (by or []) else progress(outputs, f"judging {name}", total=len(outputs))
+    for output in shown:
         try:
-            done += rate(name, [one], tests, raters).outputs
+            done += rate(name, [output], test_set, raters).outputs
         except NotRated as error:
-            told = str(error).replace("run 1", f"run {len(done) + 1}", 1)
-            raise NotRated(f"{path}: {told}") from None
+            message = str(error).replace("run 1", f"run {len(done) + 1}", 1)
+            raise NotRated(f"{path}: {message}") from None
         if out is not None:
-            write_variant(out, name, [*done, *outputs[len(done) :]], tests)
-    return rate(name, done, tests)
+            write_variant(out, name, [*done, *outputs[len(done) :]], test_set)
+    return rate(name, done, test_set)
 
 
 def _raters(by: Sequence[By]) -> list[Rater]:
     from grace_kp.rubric import ModelRater, PersonRater
 
     if len(by) > 2:
-        raise typer.BadParameter("--by is given twice at the most")
-    found: list[Rater] = []
-    for one in by:
-        if one is By.TERMINAL:
+        raise typer.BadParameter("--by can be used at most twice")
+    raters: list[Rater] = []
+    for rater in by:
+        if rater is By.TERMINAL:
             if not sys.stdin.isatty():
-                raise GraceError("--by terminal needs a terminal, and standard input is none")
-            found.append(PersonRater(ask=_ask, tell=_tell))
+                raise GraceError("--by terminal needs a terminal as standard input")
+            raters.append(PersonRater(ask=_ask, tell=_show))
         else:
             from grace_kp.models import choose_judge
             from grace_kp.settings import Settings
@@ -92,8 +92,8 @@ def _raters(by: Sequence[By]) -> list[Rater]:
             chosen = choose_judge(Settings.load())
             if chosen.model is None:
                 raise GraceError(f"no model can judge: {chosen.why}")
-            found += [ModelRater(chosen.model)] * (2 if list(by) == [By.MODEL] else 1)
-    return found
+            raters += [ModelRater(chosen.model)] * (2 if list(by) == [By.MODEL] else 1)
+    return raters
 
 
 def _ask(question: str) -> str:
@@ -101,11 +101,9 @@ def _ask(question: str) -> str:
     sys.stderr.flush()
     line = sys.stdin.readline()
     if not line:
-        raise GraceError(
-            "nobody is there any more; what was judged before stands in the file of --out, if one was given"
-        )
+        raise GraceError("the input has ended; earlier judgements are in the file of --out, if there is one")
     return line
 
 
-def _tell(text: str) -> None:
+def _show(text: str) -> None:
     sys.stderr.write(text + "\n")

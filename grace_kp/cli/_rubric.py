@@ -1,4 +1,4 @@
-"""`grace-kp rubric`: whether a test set is balanced, what variants come to, which to go on with, and how the rounds went."""
+"""`grace-kp rubric`: check a test set, score variants, compare two of them, and show the rounds of a history."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._judging import By, judged, writable
+from grace_kp.cli._judging import By, check_writable, rate_file
 from grace_kp.cli._output import clean, console, put_json
 from grace_kp.cli._page import put_field, put_text
 from grace_kp.cli._table import Column, Table
@@ -31,7 +31,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 JudgedBy = Annotated[
     list[By] | None,
     typer.Option(
-        "--by", help="Who judges outputs that have no judgements. Repeat it for two raters; a model alone judges twice."
+        "--by", help="Rater for outputs without judgements. Repeat it for two raters; a model alone judges twice."
     ),
 ]
 Html = Annotated[Path | None, typer.Option("--html", help="Write an HTML page with plots to this file.")]
@@ -49,16 +49,16 @@ def check(
     """
     from grace_kp.rubric import read_test_set
 
-    made = read_test_set(tests)
-    warnings = made.check()
+    test_set = read_test_set(tests)
+    warnings = test_set.check()
     if as_json:
-        put_json({"warnings": warnings, "documents": len(made.documents), "categories": list(made.categories)})
+        put_json({"warnings": warnings, "documents": len(test_set.documents), "categories": list(test_set.categories)})
     else:
         for line in warnings:
             _warn(line)
-        problems = sum(len(one.problems) for one in made.documents)
+        problems = sum(len(document.problems) for document in test_set.documents)
         result = f"{len(warnings)} warning{'' if len(warnings) == 1 else 's'}" if warnings else "balanced"
-        counts = f"{len(made.documents)} documents, {problems} problems in {len(made.categories)} categories"
+        counts = f"{len(test_set.documents)} documents, {problems} problems in {len(test_set.categories)} categories"
         put_text(console(), f"{counts}: {result}")
     if warnings and strict:
         raise typer.Exit(1)
@@ -83,15 +83,15 @@ def score(
 
     if out is not None and len(variants) != 1:
         raise typer.BadParameter("--out takes one variant")
-    writable(out)
-    made = read_test_set(tests)
-    rated = [judged(path, made, by, out) for path in variants]
+    check_writable(out)
+    test_set = read_test_set(tests)
+    rated = [rate_file(path, test_set, by, out) for path in variants]
     if as_json:
-        put_json([_told(one) for one in rated])
+        put_json([_rated_dict(item) for item in rated])
         return
-    _show_variants([one.variant for one in rated])
-    for one in rated:
-        _show_agreement(one)
+    _show_variants([item.variant for item in rated])
+    for item in rated:
+        _show_agreement(item)
 
 
 @rubric.command()
@@ -114,35 +114,35 @@ def compare(
 
     Example: grace-kp rubric compare tests.yaml history.md longer.yaml --record --notes "Asks for reasons first."
     """
-    from grace_kp.rubric import History, comparison_page, read_test_set, read_variant, require_plots
     from grace_kp.rubric import compare as compared
+    from grace_kp.rubric import comparison_page, read_test_set, read_variant, require_plots
 
-    made = read_test_set(tests)
+    test_set = read_test_set(tests)
     is_history = best.suffix.lower() == ".md"
     if record and not is_history:
         raise typer.BadParameter("--record needs a history (.md) as BEST")
-    # What could be known before is said before anybody judges.
-    writable(html, out, best if record else None)
+    # Faults that can be known are reported before anybody judges.
+    check_writable(html, out, best if record else None)
     if html is not None:
         require_plots()
     if is_history:
-        old = _fits(History.load(best), made, read_variant(variant, made)[0] if record else None).best
+        old = _load_history(best, test_set, read_variant(variant, test_set)[0] if record else None).best
     else:
-        old = judged(best, made, by).variant
+        old = rate_file(best, test_set, by).variant
     if old is None and not record:
         raise GraceError(f"{best} has no rounds yet; use --record to make this variant the first")
     if old is None and html is not None:
         raise GraceError("there is nothing to compare the first round with, so --html has nothing to show")
-    rated = judged(variant, made, by, out)
+    rated = rate_file(variant, test_set, by, out)
     found = None if old is None else compared(old, rated.variant)
     rounds = 0
     if record:
-        old, found, rounds = _recorded(best, made, rated.variant, notes)
+        old, found, rounds = _record_round(best, test_set, rated.variant, notes)
     if html is not None and old is not None and found is not None:
         write_whole(html, comparison_page(old, rated.variant, found))
     if as_json:
         recommendation = None if found is None else asdict(found)
-        put_json({**_told(rated), "best": None if old is None else old.name, "recommendation": recommendation})
+        put_json({**_rated_dict(rated), "best": None if old is None else old.name, "recommendation": recommendation})
         return
     _show_variants([rated.variant] if old is None else [old, rated.variant])
     _show_agreement(rated)
@@ -152,31 +152,34 @@ def compare(
         put_text(console(), f"recorded as round {rounds} in {clean(str(best))}")
 
 
-def _fits(history: History, tests: TestSet, name: str | None) -> History:
-    """A history that a round over this test set can be compared with, and added to where a name is given."""
+def _load_history(path: Path, test_set: TestSet, new_name: str | None) -> History:
+    """Return a history over this test set that has no variant of the new name."""
+    from grace_kp.rubric import History
+
+    history = History.load(path)
     if history.is_unrelated:
-        raise GraceError(f"{history.path} is not a history: it names no test set")
-    if history.test_set is not None and history.test_set != tests:
-        raise GraceError(f"the rounds in {history.path} were run on another test set")
-    if name is not None and any(one.variant.name == name for one in history.rounds):
-        raise GraceError(f"{history.path} already has a variant {name!r}; choose another name")
+        raise GraceError(f"{path} is not a history: it names no test set")
+    if history.test_set is not None and history.test_set != test_set:
+        raise GraceError(f"the rounds in {path} were run on another test set")
+    if new_name is not None and any(item.variant.name == new_name for item in history.rounds):
+        raise GraceError(f"{path} already has a variant {new_name!r}; choose another name")
     return history
 
 
-def _recorded(
-    path: Path, tests: TestSet, variant: Variant, notes: str
+def _record_round(
+    path: Path, test_set: TestSet, variant: Variant, notes: str
 ) -> tuple[Variant | None, Recommendation | None, int]:
-    """Add a round to a history as it is now: the best it was compared with, what was decided, and its number."""
-    from grace_kp.rubric import History, HistoryChanged, Round
+    """Add a round to the current state of a history; return the best it was compared with, the decision, and its number."""
+    from grace_kp.rubric import HistoryChanged, Round
 
     for _ in range(20):
-        history = _fits(History.load(path), tests, variant.name)
+        history = _load_history(path, test_set, variant.name)
         best = history.best
         found = history.record(Round(variant, notes=notes))
         try:
             history.save()
         except HistoryChanged:
-            continue  # somebody else was faster
+            continue  # another process was faster
         return best, found, len(history.rounds)
     raise GraceError(f"{path} kept changing while the round was added; nothing was recorded, try again")
 
@@ -203,8 +206,8 @@ def history(
     best = read.best
     if as_json:
         rounds = [
-            {"variant": _figures(one.variant), "recommendation": None if one.recommendation is None else asdict(one.recommendation), "notes": one.notes}
-            for one in read.rounds
+            {"variant": _figures(item.variant), "recommendation": item.recommendation and asdict(item.recommendation), "notes": item.notes}
+            for item in read.rounds
         ]  # fmt: skip
         put_json({"best": None if best is None else best.name, "converged": read.converged, "rounds": rounds})
         return
@@ -213,16 +216,15 @@ def history(
         put_text(out, "no rounds yet")
         return
     rows = Table(*ROUNDS)
-    for number, one in enumerate(read.rounds, 1):
-        it, told = one.variant.summary, one.recommendation
-        decided = "the first" if told is None else "goes on with it" if told.choice == "variant" else "the best stays"
-        difference = "" if told is None else f"{told.raw_diff:+.2f}"
-        rows.add(
-            number, one.variant.name, f"{it.mean:.2f}", f"{it.sd:.2f}", it.stability, f"{it.cross_doc_gap:.2f}", difference, decided
-        )  # fmt: skip
+    for number, item in enumerate(read.rounds, 1):
+        summary = item.variant.summary
+        figures = f"{summary.mean:.2f}", f"{summary.sd:.2f}", summary.stability, f"{summary.cross_doc_gap:.2f}"
+        rows.add(number, item.variant.name, *figures, *item.outcome)
     rows.print(out)
-    more = "may have converged: the last three rounds brought less than 0.5 each" if read.converged else "go on"
-    put_text(out, f"the best is {clean(best.name)} (mean {best.summary.mean:.2f}); {more}")
+    outlook = (
+        "may have converged: each of the last three rounds improved by less than 0.5" if read.converged else "continue"
+    )
+    put_text(out, f"the best is {clean(best.name)} (mean {best.summary.mean:.2f}); {outlook}")
 
 
 ROUNDS = (
@@ -242,34 +244,43 @@ def _warn(line: str) -> None:
 
 
 def _figures(variant: Variant) -> dict[str, Any]:
-    it = variant.summary
-    return {"name": variant.name, "scores": list(variant.scores), **asdict(it), "stability": it.stability}
+    summary = variant.summary
+    return {
+        "name": variant.name,
+        "scores": list(variant.scores),
+        **asdict(summary),
+        "stability": summary.stability,
+    }
 
 
-def _told(one: Rated) -> dict[str, Any]:
+def _rated_dict(rated: Rated) -> dict[str, Any]:
     disputes = [
-        {**asdict(it), "first": it.first.symbol, "second": it.second.symbol, "settled": it.settled.symbol}
-        for it in one.disputes
+        {**asdict(item), **{name: getattr(item, name).symbol for name in ("first", "second", "settled")}}
+        for item in rated.disputes
     ]
-    gaps = [asdict(it) for it in one.gaps]
-    return {"variant": _figures(one.variant), "agreement": asdict(one.agreement), "disputes": disputes, "gaps": gaps}
+    gaps = list(map(asdict, rated.gaps))
+    return {
+        "variant": _figures(rated.variant),
+        "agreement": asdict(rated.agreement),
+        "disputes": disputes,
+        "gaps": gaps,
+    }
 
 
 def _show_variants(variants: Sequence[Variant]) -> None:
     out = console()
     rows = Table(*VARIANTS)
     for variant in variants:
-        it = variant.summary
+        summary = variant.summary
         scores = " ".join(f"{value:g}" for value in variant.scores)
-        rows.add(
-            variant.name, scores, f"{it.mean:.2f}", f"{it.sd:.2f}", it.stability, f"{it.cross_doc_gap:.2f}", f"{it.balance:.2f}"
-        )  # fmt: skip
+        spread = f"{summary.sd:.2f}", summary.stability, f"{summary.cross_doc_gap:.2f}", f"{summary.balance:.2f}"
+        rows.add(variant.name, scores, f"{summary.mean:.2f}", *spread)
     rows.print(out)
     put_text(out, "")
-    # Variants side by side, and below each other where there are too many for the width.
-    rates = Table(Column("category", least=10), *(Column(clean(one.name, 32), "figure") for one in variants))
+    # Variants side by side, and below each other where the window is too narrow.
+    rates = Table(Column("category", least=10), *(Column(clean(variant.name, 32), "figure") for variant in variants))
     for category in variants[0].test_set.categories:
-        rates.add(category, *(_rate(one, category) for one in variants))
+        rates.add(category, *(_rate(variant, category) for variant in variants))
     rates.print(out)
     put_text(out, "")
 
@@ -280,18 +291,16 @@ def _rate(variant: Variant, category: str) -> str:
 
 
 def _show_agreement(rated: Rated) -> None:
-    it, out = rated.agreement, console()
+    agreement, out = rated.agreement, console()
     for gap in rated.gaps[:10]:
         count = f"{len(gap.problems)} problem{'s' if len(gap.problems) > 1 else ''}"
         _warn(f"{gap.rater} did not judge {count} of run {gap.run} ({gap.document}): {gap.reason}")
-    if not it.problems:
+    if not agreement.problems:
         return
-    kappa = (
-        "is not defined, because both raters gave every problem the same judgement"
-        if it.kappa is None
-        else f"{it.kappa:.2f}"
-    )
-    agreed = f"two raters agree on {it.observed:.0%} of {it.problems} judgements; Cohen's kappa {kappa}"
+    kappa = "is undefined, because both raters gave every problem the same judgement"
+    if agreement.kappa is not None:
+        kappa = f"{agreement.kappa:.2f}"
+    agreed = f"two raters agree on {agreement.observed:.0%} of {agreement.problems} judgements; Cohen's kappa {kappa}"
     put_text(out, f"{clean(rated.variant.name)}: {agreed}")
     for dispute in rated.disputes[:10]:
         symbols = f"{dispute.first.symbol} and {dispute.second.symbol}, {dispute.settled.symbol} counts"
@@ -303,16 +312,16 @@ def _show_agreement(rated: Rated) -> None:
 def _show_verdict(best: Variant, variant: Variant, found: Recommendation) -> None:
     out = console()
     chosen = variant if found.choice == "variant" else best
-    put_text(out, f"go on with {clean(chosen.name)}: {clean(found.reason)}", style="bold")
+    put_text(out, f"continue with {clean(chosen.name)}: {clean(found.reason)}", style="bold")
     put_text(out, f"difference {found.raw_diff:+.2f}, adjusted {found.adjusted_diff:+.2f}")
     for line in found.warnings:
         _warn(line)
-    it = found.evidence
-    if it is None:
+    evidence = found.evidence
+    if evidence is None:
         return
-    if it.mean_difference is not None:
-        low, high = it.mean_difference.low, it.mean_difference.high
-        put_text(out, f"95 % interval of the difference: {low:+.2f} to {high:+.2f}")
-    p = "< 0.001" if it.p_value < 0.001 else f"= {it.p_value:.3f}"
-    count = f"{it.pairs:,} pair{'' if it.pairs == 1 else 's'}"
-    put_text(out, f"p {p} over {count}; further runs of each that would settle it: {it.further_runs_text}")
+    interval = evidence.mean_difference
+    if interval is not None:
+        put_text(out, f"95 % interval of the difference: {interval.low:+.2f} to {interval.high:+.2f}")
+    p_value = "< 0.001" if evidence.p_value < 0.001 else f"= {evidence.p_value:.3f}"
+    count = f"{evidence.pairs:,} pair{'' if evidence.pairs == 1 else 's'}"
+    put_text(out, f"p {p_value} over {count}; further runs of each that would settle it: {evidence.further_runs_text}")

@@ -1,4 +1,4 @@
-"""Rounds and comparisons as a page of its own, with plots: scores per round with intervals, and category rates side by side."""
+"""Rounds and comparisons as HTML pages with plots: scores per round with intervals, and category rates side by side."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 MAX_ROUNDS = 40
 MAX_BARS = 6
-"""Variants whose category rates stand side by side, the newest ones and the best."""
-_INK = "#010203"  # stands for the page's own colour of text, which differs by day and night
+"""Variants whose category rates stand side by side: the newest ones and the best."""
+_INK = "#010203"  # replaced by the text colour of the page, which differs between light and dark mode
 _COLOURS = ("#7f8ea3", "#2f81f7", "#bf8700", "#1a7f37", "#8250df", "#bc4c00")
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--line:#d8dee4;--box:#f6f8fa;--soft:#57606a}
@@ -43,11 +43,11 @@ figure{margin:1.5rem 0;max-width:44rem;color:inherit}svg{width:100%;height:auto}
 .wide [data-label]:empty{display:none}.wide [data-label]::before{content:attr(data-label);content:attr(data-label) / "";color:var(--soft);text-align:left;font-weight:400;flex:1;white-space:normal}}
 """
 WIDE = 4
-"""Columns from which on the rows of a table stand below each other on a narrow page."""
+"""Tables with more columns show their cells below each other on a narrow page."""
 
 
 def history_page(history: History) -> str:
-    """All rounds of a history.
+    """Return a page with all rounds of a history.
 
     Raises:
         MissingExtra: matplotlib or scipy is not installed.
@@ -55,50 +55,51 @@ def history_page(history: History) -> str:
     rounds, best = history.rounds, history.best
     if best is None:
         return _page("Rounds", "<p>There are no rounds yet.</p>")
-    kept = "It may have converged" if history.converged else "Go on"
-    after = (
-        "the last three rounds brought less than 0.5 each"
-        if history.converged
-        else "the last three rounds do not say otherwise"
-    )
+    outlook = "Continue: the last three rounds show no convergence"
+    if history.converged:
+        outlook = "It may have converged: each of the last three rounds improved by less than 0.5"
+    mean = f"mean {best.summary.mean:.2f}"
+    newest = [item.variant for item in rounds][-MAX_BARS:]
     parts = [
-        f'<p class="verdict">The best of {len(rounds)} rounds is <b>{_safe(best.name)}</b>, mean {best.summary.mean:.2f}. {kept}: {after}.</p>',
+        f'<p class="verdict">The best of {len(rounds)} rounds is <b>{_safe(best.name)}</b>, {mean}. {outlook}.</p>',
         _rounds_table(rounds),
         _plot(
             "Scores per round: mean and 95 % bootstrap interval, each run as a point",
-            lambda axes: _scores(axes, rounds, best),
+            lambda axes: _draw_rounds(axes, rounds, best),
             3.4,
         ),
+        _rates_plot(newest if best in newest else [best, *newest[1:]]),
     ]
-    newest = [one.variant for one in rounds][-MAX_BARS:]
-    shown = newest if best in newest else [best, *newest[1:]]
-    parts.append(_rates_plot(shown))
-    before = history.best_before(len(rounds) - 1)
-    if rounds[-1].recommendation is not None and before is not None:
-        parts.append(
-            f"<h2>Round {len(rounds)}: {_safe(rounds[-1].variant.name)}</h2><p>{_safe(rounds[-1].recommendation.reason)}.</p>{_decision(compare(before, rounds[-1].variant))}"
-        )
+    last, before = rounds[-1], history.best_before(len(rounds) - 1)
+    if last.recommendation is not None and before is not None:
+        title = f"<h2>Round {len(rounds)}: {_safe(last.variant.name)}</h2><p>{_safe(last.recommendation.reason)}.</p>"
+        parts.append(title + _evidence_table(compare(before, last.variant)))
     return _page(history.path.name, "".join(parts))
 
 
 def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> str:
-    """Two variants side by side.
+    """Return a page with two variants side by side.
+
+    Args:
+        best: the current best.
+        variant: the variant.
+        found: their comparison.
 
     Raises:
         MissingExtra: matplotlib or scipy is not installed.
     """
     chosen = variant if found.choice == VARIANT else best
     parts = [
-        f'<p class="verdict">Go on with <b>{_safe(chosen.name)}</b>: {_safe(found.reason)}.</p>',
+        f'<p class="verdict">Continue with <b>{_safe(chosen.name)}</b>: {_safe(found.reason)}.</p>',
         _table(
             ("variant", "mean", "SD", "stability", "gap", "balance"),
-            [(one.name, *_figures(one)) for one in (best, variant)],
+            [(item.name, *_figures(item)) for item in (best, variant)],
         ),
         "".join(f"<p>{_safe(line)}.</p>" for line in found.warnings),
-        _decision(found),
+        _evidence_table(found),
         _plot(
             "Scores: mean and 95 % bootstrap interval, each run as a point",
-            lambda axes: _points(axes, [best, variant], chosen),
+            lambda axes: _draw_scores(axes, [best, variant], chosen),
             2.8,
         ),
         _rates_plot([best, variant]),
@@ -148,42 +149,42 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _figures(variant: Variant) -> tuple[str, ...]:
-    it = variant.summary
-    return f"{it.mean:.2f}", f"{it.sd:.2f}", it.stability, f"{it.cross_doc_gap:.2f}", f"{it.balance:.2f}"
+    summary = variant.summary
+    gap, balance = f"{summary.cross_doc_gap:.2f}", f"{summary.balance:.2f}"
+    return f"{summary.mean:.2f}", f"{summary.sd:.2f}", summary.stability, gap, balance
 
 
 def _rounds_table(rounds: Sequence[Round]) -> str:
     rows = []
-    for number, one in enumerate(rounds, 1):
-        told = one.recommendation
-        decided = "the first" if told is None else "goes on with it" if told.choice == VARIANT else "the best stays"
-        difference = "" if told is None else f"{told.raw_diff:+.2f}"
-        rows.append((number, one.variant.name, *_figures(one.variant), difference, decided))
+    for number, item in enumerate(rounds, 1):
+        difference, decision = item.outcome
+        rows.append((number, item.variant.name, *_figures(item.variant), difference, decision))
     return _table(("round", "variant", "mean", "SD", "stability", "gap", "balance", "difference", "decision"), rows)
 
 
-def _decision(found: Recommendation) -> str:
+def _evidence_table(found: Recommendation) -> str:
     rows: list[tuple[str, str]] = [
         ("difference of the means", f"{found.raw_diff:+.2f}"),
         ("adjusted by regressions", f"{found.adjusted_diff:+.2f}"),
     ]
-    it = found.evidence
-    if it is not None:
+    evidence = found.evidence
+    if evidence is not None:
+        p_value = "< 0.001" if evidence.p_value < 0.001 else f"{evidence.p_value:.3f}"
         rows += [
-            ("95 % interval of the difference", _span(it.mean_difference)),
-            (f"p of a permutation test, {it.pairs} pairs", "< 0.001" if it.p_value < 0.001 else f"{it.p_value:.3f}"),
-            ("further runs of each that would settle it", it.further_runs_text),
+            ("95 % interval of the difference", _interval_text(evidence.mean_difference)),
+            (f"p of a permutation test, {evidence.pairs} pairs", p_value),
+            ("further runs of each that would settle it", evidence.further_runs_text),
         ]
         rows += [
-            (f"rate of {category}, 95 % interval of the difference", _span(one))
-            for category, one in it.category_differences.items()
+            (f"rate of {category}, 95 % interval of the difference", _interval_text(interval))
+            for category, interval in evidence.category_differences.items()
         ]
     rows += [(f"regression in {category}", f"−{drop:.2f}") for category, drop in found.regressions.items()]
     return _table(("evidence", "figure"), rows)
 
 
-def _span(one: Interval | None) -> str:
-    return "cannot be told" if one is None else f"{one.low:+.2f} to {one.high:+.2f}"
+def _interval_text(interval: Interval | None) -> str:
+    return "unknown" if interval is None else f"{interval.low:+.2f} to {interval.high:+.2f}"
 
 
 def _rates_plot(variants: Sequence[Variant]) -> str:
@@ -191,13 +192,13 @@ def _rates_plot(variants: Sequence[Variant]) -> str:
     height = max(2.2, 0.35 + len(categories) * (0.18 * len(variants) + 0.25))
     return _plot(
         "Detection rate of each category, with 95 % bootstrap intervals",
-        lambda axes: _rates(axes, variants, categories),
+        lambda axes: _draw_rates(axes, variants, categories),
         height,
     )
 
 
 def require_plots() -> None:
-    """Refuse to go on where no plots can be drawn.
+    """Check that plots can be drawn.
 
     Raises:
         MissingExtra: matplotlib or scipy is not installed.
@@ -207,7 +208,7 @@ def require_plots() -> None:
 
 
 def _plot(caption: str, draw: Callable[[Any], None], height: float) -> str:
-    """A figure as SVG inside of the page, in the page's own colours."""
+    """Return a figure as SVG for the page, in the colours of the page."""
     require_plots()
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -218,7 +219,7 @@ def _plot(caption: str, draw: Callable[[Any], None], height: float) -> str:
         "text.parse_math": False, "axes.spines.top": False, "axes.spines.right": False,
     }  # fmt: skip
     with mpl.rc_context(look), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # letters that its own font lacks are the reader's font's to draw
+        warnings.simplefilter("ignore")  # letters that matplotlib's font lacks are drawn by the reader's font
         figure = Figure(figsize=(6, height), layout="constrained")
         figure.patch.set_alpha(0)
         axes = figure.subplots()
@@ -233,44 +234,41 @@ def _plot(caption: str, draw: Callable[[Any], None], height: float) -> str:
     return f"<figure>{picture}<figcaption>{_safe(caption)}</figcaption></figure>"
 
 
-def _scores(axes: Any, rounds: Sequence[Round], best: Variant) -> None:
-    shown = [one.variant for one in rounds][-MAX_ROUNDS:]
-    first = len(rounds) - len(shown) + 1
-    _points(
-        axes,
-        shown,
-        best,
-        [f"{number}" if len(shown) > 4 else f"{number}: {_short(one.name)}" for number, one in enumerate(shown, first)],
-    )
+def _draw_rounds(axes: Any, rounds: Sequence[Round], best: Variant) -> None:
+    shown = [item.variant for item in rounds][-MAX_ROUNDS:]
+    numbered = enumerate(shown, len(rounds) - len(shown) + 1)
+    labels = [f"{number}" if len(shown) > 4 else f"{number}: {_short(item.name)}" for number, item in numbered]
+    _draw_scores(axes, shown, best, labels)
     axes.set_xlabel("round")
 
 
-def _points(axes: Any, variants: Sequence[Variant], best: Variant, labels: Sequence[str] | None = None) -> None:
-    for place, one in enumerate(variants):
-        span, middle = bootstrap_interval([one]), one.summary.mean
-        colour = _COLOURS[1] if one is best or one == best else _COLOURS[0]
-        axes.plot([place] * len(one.scores), one.scores, ".", color=colour, alpha=0.45, zorder=1)
-        if span is not None:
-            axes.vlines(place, span.low, span.high, color=colour, linewidth=2)
-        axes.plot([place], [middle], "o", color=colour, markersize=7, zorder=3)
-        axes.annotate(f"{middle:.2f}", (place, middle), xytext=(7, 4), textcoords="offset points")
-    axes.set_xticks(range(len(variants)), labels or [_short(one.name) for one in variants])
+def _draw_scores(axes: Any, variants: Sequence[Variant], best: Variant, labels: Sequence[str] | None = None) -> None:
+    for place, item in enumerate(variants):
+        interval, mean = bootstrap_interval([item]), item.summary.mean
+        colour = _COLOURS[1] if item == best else _COLOURS[0]
+        axes.plot([place] * len(item.scores), item.scores, ".", color=colour, alpha=0.45, zorder=1)
+        if interval is not None:
+            axes.vlines(place, interval.low, interval.high, color=colour, linewidth=2)
+        axes.plot([place], [mean], "o", color=colour, markersize=7, zorder=3)
+        axes.annotate(f"{mean:.2f}", (place, mean), xytext=(7, 4), textcoords="offset points")
+    axes.set_xticks(range(len(variants)), labels or [_short(item.name) for item in variants])
     axes.set_xlim(-0.5, len(variants) - 0.5 + 0.2)
     axes.set_ylabel("score of a run")
     axes.grid(axis="y", alpha=0.2)
 
 
-def _rates(axes: Any, variants: Sequence[Variant], categories: Sequence[str]) -> None:
+def _draw_rates(axes: Any, variants: Sequence[Variant], categories: Sequence[str]) -> None:
     width = 0.8 / len(variants)
-    for number, one in enumerate(variants):
-        rates = [one.summary.category_rates.get(category, 0.0) for category in categories]
+    for number, item in enumerate(variants):
+        rates = [item.summary.category_rates.get(category, 0.0) for category in categories]
         places = [place + (number - (len(variants) - 1) / 2) * width for place in range(len(categories))]
-        axes.barh(places, rates, width * 0.9, color=_COLOURS[number % len(_COLOURS)], label="\u200b" + _short(one.name))
+        colour, label = _COLOURS[number % len(_COLOURS)], "\u200b" + _short(item.name)
+        axes.barh(places, rates, width * 0.9, color=colour, label=label)
         for place, category in zip(places, categories, strict=True):
-            span = bootstrap_interval([one], category)
-            if span is not None:
-                axes.hlines(place, span.low, span.high, color=_INK, linewidth=1, alpha=0.7)
-    axes.set_yticks(range(len(categories)), [_short(one) for one in categories])
+            interval = bootstrap_interval([item], category)
+            if interval is not None:
+                axes.hlines(place, interval.low, interval.high, color=_INK, linewidth=1, alpha=0.7)
+    axes.set_yticks(range(len(categories)), list(map(_short, categories)))
     axes.invert_yaxis()
     axes.set_xlim(0, 1.02)
     axes.set_xlabel("detection rate")

@@ -42,6 +42,14 @@ class Round:
     notes: str = ""
     """Prose between the heading of the round and its first table."""
 
+    @property
+    def outcome(self) -> tuple[str, str]:
+        """The difference to the best before, and the decision, as reports show them."""
+        found = self.recommendation
+        if found is None:
+            return "", "the first"
+        return f"{found.raw_diff:+.2f}", "goes on with it" if found.choice == VARIANT else "the best stays"
+
 
 def test_set_text(test_set: TestSet) -> str:
     """Return a test set as Markdown."""

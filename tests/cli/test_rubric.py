@@ -124,7 +124,7 @@ def test_compare_two_files(run, room):
     ran = run("compare", "tests.yaml", "base.yaml", "longer.yaml", "--html", "page.html")
     assert (0, "") == (ran.returncode, ran.stderr)
     page = flat(ran.stdout)
-    assert "go on with longer: the variant is better by 1.62, evenly across documents" in page
+    assert "continue with longer: the variant is better by 1.62, evenly across documents" in page
     assert "p = 0.125 over 5 pairs; further runs of each that would settle it: cannot be told" in page
     told = json.loads(run("compare", "tests.yaml", "base.yaml", "longer.yaml", "--json").stdout)
     assert ("variant", 1.625) == (told["recommendation"]["choice"], told["recommendation"]["raw_diff"])
@@ -138,9 +138,11 @@ def test_rounds_in_a_history(run, room):
     first = run("compare", "tests.yaml", "history.md", "base.yaml", "--record")
     assert "recorded as round 1 in history.md" in first.stdout
     second = run("compare", "tests.yaml", "history.md", "longer.yaml", "--record", "--notes", "Asks for reasons.")
-    assert "go on with longer" in second.stdout
+    assert "continue with longer" in second.stdout
     third = run("compare", "tests.yaml", "history.md", "base.yaml")
-    assert "go on with longer: keep the current best: the variant regresses in liability by 0.75" in flat(third.stdout)
+    assert "continue with longer: keep the current best: the variant regresses in liability by 0.75" in flat(
+        third.stdout
+    )
     again = run("compare", "tests.yaml", "history.md", "longer.yaml", "--record")
     assert 1 == again.returncode
     assert "history.md already has a variant 'longer'; choose another name" in flat(again.stderr)
@@ -149,7 +151,7 @@ def test_rounds_in_a_history(run, room):
     assert "Asks for reasons." == history.rounds[1].notes
     shown = run("history", "history.md", "--html", "page.html")
     assert "2 longer 1.88 0.25 high 0.25 +1.62 goes on with it" in flat(shown.stdout)
-    assert "the best is longer (mean 1.88); go on" in shown.stdout
+    assert "the best is longer (mean 1.88); continue" in shown.stdout
     told = json.loads(run("history", "history.md", "--json").stdout)
     assert ("longer", False, "Asks for reasons.") == (told["best"], told["converged"], told["rounds"][1]["notes"])
     page = Page((room / "page.html").read_text("utf-8"))
@@ -166,7 +168,7 @@ def test_rounds_in_a_history(run, room):
         ),
         (
             ["score", "tests.yaml", "open.yaml", "--by", "terminal"],
-            "--by terminal needs a terminal, and standard input is none",
+            "--by terminal needs a terminal as standard input",
         ),
         (["score", "tests.yaml", "open.yaml", "--by", "model"], "no model can judge: no API key is set"),
         (["score", "tests.yaml", "nope.yaml"], "nope.yaml: No such file or directory"),
@@ -229,7 +231,7 @@ def test_a_person_who_goes_away_leaves_nothing(room):
     child = at_terminal(room)
     child.expect("> ")
     child.sendeof()
-    child.expect("nobody is there any more")
+    child.expect("the input has ended")
     child.expect(pexpect.EOF)
     child.close()
     assert 1 == child.exitstatus

@@ -1,35 +1,14 @@
-"""Suites: their figure for any weights, written as YAML and read back the same, and each fault of a file told once with its line."""
+"""Suites as YAML: written and read back the same, and each fault of a file reported once with its line."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from grace_kp import scorers as sc
 from grace_kp.scorers import _entry
+from tests.scorers.records import GOOD, Odd
 
-pytest.importorskip("regex", reason="needs the extra eval")
-pytest.importorskip("yaml", reason="needs the extra eval")
-
-ACTUAL = sc.EditResult([sc.Operation("update", "a")], pages={"A": "y"}, duration_ms=7)
 EXPECTED = sc.EditExpectation([sc.Operation("update", "a")], patterns={"A": ["x"]})
-
-
-class Odd:
-    """A scorer of one's own that says what it was built with."""
-
-    type = "odd"
-    threshold = 0.5
-
-    def __init__(self, limit=1):
-        self.options = {"limit": limit}
-
-    def score(self, actual, expected):
-        return 1.0
-
-    def details(self, actual, expected):
-        return None
 
 
 @pytest.fixture
@@ -58,37 +37,7 @@ def read(tmp_path):
     return from_text
 
 
-class TestOverall:
-    @given(st.lists(st.floats(0, 1e308), min_size=3, max_size=3).filter(any))
-    def test_is_between_the_scores_whatever_the_weights(self, weights):
-        scorers = sc.OperationAccuracy(), sc.ContentQuality(), sc.TargetBlockPrecision()
-        suite = sc.Suite([sc.Entry(one, weight) for one, weight in zip(scorers, weights, strict=True)])
-        overall = suite.evaluate(ACTUAL, EXPECTED).overall
-        assert 0.0 <= overall <= 1.0
-        assert (weights[1] == 0) <= (overall == 1.0)
-
-    def test_the_largest_weights_there_are(self):
-        suite = sc.Suite([sc.Entry(sc.OperationAccuracy(), 1.7e308), sc.Entry(sc.ContentQuality(), 1.7e308)])
-        assert 0.5 == suite.evaluate(ACTUAL, EXPECTED).overall
-
-    def test_what_is_all_right_is_1(self):
-        suite = sc.Suite([sc.Entry(sc.OperationAccuracy(), weight) for weight in (0.1, 0.2, 0.3, 0.7, 1e-9)])
-        assert 1.0 == suite.evaluate(ACTUAL, EXPECTED).overall
-
-    def test_a_subclass_scores_as_it_says(self):
-        """What a scorer of the library offers besides does not pass by what a subclass of it replaces."""
-
-        class Half(sc.OperationAccuracy):
-            def score(self, actual, expected):
-                return super().score(actual, expected) / 2
-
-        class Mute(sc.OperationAccuracy):
-            def details(self, actual, expected):
-                return "nothing"
-
-        report = sc.Suite([sc.Entry(Half()), sc.Entry(Mute())]).evaluate(ACTUAL, EXPECTED)
-        assert [0.5, 1.0] == [one.score for one in report.results]
-        assert "nothing" == report.results[1].details
+A = "scorers:\n  - type: content-quality\n"
 
 
 class TestToYaml:
@@ -135,9 +84,6 @@ class TestToYaml:
                 sc.Suite([sc.Entry(Odd(limit=limit))]).to_yaml()
         with pytest.raises(sc.SuiteError, match="an option cannot be called 'weight'"):
             sc.Suite([sc.Entry(Odd(), options={"weight": 1})]).to_yaml()
-
-
-A = "scorers:\n  - type: content-quality\n"
 
 
 class TestFromYaml:
@@ -187,21 +133,55 @@ class TestFromYaml:
         assert [(3, 0.6), (3, 0.25)] == [(one.weight, one.threshold) for one in read(text).entries]
         assert 1 == len(read("<<: {scorers: [{type: content-quality}]}").entries)
 
+    def test_a_scorer_of_the_user_s(self, tmp_path):
+        class Short:
+            type = "short"
+            threshold = 1.0
 
-def test_an_entry_holds_a_scorer():
-    for scorer in (None, "content-quality", object()):
-        with pytest.raises(ValueError, match="a scorer has a type and score"):
-            sc.Entry(scorer)
+            def __init__(self, limit=10):
+                self.limit = limit
 
+            def score(self, actual, expected):
+                return 1.0 if len(actual.pages["A"]) <= self.limit else 0.0
 
-def test_an_error_that_cannot_be_shown_is_told_all_the_same():
-    class Mute(Exception):
-        def __str__(self):
-            raise RuntimeError
+            def details(self, actual, expected):
+                return None
 
-    class Broken(Odd):
-        def score(self, actual, expected):
-            raise Mute
+        sc.register("short", Short)
+        path = tmp_path / "s.yaml"
+        path.write_text("scorers:\n  - type: short\n    limit: 0\n    weight: 2\n", "utf-8")
+        suite = sc.Suite.from_yaml(path)
+        assert not suite.evaluate(*GOOD).passed
+        assert "limit: 0" in suite.to_yaml()
+        with pytest.raises(ValueError, match="is a scorer of the library"):
+            sc.register("operation-accuracy", Short)
 
-    (result,) = sc.Suite([sc.Entry(Broken())]).evaluate(ACTUAL, EXPECTED).results
-    assert (0.0, True) == (result.score, result.error.startswith("Mute: "))
+    @pytest.mark.parametrize(
+        ("text", "problem"),
+        [
+            ("", "s.yaml:1: must be an object with the fields scorers, not None"),
+            ("scorers: 3", "s.yaml:1: scorers: must be a list, not 3"),
+            ("scorers: []", "at least one scorer"),
+            ("scorers:\n  - type: nonsense", r":2: scorers\[0\]: there is no scorer 'nonsense'"),
+            (
+                "scorers:\n  - type: content-quality\n  - weight: 1",
+                r":3: scorers\[1\]\.type: is missing",
+            ),
+            (
+                "scorers:\n  - type: content-quality\n    patterns: {A: ['(']}",
+                r":3: scorers\[0\]: patterns, page 'A': the pattern '\('",
+            ),
+            ("scorers:\n  - type: response-time", r":2: scorers\[0\]: .*max_acceptable_ms"),
+            ("scorers:\n  - type: operation-accuracy\n    nonsense: 1", r":2: scorers\[0\]"),
+            ("scorers:\n  - type: operation-accuracy\n    weight: -1", "a weight must be a number from 0"),
+            ("scorers:\n  - type: operation-accuracy\n    threshold: 2", "threshold must be a number from 0 to 1"),
+            ("scorers:\n  - type: operation-accuracy\n    weight: 0", "must have a weight above 0"),
+            ("scorers: [", ":1: not valid YAML"),
+            ("scorers:\n  - type: operation-accuracy\nmore: 1", ":3: unknown field 'more'; known are scorers"),
+        ],
+    )
+    def test_a_file_that_is_no_suite(self, tmp_path, text, problem):
+        path = tmp_path / "s.yaml"
+        path.write_text(text, "utf-8")
+        with pytest.raises(sc.SuiteError, match=problem):
+            sc.Suite.from_yaml(path)

@@ -1,0 +1,114 @@
+"""Operation-accuracy and target-block-precision with numbers worked by hand, and the closest operation of an unmatched one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp import scorers as sc
+from tests.scorers.records import done, op, wanted
+
+
+class TestOperationAccuracy:
+    @pytest.mark.parametrize(
+        ("actual", "expected", "score", "reasons"),
+        [
+            ([], [], 1.0, []),
+            ([op("update", "a")], [], 0.0, []),
+            ([], [op("update", "a")], 0.0, ["type mismatch"]),
+            ([op("update", "a")], [op("update", "a")], 1.0, []),
+            ([op("update", "a")], [op("update", "b")], 0.0, ["target mismatch"]),
+            ([op("delete", "a")], [op("update", "a")], 0.0, ["type mismatch"]),
+            ([op("insert", "a", position="before")], [op("insert", "a", position="after")], 0.0, ["position mismatch"]),
+            ([op("insert", "a", position="after")], [op("insert", "a", position="after")], 1.0, []),
+            ([op("update", "a", position=1)], [op("update", "a", position=2)], 1.0, []),
+            ([op("update", "a"), op("update", "b")], [op("update", "b"), op("update", "a")], 1.0, []),
+            ([op("update", "a")], [op("update", "a"), op("update", "a")], 0.5, ["type mismatch"]),
+            ([op("update", "a"), op("delete", "x")], [op("update", "a"), op("update", "b")], 0.5, ["type mismatch"]),
+            ([op("insert", "a", position=1), op("insert", "b", position=2)], [op("insert", "b", position=9)], 0.0, ["position mismatch"]),
+            ([op("update", "a"), op("update", "z")], [op("update", "a"), op("update", "b"), op("delete", "c")], 1 / 3, ["target mismatch", "type mismatch"]),
+        ],
+    )  # fmt: skip
+    def test_by_hand(self, actual, expected, score, reasons):
+        scorer, given_, should = sc.OperationAccuracy(), done(*actual), wanted(*expected)
+        assert score == scorer.score(given_, should)
+        details = scorer.details(given_, should)
+        assert reasons == [one.reason for one in details.unmatched_operations]
+        assert len(expected) == details.total_expected_operations
+        assert len(expected) - len(reasons) == details.matched_operations
+
+    operations = st.lists(
+        st.builds(op, st.sampled_from(["insert", "update"]), st.sampled_from(["a", "b", None]), st.none(), st.sampled_from([1, 2])), max_size=6
+    )  # fmt: skip
+
+    @given(operations, operations, st.randoms())
+    def test_order_does_not_matter_and_the_details_agree(self, actual, expected, random):
+        scorer = sc.OperationAccuracy()
+        score = scorer.score(done(*actual), wanted(*expected))
+        mixed, should = list(actual), list(expected)
+        random.shuffle(mixed)
+        random.shuffle(should)
+        assert score == scorer.score(done(*mixed), wanted(*should))
+        assert 0 <= score <= 1
+        details = scorer.details(done(*actual), wanted(*expected))
+        if expected:
+            assert score == details.matched_operations / len(expected)
+
+
+class TestTargetBlockPrecision:
+    @pytest.mark.parametrize(
+        ("actual", "expected", "score"),
+        [
+            ([], [], 1.0),
+            ([op(target="a")], [], 0.0),
+            ([op(target="a")], [op(target="a")], 1.0),
+            ([op(target="a", index=3)], [op(target="b", index=3)], 1.0),
+            ([op(target="a", index=1)], [op(target="b", index=3)], 0.0),
+            ([op("delete", "a")], [op("update", "a")], 1.0),
+            (
+                [op(target="a", index=1), op(target="b", index=2)],
+                [op(target="b", index=1), op(target="x", index=2)],
+                1.0,
+            ),
+            (
+                [op(target="a", index=1), op(target="q", index=1)],
+                [op(target="z", index=1), op(target="a", index=7)],
+                1.0,
+            ),
+            ([op(target="a")], [op(target="a"), op(target="a")], 0.5),
+        ],
+    )
+    def test_by_hand(self, actual, expected, score):
+        scorer = sc.TargetBlockPrecision()
+        assert score == scorer.score(done(*actual), wanted(*expected))
+        details = scorer.details(done(*actual), wanted(*expected))
+        assert round(score * len(expected)) == details.correct_targets or not expected
+        assert len(expected) - details.correct_targets == len(details.incorrect_targets)
+
+
+def test_any_position_can_be_compared():
+    class Odd:
+        __hash__ = None
+
+        def __repr__(self):
+            raise RuntimeError
+
+    endless = []
+    endless.append(endless)
+    for position in (endless, Odd(), {"a": [{1: Odd()}]}, bytearray(b"x"), 10**400):
+        actual = done(op("insert", "a", position=position))
+        assert 1.0 == sc.OperationAccuracy().score(actual, wanted(*actual.operations))
+
+
+def test_the_closest_of_another_type_has_the_same_target():
+    actual = done(op("move", "z"), op("delete", "a"), op("move", index=3))
+    for expected, closest in ((op("update", "a"), 1), (op("update", "q", 3), 2), (op("update", "q"), 0)):
+        (unmatched,) = sc.OperationAccuracy().details(actual, wanted(expected)).unmatched_operations
+        assert ("type mismatch", actual.operations[closest]) == (unmatched.reason, unmatched.closest)
+
+
+def test_much_that_does_not_match_is_explained():
+    actual = done(*(op("update", f"b{number}") for number in range(20_000)))
+    expected = wanted(*(op("update", f"c{number}") for number in range(20_000)))
+    assert 20_000 == len(sc.OperationAccuracy().details(actual, expected).unmatched_operations)
