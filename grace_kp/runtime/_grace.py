@@ -105,7 +105,7 @@ class Grace(Front, Resident):
         self._scorers: TraceScorers | None = None
         if not (isinstance(scorers, tuple | list) and not scorers) and scorers is not None:
             from grace_kp.runtime._scoring import TraceScorers
-            from grace_kp.scorers import trace_scorers
+            from grace_kp.runtime._trace_scorer import trace_scorers
 
             self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._landed)
         self._policies = {**self.settings.policies, **(policies or {})}

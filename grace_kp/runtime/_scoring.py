@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Resident, Worker, may_wait, watch
 from grace_kp.trace import describe_error
@@ -17,23 +17,11 @@ from grace_kp.trace import describe_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from grace_kp.runtime._trace_scorer import TraceScorer
     from grace_kp.trace import ReasoningTrace
 
 ENDED = "the process ended first, or the runtime was closed"
 MAX_NAME = 200
-
-
-class TraceScorer(Protocol):
-    """A scorer of finished runs."""
-
-    @property
-    def name(self) -> str:
-        """The name that its entries are found by."""
-        ...
-
-    def score(self, trace: ReasoningTrace, clean: Callable[[str], str], /) -> list[dict[str, Any]]:
-        """Return the entries to store with the trace; `clean` cleans a text as the trace's texts were cleaned."""
-        ...
 
 
 class Scoring:

@@ -1,7 +1,7 @@
 """Scorers (SPEC §8): each measures one aspect of what an agent did, from 0 to 1, and explains its score."""
 
 from grace_kp.scorers._cases import Case, CaseError, read_cases
-from grace_kp.scorers._completed import OnTraces, trace_scorers
+from grace_kp.scorers._completed import OnTraces
 from grace_kp.scorers._content import ContentQuality, OperationResult
 from grace_kp.scorers._edits import Block, EditExpectation, EditResult, Operation
 from grace_kp.scorers._entry import Entry, SuiteError, register
@@ -46,5 +46,4 @@ __all__ = [
     "read_cases",
     "register",
     "result_from_trace",
-    "trace_scorers",
 ]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.errors import SettingsError, brief, is_unit
+from grace_kp.errors import SettingsError, brief
 from grace_kp.scorers._edits import EditExpectation
 from grace_kp.scorers._entry import Entry
 from grace_kp.scorers._suite import Suite
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
     Expected = EditExpectation | Mapping[str, EditExpectation] | Callable[[ReasoningTrace], Any] | None
-    Answer = float | bool | Mapping[str, float | bool] | None
 
 NOTHING_EXPECTED = "it compares with what is expected, and nothing is said to be"
 
@@ -94,38 +92,6 @@ def _by_objective(expected: Mapping[str, Any], objective: str, clean: Callable[[
     return found
 
 
-class _Plain:
-    """A callable of the user's from a trace to a score."""
-
-    def __init__(self, call: Callable[[ReasoningTrace], Answer]) -> None:
-        self._call = call
-        self.name = str(getattr(call, "__name__", type(call).__name__))
-
-    def score(self, trace: ReasoningTrace, clean: Any = None) -> list[dict[str, Any]]:  # noqa: ARG002
-        """What is stored with a trace; empty where the callable gives None."""
-        answer: Any = self._call(trace)
-        if inspect.isawaitable(answer):
-            import asyncio
-
-            answer = asyncio.run(_settled(answer))
-        answers = answer if isinstance(answer, Mapping) else {self.name: answer}
-        return [_plainly(str(name), value) for name, value in answers.items() if value is not None]
-
-
-async def _settled(answer: Any) -> Any:
-    return await answer
-
-
-def _plainly(name: str, value: Any) -> dict[str, Any]:
-    if type(value).__module__ == "numpy" and hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, bool):
-        return {"name": name, "score": float(value), "passed": value}
-    if not is_unit(value):
-        return {"name": name, "score": None, "error": f"{brief(value)} is no score from 0 to 1"}
-    return {"name": name, "score": float(value)}
-
-
 def _is_scorer(value: Any) -> bool:
     return callable(getattr(value, "score", None)) and isinstance(getattr(value, "type", None), str)
 
@@ -141,25 +107,3 @@ def _told(result: Result, name: str, suite: str | None = None, diagnosis: Sequen
     if result.details is not None:
         told["details"] = render(result.to_dict()["details"])
     return told
-
-
-def trace_scorers(scorers: Any) -> list[OnTraces | _Plain]:
-    """Return the adapters of what `Grace(scorers=…)` takes: one or several of scorers, suites, `OnTraces` and callables from a trace to a score.
-
-    Raises:
-        SettingsError: an item is none of these.
-    """
-    listed = list(scorers) if isinstance(scorers, Sequence) and not isinstance(scorers, str) else [scorers]
-    return [_made(scorer) for scorer in listed]
-
-
-def _made(one: Any) -> OnTraces | _Plain:
-    if isinstance(one, type):
-        raise SettingsError(f"scorers: {one.__name__} is a class; give an object of it")
-    if isinstance(one, OnTraces):
-        return one
-    if isinstance(one, Suite) or _is_scorer(one):
-        return OnTraces(one)
-    if callable(one):
-        return _Plain(one)
-    raise SettingsError(f"scorers: {brief(one)} is no scorer, no suite, and cannot be called")
