@@ -2,7 +2,9 @@
 
 from grace_kp.store._deletion import Deleted, Selection
 from grace_kp.store._open import file_of, open_store
-from grace_kp.store._store import JournalEntry, Query, Record, Store, moment, scorer_name
+from grace_kp.store._query import Query, moment
+from grace_kp.store._record import JournalEntry, Record, scorer_name
+from grace_kp.store._store import Store
 from grace_kp.store._writer import Writer, WriterLimits, WriterStats
 
 __all__ = [

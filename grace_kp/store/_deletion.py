@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from grace_kp.store._store import Query
+from grace_kp.store._query import Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

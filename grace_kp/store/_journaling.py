@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from grace_kp.store._store import JournalEntry, Store
+    from grace_kp.store._record import JournalEntry
+    from grace_kp.store._store import Store
 
 MAX_ENDED = 10_000
 

@@ -9,13 +9,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.store._deletion import Deleted, Selection, belongs_to, decisions_in, nested_in, without_contents
-from grace_kp.store._store import JournalEntry, Query, Record
+from grace_kp.store._query import Query
 from grace_kp.trace import PARENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from grace_kp.store._record import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
 
 MAX_TRACES = 10_000

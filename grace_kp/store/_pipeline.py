@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from grace_kp.store._store import JournalEntry, Record
+    from grace_kp.store._record import JournalEntry, Record
 
 
 class Pipeline(Protocol):

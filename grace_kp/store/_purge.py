@@ -7,9 +7,9 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
-from grace_kp.store._conditions import where_of
 from grace_kp.store._deletion import Deleted, belongs_to, decisions_in, forgotten, nested_in, without_contents
 from grace_kp.store._owners import is_dead
+from grace_kp.store._schema import where_of
 from grace_kp.trace import PARENT, attributes_in
 
 if TYPE_CHECKING:

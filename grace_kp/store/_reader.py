@@ -6,7 +6,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from grace_kp.store._migrations import MIGRATIONS
+from grace_kp.store._schema import MIGRATIONS
 from grace_kp.store._sqlite import BUSY_MS, SqliteStore
 from grace_kp.trace import keep_private
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
-from grace_kp.store._conditions import searchable, where_of
 from grace_kp.store._deletion import Deleted, Selection, forgotten
-from grace_kp.store._migrations import MIGRATIONS
 from grace_kp.store._owners import STALE_SECONDS, host, is_dead, started
 from grace_kp.store._purge import delete_rows, mark_unclean, overwrite
-from grace_kp.store._store import JournalEntry, Query, Record, scorer_name
+from grace_kp.store._query import Query
+from grace_kp.store._record import JournalEntry, Record, scorer_name
+from grace_kp.store._schema import MIGRATIONS, searchable, where_of
 from grace_kp.trace import keep_private
 
 if TYPE_CHECKING:

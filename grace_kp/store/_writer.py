@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.background import Lock, Resident, Worker, may_wait, watch
 from grace_kp.errors import StoreError
 from grace_kp.store._journal import Journal
-from grace_kp.store._store import Record
+from grace_kp.store._record import Record
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:

@@ -88,7 +88,7 @@ def test_a_store_for_reading_cannot_be_written(grace, tmp_path):
 
 def test_a_store_of_an_older_version_is_read(command, tmp_path):
     """Its schema is brought up to date, as by a run."""
-    from grace_kp.store._migrations import MIGRATIONS
+    from grace_kp.store._schema import MIGRATIONS
 
     path = tmp_path / "old.db"
     with sqlite3.connect(path) as connection:

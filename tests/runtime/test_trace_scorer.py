@@ -86,7 +86,7 @@ class TestKinds:
             def __call__(self, _trace):
                 raise AssertionError("it is a scorer first")
 
-        suite = gk.scorers.Suite("checks", [gk.scorers.ResponseTime(1_000)])
+        suite = gk.scorers.Suite([gk.scorers.Entry(gk.scorers.ResponseTime(1_000))], name="checks")
         assert ["response_time", "checks", "mine"] == [
             scorer.name for scorer in trace_scorers([gk.scorers.ResponseTime(1_000), suite, Mine()])
         ]

@@ -230,7 +230,7 @@ def test_beside_a_reader_the_report_says_what_remains(tmp_path):
 
 def test_a_file_written_before_this_version_is_opened_and_cleaned(tmp_path):
     """Rows that an older version deleted or replaced are gone from the file after the first deletion."""
-    from grace_kp.store._migrations import MIGRATIONS
+    from grace_kp.store._schema import MIGRATIONS
 
     path = tmp_path / "t.db"
     old = sqlite3.connect(path, isolation_level=None)

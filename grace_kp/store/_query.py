@@ -1,0 +1,145 @@
+"""Conditions on traces, checked and in the form in which stores compare them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.store._record import scorer_name
+from grace_kp.trace import METADATA, SESSION, TAG, USER, comparable, label
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from grace_kp.store._record import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Conditions on traces; None means any.
+
+    Raises:
+        ValueError: a condition cannot be used; the message names it.
+    """
+
+    domain: str | None = None
+    min_score: float | None = None
+    max_score: float | None = None
+    success: bool | None = None
+    status: str | None = None
+    since: datetime | str | None = None
+    until: datetime | str | None = None
+    text: str | None = None
+    scorer: str | None = None
+    """Only runs scored by this scorer or suite. The next three are about its scores, or any scorer's."""
+    scorer_passed: bool | None = None
+    min_scorer: float | None = None
+    max_scorer: float | None = None
+    tags: Sequence[str] | str | None = None
+    """All of these tags."""
+    user: str | None = None
+    session: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    """All of these values under these keys; compared as text, so that 3 and "3" are the same."""
+    limit: int | None = 100
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("min_score", "max_score", "min_scorer", "max_scorer"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value != value):
+                raise ValueError(f"{name} must be a number, not {value!r}")
+            if value is not None:
+                object.__setattr__(self, name, float(max(-1e300, min(1e300, value))))
+        for name in ("limit", "offset"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+                raise ValueError(f"{name} must be a whole number from 0, not {value!r}")
+        for name in ("domain", "status", "text", "scorer", "user", "session"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise ValueError(f"{name} must be a text, not {value!r}")
+        if self.scorer is not None:
+            object.__setattr__(self, "scorer", scorer_name(self.scorer))
+        for name in ("success", "scorer_passed"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, bool):
+                raise ValueError(f"{name} must be true or false, not {value!r}")
+        for name in ("since", "until"):
+            object.__setattr__(self, name, moment(getattr(self, name), name))
+        if isinstance(self.tags, str):
+            object.__setattr__(self, "tags", (self.tags,))
+        if self.tags is not None and not (
+            isinstance(self.tags, list | tuple) and all(isinstance(tag, str) for tag in self.tags)
+        ):
+            raise ValueError(f"tags must be a list of texts, not {self.tags!r}")
+        if self.metadata is not None and not (
+            isinstance(self.metadata, dict) and all(isinstance(key, str) for key in self.metadata)
+        ):
+            raise ValueError(f"metadata must be a dict with texts as keys, not {self.metadata!r}")
+
+    def matches(self, record: Record) -> bool:
+        """Return whether a record meets all conditions, limit and offset apart."""
+        return (
+            (self.domain is None or record.domain == self.domain)
+            and (self.min_score is None or record.score >= self.min_score)
+            and (self.max_score is None or record.score <= self.max_score)
+            and (self.success is None or record.success is self.success)
+            and (self.status is None or record.status == self.status)
+            and (self.since is None or record.created_at >= str(self.since))
+            and (self.until is None or record.created_at <= str(self.until))
+            and (self.text is None or self.text.casefold() in record.text.casefold())
+            and (not self.asks_for_scores or any(map(self._meets, record.scores)))
+            and all(condition in record.attributes for condition in self.attributes)
+        )
+
+    @property
+    def attributes(self) -> list[tuple[str, str, str]]:
+        """The attributes that a trace must have, as (kind, name, value)."""
+        wanted = [(TAG, "", label(tag)) for tag in self.tags or ()]
+        wanted += [
+            (kind, "", label(value))
+            for kind, value in ((USER, self.user), (SESSION, self.session))
+            if value is not None
+        ]
+        wanted += [(METADATA, label(key), comparable(value)) for key, value in (self.metadata or {}).items()]
+        return wanted
+
+    @property
+    def asks_for_scores(self) -> bool:
+        """Whether a condition is about scores of scorers."""
+        return any(value is not None for value in (self.scorer, self.scorer_passed, self.min_scorer, self.max_scorer))
+
+    def _meets(self, entry: tuple[str, float | None, bool | None]) -> bool:
+        name, score, passed = entry
+        return (
+            (self.scorer is None or name == self.scorer)
+            and (self.scorer_passed is None or passed is self.scorer_passed)
+            and (self.min_scorer is None or (score is not None and score >= self.min_scorer))
+            and (self.max_scorer is None or (score is not None and score <= self.max_scorer))
+        )
+
+
+_AGO = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)\s*")
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def moment(value: datetime | str | None, name: str) -> str | None:
+    """Return a point in time in the form of traces (UTC, milliseconds, Z), from a datetime, ISO text, or "2h" for two hours ago."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        ago = _AGO.fullmatch(value)
+        try:
+            if ago:
+                value = datetime.now(UTC) - timedelta(seconds=float(ago[1]) * _UNITS[ago[2]])
+            else:
+                value = datetime.fromisoformat(value)
+        except (ValueError, OverflowError):
+            raise ValueError(f"{name} must be a time like 2026-01-02T03:04:05Z or 2h, not {value!r}") from None
+    if not isinstance(value, datetime):
+        raise ValueError(f"{name} must be a datetime or a text, not {value!r}")
+    value = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1_000:03d}Z"

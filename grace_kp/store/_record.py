@@ -1,0 +1,37 @@
+"""The rows that stores hold: finished traces, and the journal of open runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A finished trace for a store: the columns that it is found by, and the trace as JSON."""
+
+    id: str
+    created_at: str
+    domain: str
+    score: float
+    success: bool
+    status: str
+    text: str
+    data: bytes
+    scores: tuple[tuple[str, float | None, bool | None], ...] = ()
+    """Name, score from 0 to 1 or None, and whether it passed."""
+    attributes: tuple[tuple[str, str, str], ...] = ()
+    """Tags, user, session, metadata and parent, as (kind, name, value)."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One row of the journal of an open run; row 0 is its header."""
+
+    run_id: str
+    seq: int
+    data: bytes
+
+
+def scorer_name(name: str) -> str:
+    """Return the name of a scorer in the form that every store can hold."""
+    return name.encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")

@@ -1,0 +1,87 @@
+"""The schema of the SQLite store, as the steps that lead to it, and conditions on its tables.
+
+A step that was released is never changed; a new one is added.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grace_kp.store._query import Query
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE traces (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL,
+            domain TEXT NOT NULL, score REAL NOT NULL, success INTEGER NOT NULL, status TEXT NOT NULL,
+            text TEXT NOT NULL, data BLOB NOT NULL)""",
+        "CREATE INDEX traces_by_time ON traces (created_at DESC, number DESC)",
+        "CREATE INDEX traces_by_domain ON traces (domain, created_at DESC)",
+        "CREATE INDEX traces_by_score ON traces (score)",
+        """CREATE TABLE owners (
+            id TEXT PRIMARY KEY, pid INTEGER NOT NULL, host TEXT NOT NULL, started TEXT NOT NULL, seen REAL NOT NULL)""",
+        """CREATE TABLE journal (
+            run_id TEXT NOT NULL, seq INTEGER NOT NULL, owner TEXT NOT NULL, data BLOB NOT NULL,
+            PRIMARY KEY (run_id, seq)) WITHOUT ROWID""",
+        "CREATE INDEX journal_by_owner ON journal (owner)",
+    ),
+    (
+        "CREATE INDEX traces_by_status ON traces (status, created_at DESC)",
+        """CREATE TABLE actions (
+            key TEXT PRIMARY KEY, at REAL NOT NULL, data BLOB NOT NULL) WITHOUT ROWID""",
+        "CREATE TABLE reports (process TEXT PRIMARY KEY, at REAL NOT NULL, data BLOB NOT NULL) WITHOUT ROWID",
+    ),
+    (
+        "CREATE TABLE scores (trace TEXT NOT NULL, name TEXT NOT NULL, score REAL, passed INTEGER)",
+        "CREATE INDEX scores_by_trace ON scores (trace)",
+        "CREATE INDEX scores_by_name ON scores (name, score)",
+    ),
+    (
+        """CREATE TABLE attributes (
+            trace TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL)""",
+        "CREATE INDEX attributes_by_trace ON attributes (trace)",
+        "CREATE INDEX attributes_by_value ON attributes (kind, name, value, trace)",
+        "CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    ),
+)
+
+
+def where_of(query: Query) -> tuple[str, list[Any]]:
+    """Return the conditions of a query as SQL, with its values."""
+    parts, values = _compared(
+        ("domain", "=", query.domain),
+        ("score", ">=", query.min_score),
+        ("score", "<=", query.max_score),
+        ("success", "=", query.success),
+        ("status", "=", query.status),
+        ("created_at", ">=", query.since),
+        ("created_at", "<=", query.until),
+    )
+    if query.text is not None:
+        parts.append("instr(text, ?) > 0")
+        values.append(searchable(query.text))
+    if query.asks_for_scores:
+        conditions, more = _compared(
+            ("name", "=", query.scorer),
+            ("passed", "=", query.scorer_passed),
+            ("score", ">=", query.min_scorer),
+            ("score", "<=", query.max_scorer),
+        )
+        parts.append(f"id IN (SELECT trace FROM scores WHERE {' AND '.join(conditions)})")  # noqa: S608
+        values += more
+    for condition in query.attributes:
+        parts.append("id IN (SELECT trace FROM attributes WHERE kind = ? AND name = ? AND value = ?)")
+        values += condition
+    return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
+
+
+def _compared(*conditions: tuple[str, str, Any]) -> tuple[list[str], list[Any]]:
+    """Return the conditions that have a value, as SQL, and the values."""
+    present = [(f"{column} {operator} ?", value) for column, operator, value in conditions if value is not None]
+    return [sql for sql, _ in present], [value for _, value in present]
+
+
+def searchable(text: str) -> str:
+    """Return a text case-folded; half a surrogate pair, which SQLite cannot hold, becomes a question mark."""
+    return text.casefold().encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")
