@@ -87,7 +87,7 @@ class TestKinds:
                 raise AssertionError("it is a scorer first")
 
         suite = gk.scorers.Suite([gk.scorers.Entry(gk.scorers.ResponseTime(1_000))], name="checks")
-        assert ["response_time", "checks", "mine"] == [
+        assert ["response-time", "checks", "mine"] == [
             scorer.name for scorer in trace_scorers([gk.scorers.ResponseTime(1_000), suite, Mine()])
         ]
 
