@@ -142,4 +142,4 @@ def moment(value: datetime | str | None, name: str) -> str | None:
     if not isinstance(value, datetime):
         raise ValueError(f"{name} must be a datetime or a text, not {value!r}")
     value = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1_000:03d}Z"
+    return value.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"  # %Y would not pad the year 926

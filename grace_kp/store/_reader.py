@@ -51,7 +51,7 @@ def _uri(path: Path) -> str:
     """
     writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     as_it_is = not writable and not Path(f"{path}-wal").exists()
-    return f"{path.as_uri()}?{'immutable=1' if as_it_is else 'mode=rw'}"
+    return f"{path.as_uri()}?{'mode=ro&immutable=1' if as_it_is else 'mode=rw'}"
 
 
 def _schema_version(connection: sqlite3.Connection) -> int:

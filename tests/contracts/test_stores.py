@@ -1,0 +1,269 @@
+"""Every store passes this suite: keeping, finding, counting and deleting traces, and the ledger of actions."""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp.gating import LedgerEntry
+from grace_kp.store import Query, open_store
+from tests.store.samples import MARK, document, ids, left, put, record
+
+# A store that is added here passes the same suite.
+STORES = {"memory": lambda folder: "memory:", "sqlite": lambda folder: f"sqlite:///{folder / 'sub' / 't.db'}"}
+
+
+@pytest.fixture(params=STORES)
+def store(request, tmp_path):
+    """An empty store of each kind."""
+    opened = open_store(STORES[request.param](tmp_path))
+    yield opened
+    opened.close()
+
+
+def test_put_get_query_count_iterate_clear(store):
+    """Newest first, replaced by id, oldest first when iterated."""
+    store.put([record(n) for n in range(5)])
+    store.put([record(2, score=0.9)])
+    assert store.get("kp:trace:2").metadata.quality_score == 0.9
+    assert store.get("kp:trace:99") is None
+    assert ids(store.query()) == [4, 3, 2, 1, 0]
+    assert ids(store.query(limit=2, offset=1)) == [3, 2]
+    assert ids(store.query(min_score=0.6)) == [2]
+    assert ids(store.iterate()) == [0, 1, 2, 3, 4]
+    assert (store.count(), store.clear(), store.count()) == (5, 5, 0)
+
+
+def test_every_condition(store):
+    """Domain, scores, success, status, time and text; text ignores case and knows Japanese."""
+    store.put([
+        record(1, domain="finance", score=0.2, text="Refund Ana"),
+        record(2, success=False, status="failed", text="任天堂を分析する"),
+        record(3, score=0.8, text="NUL \x00 and half \ud800 ÄÖ"),
+    ])  # fmt: skip
+    assert ids(store.query(domain="finance")) == [1]
+    assert ids(store.query(max_score=0.5, min_score=0.3)) == [2]
+    assert ids(store.query(success=False)) == [2]
+    assert ids(store.query(status="failed")) == [2]
+    assert ids(store.query(text="refund")) == [1]
+    assert ids(store.query(text="天堂")) == [2]
+    assert ids(store.query(text="äö")) == [3]
+    assert ids(store.query(since="2026-01-01T00:00:02Z")) == [3, 2]
+    assert ids(store.query(until=datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC))) == [1]
+    assert ids(store.query(since="1h")) == []
+
+
+def test_a_store_says_what_it_is(store):
+    """`describe` names the kind and counts the traces."""
+    store.put([record(n) for n in range(3)])
+    described = store.describe()
+    assert ({"memory", "sqlite"} >= {described["kind"]}, 3) == (True, described["traces"])
+
+
+def test_a_closed_store_opens_again(store):
+    """Closing gives back what the store holds; using it again does no harm."""
+    store.close()
+    store.put([record(1)])
+    assert [1] == ids(store.query())
+
+
+def test_iterating_survives_changes(store):
+    """Traces that are deleted while others are read are left out or read, and nothing breaks."""
+    store.put([record(n) for n in range(4)])
+    seen = []
+    for trace in store.iterate():
+        seen.append(trace.id)
+        store.clear()
+    assert "kp:trace:0" == seen[0]
+
+
+def test_scores_are_found_by_name_and_outcome(store):
+    """A condition on a scorer holds for one entry as a whole, not for parts of several."""
+    store.put([
+        record(1, scores=(("exact", 1.0, True), ("short", 0.2, False))),
+        record(2, scores=(("exact", 0.4, False), ("short", None, None))),
+        record(3),
+    ])  # fmt: skip
+    assert [2, 1] == ids(store.query(scorer="exact"))
+    assert [1] == ids(store.query(scorer="exact", scorer_passed=True))
+    assert [] == ids(store.query(scorer="short", scorer_passed=True))
+    assert [2, 1] == ids(store.query(min_scorer=0.4, scorer="exact"))
+    assert [2, 1] == ids(store.query(max_scorer=0.5))
+
+
+def test_attributes_are_all_needed(store):
+    """Tags, user, session and metadata; a value is compared as text."""
+    attributes = (("tag", "", "a"), ("tag", "", "b"), ("user", "", "ana"), ("metadata", "n", "3"))
+    store.put([record(1, attributes=attributes), record(2, attributes=attributes[:1])])
+    assert [2, 1] == ids(store.query(tags="a"))
+    assert [1] == ids(store.query(tags=["a", "b"]))
+    assert [1] == ids(store.query(user="ana", metadata={"n": 3}))
+    assert [] == ids(store.query(session="s"))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"min_score": "high"}, {"limit": -1}, {"since": "yesterday"}, {"success": "yes"}, {"text": 5}, {"offset": 1.5}],
+)
+def test_bad_conditions_are_named(store, bad):
+    """The error says which condition cannot be used."""
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        store.query(**bad)
+    with pytest.raises(TypeError):
+        store.query(colour="red")
+
+
+RECORDS = st.lists(
+    st.builds(
+        lambda n, d, s, ok, t: record(n, domain=d, score=s, success=ok, text=t),
+        st.integers(0, 30), st.sampled_from(["a", "b"]), st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.booleans(), st.sampled_from(["x", "Xy", "z"]),
+    ),
+    max_size=12,
+)  # fmt: skip
+QUERIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "domain": st.sampled_from(["a", "b", "c"]), "min_score": st.sampled_from([0.25, 0.5]), "max_score": st.sampled_from([0.25, 0.5]),
+        "success": st.booleans(), "text": st.sampled_from(["x", "XY"]), "limit": st.integers(0, 5), "offset": st.integers(0, 3),
+    },
+)  # fmt: skip
+
+
+@given(RECORDS, QUERIES)
+def test_both_stores_answer_alike(records, query):
+    """Memory and SQLite give the same traces in the same order, and as a plain filter does."""
+    memory = open_store("memory:")
+    with tempfile.TemporaryDirectory() as folder:
+        lite = open_store(f"sqlite:///{folder}/t.db")
+        for item in records:
+            memory.put([item])
+            lite.put([item])
+        assert ids(memory.query(**query)) == ids(lite.query(**query))
+        assert memory.count(**query) == lite.count(**query)
+        kept = {item.id: item for item in records}
+        expected = [item for item in kept.values() if Query(**query).matches(item)]
+        unlimited = {name: value for name, value in query.items() if name not in {"limit", "offset"}}
+        assert len(expected) == lite.count(**unlimited)
+        lite.close()
+
+
+def test_by_id_session_user_and_age(store):
+    """Conditions hold together; the number of runs is returned."""
+    old = "2020-01-01T00:00:00.000Z"
+    put(
+        store,
+        document("a", user="ana", session="s1"), document("b", user="ana", session="s2"), document("c", user="ben", session="s1"),
+        document("d", created_at=old), document("e", created_at=old, user="ben"), document("f"),
+    )  # fmt: skip
+    assert (1, 0) == (store.delete(id="kp:trace:f"), store.delete(id="kp:trace:f"))
+    assert 1 == store.delete(user="ana", session="s1")
+    assert 1 == store.delete(older_than=datetime(2021, 1, 1, tzinfo=UTC), user="ben")
+    assert ["b", "c", "d"] == left(store)
+    assert 0 == store.delete(older_than=timedelta(days=365 * 5_000))
+    assert 1 == store.delete(session="s1")
+    assert 2 == store.delete(older_than="0s")
+    assert [] == left(store)
+
+
+def test_nested_runs_go_with_their_run(store):
+    """Whichever of the two names the other; the run around a deleted one stays."""
+    put(
+        store,
+        document("root", children=["kp:trace:child"], session="s"),
+        document("child", parent={"trace_id": "kp:trace:root", "call_id": "c0"}, children=["kp:trace:grandchild"]),
+        document("grandchild"), document("late", parent={"trace_id": "kp:trace:child", "late": True}), document("other"),
+    )  # fmt: skip
+    assert 1 == store.delete(id="kp:trace:late")
+    put(store, document("late", parent={"trace_id": "kp:trace:child", "late": True}))
+    report = store.delete(session="s")
+    assert (4, True, ()) == (report, report.clean, report.open)
+    assert ["other"] == left(store)
+    assert {"deleted": 4, "actions": 0, "open": [], "clean": True, "remains": ""} == report.to_dict()
+
+
+@pytest.mark.parametrize("bad", [{"id": ""}, {"user": 5}, {"session": ""}, {"older_than": "old"}, {"older_than": 30}])
+def test_conditions_that_cannot_be_used_are_named(store, bad):
+    """Nothing is deleted by a mistake."""
+    put(store, document("a"))
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        store.delete(**bad)
+    with pytest.raises(ValueError, match="needs a condition"):
+        store.delete()
+    assert ["a"] == left(store)
+
+
+CONDITIONS = st.fixed_dictionaries(
+    {}, optional={"user": st.sampled_from("ab"), "session": st.sampled_from("st"), "older_than": st.sampled_from(["2026-01-02", "2026-01-04"])}
+).filter(bool)  # fmt: skip
+DOCUMENTS = st.lists(
+    st.builds(
+        lambda n, day, grace: document(n, created_at=f"2026-01-0{day}T00:00:00Z", **grace),
+        st.integers(0, 20), st.integers(1, 5),
+        st.fixed_dictionaries({}, optional={
+            "user": st.sampled_from("ab"), "session": st.sampled_from("st"), "tags": st.lists(st.sampled_from("xyz")),
+            "children": st.lists(st.integers(0, 20).map("kp:trace:{}".format), max_size=2),
+            "parent": st.integers(0, 20).map(lambda n: {"trace_id": f"kp:trace:{n}"}),
+        }),
+    ), max_size=12,
+)  # fmt: skip
+
+
+@given(DOCUMENTS, CONDITIONS)
+def test_both_stores_delete_alike(documents, conditions):
+    """Memory and SQLite keep the same runs, also where runs are nested in circles."""
+    with tempfile.TemporaryDirectory() as folder:
+        memory, lite = open_store("memory:"), open_store(f"sqlite:///{folder}/t.db")
+        for item in documents:
+            put(memory, item)
+            put(lite, item)
+        before = memory.count()
+        assert memory.delete(**conditions) == lite.delete(**conditions) == before - memory.count()
+        assert left(memory) == left(lite)
+        lite.close()
+
+
+def test_an_entry_of_the_ledger_changes_only_from_what_it_was(store):
+    """Of two writers that saw the same entry, one changes it: an action cannot be claimed twice."""
+    assert store.action("key") is None
+    assert store.put_action("key", b"1", only_if=None)
+    assert not store.put_action("key", b"2", only_if=None)
+    assert not store.put_action("key", b"2", only_if=b"0")
+    assert b"1" == store.action("key")
+    assert store.put_action("key", b"2", only_if=b"1")
+    assert b"2" == store.action("key")
+
+
+def test_an_action_that_ran_stays_known_but_not_what_it_returned(store, tmp_path):
+    """The ledger never forgets that an action ran, whichever way its decision is named."""
+    keys = [f"langgraph|{MARK}|node|0|pay", "langchain|thread|message|decision-1|call", "langgraph|other|node|0|pay"]
+    entries = [LedgerEntry(lambda: store, key) for key in keys]
+    for entry in entries:
+        entry.decide({"level": "confirm", "score": 0.5, "reason": MARK, "digest": "d"})
+        assert entry.claim() is None
+        entry.done({"paid": MARK}, keep=True)
+    decisions = [{"id": entries[0].id}, {"id": "decision-1"}]
+    put(store, document("a", decisions=decisions), document("b"))
+    report = store.delete(id="kp:trace:a")
+    assert (1, 2) == (report, report.actions)
+    for number, (key, kept) in enumerate(zip(keys, (False, False, True), strict=True)):
+        ran = LedgerEntry(lambda: store, key).claim()
+        assert (number, "done", kept) == (number, ran.state, ran.has_result)
+        assert "d" == LedgerEntry(lambda: store, key).decision()["digest"]
+        assert not store.put_action(key, b"{}", only_if=None)
+    assert b"other" in (tmp_path / "t.db").read_bytes() if (tmp_path / "t.db").exists() else True
+    if (tmp_path / "t.db").exists():
+        assert 0 == (tmp_path / "t.db").read_bytes().count(f"langgraph|{MARK}".encode())
+
+
+def test_an_emptied_entry_goes_on_changing_state(store):
+    """An action that was decided on before the deletion can still be claimed once."""
+    key = "langgraph|t|n|0|pay"
+    LedgerEntry(lambda: store, key).decide({"level": "confirm", "score": 0.5, "reason": "r"})
+    put(store, document("a", decisions=[{"id": LedgerEntry(lambda: store, key).id}]))
+    assert 1 == store.delete(id="kp:trace:a").actions
+    assert LedgerEntry(lambda: store, key).claim() is None
+    assert "running" == LedgerEntry(lambda: store, key).claim().state

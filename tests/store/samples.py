@@ -1,0 +1,58 @@
+"""Traces for tests of stores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from grace_kp.runtime import record_of
+from grace_kp.store import Record
+
+MARK = "MARKER-OF-WHAT-IS-DELETED"
+
+
+def record(number=0, **fields):
+    """Return a record with these columns."""
+    values = {
+        "id": f"kp:trace:{number}", "created_at": f"2026-01-01T00:00:{number % 60:02d}.000Z", "domain": "default", "score": 0.5,
+        "success": True, "status": "completed", "text": f"objective {number}",
+    }  # fmt: skip
+    values.update(fields)
+    document = {
+        "@context": "https://openknowledgepulse.org/schema/v1", "@type": "ReasoningTrace", "id": values["id"],
+        "metadata": {"created_at": values["created_at"], "task_domain": values["domain"], "success": values["success"], "quality_score": values["score"]},
+        "task": {"objective": "x"}, "steps": [{"step_id": 0, "type": "thought"}], "outcome": {"result_summary": "", "confidence": 0.5},
+    }  # fmt: skip
+    return Record(**values, data=json.dumps(document).encode())
+
+
+def ids(traces):
+    """Return the numbers of traces of `record`."""
+    return [int(trace.id.rpartition(":")[2]) for trace in traces]
+
+
+def document(name, *, created_at="2026-01-01T00:00:00.000Z", text="", **grace):
+    """Return a trace with these facts under `grace`."""
+    return {
+        "@context": "https://openknowledgepulse.org/schema/v1", "@type": "ReasoningTrace", "id": f"kp:trace:{name}",
+        "metadata": {"created_at": created_at, "task_domain": "default", "success": True, "quality_score": 0.5},
+        "task": {"objective": f"objective {name} {text}"}, "steps": [{"step_id": 0, "type": "thought", "content": text}],
+        "outcome": {"result_summary": text, "confidence": 0.5}, "grace": {"status": "completed", **grace},
+    }  # fmt: skip
+
+
+def put(store, *documents):
+    """Store documents."""
+    store.put([record_of(item) for item in documents])
+
+
+def left(store):
+    """Return the names of the documents that a store holds."""
+    return sorted(trace.id.removeprefix("kp:trace:") for trace in store.iterate())
+
+
+def holding(folder, mark=MARK):
+    """The files below a folder that hold the mark, byte by byte."""
+    return sorted(
+        path.name for path in Path(folder).rglob("*") if path.is_file() and mark.encode() in path.read_bytes()
+    )

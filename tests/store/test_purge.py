@@ -1,0 +1,160 @@
+"""Deleted runs leave no byte in any file of a SQLite store, or the report says where."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import grace_kp as gk
+from grace_kp.runtime import record_of
+from grace_kp.store import JournalEntry, open_store
+from tests.store.samples import MARK, document, holding, left, put
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.sampled_from([1, 40, 400, 2_000, 30_000]), st.booleans()), max_size=25),
+    st.integers(0, 12),
+)
+def test_no_byte_of_a_deleted_run_is_left(changes, victim):
+    """Whatever was written, replaced and deleted before, in the database and beside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(f"sqlite:///{folder}/t.db")
+        for name, size, journaled in changes:
+            text = f"<{name}>" * size
+            if journaled:
+                store.journal([JournalEntry(f"kp:trace:{name}", 0, json.dumps({"text": text}).encode())])
+            ended = [f"kp:trace:{name}"]
+            store.put(
+                [record_of(document(name, text=text, user=f"u<{name}>", metadata={f"k<{name}>": text[:50]}))],
+                ended=ended,
+            )
+        report = store.delete(id=f"kp:trace:{victim}")
+        assert (victim in {name for name, *_ in changes}, True) == (bool(report), report.clean)
+        assert [] == holding(folder, f"<{victim}>")
+        kept = {name for name, *_ in changes} - {victim}
+        assert sorted(map(str, kept)) == left(store)
+        store.close()
+
+
+def marked_run(grace):
+    @grace.tool
+    def search(text):
+        return text * 100
+
+    with grace.run(MARK, user="ana", tags=[MARK], metadata={"k": MARK}) as run:
+        grace.thought(MARK * 500)
+        search(MARK)
+        grace._writer._write_journal()
+    return run.id
+
+
+def test_a_recorded_run_leaves_nothing_in_any_file(tmp_path):
+    """Table, journal, search text, index, scores, reports, write-ahead log; what was pending is written first."""
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
+        grace.store.report("1", json.dumps({"troubles": {"x": 1}, "last_trouble": MARK, "dropped": 0}).encode())
+        run = marked_run(grace)
+        with grace.run("kept"):
+            pass
+        report = grace.store.delete(id=run)
+        assert (1, True, "") == (report, report.clean, report.remains)
+        assert [] == holding(tmp_path)
+        assert ["kept"] == [trace.task.objective for trace in grace.store.query()]
+        reports = [json.loads(data) for data in grace.store.reports()]  # also this process's own, after other tests
+        assert {"troubles": {"x": 1}, "last_trouble": None, "dropped": 0} in reports
+
+
+def test_clear_leaves_nothing_either(tmp_path):
+    """All traces, all bytes."""
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
+        marked_run(grace)
+        assert 1 == grace.store.clear()
+        assert [] == holding(tmp_path)
+        assert 0 == grace.store.count(user="ana")
+
+
+def test_beside_an_idle_process_the_files_are_clean(tmp_path):
+    """A connection that is open and reads nothing is in nobody's way."""
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
+        run = marked_run(grace)
+        assert grace.flush()
+        other = open_store(f"sqlite:///{tmp_path}/t.db")
+        assert 1 == other.count()
+        assert grace.store.delete(id=run).clean
+        assert [] == holding(tmp_path)
+        other.close()
+
+
+def test_beside_a_reader_the_report_says_what_remains(tmp_path):
+    """While somebody reads an old state, its bytes stay; when the reader has ended, any further delete removes them."""
+    store = open_store(f"sqlite:///{tmp_path}/t.db")
+    store._connection.execute("PRAGMA busy_timeout = 1")
+    put(store, document("a", text=MARK), document("b"))
+    reader = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM traces").fetchall()
+    report = store.delete(id="kp:trace:a")
+    assert (1, False) == (report, report.clean)
+    assert "somebody is reading" in report.remains
+    assert [] != holding(tmp_path)
+    reader.execute("COMMIT")
+    reader.close()
+    again = store.delete(id="kp:trace:a")
+    assert (0, True) == (again, again.clean)
+    assert [] == holding(tmp_path)
+    store.close()
+
+
+def test_an_open_run_is_not_deleted(tmp_path):
+    """By id it is an error; by session it is reported; when it has ended it can be deleted."""
+    with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None) as grace:
+        with grace.run("open", session="s", user="ana") as run:
+            grace._writer._write_journal()
+            while grace.store._connection.execute("SELECT COUNT(*) FROM journal").fetchone() == (0,):
+                grace._writer._write_journal()
+            with pytest.raises(gk.StoreError, match="still open"):
+                grace.store.delete(id=run.id)
+            report = grace.store.delete(session="s")
+            assert (0, (run.id,)) == (report, report.open)
+            assert () == grace.store.delete(session="another").open
+        assert 1 == grace.store.delete(id=run.id)
+
+
+def test_a_run_of_a_dead_process_is_deleted_from_the_journal(tmp_path):
+    """Also where nobody has found it again yet."""
+    path = tmp_path / "t.db"
+    code = textwrap.dedent(f"""
+        import sys, time
+        import grace_kp as gk
+        grace = gk.Grace(store=sys.argv[1], evaluator=None, embedder=None, reviewer=None)
+        with grace.run({MARK!r}, user="ana"):
+            while grace.store._connection.execute("SELECT COUNT(*) FROM journal").fetchone() == (0,):
+                time.sleep(0.01)
+            print("ready", flush=True)
+            time.sleep(60)
+    """)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, f"sqlite:///{path}"], env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE
+    )  # fmt: skip
+    with child:
+        assert child.stdout.readline() == b"ready\n"
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    store = open_store(f"sqlite:///{path}")
+    assert [] != holding(tmp_path)
+    assert 0 == store.delete(user="ben")
+    assert 1 == store.delete(user="ana")
+    assert ([], []) == (holding(tmp_path), store.recover())
+    store.close()

@@ -1,0 +1,175 @@
+"""A SQLite file: threads, processes, kills, full disks, locks, foreign files."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.store import JournalEntry, open_store
+from tests.store.samples import record
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_foreign_and_newer_files_are_refused(tmp_path):
+    """A text file, a newer schema, a folder that is a file."""
+    text = tmp_path / "text.db"
+    text.write_text("not a database, but long enough to be looked at " * 10)
+    with pytest.raises(gk.StoreError, match="cannot be opened"):
+        open_store(f"sqlite:///{text}")
+    newer = tmp_path / "newer.db"
+    store = open_store(f"sqlite:///{newer}")
+    store.close()
+    connection = sqlite3.connect(newer)
+    connection.execute("INSERT INTO schema_migrations VALUES (999, 'later')")
+    connection.commit()
+    connection.close()
+    with pytest.raises(gk.StoreError, match="newer"):
+        open_store(f"sqlite:///{newer}")
+
+
+def test_the_file_is_private(tmp_path):
+    """Traces are nobody else's business."""
+    store = open_store(f"sqlite:///{tmp_path / 'new' / 't.db'}")
+    store.close()
+    assert (tmp_path / "new" / "t.db").stat().st_mode & 0o077 == 0
+
+
+def test_many_threads_and_processes_write_one_file(tmp_path):
+    """Nothing is lost and nothing is mixed."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    code = textwrap.dedent("""
+        import sys
+        import grace_kp as gk
+        grace = gk.Grace(store=sys.argv[1], reviewer=None)
+        for n in range(100):
+            with grace.run(f"{sys.argv[2]} {n}"): pass
+        assert grace.flush()
+    """)
+    children = [
+        subprocess.Popen([sys.executable, "-c", code, url, name], env={**os.environ, "PYTHONPATH": str(ROOT)})
+        for name in "abc"
+    ]
+    assert [child.wait(60) for child in children] == [0, 0, 0]
+    store = open_store(url)
+    errors = []
+
+    def work(base):
+        try:
+            for n in range(20):
+                store.put([record(base + n)])
+                store.query(limit=3)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(1_000 * n,)) for n in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert store.count() == 300 + 320
+    store.close()
+
+
+def test_a_journal_is_recovered_once_and_only_from_the_dead(tmp_path):
+    """A living process keeps its journal; of two that look after a dead one, one gets it."""
+    path = tmp_path / "t.db"
+    code = textwrap.dedent("""
+        import sys, time
+        from grace_kp.store import open_store, JournalEntry
+        store = open_store(sys.argv[1])
+        store.journal([JournalEntry("kp:trace:lost", 0, b"head"), JournalEntry("kp:trace:lost", 1, b"rest")])
+        print("ready", flush=True)
+        time.sleep(60)
+    """)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, f"sqlite:///{path}"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+    )
+    with child:
+        assert child.stdout.readline() == b"ready\n"
+        one, two = open_store(f"sqlite:///{path}"), open_store(f"sqlite:///{path}")
+        assert one.recover() == []
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    found = one.recover() + two.recover()
+    assert found == [[JournalEntry("kp:trace:lost", 0, b"head"), JournalEntry("kp:trace:lost", 1, b"rest")]]
+    one.put([record(1)], ended=["kp:trace:lost"])
+    one.close()
+    two.close()
+
+
+def test_a_locked_file_is_waited_for_and_loses_nothing(tmp_path, caplog):
+    """While another process holds the file, traces wait in memory; then they are written."""
+    path = tmp_path / "t.db"
+    grace = gk.Grace(store=f"sqlite:///{path}", reviewer=None)
+    with grace.run("first"):
+        pass
+    assert grace.flush()
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    for n in range(5):
+        with grace.run(f"while locked {n}"):
+            pass
+    assert grace.flush(timeout=3) is False
+    assert grace.status()["writer"]["pending"] == 5
+    assert any("cannot write" in item.getMessage() for item in caplog.records)
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert grace.flush(timeout=20) is True
+    assert grace.store.count() == 6
+    grace.close()
+
+
+def test_a_full_disk_is_reported_and_counted(tmp_path):
+    """The agent goes on; what memory holds is written when there is room; what it cannot hold is counted."""
+    code = textwrap.dedent("""
+        import resource, signal, sys
+        import grace_kp as gk
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        grace = gk.Grace(store=sys.argv[1], reviewer=None, max_pending_mb=1)
+        with grace.run("before"): pass
+        assert grace.flush()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+        @grace.agent
+        def agent(text): return text
+        for n in range(400):
+            assert agent(f"{n} " + "x" * 6_000).startswith(str(n))
+        assert grace.flush(timeout=1) is False
+        full = grace.status()["writer"]
+        assert full["dropped"] > 0 and full["pending"] > 0 and full["errors"] > 0, full
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert grace.flush(timeout=20)
+        after = grace.status()["writer"]
+        assert after["written"] + after["dropped"] == 401, after
+        assert grace.store.count() == after["written"]
+    """)
+    assert resource.RLIM_INFINITY == -1
+    ran = subprocess.run(
+        [sys.executable, "-c", code, f"sqlite:///{tmp_path / 't.db'}"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert "cannot write" in ran.stderr
+
+
+def test_reports_are_read_newest_first_and_replaced_by_process(tmp_path):
+    """Each process has one report."""
+    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+    store.report("a", b"1")
+    store.report("b", b"2")
+    store.report("a", b"3")
+    assert [b"3", b"2"] == store.reports()
+    store.close()
