@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from grace_kp.background import finish
-from grace_kp.errors import SettingsError, brief
+from grace_kp.errors import SettingsError, brief, is_unit
 
 if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
@@ -48,7 +48,7 @@ def _entry(name: str, score: Any) -> dict[str, Any]:
         score = score.item()
     if isinstance(score, bool):
         return {"name": name, "score": float(score), "passed": score}
-    if not isinstance(score, int | float) or not 0 <= score <= 1:
+    if not is_unit(score):
         return {"name": name, "score": None, "error": f"{brief(score)} is no score from 0 to 1"}
     return {"name": name, "score": float(score)}
 
