@@ -53,7 +53,7 @@ mutants: $(READY_DEV) ## change the rooms that must not fail in single places, a
 	@$(BIN)/python tests/mutants/run.py $(MUTANTS)
 
 test-models: $(READY_MODELS) ## run the tests that need the real embedding model (installs about 1.3 GB)
-	@$(BIN)/python -m pytest -q tests/models tests/cli/test_models.py $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q tests/models tests/cli/test_doctor.py $(PYTEST_ARGS)
 
 test-oldest: $(READY_OLDEST) ## run the tests of LangChain, LangGraph, Inspect AI and pydantic-evals with the oldest versions that are supported
 	@$(OLDEST)/bin/python -m pytest -q $(SHARED) tests/integrations $(PYTEST_ARGS)

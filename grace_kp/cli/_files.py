@@ -20,6 +20,9 @@ GIVE_UP = 200
 """Unreadable places from the beginning of a file after which the file counts as another kind of file."""
 
 
+WANTED = "a file holds traces or chat runs, as JSON or JSON lines"
+
+
 class Unreadable:
     """Number of traces that could not be read."""
 
@@ -39,8 +42,56 @@ def readable(
         domain: task domain for runs without one.
     """
     work = _Position(files)
-    traces = (trace for name in files for trace in _File(name, unreadable).traces(work, domain))
+    traces = (trace for name in files for trace in _traces(name, work, unreadable, domain))
     yield from progress(traces, what, total=work.total, position=work.bytes_read if work.total else None)
+
+
+def _traces(name: str, work: _Position, unreadable: Unreadable, domain: str | None) -> Iterator[ReasoningTrace]:
+    """Yield the traces of a file. Its problems wait for the first trace, which proves that the file is of the right kind."""
+    waiting: list[InvalidRecord] = []
+    found, count = False, 0
+    for item in _items(name, work, domain):
+        if not isinstance(item, InvalidRecord):
+            if not found:
+                found = True
+                for problem in waiting:
+                    say_error(problem)
+            yield item
+            continue
+        count += 1
+        unreadable.count += 1
+        if count <= REPORTED:
+            say_error(item) if found else waiting.append(item)
+        if count >= GIVE_UP and not found:
+            break
+    if found and count > REPORTED:
+        say_error(f"{name}: and {count - REPORTED:,} more that cannot be read")
+    elif waiting and not found:
+        say_error(f"{waiting[0]}{_of_another_kind(count)}")
+
+
+def _of_another_kind(count: int) -> str:
+    """Return the explanation for a file without any trace and this many problems."""
+    if count == 1:
+        return ""
+    if count >= GIVE_UP:
+        return f"; none of the first {GIVE_UP} can be read, so the rest was not tried: {WANTED}"
+    return f"; none of the {count:,} in the file can be read: {WANTED}"
+
+
+def _items(name: str, work: _Position, domain: str | None) -> Iterator[ReasoningTrace | InvalidRecord]:
+    try:
+        try:
+            file: Any = None if name == "-" else Path(name).open("rb")  # noqa: SIM115 — closed below
+        except (OSError, ValueError):
+            file = None  # `read_traces` gives the reason
+        if file is None:
+            yield from read_traces(name, domain=domain)
+            return
+        with file:
+            yield from read_traces(_Counted(file, work), name=name, domain=domain)  # type: ignore[arg-type]
+    except InvalidRecord as error:
+        yield error
 
 
 class _Position:
@@ -50,17 +101,14 @@ class _Position:
         paths = [Path(name) for name in files]
         known = all(name != "-" and path.is_file() for name, path in zip(files, paths, strict=True))
         self.total = sum(path.stat().st_size for path in paths) if known else None
-        self._read = 0
-
-    def add(self, count: int) -> None:
-        self._read += count
+        self.read = 0
 
     def bytes_read(self) -> int:
-        return self._read
+        return self.read
 
 
 class _Counted:
-    """A file that reports the number of bytes read to a position."""
+    """A file that adds the bytes read to a position."""
 
     def __init__(self, file: IO[bytes], work: _Position) -> None:
         self._file = file
@@ -69,77 +117,8 @@ class _Counted:
 
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size)
-        self._work.add(len(data))
+        self._work.read += len(data)
         return data
 
     def fileno(self) -> int:
         return self._file.fileno()
-
-
-class _File:
-    """A file with its problems."""
-
-    def __init__(self, name: str, unreadable: Unreadable) -> None:
-        self._name = name
-        self._unreadable = unreadable
-        self._problems = 0
-        self._waiting: list[InvalidRecord] = []
-        self._any = False
-
-    def traces(self, work: _Position, domain: str | None) -> Iterator[ReasoningTrace]:
-        try:
-            for item in self._items(work, domain):
-                if not isinstance(item, InvalidRecord):
-                    self._found()
-                    yield item
-                elif self._report(item):
-                    break
-        except InvalidRecord as error:
-            self._report(error)
-        self._finish()
-
-    def _items(self, work: _Position, domain: str | None) -> Iterator[ReasoningTrace | InvalidRecord]:
-        try:
-            file: Any = None if self._name == "-" else Path(self._name).open("rb")  # noqa: SIM115 — closed below
-        except (OSError, ValueError):
-            file = None  # `read_traces` says why
-        if file is None:
-            yield from read_traces(self._name, domain=domain)
-            return
-        with file:
-            yield from read_traces(_Counted(file, work), name=self._name, domain=domain)  # type: ignore[arg-type]
-
-    def _found(self) -> None:
-        """Note that a trace was read, and report the earlier problems: the file is of the right kind."""
-        if not self._any:
-            self._any = True
-            for problem in self._waiting:
-                say_error(problem)
-            self._waiting.clear()
-
-    def _report(self, problem: InvalidRecord) -> bool:
-        """Note a problem; return True if the file is of another kind."""
-        self._problems += 1
-        self._unreadable.count += 1
-        if self._problems <= REPORTED:
-            if self._any:
-                say_error(problem)
-            else:
-                self._waiting.append(problem)
-        return not self._any and self._problems >= GIVE_UP
-
-    def _finish(self) -> None:
-        if self._any:
-            if self._problems > REPORTED:
-                say_error(f"{self._name}: and {self._problems - REPORTED:,} more that cannot be read")
-        elif self._problems == 1:
-            say_error(self._waiting[0])
-        elif self._problems >= GIVE_UP:
-            say_error(
-                f"{self._waiting[0]}; none of the first {GIVE_UP} can be read, so the rest was not tried: {WANTED}"
-            )
-        elif self._problems:
-            say_error(f"{self._waiting[0]}; none of the {self._problems:,} in the file can be read: {WANTED}")
-
-
-WANTED = "a file holds traces or chat runs, as JSON or JSON lines"

@@ -10,7 +10,6 @@ from grace_kp.trace.redaction._patterns import PLACEHOLDER, after_key
 from grace_kp.trace.redaction._rule import MARK, Rule, necessary
 
 _I = re.IGNORECASE
-_IM = re.IGNORECASE | re.MULTILINE
 _NAME = rf"(?:{PASSWORDS}|pass|{TOKENS}){SUFFIX}"
 # Where a command stands, its options, and one argument of it; a line may go on after a backslash.
 _PATH = r"(?<![\w.-])"  # a folder may stand before it
@@ -23,7 +22,7 @@ _password = after_key("password", "quoted")
 
 
 def _argument(match: re.Match[str]) -> str | None:
-    """The argument of an option that takes a password; a path or a variable is none."""
+    """Replace the argument of an option that takes a password, unless it is a path or a variable."""
     value = match["value"].strip("\"'\\")
     option = match["key"].rstrip(" \t=").rpartition(" ")[2].strip("-").replace("-", "_")
     if is_count_name(option) or (value.isdecimal() and "token" in option.lower()):
@@ -38,7 +37,7 @@ def _argument(match: re.Match[str]) -> str | None:
 
 
 def _user_and_password(match: re.Match[str]) -> str | None:
-    """The argument of `curl -u` and its like: a user without a password stays."""
+    """Replace the argument of `curl -u` and similar options; a user without a password stays."""
     value = match["value"].strip("\"'\\")
     _user, colon, password = value.partition(match["colon"] if "colon" in match.re.groupindex else ":")
     if not colon or not password or PLACEHOLDER.fullmatch(password) or password.startswith(("$", "//")):
@@ -50,7 +49,7 @@ _OPTIONS_OF_FIND = frozenset({"rint", "rint0", "rintf", "rune", "erm", "ath"})  
 
 
 def _attached(match: re.Match[str]) -> str | None:
-    """A password without a blank after its option: mysql -psecret."""
+    """Replace a password without a blank after its option: mysql -psecret."""
     value = match["value"].strip("\"'")
     if PLACEHOLDER.fullmatch(value) or value.startswith("$") or len(value) < 3 or value in _OPTIONS_OF_FIND:
         return None
@@ -76,7 +75,7 @@ _CODE = re.compile(r"(?:\b(?:pin|otp|code|passcode)\b|暗証番号|確認コー�
 
 
 def _sentence(match: re.Match[str]) -> str | None:
-    """A password in a sentence has to look like one, since any word may follow."""
+    """Replace a password in a sentence if it looks like one, because any word may follow."""
     value = match["value"]
     core = value.strip("\"'`“”「」").rstrip(".,;:!?)。、")
     if not core or "[REDACTED" in core:
@@ -97,7 +96,7 @@ _ALGORITHM = re.compile(
 
 
 def _behind(match: re.Match[str]) -> str | None:
-    """A value without anything between it and its name: only what looks generated or is made of letters, digits and marks."""
+    """Replace a value directly after its name if it looks generated or mixes letters, digits and marks."""
     core = match["value"].strip("\"'`").rstrip(".,;:!?)")
     digits, letters = any("0" <= c <= "9" for c in core), any(c.isalpha() for c in core)
     marked = any(c in "!@#$%^&*+?~" for c in core)

@@ -1,7 +1,7 @@
-"""Whether the value after the name of a secret is one.
+"""The decision whether the value after the name of a secret is harmless.
 
-A value that a program computes, a placeholder, a type or an ordinary word of documentation is not a secret. Where a shape is ambiguous,
-a word too many is better than a secret that was missed.
+Computed values, placeholders, types and ordinary words of documentation are harmless. In doubt a value counts as a secret: a word removed
+for nothing is better than a missed secret.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ _LONGEST_WORD = 500  # characters; a longer value without blanks is neither a na
 
 
 def is_harmless(name: str, value: str, style: str) -> bool:
-    """Whether the value after a secret's name is no secret.
+    """Return whether the value after a secret's name is no secret.
 
     Args:
-        name: the name, and what stands between it and the value.
+        name: the name, with the characters up to the value.
         value: the value with its quotes.
         style: `quoted`; `tight` (no blank before the value); `spaced`; `compare` (after `==`); `key` (of a JSON object).
     """

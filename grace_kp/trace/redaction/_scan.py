@@ -1,7 +1,7 @@
-"""Which rules can match a text at all: decided by google-re2 in one pass where it is installed, by substrings elsewhere.
+"""Selection of the rules that can match a text: in a single pass of google-re2 if it is installed, else by substrings.
 
-Both decide by necessary conditions of the rules. What they let through beyond the rules that match costs time and changes nothing,
-so that the redacted text is the same with either.
+Both scans test necessary conditions of the rules. A rule that is selected without a match costs time and changes nothing, so the
+redacted text is the same with either scan.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from grace_kp.trace.redaction._patterns import ADDRESSES, HEADERS, JSON_TOKENS, 
 from grace_kp.trace.redaction._rule import Rule, lower
 from grace_kp.trace.redaction._vendors import RUN_LENGTH, VAGUE, VENDOR_RULES
 
-# In the order of application: what can stand inside of something else comes after it.
+# In the order of application: a secret that can be part of a longer one comes after it.
 SECRETS: tuple[Rule, ...] = (
     KEY_FILES
     + ADDRESSES
@@ -36,7 +36,7 @@ Scan = Callable[[str], Sequence[Rule]]
 
 
 def candidates(text: str, *, identifiers: bool, after: Rule | None = None) -> Sequence[Rule]:
-    """Return the rules that can match, in the order of application; only those after the rule `after`, if there is one."""
+    """Return the rules that can match, in the order of application; with `after` only those behind this rule."""
     rules = (_SCANS.get(identifiers) or scanner(identifiers))(text)
     if after is None:
         return rules
@@ -51,7 +51,7 @@ _SCANS: dict[bool, Scan] = {}
 
 
 def scanner(identifiers: bool) -> Scan:
-    """Return the fastest scan that this installation has; it is built once, when the first text is redacted."""
+    """Return the fastest scan of this installation; it is built once, when the first text is redacted."""
     scan = _SCANS[identifiers] = Remembering(compiled_scan(identifiers) or pure_scan(identifiers))
     return scan
 
@@ -64,7 +64,7 @@ def remember(text: str, *, identifiers: bool) -> None:
 
 
 class Remembering:
-    """A scan that remembers short texts which stay as they are: names, types and arguments come again in every trace."""
+    """A scan with a memory of short texts that no rule changes: names, types and arguments recur in every trace."""
 
     __slots__ = ("_known", "_scan")
     MAX_TEXTS = 4_000
@@ -75,11 +75,11 @@ class Remembering:
         self._known: set[str] = set()
 
     def __call__(self, text: str) -> Sequence[Rule]:
-        """Return the rules that can match, none for a text that is known to stay."""
+        """Return the rules that can match; none for a text in memory."""
         return () if text in self._known else self._scan(text)
 
     def remember(self, text: str) -> None:
-        """Keep a short text; a full memory begins anew."""
+        """Keep a short text; a full memory is emptied first."""
         if len(text) <= self.MAX_LENGTH:
             if len(self._known) >= self.MAX_TEXTS:
                 self._known.clear()
@@ -87,7 +87,7 @@ class Remembering:
 
 
 def compiled_scan(identifiers: bool) -> Scan | None:
-    """Return the scan by google-re2; None where it is not installed."""
+    """Return the scan by google-re2; None if it is not installed."""
     try:
         import re2
     except ImportError:
@@ -128,7 +128,7 @@ _AROUND = 64  # characters beside a run in which the rest of its format stands
 
 
 def pure_scan(identifiers: bool) -> Scan:
-    """Return the scan that needs nothing but Python."""
+    """Return the scan in pure Python."""
     rules = SECRETS + IDENTIFIERS if identifiers else SECRETS
     ascii_needles, other_needles = _Needles(), _Needles()
     shapes: dict[bytes, int] = {}
@@ -198,7 +198,7 @@ _FEW = 8
 
 
 class _Needles:
-    """Substrings with the bits of their rules, looked for all at once."""
+    """Substrings with the bits of their rules, searched together."""
 
     __slots__ = ("_rules",)
 
@@ -215,7 +215,7 @@ class _Needles:
         tree: dict[str, Any] = {}
         longer: dict[str, list[tuple[str, int]]] = {}
         for needle in sorted(self._rules, key=len):
-            # The tree ends where its shortest text does; what begins with it is looked for afterwards.
+            # The tree holds the shortest text of each beginning; longer ones are searched afterwards.
             shorter = next((needle[:end] for end in range(1, len(needle)) if needle[:end] in longer), needle)
             longer.setdefault(shorter, []).append((needle, self._rules[needle]))
             if shorter == needle:
@@ -226,7 +226,7 @@ class _Needles:
         search, find_all = re.compile(expression).search, re.compile(f"(?=({expression}))").findall
 
         def begun_in(text: str) -> set[str]:
-            """The shortest substrings found. A lookahead at every place finds many at once; few are found faster one by one."""
+            """Return the shortest substrings found. A lookahead at every place finds many at once; few are found faster one after another."""
             begun: set[str] = set()
             match = search(text)
             while match is not None:
@@ -254,7 +254,7 @@ def _alternatives(tree: dict[str, Any]) -> str:
 
 
 def _runs(data: bytes, mapped: bytes) -> str:
-    """Return the parts of a text that contain long runs, with what stands beside them."""
+    """Return the parts of a text with long runs, and the characters beside them."""
     parts: list[bytes] = []
     done = 0
     start = mapped.find(_RUN)

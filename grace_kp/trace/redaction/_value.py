@@ -1,4 +1,4 @@
-"""Secrets and identifiers out of JSON values, where keys, pairs and argument lists say what a text means."""
+"""Remove secrets and identifiers from JSON values. Names, pairs and argument lists show which texts are secrets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def redact_value(value: Any, *, identifiers: bool, counts: Counter[str] | None =
 
 
 class _Walk:
-    """One value under way: depth first with a stack, so that depth costs memory and not the interpreter's stack."""
+    """A redaction of one value: depth first with an explicit stack, so that deep values do not overflow the interpreter's."""
 
     __slots__ = ("changed", "counts", "identifiers", "stack")
 
@@ -50,7 +50,7 @@ class _Walk:
         self.identifiers = identifiers
         self.counts = counts
         self.changed = False
-        # (value, where the result goes, its place there, the name of a secret that it stands under)
+        # (value, container of the result, place in it, name of the secret around the value)
         self.stack: list[tuple[Any, Any, Any, str | None]] = []
 
     def run(self, root: object) -> Any:
@@ -78,7 +78,7 @@ class _Walk:
         return out[0] if self.changed else root
 
     def text(self, value: str, secret: str | None) -> str:
-        """A text by itself, or the secret of that name."""
+        """Redact a text, or remove it if it is the secret of this name."""
         if secret is None:
             return redact_text(value, identifiers=self.identifiers, counts=self.counts)
         if not value or (value.startswith("[REDACTED:") and value.endswith("]") and value.count("[") == 1):
@@ -88,13 +88,13 @@ class _Walk:
         return self.removed()
 
     def removed(self) -> str:
-        """The replacement of one secret, counted."""
+        """Count a secret and return its replacement."""
         if self.counts is not None:
             self.counts["password"] += 1
         return _PASSWORD
 
     def mapping(self, value: dict[Any, Any], secret: str | None) -> dict[Any, Any]:
-        """The object without its items, which follow on the stack; keys are texts and cleaned at once."""
+        """Return the object with redacted names; its items follow on the stack."""
         cleaned: dict[Any, Any] = {}
         numbers: dict[Any, int] = {}
         pair = secret or _pair_name(value)
@@ -104,7 +104,7 @@ class _Walk:
                 name = redact_text(key, identifiers=self.identifiers, counts=self.counts)
                 if name is not key:
                     self.changed = True
-            if name in cleaned:  # two keys that read the same without what was in them
+            if name in cleaned:  # two names are equal after redaction
                 self.changed = True
                 name = _numbered(name, cleaned, numbers)
             cleaned[name] = None
@@ -118,7 +118,7 @@ class _Walk:
         return cleaned
 
     def sequence(self, value: list[Any], secret: str | None) -> list[Any]:
-        """The list without its items, which follow on the stack."""
+        """Return a list for the items, which follow on the stack."""
         row: list[Any] = [None] * len(value)
         marked = {} if secret is not None else _marked(value)
         self.stack.extend((item, row, number, marked.get(number, secret)) for number, item in enumerate(value))
@@ -129,14 +129,14 @@ _OTHER_KEY = re.compile(r"[\w.-]{2,60}[_.-]KEY|[\w.-]{2,60}(?:[_.-]key|[a-z]Key)
 
 
 def _is_generated_key(key: object, value: object) -> bool:
-    """A text that looks generated, below a name such as SENDGRID_KEY; `cache_key` and the like name no secrets."""
+    """Return whether the value looks generated and its name resembles SENDGRID_KEY; `cache_key` and similar names are no secrets."""
     if type(key) is not str or type(value) is not str or not 16 <= len(value) <= 400:
         return False
     return _OTHER_KEY.fullmatch(key) is not None and NO_SECRET_KEY.search(key) is None and looks_random(value, 16)
 
 
 def _numbered(name: object, taken: dict[Any, Any], numbers: dict[Any, int]) -> str:
-    """A free name: the next number is remembered, so that many equal keys cost no more than different ones."""
+    """Return a free name; the last number is kept, so that many equal names cost no more than different ones."""
     number = numbers.get(name, 1) + 1
     while (free := f"{name} ({number})") in taken:
         number += 1
@@ -144,7 +144,7 @@ def _numbered(name: object, taken: dict[Any, Any], numbers: dict[Any, int]) -> s
     return free
 
 
-# Where a program that fills in forms puts its text: the description of a field names the secret.
+# Fields of programs that fill in forms: the description of a field names the secret.
 _FIELD_KEYS = (
     "selector", "element", "locator", "target", "xpath", "css", "placeholder", "description", "aria_label", "element_description",
 )  # fmt: skip
@@ -155,7 +155,7 @@ _FIELD = re.compile(
 
 
 def _pair_name(value: dict[Any, Any]) -> str | None:
-    """The secret's name in an object such as {"name": "password", "value": …} or {"selector": "#password", "text": …}."""
+    """Return the name of the secret in {"name": "password", "value": …} or {"selector": "#password", "text": …}; None without one."""
     if len(value) > 12 or _VALUE_KEYS.isdisjoint(value):
         return None
     for key in _NAME_KEYS:
@@ -187,7 +187,7 @@ _USER = re.compile(r"[^\s:/]{1,100}:[^\s/].*", re.DOTALL)
 
 
 def _marked(items: list[Any]) -> dict[int, str]:
-    """The places in a list that hold a secret, with its name: [name, value], and the arguments of a command."""
+    """Return the places of secrets in a list, with their names: [name, value], and the arguments of a command."""
     if len(items) < 2 or type(items[0]) is not str or len(items) > 1_000:
         return {}
     marked: dict[int, str] = {}
@@ -220,7 +220,7 @@ def _marked(items: list[Any]) -> dict[int, str]:
 
 
 def _is_name(text: str) -> bool:
-    """Whether a text is the name of a field rather than a value: [“password”, “email”] lists fields."""
+    """Return whether a text is the name of a field, as in ["password", "email"], and not a value."""
     return (re.fullmatch(r"[a-z]+(?:_[a-z]+)*", text) is not None and len(text) <= 12) or is_secret_name(text)
 
 
