@@ -136,7 +136,7 @@ class _Loaded:
         self.dimensions = int(self.embed(["."]).shape[1])
 
     def embed(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        """Normalised rows of one batch."""
+        """Return the normalised rows of one batch."""
         import numpy as np
 
         encoded = self._tokenizer.encode_batch(texts)
@@ -150,11 +150,11 @@ class _Loaded:
             out = self._session.run(None, {name: value for name, value in inputs.items() if name in self._inputs})[0]
         except Exception as error:
             raise EmbedderError(f"the model failed: {type(error).__name__}: {error}"[:400]) from error
+        if out.ndim not in {2, 3} or len(out) != len(texts):
+            raise EmbedderError(f"the model gave an array of shape {out.shape} for {len(texts)} texts")
         if out.ndim == 3:
             weights = mask[:, :, None].astype(np.float32)
             out = (out * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
-        if out.ndim != 2 or len(out) != len(texts):
-            raise EmbedderError(f"the model gave an array of shape {out.shape} for {len(texts)} texts")
         rows: npt.NDArray[np.float32] = (out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)).astype(
             np.float32
         )

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.confidence import SCORE_KINDS, SearchResults, read_results
+from grace_kp.confidence import SCORE_KINDS, ResultReader, SearchResults, read_results
 from tests.confidence.retrieved import Document, hits, read
 
 
@@ -278,3 +278,33 @@ def test_total(result, scores):
     assert len(set(found.sources)) == len(found.sources) <= found.count
     assert all(isinstance(source, str) and source for source in found.sources)
     assert found == read_results(result, scores)
+
+
+def test_a_stream_is_read_item_by_item():
+    """The first 1,000 results are read and the others counted, as for a list."""
+    reader = ResultReader("similarity")
+    items = [("a", 0.5)] * 1_000 + [("b", 0.9)] * 3
+    for item in items:
+        reader.item(item)
+    found = reader.hits()
+    assert (1_003, 0.5) == (found.count, max(found.scores))
+    assert "only the first 1,000 results were read" == found.note
+    assert found == read_results(items, "similarity")
+
+
+def test_an_answer_with_its_documents_is_read_for_the_documents():
+    """As chains return them: a text, and the list it rests on."""
+    assert hits(2, [], "ab") == read(("the answer", [{"id": "a"}, {"id": "b"}]))
+
+
+def test_a_collection_of_unknown_type_is_counted():
+    """Its items are not looked at, and that is known."""
+
+    class Rows:
+        def __len__(self):
+            return 7
+
+    found = read_results(Rows())
+    assert (7, True, "a Rows was counted, not read") == (found.count, found.unreadable, found.note)
+    found = read_results([np.zeros(3), {"id": "a"}])
+    assert (2, True) == (found.count, found.unreadable)

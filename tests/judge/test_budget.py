@@ -47,3 +47,26 @@ def test_a_limit_without_a_sense_is_refused(wrong):
     if wrong != -1:
         with pytest.raises(ValueError, match="max_entries"):
             gk.JudgementCache(max_entries=wrong)
+
+
+def test_runs_are_forgotten_in_their_order():
+    """The limit per run keeps the last 10,000 runs, so that it does not grow for ever."""
+    now = iter(range(0, 10**9, 61))
+    limit = gk.SpendingLimit(calls_per_run=1, clock=lambda: float(next(now)))
+    for number in range(10_001):
+        assert limit.reserve(f"run {number}", 40) is None
+    assert "1 calls per run" in limit.reserve("run 10000", 40)
+    assert limit.reserve("run 0", 40) is None
+
+
+def test_what_a_call_has_cost_replaces_the_estimate():
+    """A quarter of the characters is reserved; the tokens that the judge reports count in the end."""
+    limit = gk.SpendingLimit(tokens_per_minute=100)
+    assert limit.reserve(None, 400) is None
+    assert 100 == limit.spent.tokens
+    assert "100 tokens per minute" in limit.reserve(None, 4)
+    limit.settle(None, 400, 1, 30)
+    assert (1, 30, 1) == (limit.spent.calls, limit.spent.tokens, limit.spent.refused)
+    assert limit.reserve(None, 280) is None
+    limit.settle(None, 280, 3, None)  # retries count as calls, and an unknown cost leaves the estimate
+    assert (4, 100) == (limit.spent.calls, limit.spent.tokens)

@@ -69,3 +69,40 @@ def test_a_cache_that_cannot_be_used_is_an_empty_one(tmp_path, damage):
         assert 1 == len(judge.prompts)
     else:
         assert cache.error
+
+
+def entry(score):
+    return {"score": score, "reason": "r", "model": None}
+
+
+def test_the_oldest_judgements_are_dropped(tmp_path):
+    """In memory the one that was used longest ago, in the file the one that was written first."""
+    cache = gk.JudgementCache(max_entries=2)
+    for cache_key in ("a", "b"):
+        cache.put(cache_key, entry(0.1))
+    cache.get("a")
+    cache.put("c", entry(0.3))
+    assert [True, False, True] == [cache.get(cache_key) is not None for cache_key in ("a", "b", "c")]
+    first = gk.JudgementCache(tmp_path / "c.db", max_entries=2)
+    for cache_key in ("a", "b", "c"):
+        first.put(cache_key, entry(0.1))
+    first.close()
+    again = gk.JudgementCache(tmp_path / "c.db", max_entries=2)
+    assert [False, True, True] == [again.get(cache_key) is not None for cache_key in ("a", "b", "c")]
+    again.close()
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_clearing_forgets_everything(tmp_path, on_disk):
+    """Also in the file, whose pages no longer hold what was deleted; the cache can be used again."""
+    path = tmp_path / "c.db" if on_disk else None
+    cache = gk.JudgementCache(path)
+    cache.put("a", {"score": 0.5, "reason": "a reason of 7f3a", "model": None})
+    cache.clear()
+    assert cache.get("a") is None
+    if on_disk:
+        assert b"7f3a" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    cache.put("b", entry(0.7))
+    assert 0.7 == cache.get("b")["score"]
+    cache.close()
+    cache.close()

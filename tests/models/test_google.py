@@ -20,6 +20,7 @@ httpx = pytest.importorskip("httpx")
 respx = pytest.importorskip("respx")
 
 import grace_kp as gk  # noqa: E402
+from grace_kp.models import _google  # noqa: E402
 from tests.models.gemini import BOTH, KEY, answer, judged, refusal  # noqa: E402
 
 
@@ -306,3 +307,13 @@ def test_no_service_at_all(sync):
     made = judged(sync=sync, base_url="http://127.0.0.1:9", timeout=1.0, attempts=2)
     assert made.fallback
     assert "ConnectError" in made.error
+
+
+@BOTH
+def test_a_reply_that_is_too_large_is_not_read_to_its_end(wire, monkeypatch, sync):
+    """It ends in a fallback, like any other reply that cannot be read."""
+    monkeypatch.setattr(_google, "MAX_REPLY_BYTES", 100)
+    wire.mock(return_value=httpx.Response(200, content=json.dumps(answer()).encode()))
+    made = judged(sync=sync)
+    assert made.fallback
+    assert "the reply is larger than" in made.error

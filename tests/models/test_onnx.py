@@ -202,3 +202,14 @@ def test_a_number_of_threads_that_is_none_is_refused(wrong):
     """When the embedder is created."""
     with pytest.raises(ValueError, match="threads must be a whole number >= 1"):
         gk.OnnxEmbedder(threads=wrong)
+
+
+def test_a_model_that_gives_no_vectors_is_an_error(monkeypatch, tmp_path):
+    """One row too few, or none at all."""
+    model = libraries.onnx(monkeypatch)
+    embedder = gk.OnnxEmbedder(libraries.onnx_folder(tmp_path / "m"))
+    embedder.load()
+    rows = model.rows
+    model.rows = lambda texts: rows(texts)[:0]
+    with pytest.raises(gk.EmbedderError, match="gave an array of shape"):
+        embedder.embed(["a", "b"])
