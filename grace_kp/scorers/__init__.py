@@ -1,12 +1,12 @@
 """Scorers (SPEC §8): each measures one aspect of what an agent did, from 0 to 1, and explains its score."""
 
 from grace_kp.scorers._cases import Case, CaseError, read_cases
-from grace_kp.scorers._completed import OnTraces
 from grace_kp.scorers._content import ContentQuality, OperationResult
 from grace_kp.scorers._edits import Block, EditExpectation, EditResult, Operation
 from grace_kp.scorers._entry import Entry, SuiteError, register
 from grace_kp.scorers._evaluation import evaluate_cases
 from grace_kp.scorers._hallucination import AntiHallucination
+from grace_kp.scorers._on_traces import OnTraces
 from grace_kp.scorers._operations import OperationAccuracy, TargetBlockPrecision
 from grace_kp.scorers._patterns import PatternError
 from grace_kp.scorers._reports import html_report, junit_report

@@ -1,4 +1,4 @@
-"""Cases in a file of JSON lines: what was done, what was expected, and a name for each."""
+"""Cases in a file of JSON lines: a result, an expectation and a name for each."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class Case:
 
 
 def read_cases(path: Path) -> Iterator[Case]:
-    """The cases of a file, each line `{"id": …, "actual": {…}, "expected": {…}}`, with the fields of the records.
+    """Yield the cases of a file, each line `{"id": …, "actual": {…}, "expected": {…}}`, with the fields of the records.
 
-    Instead of `actual` a line may have a `trace`, and beside it `inputs`, which says what its tools call target, position, content and index.
+    Instead of `actual` a line may have a `trace`, and `inputs` with the names of the tool arguments that hold target, position, content and
+    index.
 
     Raises:
         CaseError: a line cannot be read.
@@ -46,7 +47,7 @@ def read_cases(path: Path) -> Iterator[Case]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file that are not empty, with their numbers.
+    """Yield number and content of each line that is not blank.
 
     Raises:
         OSError: the file cannot be read.
@@ -58,14 +59,17 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_case(line: bytes, number: int, path: Path) -> Case:
-    """The case in a line.
+    """Return the case in a line; number and path are for its messages.
 
     Raises:
-        CaseError: it cannot be read.
+        CaseError: the line cannot be read.
     """
     try:
         text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        return _case(json.loads(text, object_pairs_hook=object_without_duplicates), number)
+        document = json.loads(text, object_pairs_hook=object_without_duplicates)
+        fields = checked_object(document, "the case", _CASE)
+        actual = _result_of_trace(fields) if "trace" in fields else EditResult.from_dict(fields.get("actual"))
+        return Case(str(fields.get("id", number)), actual, EditExpectation.from_dict(fields.get("expected")))
     except MissingExtra:
         raise
     except UnicodeDecodeError as error:
@@ -77,23 +81,12 @@ def parse_case(line: bytes, number: int, path: Path) -> Case:
     raise CaseError(f"{path}:{number}: {problem}")
 
 
-def _case(document: Any, number: int) -> Case:
-    given = checked_object(document, "the case", _CASE)
-    if "trace" in given:
-        return Case(str(given.get("id", number)), _traced(given), EditExpectation.from_dict(given.get("expected")))
-    return Case(
-        str(given.get("id", number)),
-        EditResult.from_dict(given.get("actual")),
-        EditExpectation.from_dict(given.get("expected")),
-    )
-
-
-def _traced(given: Mapping[str, Any]) -> EditResult:
-    if "actual" in given:
-        raise ValueError("a case has either actual or trace, not both")
-    names = checked_object(given.get("inputs", {}), "inputs", _INPUTS)
-    if not isinstance(given["trace"], dict):
-        raise ValueError(f"trace must be an object, not {brief(given['trace'])}")
+def _result_of_trace(fields: Mapping[str, Any]) -> EditResult:
     from grace_kp.trace import ReasoningTrace
 
-    return result_from_trace(ReasoningTrace.model_validate(given["trace"]), **names)
+    if "actual" in fields:
+        raise ValueError("a case has either actual or trace, not both")
+    inputs = checked_object(fields.get("inputs", {}), "inputs", _INPUTS)
+    if not isinstance(fields["trace"], dict):
+        raise ValueError(f"trace must be an object, not {brief(fields['trace'])}")
+    return result_from_trace(ReasoningTrace.model_validate(fields["trace"]), **inputs)

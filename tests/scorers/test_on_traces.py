@@ -188,7 +188,7 @@ class TestGrace:
                 gk.Grace(store="memory:", scorers=scorers)
             with pytest.raises(gk.SettingsError, match="neither a scorer nor a suite"):
                 sc.OnTraces("standard")
-            with pytest.raises(gk.SettingsError, match="expected is an EditExpectation"):
+            with pytest.raises(gk.SettingsError, match="expected must be an EditExpectation"):
                 sc.OnTraces(sc.OperationAccuracy(), 3)
             return
         with pytest.raises(gk.SettingsError, match="is no scorer, no suite, and cannot be called"):
