@@ -150,10 +150,12 @@ def _read(value: object, declared: object) -> object:
     adapter = _adapter(declared)
     if adapter is None:
         return value
-    from pydantic import ValidationError
+    from pydantic import PydanticUserError, ValidationError
 
     try:
         read = adapter.validate_python(value, strict=True)
+    except PydanticUserError:
+        return value  # the type refers to a type that is not defined
     except ValidationError as error:
         problem = _first_problem(error)
     else:

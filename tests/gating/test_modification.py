@@ -8,6 +8,7 @@ import datetime
 import decimal
 import enum
 import functools
+import inspect
 import json
 import pathlib
 import uuid
@@ -17,7 +18,11 @@ import pydantic
 import pytest
 
 import grace_kp as gk
+from grace_kp.gating import problem_with
+from grace_kp.gating._call import Call
+from grace_kp.gating._modification import declared_types, modified
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
+from grace_kp.trace import render
 
 R = gk.InterventionResponse
 both = pytest.mark.parametrize("is_async", [False, True])
@@ -392,3 +397,143 @@ print(json.dumps(seen))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert [False, True] == json.loads(done.stdout)
+
+
+def call_of(action, *args, check=None, hidden=None, partial=False, **kwargs):
+    signature = inspect.signature(action)
+    bound = (signature.bind_partial if partial else signature.bind)(*args, **kwargs)
+    return Call("act", signature, bound, hidden, lambda: declared_types(action, signature), check)
+
+
+def changed_to(call, **changes):
+    """The arguments that the call has after these changes; or the problem."""
+    bound, problem = modified(call, changes)
+    assert (bound is None) is bool(problem)
+    return problem if bound is None else dict(bound.arguments)
+
+
+def two(first: int, second: str = "b"): ...
+
+
+def test_only_what_changes_is_replaced():
+    """The call itself stays as it was."""
+    call = call_of(two, 1)
+    assert {"first": 2} == changed_to(call, first=2)
+    assert {"first": 1, "second": "c"} == changed_to(call, second="c")
+    assert {"first": 1} == dict(call.bound.arguments)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"third": 1}, "act has no parameter 'third'; it has first, second"),
+        ({"first": "1"}, "the arguments do not fit act: first: Input should be a valid integer"),
+        ({"second": 2, "first": "1"}, "the arguments do not fit act: second: Input should be a valid string"),
+    ],
+)
+def test_the_first_problem_is_reported(changes, problem):
+    """With the action's name, the parameter's, and the names that there are."""
+    assert problem == changed_to(call_of(two, 1), **changes)
+
+
+def test_an_action_without_parameters():
+    """Has none to change."""
+    assert "act has no parameter 'it'; it has none" == changed_to(call_of(lambda: None), it=1)
+
+
+def test_the_methods_own_object_cannot_be_changed():
+    """Neither is it listed, nor does `**more` take its name."""
+
+    def act(self, it, **more): ...
+
+    call = call_of(act, object(), 1, hidden="self")
+    assert "act has no parameter 'self'; it has it, more" == changed_to(call, self=1)
+    assert {"it": 1, "more": {"other": 2}} == {
+        name: value for name, value in changed_to(call, other=2).items() if name != "self"
+    }
+
+
+def test_a_call_that_lacks_an_argument_stays_incomplete():
+    """Python's own message is the problem, and nothing else is checked."""
+    call = call_of(two, second="x", partial=True, check=lambda arguments: pytest.fail("checked"))
+    assert "the arguments do not fit act: missing a required argument: 'first'" == changed_to(call, second="y")
+    assert "first" in changed_to(call_of(two, partial=True), first=3)
+
+
+def test_a_check_beyond_the_signature():
+    """It gets all arguments; what it says is the problem."""
+    seen = []
+
+    def check(arguments):
+        seen.append(dict(arguments))
+        return "" if arguments["first"] < 5 else "first is too large"
+
+    call = call_of(two, 1, check=check)
+    assert {"first": 2} == changed_to(call, first=2)
+    assert "the arguments do not fit act: first is too large" == changed_to(call, first=5)
+    assert [{"first": 2}, {"first": 5}] == seen
+
+
+@pytest.mark.parametrize(
+    ("value", "declared", "problem"),
+    [
+        (5, int, ""),
+        ("5", int, "Input should be a valid integer"),
+        ([1, "2"], list[int], ".1: Input should be a valid integer"),
+        ({"a": 1}, Full, ".b: Field required"),
+        ({}, Full, ".a: Field required"),
+        ("x", "Nothing", ""),
+        ("x", Client, "Input should be an instance of Client"),
+        ({1: Colour.RED}, dict[str, Colour], ".1.[key]: Input should be a valid string"),
+    ],
+)
+def test_problems_of_single_values(value, declared, problem):
+    """With the place inside of the value; a type that cannot be checked takes anything."""
+    assert problem == problem_with(value, declared)
+
+
+@pytest.mark.parametrize(
+    ("original", "value", "is_kept"),
+    [
+        (b"ab", "b'ab'", True),
+        (DAY, "2026-01-02", True),
+        ((1, 2), [1, 2], True),
+        ({1: 2}, {"1": 2}, True),
+        (1, True, False),
+        (1, 1.0, False),
+        ([1], [True], False),
+        ("x" * 9_000, "x", False),
+        ([DAY], ["2026-01-03"], False),
+        (CLIENT, CLIENT, True),
+        ([CLIENT], [CLIENT], True),
+    ],
+)
+def test_what_comes_back_unchanged_is_kept(original, value, is_kept):
+    """The same object, an equal one, or the JSON form that a reviewer saw; other types are other values."""
+
+    def act(it): ...
+
+    found = changed_to(call_of(act, original), it=value)["it"]
+    assert (original if is_kept else value) is found
+
+
+def test_the_form_of_a_long_text_is_no_text():
+    """A text that a record shows shortened is not the original when it comes back."""
+
+    def act(it): ...
+
+    original = "x" * 9_000
+    short = render(original)
+    assert short is changed_to(call_of(act, original), it=short)["it"]
+
+
+class Later: ...
+
+
+def test_declared_types_are_resolved():
+    """Texts too; parameters without a type, or with one that nobody knows, are left out."""
+
+    def act(plain, number: "int", unknown: "Nothing", later: "Later", broken: "a b", *rest: str, **more: Options): ...  # noqa: F821, F722, UP037
+
+    types = declared_types(act, inspect.signature(act))
+    assert {"number": int, "later": Later, "rest": str, "more": Options} == types
