@@ -81,8 +81,6 @@ def problem_with(value: object, declared: object) -> str:
 
 def declared_types(action: object, signature: inspect.Signature) -> dict[str, Any]:
     """Return the type of each parameter that declares a type which can be resolved."""
-    while hasattr(action, "func"):
-        action = action.func
     call: Any = action if inspect.isroutine(action) or isinstance(action, type) else type(action).__call__
     function = inspect.unwrap(call)
     names = getattr(function, "__globals__", {})
@@ -207,16 +205,14 @@ def _adapter(declared: Any) -> TypeAdapter[Any] | None:
     try:
         try:
             return TypeAdapter(declared, config=ConfigDict(arbitrary_types_allowed=True))
-        except PydanticUserError as error:
-            if error.code != "type-adapter-config-unused":
-                raise
+        except PydanticUserError:
             return TypeAdapter(declared)  # models, dataclasses and TypedDicts have their own configuration
     except (PydanticUserError, PydanticUndefinedAnnotation, NameError, TypeError, AttributeError):
         return None
 
 
 def _first_problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    first = error.errors()[0]
     inside = "".join(f".{part}" for part in first["loc"])
     return f"{inside}: {first['msg']}" if inside else str(first["msg"])
 

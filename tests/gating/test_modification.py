@@ -527,6 +527,47 @@ def test_the_form_of_a_long_text_is_no_text():
     assert short is changed_to(call_of(act, original), it=short)["it"]
 
 
+def positional(first=1, second=2, /, **more): ...
+
+
+def test_nothing_is_filled_in_for_empty_keywords():
+    """Defaults in front are named only where something behind them needs it."""
+    assert {} == changed_to(call_of(positional), more={})
+    assert {"first": 1, "second": 2, "more": {"a": 5}} == changed_to(call_of(positional), more={"a": 5})
+
+
+class Positive(TypedDict, total=False):
+    level: Annotated[int, pydantic.Field(gt=0)]
+
+
+def test_keywords_keep_the_constraints_of_their_types():
+    """`Unpack` of a TypedDict with annotated fields."""
+
+    def act(**more: Unpack[Positive]): ...
+
+    assert {"more": {"level": 1}} == changed_to(call_of(act), level=1)
+    assert "level: Input should be greater than 0" in changed_to(call_of(act), level=-1)
+
+
+def test_an_annotation_that_is_no_type_of_a_value_takes_anything():
+    """As one that cannot be resolved does."""
+
+    def act(it): ...
+
+    act.__annotations__["it"] = NotRequired[int]
+    assert {"it": "new"} == changed_to(call_of(act, "old"), it="new")
+
+
+def test_values_without_a_json_form():
+    """They are what they are: the message is about the value, and another iterator is another value."""
+
+    def act(it): ...
+
+    value = iter([1])
+    assert "Input should be a valid integer" == problem_with(object(), int)
+    assert value is changed_to(call_of(act, [1]), it=value)["it"]
+
+
 class Later: ...
 
 
