@@ -549,15 +549,6 @@ def test_keywords_keep_the_constraints_of_their_types():
     assert "level: Input should be greater than 0" in changed_to(call_of(act), level=-1)
 
 
-def test_an_annotation_that_is_no_type_of_a_value_takes_anything():
-    """As one that cannot be resolved does."""
-
-    def act(it): ...
-
-    act.__annotations__["it"] = NotRequired[int]
-    assert {"it": "new"} == changed_to(call_of(act, "old"), it="new")
-
-
 def test_values_without_a_json_form():
     """They are what they are: the message is about the value, and another iterator is another value."""
 

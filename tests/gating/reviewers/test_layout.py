@@ -207,3 +207,84 @@ def test_names_that_are_no_identifiers_are_quoted():
 def test_lines_are_folded(count, width, expected):
     """The first three and the last two stay; nothing is folded that the note would not make shorter."""
     assert expected == fold([str(number) for number in range(count)], 3, 2, Page(width))
+
+
+BLANK = (
+    *(0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x1D159),
+    *(0x180B, 0x180F, 0xFE00, 0xFE0F, 0xE0100, 0xE01EF),
+)
+
+
+@pytest.mark.parametrize("code", BLANK)
+def test_blank_characters_are_escaped(code):
+    """Python calls them printable, and nobody sees them."""
+    assert chr(code).isprintable()
+    assert [f"a\\u{code:04x}", f"a\\U{code:08x}"][code > 0xFFFF] == shown(f"a{chr(code)}")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\u65e5\u0301\u0301\u0301", "\u65e5\u0301\u0301\u0301"),
+        ("\u65e5\u0301\u0301\u0301\u0301", "\u65e5\u0301\u0301\u0301\\u0301"),
+        ("1\u0301\u0301", "1\\u0301\\u0301"),
+        ("e\u2500\u0301", "e\u2500\\u0301"),
+    ],
+)
+def test_marks_stand_on_letters(text, expected):
+    """On letters of every script, and on nothing else."""
+    assert expected == shown(text)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\nbbbbbbb", ["a\\n", "bbbbbbb"]),
+        ("a\nbbbbbbbbb", ["a\\n", "bbbbbbb\\", "bb"]),
+        ("a\n bbbbbbbb", ["a\\n", " bbbbbb\\", "bb"]),
+        ("a  b    ccccccc", ["a  b   \\", " cccccc\\", "c"]),
+        ("a bbbbbbb", ["a ", "bbbbbbb"]),
+        ("aaaaaaa  bbbbbbbbb", ["aaaaaaa\\", "  bbbbb\\", "bbbb"]),
+    ],
+)
+def test_each_line_is_broken_by_itself(text, expected):
+    """What stood on the lines before has no influence, and all lines have the same width unless others are asked for."""
+    assert expected == wrap(units(text, Page(80)), 8)
+
+
+@pytest.mark.parametrize("text", ["\u05d0", "\u0627", "\u0661"])
+def test_scripts_that_terminals_reorder(text):
+    """Hebrew, Arabic, and Arabic numbers; other scripts are shown once."""
+    lines = value_lines("name", view(text).root, Page(60), 3)
+    assert [f'   name = "{text}"', f'   | in this order: "\\u{ord(text):04x}"'] == lines
+    assert ['   name = "\u65e5\xe9"'] == value_lines("name", view("\u65e5\xe9").root, Page(60), 3)
+    assert [" to: \u65e5\xe9"] == prose(" to: ", "\u65e5\xe9", Page(60), 3)
+
+
+@pytest.mark.parametrize(
+    ("value", "width", "first"),
+    [
+        (1234567890, 20, "   name = 1234567890"),
+        (datetime.date(2026, 1, 2), 28, '   name = date("2026-01-02")'),
+        (types.SimpleNamespace(a="x" * 20), 27, "   name = SimpleNamespace("),
+        (types.SimpleNamespace(a="x" * 20), 26, "   name = "),
+        ("\xe9", 14, '   name = "\xe9"'),
+    ],
+)
+def test_the_whole_width_is_used(value, width, first):
+    """A column less, and the value needs another line."""
+    assert first == value_lines("name", view(value).root, Page(width), 3)[0]
+
+
+@pytest.mark.parametrize("width", range(20, 60))
+def test_no_line_of_a_structure_is_wider_than_the_page(width):
+    """Wherever it breaks: keys, brackets, commas, classes and text from right to left."""
+    hebrew = "\u05d0\u05d1 " * 12
+    value = {
+        "key": [types.SimpleNamespace(field="x" * 30, other=[(1,), "y" * 12]), hebrew, "z z " * 9, "w" * 17],
+        "last": hebrew,
+    }
+    lines = [*value_lines("name", view(value).root, Page(width), 3), *prose(" for: ", hebrew, Page(width), 3)]
+    assert width >= max(map(len, lines))
+    whole = "".join(line.strip().removeprefix("| ").removesuffix("\\") for line in lines)
+    assert 3 == whole.replace(" ", "").count(r"\u05d0\u05d1" * 12)
