@@ -26,7 +26,7 @@ from grace_kp.confidence._search_result import (
     text_in,
 )
 
-MAX_HITS = 1_000
+MAX_RESULTS = 1_000
 MAX_TEXTS = 16
 MAX_UNUSABLE = 5
 """Unusable scores that are listed; all of them are counted."""
@@ -38,7 +38,7 @@ _VAGUE_LISTS = ("items", "data", "records", "context", "sources", "ids")
 _PARALLEL_SCORES = ("scores", "similarities", "relevance_scores", "distances")
 _PARALLEL_METADATA = ("metadatas", "metadata")
 _PARALLEL_NAMES = ("ids", "sources")
-_BEYOND = f"only the first {MAX_HITS:,} results were read"
+_BEYOND = f"only the first {MAX_RESULTS:,} results were read"
 _CONSUMABLE = ("__next__", "__anext__", "__await__")
 
 
@@ -81,10 +81,10 @@ def read_results(result: object, scores: object = None) -> SearchResults:
     """
     reading = ResultReader(scores)
     try:
-        reading.result(result, 0)
+        reading.read_result(result, 0)
     except Exception:  # noqa: BLE001 — foreign objects may raise anything when they are read
-        reading.unknown("the result could not be read to its end")
-    return reading.hits()
+        reading.note_unreadable("the result could not be read to its end")
+    return reading.results()
 
 
 class ResultReader:
@@ -117,7 +117,7 @@ class ResultReader:
         self.unusable = 0
         self.note = ""
 
-    def hits(self) -> SearchResults:
+    def results(self) -> SearchResults:
         """Return the results that were read so far."""
         return SearchResults(
             count=self.count,
@@ -131,36 +131,36 @@ class ResultReader:
             kind=kind_of(self.declared),
         )
 
-    def unknown(self, note: str) -> None:
+    def note_unreadable(self, note: str) -> None:
         """Note that something could not be read."""
         self.note = note
         self.unreadable = True
 
-    def item(self, item: object) -> None:
+    def read_item(self, item: object) -> None:
         """Read one result of a stream; never raises. Results beyond the first 1,000 are only counted."""
-        if self.read < MAX_HITS:
+        if self.read < MAX_RESULTS:
             self._item(item, 0)
         else:
             self.count += 1
             self.note = _BEYOND
 
-    def result(self, result: Any, depth: int) -> None:
+    def read_result(self, result: Any, depth: int) -> None:
         """Read a whole result of any shape."""
         kind = type(result)
         if is_empty(result):
             return
         if depth > _MAX_DEPTH:
-            self.unknown("nested too deeply to be read")
+            self.note_unreadable("nested too deeply to be read")
         elif isinstance(result, str | bytes | bytearray):
-            self.hit(result)
+            self.read_hit(result)
         elif isinstance(result, int | float | complex):
-            self.unknown(f"no results can be read from a {kind.__name__}")
+            self.note_unreadable(f"no results can be read from a {kind.__name__}")
         elif any(hasattr(kind, name) for name in _CONSUMABLE):
-            self.unknown(f"a {kind.__name__} is not consumed, so its results are unknown")
+            self.note_unreadable(f"a {kind.__name__} is not consumed, so its results are unknown")
         elif isinstance(result, Mapping):
             self._mapping(result, depth)
         elif kind is tuple and split(result) is not None:
-            self.hit(result)
+            self.read_hit(result)
         elif kind is tuple and len(result) == 2 and isinstance(second := listed_array(result[1]), list):
             self._twin(listed_array(result[0]), second, depth)
         elif is_listed(result):
@@ -168,7 +168,7 @@ class ResultReader:
         else:
             self._object(result, depth)
 
-    def hit(self, hit: object, *beside: dict[str, Any]) -> None:
+    def read_hit(self, hit: object, *beside: dict[str, Any]) -> None:
         """Read one result, with the row about it from lists beside the results."""
         self.count += 1
         self.read += 1
@@ -178,7 +178,7 @@ class ResultReader:
             source = source_in(views)
             text = text_in(views) if len(self.texts) < MAX_TEXTS else ""
         except Exception:  # noqa: BLE001 — as in read_results; the result still counts
-            self.unknown("a result could not be read")
+            self.note_unreadable("a result could not be read")
             return
         if score is not None:
             self.scores.append(score)
@@ -199,7 +199,7 @@ class ResultReader:
         if isinstance(first, list) and len(first) == len(second) and _are_scores(second):
             self._parallel(first, {PAIR: second})
         elif isinstance(first, str):
-            self.result(second, depth + 1)
+            self.read_result(second, depth + 1)
         else:
             self._all((first, second), depth)
 
@@ -211,7 +211,7 @@ class ResultReader:
             if not is_hit:
                 self.note = "a mapping of unknown shape counts as one result"
                 self.unreadable |= any(isinstance(value, list | tuple | Mapping) and value for value in result.values())
-            self.hit(result)
+            self.read_hit(result)
             return
         name, held = next((pair for pair in lists if not is_empty(pair[1])), lists[0])
         columns = {} if isinstance(held, Mapping) else _columns(result, name, held)
@@ -222,24 +222,24 @@ class ResultReader:
         if columns:
             self._parallel(_flat(held), columns)
         else:
-            self.result(held, depth + 1)
+            self.read_result(held, depth + 1)
 
     def _object(self, result: Any, depth: int) -> None:
         for name in _LISTS:
             held = attribute(result, name)
             if isinstance(held, list | tuple):
-                self.result(held, depth + 1)
+                self.read_result(held, depth + 1)
                 return
         if not self.look.looks_like_hit(result) and hasattr(type(result), "__len__"):
             self.count += max(0, len(result))
-            self.unknown(f"a {type(result).__name__} was counted, not read")
+            self.note_unreadable(f"a {type(result).__name__} was counted, not read")
             return
-        self.hit(result)
+        self.read_hit(result)
 
     def _all(self, items: Any, depth: int) -> None:
         """Read a collection of hits, or of batches of hits."""
         taken = 0
-        for item in islice(iter(items), MAX_HITS - self.read if self.read < MAX_HITS else 0):
+        for item in islice(iter(items), MAX_RESULTS - self.read if self.read < MAX_RESULTS else 0):
             taken += 1
             self._item(item, depth)
         self._rest(items, taken)
@@ -250,17 +250,17 @@ class ResultReader:
         except Exception:  # noqa: BLE001 — as in read_results; even `isinstance` may run foreign code
             is_batch = nothing = False
         if is_batch:
-            self.result(item, depth + 1)
+            self.read_result(item, depth + 1)
         elif not nothing:
             if listed_array(item) is not item:
-                self.unknown(f"a {type(item).__name__} among the results was not read")
-            self.hit(item)
+                self.note_unreadable(f"a {type(item).__name__} among the results was not read")
+            self.read_hit(item)
 
     def _parallel(self, documents: list[Any], columns: dict[str, list[Any]]) -> None:
         """Read documents with their scores, metadata and names in lists beside them."""
-        for index, document in enumerate(documents[:MAX_HITS]):
-            self.hit(document, *self._row(columns, index))
-        self._rest(documents, min(len(documents), MAX_HITS))
+        for index, document in enumerate(documents[:MAX_RESULTS]):
+            self.read_hit(document, *self._row(columns, index))
+        self._rest(documents, min(len(documents), MAX_RESULTS))
 
     def _row(self, columns: dict[str, list[Any]], index: int) -> list[dict[str, Any]]:
         row = {name: column[index] for name, column in columns.items() if name != "metadata"}

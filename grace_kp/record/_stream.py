@@ -33,7 +33,7 @@ class Stream:
         """Record an item."""
         self.count += 1
         if self.found is not None:
-            self.found.item(item)
+            self.found.read_item(item)
         if type(item) is not str:
             self.text = False
             if len(self.items) >= MAX_ITEMS:
@@ -55,7 +55,7 @@ class Stream:
             return
         if self.closing is None:
             if self.found is not None and not self.text and self.count:
-                self.frame.hits = self.found.hits()  # type: ignore[union-attr]  # only a call has a reader
+                self.frame.hits = self.found.results()  # type: ignore[union-attr]  # only a call has a reader
             self.frame.close(self._result(returned))
         else:
             self.fail(self.closing)

@@ -285,8 +285,8 @@ def test_a_stream_is_read_item_by_item():
     reader = ResultReader("similarity")
     items = [("a", 0.5)] * 1_000 + [("b", 0.9)] * 3
     for item in items:
-        reader.item(item)
-    found = reader.hits()
+        reader.read_item(item)
+    found = reader.results()
     assert (1_003, 0.5) == (found.count, max(found.scores))
     assert "only the first 1,000 results were read" == found.note
     assert found == read_results(items, "similarity")
