@@ -1,11 +1,13 @@
 """Connects the runtime with other libraries and services: LangChain and LangGraph, evaluation frameworks, the knowledge registry.
 
-Each module is loaded on first use, because it needs the package that it adapts.
+Each module is loaded on first use, because it needs the package that it adapts. What recording and gates must know of a framework even
+without its adapter, because its programs may run inside decorated functions, is registered here.
 """
 
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from typing import TYPE_CHECKING
 
 from grace_kp.record import CANCELLED, COMPLETED, HOST, SUSPENDED, Framework, Signal
@@ -21,13 +23,16 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_MODULES = ("autoevals", "inspect_ai", "knowledgepulse", "langchain", "pydantic_evals")
-
 
 def __getattr__(name: str) -> ModuleType:
-    if name not in _MODULES:
+    if name not in __dir__():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def __dir__() -> list[str]:
+    names = {module.name for module in pkgutil.iter_modules(__path__)}
+    return sorted(names - {"evals"})  # the folder that the modules of three evaluation frameworks share
 
 
 def _nodes(error: BaseException) -> list[str]:
@@ -37,20 +42,9 @@ def _nodes(error: BaseException) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
-# Signals stand here, because a graph may run inside decorated functions, without our adapter. Loading the adapter needs the framework.
-HOST.register(
-    Framework(
-        "langchain",
-        package="langgraph",
-        load=lambda: __getattr__("langchain"),
-        signals={
-            "GraphInterrupt": Signal(SUSPENDED, pauses=True),
-            "GraphDrained": Signal(CANCELLED, pauses=True),
-            "ParentCommand": Signal(COMPLETED, targets=_nodes),
-        },
-    )
-)
-
-
-def __dir__() -> list[str]:
-    return list(_MODULES)
+_LANGGRAPH = {
+    "GraphInterrupt": Signal(SUSPENDED, pauses=True),
+    "GraphDrained": Signal(CANCELLED, pauses=True),
+    "ParentCommand": Signal(COMPLETED, targets=_nodes),
+}
+HOST.register(Framework("langchain", "langgraph", lambda: __getattr__("langchain"), _LANGGRAPH))

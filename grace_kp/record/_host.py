@@ -6,7 +6,7 @@ no framework.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class Framework:
     package: str
     """The top-level package that is loaded while the framework is in use."""
     load: Callable[[], Any]
-    """Import and return the adapter, a module of `grace_kp.integrations`."""
-    signals: Mapping[str, Signal]
+    """Import and return the adapter: a module of `grace_kp.integrations` with `resumable()`, which gates ask how to pause the program."""
+    signals: Mapping[str, Signal] = field(default_factory=dict)
     """Its signals, by the name of their class. Names, because the framework may not be installed."""
 
 

@@ -32,19 +32,7 @@ from grace_kp.integrations.langchain._results import (
 )
 from grace_kp.integrations.langchain._suspension import Suspensions, interrupts_of, note_steps
 from grace_kp.integrations.langchain._tasks import Tasks
-from grace_kp.record import (
-    AGENT,
-    CANCELLED,
-    CLOSED,
-    HOST,
-    SUSPENDED,
-    Call,
-    Pause,
-    Run,
-    call_alone,
-    call_in,
-    open_run,
-)
+from grace_kp.record import AGENT, CANCELLED, CLOSED, HOST, SUSPENDED, Call, Pause, Run, call_alone, call_in, open_run
 from grace_kp.trace import cut
 
 if TYPE_CHECKING:
