@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import GraceError
 from grace_kp.scorers._cases import CaseError, parse_case, read_lines
-from grace_kp.trace._render import describe_error, render, storable
+from grace_kp.trace import describe_error, render, storable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -115,7 +115,7 @@ def is_call(part: dict[str, Any]) -> bool:
     kind = kind_of(part)
     if kind in _CALLS or (kind.endswith("_call") and len(kind) > 5):
         return True
-    if any(isinstance(part.get(key), dict) for key in (*_CALL_KEYS, "executableCode")):
+    if any(isinstance(part.get(field), dict) for field in (*_CALL_KEYS, "executableCode")):
         return True
     if kind.startswith("tool_") and "toolCallId" in part:  # a part of the Vercel AI SDK's user interface messages
         return True
@@ -129,9 +129,9 @@ def is_result(part: object) -> bool:
     kind = kind_of(part)
     if kind in _RESULTS or kind.endswith(("_tool_result", "_call_output")):
         return True
-    if any(isinstance(part.get(key), dict) for key in _RESULT_KEYS):
+    if any(isinstance(part.get(field), dict) for field in _RESULT_KEYS):
         return True
-    return not kind and any(key in part for key in _RESULT_IDS) and any(key in part for key in _OUTPUTS)
+    return not kind and any(field in part for field in _RESULT_IDS) and any(field in part for field in _OUTPUTS)
 
 
 def called_and_returned(part: dict[str, Any]) -> list[Part]:
@@ -144,7 +144,7 @@ def called_and_returned(part: dict[str, Any]) -> list[Part]:
         return [call]
     keys = ("output", "outputs", "results", "result", "errorText", "error")
     done = state in {"result", "output_available", "output_error"} or (hosted and inner.get("status") == "completed")
-    if not done and all(inner.get(key) is None for key in keys):
+    if not done and all(inner.get(field) is None for field in keys):
         return [call]
     error = first(inner, "errorText", "error")
     output = first(inner, *keys)
@@ -163,8 +163,8 @@ def called(part: object) -> Called:
     if not isinstance(part, dict):
         return Called(UNNAMED, arguments(part))
     inner = part
-    for key in ("function", "custom", *_CALL_KEYS):
-        value = plain(part.get(key))
+    for field in ("function", "custom", *_CALL_KEYS):
+        value = plain(part.get(field))
         if isinstance(value, dict):
             inner = value
             break
@@ -179,7 +179,7 @@ def called(part: object) -> Called:
 
 def returned(part: dict[str, Any]) -> Returned:
     """Return the result of a tool from a part or from a whole message."""
-    inner = next((part[key] for key in _RESULT_KEYS if isinstance(part.get(key), dict)), part)
+    inner = next((part[field] for field in _RESULT_KEYS if isinstance(part.get(field), dict)), part)
     output = first(inner, *_OUTPUTS)
     failed = says_failed(part) or says_failed(inner) or kind_of(part) == "retry_prompt"
     if isinstance(output, dict):
@@ -248,8 +248,8 @@ def _decode(text: str) -> Any:
 
 
 def _first_word(mapping: dict[str, Any], keys: tuple[str, ...]) -> str | None:
-    for key in keys:
-        value = mapping.get(key)
+    for field in keys:
+        value = mapping.get(field)
         if value is not None and (found := word(value)) is not None:
             return found
     return None
@@ -267,10 +267,10 @@ def _arguments_of(inner: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]
     if found is None:
         found = first(part, *_ARGUMENTS)
     if found is None and kind_of(part).endswith("_call"):
-        for key in ("action", "code", "queries", "query", "operation"):
-            value = part.get(key)
+        for field in ("action", "code", "queries", "query", "operation"):
+            value = part.get(field)
             if value is not None:
-                return value if isinstance(value, dict) else {key: value}
+                return value if isinstance(value, dict) else {field: value}
     return arguments(found)
 
 

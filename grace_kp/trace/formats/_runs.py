@@ -89,10 +89,10 @@ def runs_in(document: object) -> tuple[str, list[Any]] | None:
         return ("", document) if not _is_chat(document) and not _is_nested_chat(document) else None
     if not isinstance(document, dict) or _find(document, 0) is not None:
         return None
-    for key in _MANY:
-        value = document.get(key)
+    for field in _MANY:
+        value = document.get(field)
         if isinstance(value, list) and any(_is_run(item) for item in value[:3]):
-            return key, value
+            return field, value
     return None
 
 
@@ -119,17 +119,17 @@ def _chat_of(document: object) -> tuple[Any, str]:
     found = _find(document, 0)
     if found is not None:
         return found.messages, found.path
-    for key in _CHATS:
-        value = _decoded(document.get(key))
+    for field in _CHATS:
+        value = _decoded(document.get(field))
         if isinstance(value, list):
             if not value:
-                raise InvalidTrace("must have at least one message", path=key)
-            return value, key  # the error names its first message
-        if key == "messages" and value is not None:
-            raise InvalidTrace(f"must be a list of messages (got {brief(value)})", path=key)
+                raise InvalidTrace("must have at least one message", path=field)
+            return value, field  # the error names its first message
+        if field == "messages" and value is not None:
+            raise InvalidTrace(f"must be a list of messages (got {brief(value)})", path=field)
     if is_message(document):
         raise InvalidTrace("is a single message, not a run; put the messages of a run into a list")
-    keys = ", ".join(str(key)[:40] for key in list(document)[:6]) or "no keys"
+    keys = ", ".join(str(field)[:40] for field in list(document)[:6]) or "no keys"
     raise InvalidTrace(
         f"is neither a ReasoningTrace nor a run of chat messages under a key such as 'messages' (it has {keys})"
     )
@@ -147,12 +147,12 @@ def _find(document: dict[str, Any], depth: int, *, words_alone: bool = False) ->
 
     Text under `input` or `output` counts as half of an exchange only if the other half is present, or with `words_alone`.
     """
-    for key in _CHATS:
-        value = _decoded(document.get(key))
+    for field in _CHATS:
+        value = _decoded(document.get(field))
         if isinstance(value, list) and _is_nested_chat(value):
-            return _Found(value[0], f"{key}[0]")
+            return _Found(value[0], f"{field}[0]")
         if _is_chat(value):
-            return _Found(_with_reply(value, document, depth), key)
+            return _Found(_with_reply(value, document, depth), field)
     if depth >= MAX_NESTING or is_message(document):
         return None
     asked = _side(document, _ASKED, "user", depth)
@@ -161,14 +161,14 @@ def _find(document: dict[str, Any], depth: int, *, words_alone: bool = False) ->
         return _exchange(asked, answered)
     if asked is not None and (words_alone or not asked.is_text):
         return asked
-    for key in _INSIDE:
-        value = _decoded(document.get(key))
+    for field in _INSIDE:
+        value = _decoded(document.get(field))
         if isinstance(value, dict):
             found = _find(value, depth + 1)
             if found is not None:
-                return found._replace(path=f"{key}.{found.path}")
+                return found._replace(path=f"{field}.{found.path}")
         elif _is_chat(value):
-            return _Found(value, key)
+            return _Found(value, field)
     return None
 
 
@@ -180,13 +180,13 @@ def _exchange(asked: _Found | None, answered: _Found) -> _Found:
 
 
 def _side(document: dict[str, Any], keys: tuple[str, ...], role: str, depth: int) -> _Found | None:
-    for key in keys:
-        value = _decoded(document.get(key))
+    for field in keys:
+        value = _decoded(document.get(field))
         found = _messages_in(value, role, depth + 1)
-        if found is None and value is not document.get(key):
-            found = _messages_in(document[key], role, depth + 1)  # JSON, but not a chat: the text of an answer
+        if found is None and value is not document.get(field):
+            found = _messages_in(document[field], role, depth + 1)  # JSON, but not a chat: the text of an answer
         if found is not None:
-            return found._replace(path=key + found.path)
+            return found._replace(path=field + found.path)
     return None
 
 
@@ -259,16 +259,16 @@ def _success_of(about: dict[str, Any]) -> tuple[bool | None, str]:
     label = about.get("label")
     places = [label] if isinstance(label, dict) else []
     places.append(about)
-    places += [value for key in _LABELS[1:] if isinstance(value := about.get(key), dict)]
+    places += [value for field in _LABELS[1:] if isinstance(value := about.get(field), dict)]
     for place in places:
-        for key in _SUCCESS:
-            known = _verdict(place.get(key))
+        for field in _SUCCESS:
+            known = _verdict(place.get(field))
             if known is not None:
                 return known, "label"
     known = about["target"] if isinstance(about.get("target"), bool) else _verdict(label)
     if known is not None:
         return known, "label"
-    places += [value for key in ("reward_info", "reward") if isinstance(value := about.get(key), dict)]
+    places += [value for field in ("reward_info", "reward") if isinstance(value := about.get(field), dict)]
     for place in places:
         reward = place.get("reward")
         if isinstance(reward, int | float):
@@ -294,10 +294,10 @@ def _instant_in(about: dict[str, Any]) -> str | None:
 
 def _beside_the_chat(about: dict[str, Any]) -> dict[str, Any]:
     """Return the other fields of the document, short ones first, because a cut removes the last."""
-    kept = {key: value for key, value in about.items() if key not in _NOT_KEPT and value is not None}
+    kept = {field: value for field, value in about.items() if field not in _NOT_KEPT and value is not None}
     return dict(sorted(kept.items(), key=lambda item: isinstance(item[1], dict | list)))
 
 
 def _text(about: dict[str, Any], *keys: str) -> str | None:
-    value = next((about[key] for key in keys if isinstance(about.get(key), str) and about[key].strip()), None)
+    value = next((about[field] for field in keys if isinstance(about.get(field), str) and about[field].strip()), None)
     return value[:8_192] if value is not None else None

@@ -26,8 +26,8 @@ def reasoning_of(part: dict[str, Any]) -> str:
     if isinstance(nested, dict):
         inner = nested.get("reasoningText")
         part = inner if isinstance(inner, dict) else nested
-    for key in ("thinking", "reasoning", "reasoning_content", "text", "content", "thoughts", "summary"):
-        text = words(part.get(key))
+    for field in ("thinking", "reasoning", "reasoning_content", "text", "content", "thoughts", "summary"):
+        text = words(part.get(field))
         if text.strip():
             return text
     return ""
@@ -66,8 +66,8 @@ def words(value: object, depth: int = 0) -> str:
 
 def kind_of(part: dict[str, Any]) -> str:
     """Return the type that a part names, in lower case with underscores; "" without one."""
-    for key in ("type", "part_kind", "kind", "content_type"):
-        kind = part.get(key)
+    for field in ("type", "part_kind", "kind", "content_type"):
+        kind = part.get(field)
         if kind and isinstance(kind, str):
             return lowered(kind)
     return ""
@@ -80,8 +80,8 @@ def lowered(value: object) -> str:
 
 def first(mapping: dict[str, Any], *keys: str) -> Any:
     """Return the first value under these keys that is not None."""
-    for key in keys:
-        value = mapping.get(key)
+    for field in keys:
+        value = mapping.get(field)
         if value is not None:
             return value
     return None
@@ -109,13 +109,15 @@ def _is_text_part(item: object) -> bool:
     if kind in _TEXTS:
         return isinstance(first(item, "text", "value", "content"), str | dict)
     if kind in _MEDIA:
-        return any(key in item for key in (kind, "source", "data", "url", "file_id", "file", "mimeType", "mime_type"))
+        return any(
+            field in item for field in (kind, "source", "data", "url", "file_id", "file", "mimeType", "mime_type")
+        )
     if kind == "resource":
         return isinstance(item.get("resource"), dict)
     if kind:
         return False
     return (isinstance(item.get("text"), str) and len(item) == 1) or any(
-        isinstance(item.get(key), dict) for key in _MEDIA_KEYS
+        isinstance(item.get(field), dict) for field in _MEDIA_KEYS
     )
 
 
@@ -134,12 +136,12 @@ def part_text(part: dict[str, Any]) -> str:
     text = words(found)
     if text:
         return text
-    for key in _MEDIA_KEYS:
-        held = part.get(key)
+    for field in _MEDIA_KEYS:
+        held = part.get(field)
         if isinstance(held, dict):
             mime = first(held, "mimeType", "mime_type")
             family = mime.partition("/")[0] if isinstance(mime, str) else ""
-            return _media(held, family if family in {"image", "audio", "video"} else _MEDIA.get(key, "file"))
+            return _media(held, family if family in {"image", "audio", "video"} else _MEDIA.get(field, "file"))
     if kind == "resource":
         return words(part.get("resource")) or "[resource]"
     if kind in _TEXTS:
@@ -148,7 +150,7 @@ def part_text(part: dict[str, Any]) -> str:
 
 
 def _media(part: dict[str, Any], family: str) -> str:
-    held = next((part[key] for key in ("file", "audio", "input_audio") if isinstance(part.get(key), dict)), part)
+    held = next((part[field] for field in ("file", "audio", "input_audio") if isinstance(part.get(field), dict)), part)
     transcript = words(held.get("transcript")) or words(part.get("transcript"))
     if transcript:
         return f"[{family}] {transcript}"

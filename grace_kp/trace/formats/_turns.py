@@ -92,9 +92,11 @@ def is_message(value: object) -> bool:
     if not isinstance(value, dict):
         return False
     value = _unwrap(value)
-    if any(isinstance(value.get(key), str | dict) for key in _ROLE_KEYS):
-        return any(key in value for key in (*_CONTENT, *_LISTS_OF_CALLS, "function_call", "output", "refusal", "audio"))
-    held = any(key in value for key in (*_CONTENT, *_LISTS_OF_CALLS))
+    if any(isinstance(value.get(name), str | dict) for name in _ROLE_KEYS):
+        return any(
+            name in value for name in (*_CONTENT, *_LISTS_OF_CALLS, "function_call", "output", "refusal", "audio")
+        )
+    held = any(name in value for name in (*_CONTENT, *_LISTS_OF_CALLS))
     return (held and _role(value) is not None) or _is_item(value)
 
 
@@ -110,7 +112,7 @@ def _unwrap(message: dict[str, Any]) -> dict[str, Any]:
         elif isinstance(inner := first(message, "message", "payload"), dict) and not isinstance(
             message.get("role"), str
         ):
-            if not (any(key in inner for key in (*_ROLE_KEYS, "type"))):
+            if not (any(name in inner for name in (*_ROLE_KEYS, "type"))):
                 break
             message = inner
         elif isinstance(inner := message.get("content"), dict) and "parts" in inner and "role" in inner:
@@ -122,22 +124,22 @@ def _unwrap(message: dict[str, Any]) -> dict[str, Any]:
 
 def _role(message: dict[str, Any]) -> str | None:
     """Return the role in lower case with underscores; None without one."""
-    for key in _ROLE_KEYS:
-        value = message.get(key)
+    for name in _ROLE_KEYS:
+        value = message.get(name)
         if isinstance(value, dict):
             value = first(value, "role", "name", "label", "Label", "value")
         if isinstance(value, str) and value.strip():
             return _normal(value)
-    for key in ("type", "kind", "message_type", "source"):
-        value = message.get(key)
+    for name in ("type", "kind", "message_type", "source"):
+        value = message.get(name)
         if not isinstance(value, str):
             continue
         role = _normal(value)
         if role == "text" and value.lower().endswith("message"):
             return "user" if message.get("source") == "user" else "assistant"
-        if role in _SIDES and not (key == "type" and _is_item(message)):
+        if role in _SIDES and not (name == "type" and _is_item(message)):
             return role
-        if key == "kind" and isinstance(message.get("parts"), list) and role in {"request", "response"}:
+        if name == "kind" and isinstance(message.get("parts"), list) and role in {"request", "response"}:
             return "user" if role == "request" else "assistant"
     return None
 
@@ -160,10 +162,10 @@ def _is_item(message: dict[str, Any]) -> bool:
 def _item(message: dict[str, Any], place: str) -> Turn:
     kind = kind_of(message)
     if not _is_item(message):
-        for key in _ROLE_KEYS:
-            if message.get(key) is not None:
+        for name in _ROLE_KEYS:
+            if message.get(name) is not None:
                 raise InvalidTrace(
-                    f"must be a text that names the role (got {brief(message[key])})", path=f"{place}.{key}"
+                    f"must be a text that names the role (got {brief(message[name])})", path=f"{place}.{name}"
                 )
         raise InvalidTrace("is missing", path=f"{place}.role")
     if kind == "reasoning":
@@ -206,10 +208,10 @@ def _calls(message: dict[str, Any], known: set[str], *, from_parts: bool = False
     more = message.get("additional_kwargs")
     more = more if isinstance(more, dict) else {}
     items: list[Any] = []
-    for key in _LISTS_OF_CALLS:
-        if key == "toolInvocations" and from_parts:
+    for name in _LISTS_OF_CALLS:
+        if name == "toolInvocations" and from_parts:
             continue
-        items += _listed(message.get(key))
+        items += _listed(message.get(name))
     items = items or _listed(more.get("tool_calls"))
     items += _listed(message.get("invalid_tool_calls"))
     function = first(message, "function_call") or more.get("function_call")
@@ -247,8 +249,8 @@ def _results(message: dict[str, Any]) -> list[Part]:
 
 
 def _listed_results(message: dict[str, Any]) -> list[Part]:
-    for key in _LIST_OF_RESULTS:
-        listed = message.get(key)
+    for name in _LIST_OF_RESULTS:
+        listed = message.get(name)
         if isinstance(listed, list) and any(isinstance(item, dict) for item in listed):
             return [returned(item) for item in listed if isinstance(item, dict)]
     return []
