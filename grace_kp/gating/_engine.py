@@ -175,8 +175,7 @@ def _request(case: Case, decision: Decision, attempt: int) -> InterventionReques
     except NotCheckable as error:
         digest = ""
         case.entry.fields["unchecked"] = str(error)[:500]
-    case.entry.decided(decision, case.policy, digest, attempt)
-    return InterventionRequest(
+    request = InterventionRequest(
         id=new_request_id(),
         action=case.action,
         arguments=frozen(case.shown()),
@@ -193,6 +192,8 @@ def _request(case: Case, decision: Decision, attempt: int) -> InterventionReques
         objective=case.scope.objective,
         created_at=time.time(),
     )
+    case.entry.decided(request, decision.gaps)
+    return request
 
 
 def _answer(case: Case, request: InterventionRequest) -> Generator[Step, Any, Consent | None]:

@@ -13,10 +13,8 @@ from grace_kp.trace import error_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from grace_kp.gating._decision import Decision
     from grace_kp.gating._ledger import EarlierRun
-    from grace_kp.gating._policy import Policy
-    from grace_kp.gating._request import InterventionResponse
+    from grace_kp.gating._request import InterventionRequest, InterventionResponse
 
 UNDECIDED, WAITING, APPROVED, RUNNING = "undecided", "waiting", "approved", "running"
 CANCELLED, DENIED, SKIPPED = "cancelled", "denied", "skipped"
@@ -104,20 +102,20 @@ class GateEntry:
         """Whether a reviewer was asked."""
         return "response" in self.fields
 
-    def decided(self, decision: Decision, policy: Policy, digest: str, attempt: int = 1) -> None:
-        """State a decision."""
+    def decided(self, request: InterventionRequest, gaps: tuple[str, ...]) -> None:
+        """State a decision, and why evidence for it is missing."""
         self.fields.update(
-            level=str(decision.level),
-            score=decision.action.confidence_score,
-            reason=decision.action.reason,
-            policy_version=policy.version,
-            digest=digest,
-            attempt=attempt,
+            level=str(request.level),
+            score=request.decision.confidence_score,
+            reason=request.reason,
+            policy_version=request.policy_version,
+            digest=request.digest,
+            attempt=request.attempt,
         )
-        if policy.floor is not None:
-            self.fields["floor"] = str(policy.floor)
-        if decision.gaps:
-            self.fields["evidence_gaps"] = list(decision.gaps)
+        if request.floor is not None:
+            self.fields["floor"] = request.floor
+        if gaps:
+            self.fields["evidence_gaps"] = list(gaps)
 
     def answered(self, response: InterventionResponse) -> None:
         """State a reviewer's answer."""

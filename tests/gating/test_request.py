@@ -1,0 +1,65 @@
+"""Requests and responses are values: what a reviewer was asked does not change, and an answer is checked when it is made."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.gating._request import frozen, new_request_id
+
+R = gk.InterventionResponse
+
+
+@pytest.mark.parametrize("action", list(gk.InterventionAction))
+def test_an_action_is_taken_by_name_too(action):
+    """The response holds the action itself."""
+    response = R(str(action))
+    assert action is response.action
+    assert action.should_continue == response.should_continue
+
+
+@pytest.mark.parametrize("action", ["yes", "", "PROCEED", None, True])
+def test_an_unknown_action_is_an_error(action):
+    with pytest.raises(ValueError, match=r"action must be one of proceed, .*, not"):
+        R(action)
+
+
+@pytest.mark.parametrize("modified", [["euros"], "euros", {1: 2}, {None: 2}])
+def test_modified_arguments_have_names(modified):
+    with pytest.raises(ValueError, match="modified must map parameter names to values"):
+        R("modify", modified=modified)
+
+
+def test_responses_and_requests_cannot_be_changed():
+    response = R("proceed")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        response.action = gk.InterventionAction("cancel")
+
+
+def test_frozen_arguments_are_a_copy_by_name():
+    """A name that is changed afterwards is not changed in the request."""
+    arguments = {"euros": 5}
+    view = frozen(arguments)
+    arguments["euros"] = 6
+    assert {"euros": 5} == view
+    with pytest.raises(TypeError):
+        view["euros"] = 7
+
+
+def test_no_two_requests_have_one_id():
+    found, barrier = [], threading.Barrier(4)
+
+    def number():
+        barrier.wait(30)
+        found.extend(new_request_id() for _ in range(200))
+
+    threads = [threading.Thread(target=number) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert 800 == len(set(found))
+    assert all(one.startswith("gate-") for one in found)
