@@ -27,7 +27,7 @@ class Execution:
     consent: Consent
     ledger_entry: LedgerEntry | None = None
     """Where the program around may be run again."""
-    again_after_failure = False
+    again_after_failure: bool
     """Whether the consent allows another attempt after a failure: nobody was asked."""
     notice: InterventionRequest | None = None
     """The notice to give, where none has been given yet."""

@@ -77,7 +77,10 @@ class ToolDecision:
         """Return plain data for a checkpoint."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         fields = {name: value for name, value in values.items() if value is not None and value != ()}
-        return {**fields, "penalties": list(self.penalties), "breakdown": dict(self.breakdown or {})}
+        fields.update(penalties=list(self.penalties), breakdown=dict(self.breakdown or {}))
+        if self.evidence_gaps:
+            fields["evidence_gaps"] = list(self.evidence_gaps)
+        return fields
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> ToolDecision:

@@ -20,6 +20,7 @@ from langgraph.types import Command
 import grace_kp as gk
 from grace_kp.gating import InterventionResponse
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
+from grace_kp.integrations.langchain._calls import ToolDecision
 
 from ..conftest import says
 
@@ -221,3 +222,27 @@ async def test_a_reviewer_sees_the_defaults_that_the_tool_runs_with(world):
     await call(agent_of(grace, bank, {"to": "bob"}), QUESTION, world, grace)
     assert [{"to": "bob", "euros": 5.0, "when": None, "lines": None}] == seen
     assert [("bob", 5.0, None, None)] == bank.paid
+
+
+def test_decisions_that_earlier_versions_left_in_checkpoints_are_read():
+    """Before and after a person was asked; what they hold goes back into the checkpoint unchanged."""
+    proposed = {
+        "digest": "d", "level": "confirm", "score": 0.7, "breakdown": {"tool_success": None}, "penalties": ["no_sources"],
+        "reason": "because", "id": "1", "name": "pay", "policy_version": "v", "names": {"to": True}, "floor": "confirm",
+    }  # fmt: skip
+    decided = {
+        **proposed,
+        "consent": "given",
+        "args": {"to": "eve"},
+        "run_digest": "e",
+        "message": "m",
+        "evidence_gaps": ["gap"],
+    }
+    refused = {"id": "1", "name": "pay", "digest": "d", "level": "confirm", "consent": "refused", "message": "m"}
+    assert proposed == ToolDecision.from_dict(proposed).to_dict()
+    found = ToolDecision.from_dict(decided)
+    assert decided == found.to_dict()
+    assert (True, "e") == (found.may_run, found.executed_digest)
+    assert not ToolDecision.from_dict(proposed).may_run
+    assert not ToolDecision.from_dict(refused).may_run
+    assert not ToolDecision.from_dict({**proposed, "unknown": 1}).may_run
