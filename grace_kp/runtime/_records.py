@@ -1,4 +1,4 @@
-"""A finished document as a store keeps it: the columns that a trace is found by, and the document itself as JSON."""
+"""A finished document in the form of a store: the columns that a trace is found by, and the document as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_SCORES = 200
 
 
 def record_of(document: dict[str, Any]) -> Record:
-    """A finished document as a store keeps it."""
+    """Return a finished document in the form of a store."""
     from grace_kp.store import Record
 
     metadata = document["metadata"]
@@ -41,7 +41,7 @@ def record_of(document: dict[str, Any]) -> Record:
 
 
 def _sortable(created_at: str) -> str:
-    """When a run began, in the one form that texts of instants are compared in."""
+    """Return when a run began, in the form in which stores compare times."""
     from grace_kp.store import moment
 
     try:
@@ -51,16 +51,14 @@ def _sortable(created_at: str) -> str:
 
 
 def _scores_of(document: dict[str, Any]) -> tuple[tuple[str, float | None, bool | None], ...]:
-    """What scorers said, to be found by; a document from elsewhere may hold anything under the name."""
+    """Return the rows of scores. A document from elsewhere may hold anything under the name."""
     from grace_kp.store import scorer_name
 
-    said = (document.get("grace") or {}).get("scores")
-    found = []
-    for one in said[:MAX_SCORES] if isinstance(said, list) else ():
-        if isinstance(one, dict) and isinstance(one.get("name"), str):
-            score, passed = one.get("score"), one.get("passed")
-            number = None
-            if is_unit(score):
-                number = float(score)
-            found.append((scorer_name(one["name"]), number, passed if isinstance(passed, bool) else None))
-    return tuple(found)
+    entries = (document.get("grace") or {}).get("scores")
+    rows = []
+    for entry in entries[:MAX_SCORES] if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            score, passed = entry.get("score"), entry.get("passed")
+            number = float(score) if is_unit(score) else None
+            rows.append((scorer_name(entry["name"]), number, passed if isinstance(passed, bool) else None))
+    return tuple(rows)

@@ -1,4 +1,4 @@
-"""What is to be deleted from a store, and the report of what was: the rules that every store shares."""
+"""Selections of runs to delete, the report of a deletion, and what a deletion takes out of the ledger, for every store."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ REMOVED = "Removed with its run."
 
 
 class Deleted(int):
-    """The number of runs that were deleted, nested runs included, with what else is known as attributes."""
+    """The number of deleted runs, nested runs included. Its attributes hold the rest of the report."""
 
     actions: int
-    """Entries of the ledger of actions that lost their contents. That an action ran stays known, so that none runs twice."""
+    """Number of ledger entries that lost their contents. They still state that their action ran, so that none runs twice."""
     open: tuple[str, ...]
     """Runs that match and are still open. They are not deleted; delete them when they have ended."""
     remains: str
-    """Why deleted contents may still stand in a file of the store, and what to do; empty where they do not."""
+    """Why a file of the store may still hold deleted contents, and what to do; empty if none does."""
 
     def __new__(cls, runs: int, *, actions: int = 0, open: Iterable[str] = (), remains: str = "") -> Self:  # noqa: A002
         """Report `runs` deleted runs."""
-        made = super().__new__(cls, runs)
-        made.actions, made.open, made.remains = actions, tuple(open), remains
-        return made
+        report = super().__new__(cls, runs)
+        report.actions, report.open, report.remains = actions, tuple(open), remains
+        return report
 
     @property
     def clean(self) -> bool:
@@ -38,7 +38,7 @@ class Deleted(int):
         return not self.remains
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON."""
+        """Return the report as JSON."""
         return {
             "deleted": int(self),
             "actions": self.actions,
@@ -79,7 +79,7 @@ class Selection:
         object.__setattr__(self, "query", query)
 
     def matches(self, run_id: str, created_at: str, attributes: Iterable[tuple[str, str, str]]) -> bool:
-        """Whether a run meets every condition."""
+        """Return whether a run meets every condition."""
         known = set(attributes)
         return (
             self.id in {None, run_id}
@@ -98,7 +98,7 @@ def _began_before(age: datetime | timedelta | str | None) -> datetime | str | No
 
 
 def nested_in(document: dict[str, Any]) -> Iterator[str]:
-    """The ids of the runs that a trace calls its children."""
+    """Yield the ids of the nested runs that a trace names."""
     children = (document.get("grace") or {}).get("children")
     for child in children if isinstance(children, list) else ():
         if isinstance(child, str):
@@ -106,32 +106,34 @@ def nested_in(document: dict[str, Any]) -> Iterator[str]:
 
 
 def decisions_in(document: dict[str, Any]) -> Iterator[str]:
-    """The ids of the decisions of gates in a trace."""
+    """Yield the ids of the gate decisions in a trace."""
     decisions = (document.get("grace") or {}).get("decisions")
     for entry in decisions if isinstance(decisions, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get("id"), str):
             yield entry["id"]
 
 
-def belongs_to(key: str, decisions: set[str]) -> bool:
-    """Whether an action of the ledger was decided on by one of these decisions: its id is part of the key, or made from it."""
-    return hashlib.sha256(key.encode()).hexdigest()[:16] in decisions or not decisions.isdisjoint(key.split("|"))
+def belongs_to(ledger_key: str, decisions: set[str]) -> bool:
+    """Return whether one of these decisions was about an action of the ledger: its id is part of the key, or a digest of it."""
+    return hashlib.sha256(ledger_key.encode()).hexdigest()[:16] in decisions or not decisions.isdisjoint(
+        ledger_key.split("|")
+    )
 
 
-def forgotten(key: str) -> str:
-    """The key of an action whose contents were removed. It can be looked up, and names no conversation."""
-    return "sha256:" + hashlib.sha256(key.encode()).hexdigest()
+def forgotten(ledger_key: str) -> str:
+    """Return the key of an action whose contents were removed. It can be looked up, and names no conversation."""
+    return "sha256:" + hashlib.sha256(ledger_key.encode()).hexdigest()
 
 
 def without_contents(entry: bytes) -> bytes:
-    """An entry of the ledger with its state and its decision, but without what the action returned and why it was decided."""
+    """Return a ledger entry without the result of the action and without the reason of the decision."""
     try:
-        known = json.loads(entry)
+        contents = json.loads(entry)
     except ValueError:
         return entry
-    if not isinstance(known, dict):
+    if not isinstance(contents, dict):
         return entry
-    known.pop("result", None)
-    if isinstance(known.get("decision"), dict) and "reason" in known["decision"]:
-        known["decision"] = {**known["decision"], "reason": REMOVED}
-    return json.dumps(known).encode()
+    contents.pop("result", None)
+    if isinstance(contents.get("decision"), dict) and "reason" in contents["decision"]:
+        contents["decision"] = {**contents["decision"], "reason": REMOVED}
+    return json.dumps(contents).encode()

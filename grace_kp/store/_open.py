@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 from urllib.parse import parse_qs
 
 from grace_kp.errors import StoreError
@@ -15,7 +15,7 @@ KNOWN = "memory: or sqlite:///path.db"
 
 
 def open_store(url: str | Store | None = None, *, create: bool = True, file_mode: int | None = None) -> Store:
-    """The store that a URL names; a store as it is; the SQLite file in the user's data folder when None.
+    """Return the store that a URL names, a store itself, or for None the SQLite file in the user's data folder.
 
     `memory:` takes `max_traces` and `max_mb` (`memory:?max_traces=500`); `sqlite:///relative.db`, `sqlite:////absolute.db` and
     `sqlite:///~/in-home.db` name a file. With `create=False` the file must exist and can only be read; nothing is created.
@@ -29,7 +29,7 @@ def open_store(url: str | Store | None = None, *, create: bool = True, file_mode
         StoreError: the URL is unknown, or the store cannot be opened.
     """
     if url is not None and not isinstance(url, str):
-        return _given(url)
+        return _checked(url)
     file = file_of(url)
     if file is not None:
         from grace_kp.store._reader import SqliteReader
@@ -47,7 +47,7 @@ def open_store(url: str | Store | None = None, *, create: bool = True, file_mode
 
 
 def file_of(url: str | None) -> Path | None:
-    """The file that a URL names, the one in the user's data folder when None; None where the URL names no file.
+    """Return the file that a URL names, or for None the one in the user's data folder; None if the URL names no file.
 
     Raises:
         StoreError: an SQLite URL without a file.
@@ -64,12 +64,11 @@ def file_of(url: str | None) -> Path | None:
     return Path(path).expanduser()
 
 
-def _given(store: Any) -> Store:
+def _checked(store: object) -> Store:
     missing = [name for name in ("put", "get", "query") if not callable(getattr(store, name, None))]
     if missing:
         raise StoreError(f"{type(store).__name__} is no store: it has no {', '.join(missing)}")
-    given: Store = store
-    return given
+    return cast("Store", store)
 
 
 def _memory(url: str) -> Store:

@@ -138,12 +138,12 @@ class SqliteStore:
             (r.id, r.created_at, r.domain, r.score, r.success, r.status, searchable(r.text), r.data) for r in records
         ]
         newest = {r.id: r for r in records}.values()
-        said = [(r.id, scorer_name(name), score, passed) for r in newest for name, score, passed in r.scores]
+        scores = [(r.id, scorer_name(name), score, passed) for r in newest for name, score, passed in r.scores]
         with self._use(write=True) as connection:
             connection.executemany(f"INSERT OR REPLACE INTO traces ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", rows)  # noqa: S608
             connection.executemany("DELETE FROM journal WHERE run_id = ?", [(run_id,) for run_id in ended])
             connection.executemany("DELETE FROM scores WHERE trace = ?", [(r.id,) for r in records])
-            connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", said)
+            connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", scores)
             connection.executemany("DELETE FROM attributes WHERE trace = ?", [(r.id,) for r in records])
             connection.executemany(
                 "INSERT INTO attributes VALUES (?,?,?,?)",
@@ -190,7 +190,7 @@ class SqliteStore:
                     connection.execute("PRAGMA synchronous = NORMAL")
 
     def report(self, process: str, data: bytes) -> None:
-        """Keep what a process could not record, replacing what it said before; of all processes the last 200."""
+        """Keep what a process could not record, replacing what it scores before; of all processes the last 200."""
         with self._use(write=True) as connection:
             connection.execute("INSERT OR REPLACE INTO reports VALUES (?,?,?)", (process, time.time(), data))
             connection.execute(

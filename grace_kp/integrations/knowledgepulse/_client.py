@@ -1,10 +1,10 @@
-"""Contributing chosen traces to a knowledge registry: what would leave, whether it may, and sending it once.
+"""Contributing chosen traces to a knowledge registry: which trace may leave, what leaves of it, and sending it once.
 
     registry = KnowledgePulse("https://registry.example", key="…")
     grace.on_complete(registry)              # every finished trace that may leave, from now on, in the background
     registry.prepare(trace).body             # or look first: exactly what would leave
 
-Nothing leaves by itself. A trace must be visible to `network` or `org` (they are `private` unless told otherwise) and score 0.75; secrets
+Nothing leaves by itself. A trace must be visible to `network` or `org` (they are `private` by default) and score 0.75; secrets
 and identifiers are removed from every field of it.
 """
 
@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib
 import ipaddress
 import json
 import os
 import re
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -48,10 +48,10 @@ _SIGNS = re.compile(r"[!-~]+")
 
 
 class KnowledgePulse:
-    """A knowledge registry, and what may go there.
+    """A knowledge registry to contribute traces to.
 
-    Calling it with a trace, which is what `grace.on_complete(registry)` does, puts the trace in a queue of its own; a thread sends what
-    is in there, so that neither agents nor the store wait for the registry.
+    Calling it with a trace, as `grace.on_complete(registry)` does, puts the trace in a queue; a background thread sends it, so
+    that neither agents nor the store wait for the registry.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class KnowledgePulse:
         self._outbox = Outbox(self._contribute, max_waiting=max_waiting)
 
     def prepare(self, trace: ReasoningTrace | Mapping[str, Any]) -> Contribution:
-        """What would leave for this trace, to the byte; it sends nothing.
+        """Return the request that would send this trace, to the byte; send nothing.
 
         Raises:
             InvalidTrace: it is no trace.
@@ -125,14 +125,14 @@ class KnowledgePulse:
             "Authorization": "Bearer ***",
             "Content-Type": "application/json",
             "Idempotency-Key": digest,
-            "User-Agent": f"grace-kp/{_version()}",
+            "User-Agent": f"grace-kp/{sys.modules['grace_kp'].__version__}",
         }
         return Contribution(
             id=whole.id, eligible=True, url=self.url + PATH, headers=headers, body=body, idempotency_key=digest
         )
 
     def _why_not(self, trace: ReasoningTrace) -> str:
-        """Why a trace may not leave; empty where it may. It looks at no text, and costs nothing."""
+        """Return why a trace may not leave; empty if it may. No text of the trace is read."""
         metadata, status = trace.metadata, (trace.grace or {}).get("status")
         if str(metadata.visibility) not in {"network", "org"}:
             return f"its visibility is {metadata.visibility}, not network or org"
@@ -161,7 +161,7 @@ class KnowledgePulse:
         return text.encode("utf-8", errors="replace")
 
     def check(self) -> None:
-        """Whether contributing can work at all, without asking the registry.
+        """Check that contributing can work, without asking the registry.
 
         Raises:
             SettingsError: there is no key, or one that cannot be sent.
@@ -171,7 +171,7 @@ class KnowledgePulse:
         self._import()
 
     def contribute(self, trace: ReasoningTrace | Mapping[str, Any]) -> Contributed:
-        """Send a trace if it may leave, and wait for what comes of it; no failure of the registry is an exception.
+        """Send a trace if it may leave, and wait for the answer. A failure of the registry is a result, not an exception.
 
         Raises:
             InvalidTrace: it is no trace.
@@ -192,7 +192,7 @@ class KnowledgePulse:
         key = self._bearer()
         with self._outbox.importing:
             self._import()
-            client = self._client or self._made()
+            client = self._client or self._new_client()
         try:
             return self._send(prepared, client, key, ends)
         finally:
@@ -209,7 +209,7 @@ class KnowledgePulse:
                 with attempt:
                     attempts += 1
                     left = min(self.timeout, max(0.01, ends - time.monotonic()))
-                    status, said = post(client, prepared.url, headers, prepared.body, left)
+                    status, text = post(client, prepared.url, headers, prepared.body, left)
         except (Passing, Broken, httpx.HTTPError, httpx.InvalidURL) as error:
             code = error.status if isinstance(error, Passing) else None
             return self._failed(prepared.id, str(error) or type(error).__name__, key, attempts, code)
@@ -217,8 +217,8 @@ class KnowledgePulse:
             return Contributed(id=prepared.id, status="sent", http_status=status, attempts=attempts)
         if status == 409:
             return Contributed(id=prepared.id, status="already_there", http_status=status, attempts=attempts)
-        said = "redirects are not followed" if 300 <= status < 400 else said
-        return self._failed(prepared.id, f"HTTP {status}: {said}".rstrip(": "), key, attempts, status)
+        text = "redirects are not followed" if 300 <= status < 400 else text
+        return self._failed(prepared.id, f"HTTP {status}: {text}".rstrip(": "), key, attempts, status)
 
     def _bearer(self) -> str:
         key = (self._key or os.environ.get(KEY) or "").strip()
@@ -234,7 +234,7 @@ class KnowledgePulse:
         except ImportError:
             raise MissingExtra("contributing to a registry", "knowledgepulse") from None
 
-    def _made(self) -> httpx.Client:
+    def _new_client(self) -> httpx.Client:
         import httpx
 
         trusting: dict[str, Any] = {"trust_env": False}  # on this machine; a proxy would be given the key in the clear
@@ -266,7 +266,7 @@ class KnowledgePulse:
         return self._outbox.close(timeout)
 
     def status(self) -> dict[str, Any]:
-        """How many traces were sent, were there already, may not leave, failed or were dropped; how many wait, and what went wrong last."""
+        """Return how many traces were sent, were there already, may not leave, failed, were dropped or wait, and the last problem."""
         return self._outbox.status()
 
     def __repr__(self) -> str:
@@ -274,7 +274,7 @@ class KnowledgePulse:
 
 
 def _bare(value: Any) -> Any:
-    """An identifier such as `kp:agent:…` without what must not leave; right behind a colon the rules would not see all of it."""
+    """Return an identifier such as `kp:agent:…` redacted; right behind a colon the rules would not see all of it."""
     if isinstance(value, list):
         return [_bare(item) for item in value]
     begins = _NAMED.match(value) if isinstance(value, str) else None
@@ -289,7 +289,7 @@ def _checked(url: str | None) -> str:
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a port or an IPv6 address that is none
         usable = False
-    if "@" in url:  # said before anything shows the address
+    if "@" in url:  # before anything shows the address
         raise SettingsError("registry_url must hold no user and no password, and no @ at all; the key goes into " + KEY)
     if not usable or "?" in url or "#" in url or not url.isprintable() or " " in url:
         shown = brief(re.split("[?#]", url)[0])
@@ -306,9 +306,3 @@ def _is_here(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _version() -> str:
-    # Named here and not imported: the package itself gives out every room, and belongs to no layer.
-    version: str = importlib.import_module("grace_kp").__version__
-    return version

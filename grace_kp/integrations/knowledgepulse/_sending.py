@@ -1,4 +1,4 @@
-"""One request to a registry, bounded in time and size, and when it is worth another attempt."""
+"""One request to a registry, bounded in time and size, and the rules for further attempts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import httpx
+    from tenacity import RetryCallState
 
 AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 MAX_ANSWER = 64 << 10
@@ -22,20 +23,20 @@ FIRST_WAIT, LONGEST_WAIT = 0.2, 5.0
 
 
 class Passing(Exception):
-    """An answer that may be another one in a moment."""
+    """The answer is temporary: another attempt may succeed."""
 
-    def __init__(self, status: int, said: str, retry_after: float | None) -> None:
+    def __init__(self, status: int, text: str, retry_after: float | None) -> None:
         self.status = status
         self.retry_after = retry_after
-        super().__init__(f"HTTP {status}: {said}".rstrip(": "))
+        super().__init__(f"HTTP {status}: {text}".rstrip(": "))
 
 
 class Broken(Exception):
-    """The answer did not come to its end in time, or does not end at all."""
+    """The answer did not end in time, or is too long."""
 
 
 def post(client: httpx.Client, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> tuple[int, str]:
-    """Post, and read the answer to its end: its status and its text.
+    """Post, and return status and text of the answer.
 
     Where the status settles it, as with 401, what is wrong with the rest of the answer does not matter.
 
@@ -79,14 +80,14 @@ def _posted(client: httpx.Client, url: str, headers: Mapping[str, str], body: by
                 raise
             if answer.headers.get("content-encoding", "identity") != "identity":
                 read = bytearray()
-        said = read[:MAX_ANSWER].decode("utf-8", errors="replace")
+        text = read[:MAX_ANSWER].decode("utf-8", errors="replace")
         if status in AGAIN:
-            raise Passing(status, said, retry_after(answer.headers.get("retry-after")))
-        return status, said
+            raise Passing(status, text, retry_after(answer.headers.get("retry-after")))
+        return status, text
 
 
 def _unpacked(data: bytearray, encoding: str) -> bytearray:
-    """An answer that was compressed although none was asked for that is.
+    """Return the data of an answer that is compressed although the request asked for none.
 
     Raises:
         Broken: it is too long, or cannot be unpacked.
@@ -105,16 +106,17 @@ def _unpacked(data: bytearray, encoding: str) -> bytearray:
 
 
 def waiting(ends: float) -> dict[str, Any]:
-    """How tenacity goes on: exponentially with jitter, no sooner than Retry-After asks, and never past `ends`."""
+    """Return tenacity's rules: exponential pauses with jitter, at least as long as Retry-After asks, and no attempt after `ends`."""
     import httpx
 
     grows = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
 
-    def wait(state: Any) -> float:
-        asked = getattr(state.outcome.exception(), "retry_after", None)
+    def wait(state: RetryCallState) -> float:
+        failure = state.outcome.exception() if state.outcome is not None else None
+        asked = getattr(failure, "retry_after", None)
         return max(float(grows(state)), asked or 0.0)
 
-    def stop(state: Any) -> bool:
+    def stop(state: RetryCallState) -> bool:
         return bool(time.monotonic() + state.upcoming_sleep >= ends)
 
     network = (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError, httpx.ProxyError)
