@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from grace_kp.background import DeadlineExceeded, await_within, call_within, finish, in_thread
 from grace_kp.errors import JudgeError
@@ -11,10 +11,14 @@ from grace_kp.errors import JudgeError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from grace_kp.protocols import JudgeLike
+
 THREAD = "judge"
 
 
-def call_judge(judge: Any, prompt: str, *, vary: bool, fields: Sequence[str], timeout: float | None) -> Any:
+def call_judge(
+    judge: JudgeLike | None, prompt: str, *, vary: bool, fields: Sequence[str], timeout: float | None
+) -> Any:
     """Return one reply, from a plain call.
 
     Raises:
@@ -28,7 +32,7 @@ def call_judge(judge: Any, prompt: str, *, vary: bool, fields: Sequence[str], ti
 
 
 async def acall_judge(
-    judge: Any,
+    judge: JudgeLike | None,
     prompt: str,
     *,
     vary: bool,
@@ -42,7 +46,7 @@ async def acall_judge(
         raise _too_late(timeout) from None
 
 
-async def _reply(judge: Any, prompt: str, vary: bool, fields: Sequence[str]) -> Any:
+async def _reply(judge: JudgeLike | None, prompt: str, vary: bool, fields: Sequence[str]) -> Any:
     ask_async = getattr(judge, "aask", None)
     if callable(ask_async):
         reply: Awaitable[Any] = ask_async(prompt, vary=vary, fields=fields)
@@ -53,12 +57,11 @@ async def _reply(judge: Any, prompt: str, vary: bool, fields: Sequence[str]) -> 
     return await found if inspect.isawaitable(found) else found
 
 
-def _question(judge: Any, vary: bool, fields: Sequence[str]) -> Callable[[str], Any]:
+def _question(judge: JudgeLike | None, vary: bool, fields: Sequence[str]) -> Callable[[str], Any]:
     ask = getattr(judge, "ask", None)
     if callable(ask):
         return lambda prompt: ask(prompt, vary=vary, fields=fields)
-    call: Callable[[str], Any] = judge
-    return call
+    return cast("Callable[[str], Any]", judge)
 
 
 def _is_async(call: object) -> bool:

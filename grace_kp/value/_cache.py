@@ -157,7 +157,7 @@ class VectorCache:
         live: npt.NDArray[np.bool_] = self._added_at[: self._count] > (now - self._ttl) + same
         return live
 
-    def _normalised(self, vector: Any) -> npt.NDArray[np.float32]:
+    def _normalised(self, vector: object) -> npt.NDArray[np.float32]:
         """Return the vector normalised to length 1 in float32, computed in float64; a zero vector stays zero."""
         import numpy as np
 

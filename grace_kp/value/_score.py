@@ -20,11 +20,11 @@ from grace_kp.value._overrides import Shape, apply_overrides
 from grace_kp.value._weights import DEFAULT_PROFILE, profile_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
-    from grace_kp.protocols import Embedder
+    from grace_kp.protocols import EmbedderLike
     from grace_kp.trace import ReasoningTrace
 
 FALLBACK_NOVELTY = 0.5
@@ -87,7 +87,7 @@ class ValueScorer:
 
     def __init__(
         self,
-        embedder: Embedder | Callable[[str], Sequence[float] | npt.NDArray[Any]] | None = None,
+        embedder: EmbedderLike | None = None,
         cache: VectorCache | None = None,
         *,
         max_elements: int = 1_000,
@@ -197,7 +197,7 @@ class ValueScorer:
             return FALLBACK_NOVELTY, f"embedder failed: {_describe(error)}"
         return self._novelty_of_vector(vector)
 
-    def _novelty_of_vector(self, vector: Any) -> tuple[float, str | None]:
+    def _novelty_of_vector(self, vector: Sequence[float] | npt.NDArray[Any]) -> tuple[float, str | None]:
         try:
             similarity = self._cache_for(vector).compare_and_add(vector)
         except Exception as error:  # noqa: BLE001 — a vector that cannot be used is a failed embedding too
@@ -206,7 +206,7 @@ class ValueScorer:
             return FALLBACK_NOVELTY, "nothing to compare with yet"
         return min(1.0, max(0.0, 1.0 - similarity)), None
 
-    def _cache_for(self, vector: Any) -> VectorCache:
+    def _cache_for(self, vector: Sequence[float] | npt.NDArray[Any]) -> VectorCache:
         if self._cache is None:
             with self._lock:
                 if self._cache is None:
@@ -315,7 +315,7 @@ def _explain(trace: Mapping[str, Any]) -> NoReturn:
     raise InvalidTrace("cannot be read as a trace")
 
 
-def _check(kinds: Sequence[Any], success: Any, confidence: Any, domain: Any) -> None:
+def _check(kinds: Sequence[object], success: object, confidence: object, domain: object) -> None:
     try:
         known = _STEP_TYPES.issuperset(kinds)
     except TypeError:
