@@ -27,20 +27,9 @@ class Call(Event):
     """
 
     __slots__ = (
-        "args",
-        "child",
-        "end",
-        "error",
-        "hits",
-        "kwargs",
-        "owns",
-        "parent",
-        "result",
-        "run",
-        "spec",
-        "start",
+        "args", "child", "end", "error", "hits", "kwargs", "owns", "parent", "result", "run", "spec", "start",
         "status",
-    )
+    )  # fmt: skip
 
     def __init__(
         self, run: Run, spec: Spec, parent: Call | None, args: Sequence[Any], kwargs: dict[str, Any] | None

@@ -25,18 +25,9 @@ class Spec:
     """The description of a recorded function."""
 
     __slots__ = (
-        "attributes",
-        "bound",
-        "domain",
-        "kind",
-        "name",
-        "objective",
-        "positional",
-        "scores",
-        "searches",
-        "var_keyword",
-        "var_positional",
-    )
+        "attributes", "bound", "domain", "kind", "name", "objective", "positional", "scores", "searches",
+        "var_keyword", "var_positional",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -32,25 +32,10 @@ class StepBuilder:
     """
 
     __slots__ = (
-        "_failures",
-        "_identifiers",
-        "_index",
-        "_position",
-        "_reported_decisions",
-        "_reported_steps",
-        "_run",
-        "_tools",
-        "_touched",
-        "calls",
-        "hit_texts",
-        "journaled",
-        "journaled_changes",
-        "model_calls",
-        "nested",
-        "places",
-        "removed",
-        "steps",
-    )
+        "_failures", "_identifiers", "_index", "_position", "_reported_decisions", "_reported_steps", "_run",
+        "_tools", "_touched", "calls", "hit_texts", "journaled", "journaled_changes", "model_calls", "nested",
+        "places", "removed", "steps",
+    )  # fmt: skip
 
     def __init__(self, run: Run, *, identifiers: bool, earlier: EarlierPart | None = None) -> None:
         self.steps: list[dict[str, Any]] = [] if earlier is None else earlier.steps

@@ -45,33 +45,10 @@ class Frame:
     """One open event: the call or run that it belongs to, and the call or run that ends with it."""
 
     __slots__ = (
-        "checkpoint",
-        "failures",
-        "here",
-        "home",
-        "inputs",
-        "interrupts",
-        "is_agent_model",
-        "is_node",
-        "is_parser",
-        "keys",
-        "last",
-        "leaf",
-        "name",
-        "own",
-        "parent",
-        "place",
-        "places",
-        "quiet",
-        "raised",
-        "searched",
-        "seen",
-        "start",
-        "steps",
-        "task",
-        "thread",
-        "tokens",
-    )
+        "checkpoint", "failures", "here", "home", "inputs", "interrupts", "is_agent_model", "is_node", "is_parser",
+        "keys", "last", "leaf", "name", "own", "parent", "place", "places", "quiet", "raised", "searched", "seen",
+        "start", "steps", "task", "thread", "tokens",
+    )  # fmt: skip
 
     def __init__(
         self,
