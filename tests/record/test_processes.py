@@ -126,6 +126,8 @@ def test_a_fork_while_other_threads_record_does_not_hang(tmp_path):
     url = f"sqlite:///{tmp_path / 't.db'}"
     code = PROCESS + textwrap.dedent("""
         import threading, time
+        from grace_kp.background import _process
+        _process.LOCK_SECONDS = 60.0  # a fork stops waiting after five seconds, which a busy machine may need
         stop = threading.Event()
         def busy(index):
             n = 0
