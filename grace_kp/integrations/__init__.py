@@ -1,7 +1,7 @@
 """Connects the runtime with other libraries and services: LangChain and LangGraph, evaluation frameworks, the knowledge registry.
 
-Each module is loaded on first use, because it needs the package that it adapts. What recording and gates must know of a framework even
-without its adapter, because its programs may run inside decorated functions, is registered here.
+Each module is loaded on first use, because it needs the package that it adapts. This file registers the signals of each framework, which
+recording and gates must know even without its adapter: its programs may run inside decorated functions.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def open_run(
     elif around is not None:
         if around.open:
             around.dropped += 2  # the call of the nested run and its observation
-        run.via_trace = around.id  # it began after the run around it had ended: a trace of its own, but not an orphan
+        run.via_trace = around.id  # it began after the run around it had ended: a separate trace, but not an orphan
         if around.attributes is not None:
             run.update(user=around.attributes.user, session=around.attributes.session)
     if spec.attributes is not None:

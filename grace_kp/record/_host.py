@@ -29,7 +29,7 @@ class Signal:
     pauses: bool = False
     """The program stops and can go on later."""
     targets: Callable[[BaseException], object] | None = None
-    """For a handoff: return where execution goes on, a name or a list of names."""
+    """For a handoff: return the names of the parts of the program that continue, one name or a list."""
 
 
 @dataclass(frozen=True, slots=True)

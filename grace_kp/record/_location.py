@@ -20,6 +20,6 @@ def located() -> Frame | None:
 
 
 def current_run() -> Run | None:
-    """Return the open run that this context is inside of; None outside of any."""
+    """Return the open run around this context; None outside of any run."""
     here = located()
     return here.run if here is not None and here.run.open else None

@@ -98,7 +98,7 @@ class Conversations:
     def __init__(self, writer: Callable[[], Writer]) -> None:
         self._writer = writer
         self._continued: OrderedDict[str, int] = OrderedDict()
-        """Traces that runs of this process continue, with how often they had been resumed by then."""
+        """Ids of traces that runs of this process continue, each with the number of resumes before."""
 
     def find(self, pause: Pause, thread: str) -> Document | None:
         """Return the document of the run that stopped at `pause`; None if it cannot be found.
@@ -190,7 +190,7 @@ def times_resumed(document: Document) -> int:
 
 
 def _is_of(document: Document, pause: Pause, thread: str) -> bool:
-    """Whether a trace is that of the run that stopped there. Closed without an answer, it may still be continued."""
+    """Return whether a trace is that of the run that stopped there. A trace that was closed without an answer may still be continued."""
     grace, facts = document.get("grace") or {}, facts_of(document)
     if grace.get("status") != SUSPENDED and "superseded_by" not in grace:
         return False

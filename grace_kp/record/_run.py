@@ -1,6 +1,6 @@
 """A run while it is live, and the recorder that owns runs: slotted objects, two clock reads and an append, nothing else.
 
-What they hold is bounded and cannot change any more. `_steps` and `_document` turn it into a trace, later and elsewhere.
+Their contents are bounded and cannot change any more. `_steps` and `_document` turn them into a trace, later and elsewhere.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Recorder:
         self.opened, self.ended, self.drain = listener.opened, listener.ended, listener.drain
         self.recall, self.asked = listener.recall, listener.asked
         self.adapters: dict[str, Any] = {}
-        """What each framework's adapter keeps with this recorder."""
+        """State that the adapter of each framework keeps with this recorder, by its name."""
         self.domain = settings.domain
         self.max_text = settings.max_text
         self.max_events = settings.max_steps
@@ -168,9 +168,9 @@ class Run:
         self.attributes: Attributes | None = None
         self.document: bytes | None = None
         self.earlier: dict[str, Any] | None = None
-        """The document of this run as it was suspended, once that has been looked for."""
+        """The document of the suspended run that this run continues, once it has been found."""
         self.facts: dict[str, Any] | None = None
-        """What the framework states about the run, for the document."""
+        """Facts that the framework states about the run, for its document."""
         self.framework = "grace_kp"
         self.keep = False
         self.suspended: dict[str, Any] | None = None
@@ -256,7 +256,7 @@ class Run:
     def thought(self, text: object) -> None:
         """Record a thought of the agent as a step."""
         if not self.open:
-            note("thought", "said after the run had ended")
+            note("thought", "recorded after the run had ended")
         elif len(self.events) >= self.owner.max_events:
             self.dropped += 1
         else:

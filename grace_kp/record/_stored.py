@@ -130,7 +130,7 @@ def stored_entry(
 
 
 def merged_entries(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the entries of both parts of a run that was suspended in between, one for each decision.
+    """Return the entries of both parts of a resumed run, one for each decision.
 
     The later entry replaces the earlier one. Only an action that ended in the earlier part keeps that outcome when the later part
     states merely that it ran before.

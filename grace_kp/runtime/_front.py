@@ -309,7 +309,7 @@ class Front(ABC):
         """Record a thought of the agent as a step of the current run. Outside of any run this does nothing."""
         run = current_run()
         if run is None:
-            note("thought", "said outside of any run")
+            note("thought", "recorded outside of any run")
         else:
             run.thought(text)
 
