@@ -124,13 +124,13 @@ def _compare_blocks(before: Sequence[Block], after: Sequence[Block], expected: E
     new = new[allowed.inserted_freely :]
     missing = [name for name in old if name not in now and name not in allowed.deleted]
     problems = [f"block {name!r} is new and was not asked for" for name in new]
-    problems += [f"block {name!r} is missing and was not to be deleted" for name in missing]
-    problems += [f"block {name!r} has a change that was not asked for" for name in changed]
+    problems += [f"block {name!r} is gone and was not to be deleted" for name in missing]
+    problems += [f"block {name!r} has changed in another way than was asked for" for name in changed]
     diff = _diff(old, now, [*new, *missing, *changed])
     order_before, order_after = _order(old, now, allowed.moved), _order(now, old, allowed.moved)
     in_order = allowed.any_order or order_before == order_after
     if not in_order:
-        problems.append("the blocks are in another order, which was not asked for")
+        problems.append("the blocks stand in another order, and nothing like that was asked for")
         diff += _unified(order_before, order_after, "the order", "the order afterwards")
     return HallucinationDetails(not new, not missing, not changed and in_order, tuple(problems), "\n".join(diff))
 

@@ -34,21 +34,24 @@ class Result:
         }
 
 
-_UNEXPECTED = "nothing was expected; check what was done nevertheless"
+_UNEXPECTED = "nothing was expected; see what was done all the same"
 _ADVICE = MappingProxyType(
     {
-        "operation-accuracy": (("unmatched_operations",), "check whether type, target or position differs"),
-        "target-block-precision": (("incorrect_targets",), "check why the target was not found"),
-        "content-quality": (("content_issues",), "check whether the patterns are too strict or wrong"),
+        "operation-accuracy": (("unmatched_operations",), "see whether type, target or position does not agree"),
+        "target-block-precision": (("incorrect_targets",), "see why the target was not found"),
+        "content-quality": (
+            ("content_issues",),
+            "see whether the patterns are too strict, and whether they say what is meant",
+        ),
         "operation-result": (
             ("failed_operations", "content_issues"),
-            "check which operations could not be applied, and which patterns were not found",
+            "see which operations could not be applied, and which patterns were not found",
         ),
-        "anti-hallucination": (("problems",), "compare the input with the output"),
-        "response-time": (("response_time_ms",), "check where the time goes"),
+        "anti-hallucination": (("problems",), "compare what went in with what came out"),
+        "response-time": (("response_time_ms",), "see where the time goes"),
     }
 )
-"""By type of scorer: the fields of its details that are evidence, and what to do."""
+"""By type of scorer: the fields of its details that are evidence, and what to do. Traces store these texts, so they stay as they are."""
 
 
 def _diagnose(result: Result) -> list[str]:

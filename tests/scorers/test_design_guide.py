@@ -160,7 +160,7 @@ def test_where_to_look_when_something_was_made_up():
     """The difference of what went in and what came out."""
     invented = sc.EditResult([], blocks_before=BLOCKS, blocks_after=(sc.Block("b1", "one"), sc.Block("b9", "made up")))
     diagnosis = sc.Suite([sc.Entry(sc.AntiHallucination())]).evaluate(invented, sc.EditExpectation()).diagnosis
-    assert "compare the input with the output" in diagnosis[0]
+    assert "compare what went in with what came out" in diagnosis[0]
     assert "block 'b9' is new and was not asked for" in diagnosis[1]
-    assert "block 'b2' is missing and was not to be deleted" in diagnosis[2]
+    assert "block 'b2' is gone and was not to be deleted" in diagnosis[2]
     assert {"+made up", "-two"} <= {line.strip() for line in diagnosis}
