@@ -36,25 +36,25 @@ class JudgementCache:
         self.error: str | None = None
         """Why the file cannot be used; None while it can."""
 
-    def get(self, cache_key: str) -> dict[str, Any] | None:
+    def get(self, key: str) -> dict[str, Any] | None:
         """Return the judgement under a key; None where there is none."""
         with self._lock:
-            found = self._kept.get(cache_key)
+            found = self._kept.get(key)
             if found is not None:
-                self._kept.move_to_end(cache_key)
+                self._kept.move_to_end(key)
                 return found
             if self._path is not None:
-                found = self._read(cache_key)
+                found = self._read(key)
                 if found is not None:
-                    self._keep(cache_key, found)
+                    self._keep(key, found)
             return found
 
-    def put(self, cache_key: str, value: dict[str, Any]) -> None:
+    def put(self, key: str, value: dict[str, Any]) -> None:
         """Keep a judgement under a key."""
         with self._lock:
-            self._keep(cache_key, value)
+            self._keep(key, value)
             if self._path is not None:
-                self._write(cache_key, value)
+                self._write(key, value)
 
     def _keep(self, cache_key: str, value: dict[str, Any]) -> None:
         self._kept[cache_key] = value

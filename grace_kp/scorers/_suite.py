@@ -52,16 +52,16 @@ class SuiteReport:
     diagnosis: tuple[str, ...]
     """For every score that is too low, where to look, and the evidence."""
 
-    def named(self, reserved: Sequence[str] = ()) -> dict[str, Result]:
+    def named(self, taken: Sequence[str] = ()) -> dict[str, Result]:
         """Return the results by the type of their scorer, numbered where several have the same type (`x`, `x-2`).
 
         Args:
-            reserved: names that a result must not get.
+            taken: names that a result must not get.
         """
         results: dict[str, Result] = {}
         for result in self.results:
             name, number = result.type, 1
-            while name in results or name in reserved:
+            while name in results or name in taken:
                 number += 1
                 name = f"{result.type}-{number}"
             results[name] = result
