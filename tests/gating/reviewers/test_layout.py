@@ -115,6 +115,7 @@ def test_quotes():
         return "".join(unit for unit, _ in quoted(text, Page(80)))
 
     assert ['"a"', "'\"'", '"\'"', '"\\"\'"'] == [text_of(text) for text in ("a", '"', "'", "\"'")]
+    assert '"\xe9"' == text_of("\xe9")
     assert '"\\xe9"' == "".join(unit for unit, _ in quoted("\xe9", Page(80), ascii_only=True))
     assert [1] * 3 == [size for _, size in quoted("a", Page(80))]
 
@@ -250,6 +251,7 @@ def test_marks_stand_on_letters(text, expected):
 def test_each_line_is_broken_by_itself(text, expected):
     """What stood on the lines before has no influence, and all lines have the same width unless others are asked for."""
     assert expected == wrap(units(text, Page(80)), 8)
+    assert ["aaaaaaaaa\\", "aaaaaaaaa"] == wrap(units("a" * 18, Page(80)), 10)
 
 
 @pytest.mark.parametrize("text", ["\u05d0", "\u0627", "\u0661"])
