@@ -549,6 +549,29 @@ def test_keywords_keep_the_constraints_of_their_types():
     assert "level: Input should be greater than 0" in changed_to(call_of(act), level=-1)
 
 
+class Unfinished(pydantic.BaseModel):
+    other: "Missing"  # noqa: F821, UP037
+
+
+class Refusing:
+    """Has no schema."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_):
+        raise TypeError("no schema")
+
+
+@pytest.mark.parametrize("kind", [Unfinished, Refusing])
+def test_a_type_that_cannot_be_checked_takes_anything(kind):
+    """The value runs as it was submitted."""
+
+    def act(it): ...
+
+    act.__annotations__["it"] = kind
+    value = {"other": 5}
+    assert value is changed_to(call_of(act, "old"), it=value)["it"]
+
+
 def test_values_without_a_json_form():
     """They are what they are: the message is about the value, and another iterator is another value."""
 
