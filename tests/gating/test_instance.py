@@ -107,7 +107,7 @@ def test_classes_above_a_base():
         (Referable, object, True), (ReferableLater, object, True), (ReferableLater, Slotted, True), (Model, object, True),
         (Items, list, True), (object, object, True), (list, list, True), (collections.UserDict, object, True),
         (Lying, object, False), (LyingAboutMore, object, True), (Items, object, False), (list, object, False),
-        (array.array, object, False), (random.Random, object, False), (collections.OrderedDict, dict, False),
+        (ValueError, Exception, False), (array.array, object, False), (random.Random, object, False), (collections.OrderedDict, dict, False),
     ],
 )  # fmt: skip
 def test_transparent_classes(kind, base, expected):
