@@ -11,9 +11,6 @@ import re
 
 from tests.conventions.source import PACKAGE, ROOT, circles, functions, imports, modules, parameters
 
-# While the rooms are being rebuilt a list may hold more than is needed; the count alone is kept.
-STRICT = False
-
 AT_MOST_PARAMETERS = 8
 AT_MOST_ANY = 0.08  # of all parameters
 FRAMEWORKS = re.compile(
@@ -23,24 +20,14 @@ FRAMEWORKS = re.compile(
 PUBLISHED = re.compile(r"https://openknowledgepulse\.org/\S*")
 WORDS = {"given", "made", "met", "one", "said", "sign", "thing", "told", "way"}
 THREAD_STARTS = {"Thread", "ThreadPoolExecutor", "Timer", "start_new_thread"}
-# The most there may be of each beside those that are allowed.
-AT_MOST = {
-    "files on circles": 4,
-    "private imports": 6,
-    "hidden imports": 4,
-    "thread starts": 0,
-    "long signatures": 3,
-    "modules without a test file": 110,
-    "words": 60,
-    "frameworks": 3,
-}
+# An entry with this reason may go without a word: whoever writes the tests need not wait for the list.
+MISSING = "to be written"
 COMMAND = "a command: each of its options is a parameter"
 SOURCE = "names the published standard that its formula or contract is from"
 # What remains, with the reason.
 ALLOWED: dict[str, dict[str, str]] = {
     "hidden imports": {
         "grace_kp/cli/_evaluate.py: importlib.import_module(name)": "a module of the user's, named on the command line",
-        "grace_kp/integrations/knowledgepulse/_client.py: importlib.import_module('grace_kp')": "the version of the package, which belongs to no layer",
     },
     "long signatures": {
         "ConfidenceFactors.__init__": "public: the nine pinned factors and what was found beside them",
@@ -51,6 +38,18 @@ ALLOWED: dict[str, dict[str, str]] = {
         "contribute": COMMAND,
         "export": COMMAND,
         "list_traces": COMMAND,
+    },
+    "modules without a test file": {
+        "grace_kp/cli/_judging.py": MISSING,
+        "grace_kp/integrations/knowledgepulse/_contribution.py": MISSING,
+        "grace_kp/integrations/knowledgepulse/_outbox.py": MISSING,
+        "grace_kp/integrations/knowledgepulse/_sending.py": MISSING,
+        "grace_kp/runtime/_pipeline.py": MISSING,
+        "grace_kp/store/_journaling.py": MISSING,
+        "grace_kp/store/_pipeline.py": MISSING,
+        "grace_kp/store/_record.py": MISSING,
+        "grace_kp/store/_stats.py": MISSING,
+        "grace_kp/store/_store.py": MISSING,
     },
     "frameworks": {
         "grace_kp/runtime/_grace.py": "`Grace.langchain()`, a public name, and its entry in the registry that integrations fill",
@@ -71,11 +70,9 @@ def hold(kind, found):
     for entry, place in found:
         places.setdefault(str(entry), []).append(str(place))
     allowed = ALLOWED.get(kind, {})
-    if STRICT:
-        assert {} == {entry: where for entry, where in places.items() if entry not in allowed}
-        assert [] == [entry for entry in allowed if entry not in places], "no longer needed: take it off the list"
-    new = [f"{entry}: {', '.join(where)}" for entry, where in sorted(places.items()) if entry not in allowed]
-    assert len(new) <= AT_MOST[kind], "\n".join([f"{len(new)} {kind}, at most {AT_MOST[kind]} are allowed:", *new])
+    assert {} == {entry: ", ".join(where) for entry, where in places.items() if entry not in allowed}
+    needless = [entry for entry, reason in allowed.items() if entry not in places and reason != MISSING]
+    assert [] == needless, "no longer needed: take it off the list"
 
 
 def test_no_circle_of_files():

@@ -86,7 +86,7 @@ ROOMS = {
         ("tests/gating", "tests/contracts", "tests/parity", "tests/runtime/test_gates.py", "tests/integrations"),
     ),
     "judge": Room(("grace_kp/judge",), ("tests/judge",)),
-    "guard": Room(("grace_kp/record/_guard.py", "grace_kp/record/_shield.py"), ("tests/record",)),
+    "guard": Room(("grace_kp/record/_guard.py",), ("tests/record",)),
     "confidence": Room(("grace_kp/confidence",), ("tests/confidence",)),
     "value": Room(("grace_kp/value",), ("tests/value",)),
 }
