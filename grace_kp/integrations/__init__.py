@@ -35,6 +35,12 @@ def __dir__() -> list[str]:
     return sorted(names - {"evals"})  # the folder that the modules of three evaluation frameworks share
 
 
+def _langchain() -> ModuleType:
+    from grace_kp.integrations import langchain  # a plain import, because gates load the adapter with each call
+
+    return langchain
+
+
 def _nodes(error: BaseException) -> list[str]:
     """Return the nodes that a command in an exception goes to, each a name or a `Send`."""
     goto = getattr(error.args[0] if error.args else None, "goto", None)
@@ -47,4 +53,4 @@ _LANGGRAPH = {
     "GraphDrained": Signal(CANCELLED, pauses=True),
     "ParentCommand": Signal(COMPLETED, targets=_nodes),
 }
-HOST.register(Framework("langchain", "langgraph", lambda: __getattr__("langchain"), _LANGGRAPH))
+HOST.register(Framework("langchain", "langgraph", _langchain, _LANGGRAPH))
