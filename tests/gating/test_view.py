@@ -8,12 +8,14 @@ import datetime
 import decimal
 import enum
 import fractions
+import ipaddress
 import os
 import pathlib
 import re
 import threading
 import types
 import uuid
+import zoneinfo
 
 import numpy as np
 import pydantic
@@ -230,6 +232,13 @@ class Shadowing(Slotted):
         Slotted.shown.__set__(self, 3)
 
 
+class SomeUnset:
+    __slots__ = ("first", "last")
+
+    def __init__(self):
+        self.last = 3
+
+
 class Record(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="allow")
     a: int = 0
@@ -288,6 +297,17 @@ PIECES = [
     (os, "<module os>"),
     (int, "<class builtins.int>"),
     (collections.OrderedDict, "<class collections.OrderedDict>"),
+]
+shared = [1]
+deep = [[2]]
+deep[0].append(deep)
+PIECES += [
+    ([shared, shared, {"a": shared}], '[[1], [1], {"a": [1]}]'),
+    ([shared, deep], "[[1], [[2, <the list 2 levels above, again>]]]"),
+    (ipaddress.ip_address("10.0.0.1"), 'IPv4Address("10.0.0.1")'),
+    (zoneinfo.ZoneInfo("UTC"), 'ZoneInfo("UTC")'),
+    (pydantic.HttpUrl("http://a.b"), 'HttpUrl(_url=Url("http://a.b/"))'),
+    (SomeUnset(), "SomeUnset(last=3)"),
 ]
 OPAQUE = [
     (lambda: 1, "<function <lambda>, cannot be shown in full>"),
