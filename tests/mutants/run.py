@@ -28,6 +28,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,6 +55,8 @@ OPTIONS = [
     "-p",
     "no:xdist",
     "--tb=no",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
     "-p",
     "pytest_asyncio.plugin",
     "-p",
@@ -83,7 +86,13 @@ class Room:
 ROOMS = {
     "gating": Room(
         ("grace_kp/gating", "grace_kp/runtime/_gates.py"),
-        ("tests/gating", "tests/contracts", "tests/parity", "tests/runtime/test_gates.py", "tests/integrations"),
+        (
+            "tests/gating",
+            "tests/contracts",
+            "tests/parity",
+            "tests/runtime/test_gates.py",
+            "tests/integrations/langchain",
+        ),
     ),
     "judge": Room(("grace_kp/judge",), ("tests/judge",)),
     "guard": Room(("grace_kp/record/_guard.py",), ("tests/record",)),
@@ -232,7 +241,11 @@ class Forks:
             os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
             (folder / "result").write_text(json.dumps(function()), encoding="utf-8")
             code = 0
+        except BaseException:  # for whoever set MUTANTS_LOG
+            traceback.print_exc()
+            raise
         finally:
+            sys.stderr.flush()
             os._exit(code)
 
     def _wait(self):
