@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
 LOCK_SECONDS = 5.0
 """How long a fork waits for a lock. A lock that is busy for longer is replaced in the child all the same."""
+LOCK_ATTEMPTS = 100
+"""How often a fork begins anew because another thread creates residents."""
 EXIT_PRIORITY = 100
 """When a child of multiprocessing leaves, among the finalizers of other libraries: early, while they still work."""
 _log = logging.getLogger("grace_kp.background")
@@ -38,8 +40,8 @@ class Resident:
 
     __slots__ = ("__weakref__",)
 
-    def fork_locks(self) -> Sequence[Lock]:
-        """Return the locks that the forking thread holds during a fork, in the order in which they are taken."""
+    def fork_locks(self) -> Iterable[Lock]:
+        """Return the locks that the forking thread holds during a fork. Each is taken before the next is asked for."""
         return ()
 
     def after_fork(self) -> None:
@@ -74,9 +76,15 @@ class Process:
 
     def before_fork(self) -> None:
         """Take all locks: what another thread holds during the fork would stay locked in the child for ever."""
-        held = self._held[threading.get_ident()] = []
-        for resident in self.residents():
-            held += [lock for lock in resident.fork_locks() if lock.acquire(timeout=LOCK_SECONDS)]
+        for _ in range(LOCK_ATTEMPTS):
+            residents = self.residents()
+            held = self._held[threading.get_ident()] = []
+            for resident in residents:
+                held += [lock for lock in resident.fork_locks() if lock.acquire(timeout=LOCK_SECONDS)]
+            if {*map(id, self.residents())} <= {*map(id, residents)}:
+                return
+            # Another thread has created a resident meanwhile, and may be using its locks.
+            self.after_fork_in_parent()
 
     def after_fork_in_parent(self) -> None:
         """Release the locks."""

@@ -20,7 +20,7 @@ from grace_kp.store._record import Record
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from grace_kp.store._pipeline import Pipeline
     from grace_kp.store._store import Store
@@ -98,10 +98,13 @@ class Writer(Resident):
         self._retain_at = 0.0
         self._journal.clear()
 
-    def fork_locks(self) -> Sequence[Lock]:
-        """Return what is held during a fork, so that nothing is half settled or half written then."""
+    def fork_locks(self) -> Iterator[Lock]:
+        """Yield what is held during a fork, so that nothing is half settled or half written then."""
+        yield self._settling
+        yield self._writing
         lock = getattr(self._store, "lock", None)
-        return [self._settling, self._writing, *([] if lock is None else [lock])]
+        if lock is not None:
+            yield lock
 
     def after_fork(self) -> None:
         """Forget in the child what was queued: the parent writes it."""

@@ -88,6 +88,27 @@ def test_locks_are_held_during_a_fork_and_released_in_the_parent(process):
     assert locks[1].acquire(blocking=False)
 
 
+def test_a_resident_that_appears_while_locks_are_taken_is_locked_too(process):
+    """Another thread may just have created it, and be using it."""
+    late = threading.Lock()
+    probes = []
+
+    class Creating(Probe):
+        def fork_locks(self):
+            if not probes:
+                probes.append(Probe("late", [], [late]))
+                process.watch(probes[0])
+            return self.locks
+
+    first = threading.Lock()
+    creating = Creating("a", [], [first])
+    process.watch(creating)
+    process.before_fork()
+    assert (True, True) == (first.locked(), late.locked())
+    process.after_fork_in_parent()
+    assert (False, False) == (first.locked(), late.locked())
+
+
 def test_a_lock_that_stays_busy_does_not_hold_the_fork_up(process, monkeypatch):
     """It is not released by the fork, either."""
     monkeypatch.setattr("grace_kp.background._process.LOCK_SECONDS", 0.01)
