@@ -17,22 +17,13 @@ from grace_kp.gating._decision import Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._execution import FunctionCall, changed_message, execution
 from grace_kp.gating._hidden import for_reviewer, unseen_problem
+from grace_kp.gating._ledger import LedgerEntry
 from grace_kp.gating._modification import modified
 from grace_kp.gating._notice import record_notice
 from grace_kp.gating._outcome import CANCELLED, DENIED, SKIPPED, NotRun
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
 from grace_kp.gating._reviewer import name_of
-from grace_kp.gating._steps import (
-    Ask,
-    Assess,
-    Failed,
-    Keep,
-    LookUp,
-    NoAnswer,
-    Notify,
-    Step,
-    WaitTurn,
-)
+from grace_kp.gating._steps import Ask, Failed, NoAnswer, Notify, Step, WaitTurn, Work
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.trace import error_text, redact_text, render_text
 
@@ -115,7 +106,7 @@ def _decision(case: Case) -> Generator[Step, Any, Decision]:
     """Decide on the level, or look up the decision where the program around is run again."""
     if case.program is not None:
         return (yield from _kept_decision(case, case.program))
-    assessed = yield Assess(case)
+    assessed = yield Work(lambda: case.scope.assess(case), blocks=case.scope.waits)
     if isinstance(assessed, Failed):
         why = f"the confidence could not be computed: {error_text(assessed.error)}"
         return Decision.without_confidence(why, case.rules)
@@ -134,18 +125,19 @@ def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, Decis
         digest = case.digest(lasting=True)
     except NotCheckable:
         digest = ""  # the call is refused where a person would have to be asked about it
-    entry, kept = _performed(case, (yield LookUp(case, program)))
-    case.ledger_entry = entry
+    case.ledger_entry = entry = LedgerEntry(lambda: case.scope.ledger, program.ledger_key(case.action))
     case.entry.fields["id"] = entry.id
+    kept = _performed(case, (yield Work(entry.decision)))
     if kept is None:
-        assessed = _performed(case, (yield Assess(case)))
+        assessed = _performed(case, (yield Work(lambda: case.scope.assess(case))))
 
-        def decide(was_forgotten: bool) -> dict[str, Any]:
-            # A person may have been asked by then, whatever the level is now.
-            rules = replace(case.rules, at_least=InterventionLevel.CONFIRM) if was_forgotten else case.rules
-            return _assessed(case, assessed, rules).to_dict(digest)
+        def keep() -> dict[str, Any]:
+            # A person may have been asked by a process that is gone, whatever the level is now.
+            was_asked = program.may_have_forgotten(case.scope.ledger)
+            rules = replace(case.rules, at_least=InterventionLevel.CONFIRM) if was_asked else case.rules
+            return entry.decide(_assessed(case, assessed, rules).to_dict(digest))
 
-        kept = _performed(case, (yield Keep(case, program, entry, decide)))
+        kept = _performed(case, (yield Work(keep)))
     if kept["digest"] != digest:
         message = f"{case.action} is called with other arguments than were decided on; it was not run"
         error = _refusal(case, CANCELLED, ActionCancelled, message, None)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.gating._notice import record_notice
 from grace_kp.gating._outcome import CANCELLED, NotRun, NotStarted, Raised, RanBefore, Returned
-from grace_kp.gating._steps import Claim, Failed, Notify, Release, Run, Settle
+from grace_kp.gating._steps import Failed, Notify, Run, Work
+from grace_kp.record import HOST
 from grace_kp.trace import error_text
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
     if call.is_changed():
         return _not_run(entry, changed_message(call.action))
     if ledger_entry is not None:
-        earlier = yield Claim(ledger_entry, call.again_after_failure)
+        earlier = yield Work(lambda: ledger_entry.claim(again_after_failure=call.again_after_failure))
         if isinstance(earlier, Failed):
             # What cannot be kept is not run.
             why = error_text(earlier.error)
@@ -113,16 +114,29 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
     # After a cancellation or an exit nobody knows what came of the action, and the ledger keeps it as begun.
     if ledger_entry is not None and (isinstance(outcome, Returned) or isinstance(outcome.error, Exception)):
         kept = call.kept(outcome.value) if isinstance(outcome, Returned) else (None, False)
-        settled = yield Settle(ledger_entry, outcome, kept)
+        settled = yield Work(lambda: _settle(ledger_entry, outcome, kept))
         if isinstance(settled, Failed):
             entry.not_recorded(settled.error)
     return outcome
 
 
+def _settle(entry: LedgerEntry, outcome: Returned | Raised, kept: tuple[object, bool]) -> None:
+    """Record in the ledger how an action ended."""
+    if isinstance(outcome, Returned):
+        result, keep = kept
+        entry.done(result, keep=keep)
+    elif HOST.pauses(outcome.error):
+        entry.release()
+    elif HOST.hands_off(outcome.error):
+        entry.done()
+    else:
+        entry.failed(outcome.error)
+
+
 def _take_back(call: Execution) -> Generator[Step, Any, None]:
     """Release the claim. Where that fails the action counts as begun, and is not begun again."""
     if call.ledger_entry is not None:
-        released = yield Release(call.ledger_entry)
+        released = yield Work(call.ledger_entry.release)
         if isinstance(released, Failed):
             call.entry.not_recorded(released.error)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 import grace_kp as gk
@@ -104,3 +106,23 @@ def test_ctrl_c_while_asking_passes_and_nothing_runs():
     with pytest.raises(KeyboardInterrupt):
         act("ana")
     assert ran == []
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "outcome"),
+    [
+        ({"floor": "deny"}, "proceed", "denied"),
+        ({"floor": "confirm"}, "cancel", "cancelled"),
+        ({"floor": "confirm"}, "skip", "skipped"),
+        ({"floor": "confirm"}, R("input", user_input="later"), "redirected"),
+        ({"floor": "confirm"}, R("cancel", timeout_reached=True), "timed_out"),
+        ({"floor": "confirm"}, "proceed", "executed"),
+        ({"floor": "confirm"}, R("modify", modified={"euros": 1}), "executed_modified"),
+    ],
+)
+def test_the_record_states_the_outcome_of_each_answer(options, answer, outcome):
+    """In the words that readers of traces know."""
+    act, _ = gated(make_grace(reviewer=ScriptedReviewer(answer)), **options)
+    with capture() as captured, contextlib.suppress(gk.ActionNotApproved):
+        act("ana")
+    assert outcome == captured.only.decisions[0].outcome

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from grace_kp.gating import (
     Consent,
     Execution,
@@ -15,6 +17,7 @@ from grace_kp.gating import (
     drive,
     execution,
 )
+from grace_kp.record import HOST, Signal
 
 
 class Payment(Execution):
@@ -149,3 +152,28 @@ def test_an_action_that_something_else_answered_is_cancelled():
     ledger = InMemory()
     assert (Returned("paid"), "cancelled") == run(Payment(ledger, started=False))
     assert "done" == state_of(ledger)
+
+
+class Paused(Exception):
+    """A program was paused."""
+
+
+class HandedOver(Exception):
+    """A program was handed over to another part."""
+
+
+@pytest.mark.parametrize(
+    ("error", "stated", "state"),
+    [(OSError("down"), "failed", "failed"), (Paused(), "waiting", None), (HandedOver(), "executed", "done")],
+)
+def test_the_signals_of_frameworks_are_no_failures(monkeypatch, error, stated, state):
+    """A paused action has not run, and one that hands over has."""
+    signals = {"Paused": Signal("suspended", pauses=True), "HandedOver": Signal("completed")}
+    monkeypatch.setattr(HOST, "signals", {**HOST.signals, **signals})
+    ledger = InMemory()
+
+    def body(consent):
+        raise error
+
+    outcome, found = run(Payment(ledger), body)
+    assert (error, stated, state) == (outcome.error, found, state_of(ledger))

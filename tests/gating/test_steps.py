@@ -1,51 +1,45 @@
-"""The steps that write the ledger leave in it what the action's outcome stands for."""
+"""Steps are values: equal where they ask for the same, and unchangeable on their way to a driver."""
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
+import threading
+
 import pytest
 
-from grace_kp.gating import InMemory, LedgerEntry, Raised, Returned
-from grace_kp.gating._steps import Claim, Release, Settle
-from grace_kp.record import HOST, Signal
+from grace_kp.gating import drive, drive_async
+from grace_kp.gating._steps import Failed, NoAnswer, Run, Work
 
 
-class Paused(Exception):
-    """A program was paused."""
+def test_steps_are_values():
+    assert Run(None) == Run(None)
+    assert NoAnswer() == NoAnswer()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Run(None).consent = 1
 
 
-class HandedOver(Exception):
-    """A program was handed over to another part."""
+@pytest.mark.parametrize("blocks", [False, True])
+def test_work_that_blocks_is_kept_off_the_event_loop(blocks):
+    """A plain call does it in its own thread, a coroutine in another one."""
+
+    def engine():
+        return (yield Work(threading.current_thread, blocks))
+
+    here = threading.current_thread()
+    assert here is drive(engine())
+    assert blocks == (here is not asyncio.run(drive_async(engine())))
 
 
-@pytest.fixture
-def entry(monkeypatch):
-    signals = {"Paused": Signal("suspended", pauses=True), "HandedOver": Signal("completed")}
-    monkeypatch.setattr(HOST, "signals", {**HOST.signals, **signals})
-    ledger = InMemory()
-    entry = LedgerEntry(lambda: ledger, "key")
-    assert Claim(entry, again_after_failure=False).perform() is None
-    return entry
+@pytest.mark.parametrize("blocks", [False, True])
+def test_work_that_fails_comes_back_as_a_value(blocks):
+    """The engine decides what follows."""
+    error = OSError("disk full")
 
+    def work():
+        raise error
 
-@pytest.mark.parametrize(
-    ("outcome", "state"),
-    [
-        (Returned("paid"), "done"),
-        (Raised(OSError("down")), "failed"),
-        (Raised(Paused()), None),
-        (Raised(HandedOver()), "done"),
-    ],
-)
-def test_an_outcome_settles_the_entry(entry, outcome, state):
-    """A paused action has not run, and one that hands over has."""
-    Settle(entry, outcome, ("paid", True)).perform()
-    earlier = entry.claim()
-    assert state == (earlier and earlier.state)
-    if outcome == Returned("paid"):
-        assert "paid" == earlier.result
+    def engine():
+        return (yield Work(work, blocks))
 
-
-def test_a_released_entry_can_be_claimed(entry):
-    Release(entry).perform()
-    assert Claim(entry, again_after_failure=False).perform() is None
-    assert "running" == Claim(entry, again_after_failure=True).perform().state
+    assert Failed(error) == drive(engine()) == asyncio.run(drive_async(engine()))
