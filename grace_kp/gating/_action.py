@@ -55,23 +55,30 @@ def gate(
         return declared_types(action, signature)
 
     def case_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Case:
-        # A call that does not fit fails here, before anybody is asked.
-        bound = signature.bind(*_filled(preset, args), **{**preset_by_name, **kwargs})
-        case = Case(
-            action=called,
-            signature=signature,
-            bound=bound,
-            hidden=hidden,
-            types=types,
-            policy=policy_for(called),
-            scope=scope(),
-            entry=GateEntry({}),
-            coverage=coverage,
-            program=resumable(),
-        )
-        case.entry = GateEntry.new(called, case.shown())
-        if case.program is not None:
-            case.program.begin()
+        # First of all: calls side by side are known again by the order in which they begin.
+        program = resumable()
+        if program is not None:
+            program.begin()
+        try:
+            # A call that does not fit fails here, before anybody is asked.
+            bound = signature.bind(*_filled(preset, args), **{**preset_by_name, **kwargs})
+            case = Case(
+                action=called,
+                signature=signature,
+                bound=bound,
+                hidden=hidden,
+                types=types,
+                policy=policy_for(called),
+                scope=scope(),
+                entry=GateEntry({}),
+                coverage=coverage,
+                program=program,
+            )
+            case.entry = GateEntry.new(called, case.shown())
+        except BaseException:
+            if program is not None:
+                program.end()
+            raise
         return case
 
     def run(consent: Consent) -> Any:

@@ -7,6 +7,7 @@ import contextvars
 import operator
 import signal
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, TypedDict
 
@@ -22,6 +23,7 @@ from langgraph.types import Command, RetryPolicy, interrupt
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import gated_node
+from grace_kp.integrations.langchain._pause import RunningNode
 from tests import warm
 
 
@@ -254,8 +256,15 @@ class TestOnce:
         assert (["paid a", "paid b", "yes"], ["a", "b"]) == (out["said"], acts)
 
     @pytest.mark.parametrize("world", ["threads", "tasks"])
-    async def test_calls_side_by_side_hear_their_own_answers(self, grace, handler, acts, world):
+    async def test_calls_side_by_side_hear_their_own_answers(self, grace, handler, acts, world, monkeypatch):
         """LangGraph gives answers by the order of the questions; each approval is for the payment that was shown."""
+        begun, begin = threading.Semaphore(0), RunningNode.begin
+
+        def begin_and_tell(call):
+            begin(call)
+            begun.release()
+
+        monkeypatch.setattr(RunningNode, "begin", begin_and_tell)
 
         @grace.gate(floor="confirm")
         async def pay(to):
@@ -273,7 +282,10 @@ class TestOnce:
 
         def threads(state):
             with ThreadPoolExecutor(4) as pool:
-                work = [pool.submit(contextvars.copy_context().run, pay_sync, to) for to in "abcd"]
+                work = []
+                for to in "abcd":  # threads begin their calls in one order, each time the node is run
+                    work.append(pool.submit(contextvars.copy_context().run, pay_sync, to))
+                    assert begun.acquire(timeout=30)
                 return {"said": [one.result() for one in work]}
 
         app = app_of(node if world == "tasks" else threads)
