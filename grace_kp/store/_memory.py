@@ -7,7 +7,9 @@ import threading
 from collections import OrderedDict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
+from grace_kp.errors import StoreError
 from grace_kp.store._deletion import Deleted, Selection, belongs_to, decisions_in, nested_in, without_contents
 from grace_kp.store._query import Query
 from grace_kp.trace import PARENT
@@ -161,3 +163,24 @@ def _load(record: Record) -> ReasoningTrace:
     from grace_kp.trace import ReasoningTrace
 
     return ReasoningTrace.model_validate_json(record.data)
+
+
+def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> MemoryStore | None:  # noqa: ARG001 — a file's
+    """Return a new store with the bounds in a URL such as `memory:?max_traces=500`; None if the URL names no store in memory.
+
+    Raises:
+        StoreError: an unknown option, or one with an impossible value.
+    """
+    if url != "memory:" and not url.startswith("memory:?"):
+        return None
+    options = parse_qs(url.partition("?")[2], strict_parsing=False)
+    unknown = set(options) - {"max_traces", "max_mb"}
+    if unknown:
+        raise StoreError(f"store {url!r}: unknown option {min(unknown)!r}; known are max_traces and max_mb")
+    try:
+        traces, megabytes = int(options.get("max_traces", [MAX_TRACES])[0]), float(options.get("max_mb", [MAX_MB])[0])
+        if not (traces >= 1 and megabytes > 0):
+            raise ValueError
+    except ValueError:
+        raise StoreError(f"store {url!r}: max_traces is a number from 1, max_mb one above 0") from None
+    return MemoryStore(traces, megabytes)

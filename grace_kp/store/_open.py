@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
-from urllib.parse import parse_qs
 
 from grace_kp.errors import StoreError
 
 if TYPE_CHECKING:
     from grace_kp.store._store import Store
 
+SCHEMES = {"memory": "_memory", "sqlite": "_reader"}
+"""The module of each URL scheme. Its `open_url(url, *, create, file_mode)` returns the store, or None where the URL names none."""
 KNOWN = "memory: or sqlite:///path.db"
 
 
@@ -30,20 +32,16 @@ def open_store(url: str | Store | None = None, *, create: bool = True, file_mode
     """
     if url is not None and not isinstance(url, str):
         return _checked(url)
-    file = file_of(url)
-    if file is not None:
-        from grace_kp.store._reader import SqliteReader
-        from grace_kp.store._sqlite import SqliteStore
-        from grace_kp.trace import default_mode
-
-        kind = SqliteStore if create else SqliteReader
-        return kind(file, file_mode=default_mode() if file_mode is None else file_mode)
-    name = str(url)
-    if name == "memory:" or name.startswith("memory:?"):
-        return _memory(name)
-    if name.startswith(("postgresql:", "postgres:")):
+    scheme = "sqlite" if url is None else url.partition(":")[0]
+    store: Store | None = None
+    if scheme in SCHEMES:
+        module = importlib.import_module(f"{__package__}.{SCHEMES[scheme]}")
+        store = module.open_url(url or f"sqlite:///{file_of(None)}", create=create, file_mode=file_mode)
+    elif scheme in {"postgresql", "postgres"}:
         raise StoreError("this version has no PostgreSQL store; use sqlite:///path.db")
-    raise StoreError(f"unknown store {name!r}; known are {KNOWN}")
+    if store is None:
+        raise StoreError(f"unknown store {url!r}; known are {KNOWN}")
+    return store
 
 
 def file_of(url: str | None) -> Path | None:
@@ -69,19 +67,3 @@ def _checked(store: object) -> Store:
     if missing:
         raise StoreError(f"{type(store).__name__} is no store: it has no {', '.join(missing)}")
     return cast("Store", store)
-
-
-def _memory(url: str) -> Store:
-    from grace_kp.store._memory import MAX_MB, MAX_TRACES, MemoryStore
-
-    options = parse_qs(url.partition("?")[2], strict_parsing=False)
-    unknown = set(options) - {"max_traces", "max_mb"}
-    if unknown:
-        raise StoreError(f"store {url!r}: unknown option {min(unknown)!r}; known are max_traces and max_mb")
-    try:
-        traces, megabytes = int(options.get("max_traces", [MAX_TRACES])[0]), float(options.get("max_mb", [MAX_MB])[0])
-        if not (traces >= 1 and megabytes > 0):
-            raise ValueError
-    except ValueError:
-        raise StoreError(f"store {url!r}: max_traces is a number from 1, max_mb one above 0") from None
-    return MemoryStore(traces, megabytes)

@@ -6,9 +6,10 @@ import os
 import sqlite3
 from pathlib import Path
 
+from grace_kp.store._open import file_of
 from grace_kp.store._schema import MIGRATIONS
 from grace_kp.store._sqlite import BUSY_MS, SqliteStore
-from grace_kp.trace import keep_private
+from grace_kp.trace import default_mode, keep_private
 
 
 class SqliteReader(SqliteStore):
@@ -60,3 +61,15 @@ def _schema_version(connection: sqlite3.Connection) -> int:
         return 0
     (version,) = connection.execute("SELECT COALESCE(MAX(version), 0) FROM schema_migrations").fetchone()
     return int(version)
+
+
+def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> SqliteStore | None:
+    """Return the store in the file that a URL names, only to be read without `create`; None if the URL names no file.
+
+    Raises:
+        StoreError: the file cannot be opened.
+    """
+    file = file_of(url)
+    if file is None:
+        return None
+    return (SqliteStore if create else SqliteReader)(file, file_mode=default_mode() if file_mode is None else file_mode)
