@@ -36,6 +36,13 @@ def entry_in(ledger):
     return LedgerEntry(lambda: ledger, "key")
 
 
+def test_a_decision_is_kept_with_its_time(ledger):
+    """In the form that earlier versions read."""
+    entry_in(ledger).decide(DECISION)
+    kept = json.loads(ledger.action("key"))
+    assert ("decided", DECISION, {"state", "at", "decision"}) == (kept["state"], kept["decision"], kept.keys())
+
+
 def test_the_first_decision_holds(ledger):
     """A second one is not kept, and the caller gets the first."""
     assert entry_in(ledger).decision() is None
@@ -165,6 +172,8 @@ def test_entries_of_earlier_versions_are_read(ledger):
     assert entry_in(ledger).claim() is None
     kept = json.loads(ledger.action("key"))
     assert {"state": "running", "decision": {"digest": "d"}} == {name: kept[name] for name in ("state", "decision")}
+    assert {"state", "at", "decision"} == kept.keys()
+    assert kept["at"] > 1.5
     assert "2c70e12b7a0646f9" == entry_in(ledger).id
 
 

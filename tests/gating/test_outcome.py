@@ -114,3 +114,21 @@ class TestTheCaller:
         with pytest.raises(gk.ActionOutcomeUnknown) as raised:
             raise_or_return(RanBefore(earlier), "pay")
         assert earlier.state == raised.value.state
+
+
+@pytest.mark.parametrize("gaps", [(), ("2 scores cannot be used",)])
+@pytest.mark.parametrize("floor", [None, "confirm"])
+def test_a_decision_is_stated_with_its_policy_and_gaps(gaps, floor):
+    """A floor and gaps are named only where there are any."""
+    decision = gk.ActionDecision(gk.InterventionLevel("confirm"), 0.5, "because")
+    request = gk.InterventionRequest(
+        id="1", action="pay", arguments={}, digest="d", level=decision.level, decision=decision, reason="because",
+        policy_version="v", floor=floor, attempt=2,
+    )  # fmt: skip
+    it = entry()
+    it.decided(request, gaps)
+    expected = {
+        "level": "confirm", "score": 0.5, "reason": "because", "policy_version": "v", "digest": "d", "attempt": 2,
+        **({"floor": floor} if floor else {}), **({"evidence_gaps": list(gaps)} if gaps else {}),
+    }  # fmt: skip
+    assert {**entry().fields, **expected} == it.fields
