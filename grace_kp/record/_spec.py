@@ -91,14 +91,17 @@ class Spec:
 
         `args` are without the bound instance. If the user's template or callable fails, the next rule applies.
         """
-        limit = min(MAX_OBJECTIVE, max_text)
+        limit = max_text if max_text < MAX_OBJECTIVE else MAX_OBJECTIVE
         if self.objective is not None:
             stated = self.objective
             text = attempt(f"objective of {self.name}", lambda: _filled(stated, self.bind(args, kwargs)))
             if text is not None and text.strip():
                 return cut(text, limit)
-        for value in (*args, *kwargs.values()):
-            if issubclass(type(value), str) and str.strip(value):
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            if type(value) is str:
+                if value and not value.isspace():
+                    return cut(value, limit)
+            elif issubclass(type(value), str) and str.strip(value):
                 return cut(str.__getitem__(value, slice(None)), limit)
         return cut(f"{self.name}({self._shown(args, kwargs)})", limit)
 

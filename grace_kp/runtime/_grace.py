@@ -208,7 +208,7 @@ class Grace(Front, Resident):
             self._wiring[1].landed()
 
     def _run_opened(self, _run: Run) -> None:
-        self._writer.opened()
+        (self._wiring or self._wired())[1].opened()
 
     def _run_ended(self, run: Run) -> None:
         pipeline, writer = self._wiring or self._wired()
