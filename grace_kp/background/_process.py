@@ -8,14 +8,18 @@ import logging  # before the hooks at the end of this file, see there
 import os
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import FrameType
 
 LOCK_SECONDS = 5.0
 """How long a fork waits for a lock. A lock that is busy for longer is replaced in the child all the same."""
+IMPORT_SECONDS = 120.0
+"""How long a fork waits for a lock while our code imports a module in another thread."""
 LOCK_ATTEMPTS = 100
 """How often a fork begins anew because another thread creates residents."""
 EXIT_PRIORITY = 100
@@ -51,6 +55,34 @@ class Resident:
         """Finish what can be finished in bounded time, as the interpreter exits."""
 
 
+def _is_importing(frame: FrameType | None, *, for_us: bool) -> bool:
+    """Return whether a thread with this innermost frame imports a module; with `for_us`, whether our code asked for it."""
+    imports = False
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if imports and (not for_us or module.startswith("grace_kp.")):
+            return True
+        imports = imports or module == "importlib._bootstrap"
+        frame = frame.f_back
+    return False
+
+
+def _import_is_under_way() -> bool:
+    """Return whether another thread imports a module for us; False inside an import, which that thread may be waiting for."""
+    frames = sys._current_frames()
+    own = frames.pop(threading.get_ident(), None)
+    return not _is_importing(own, for_us=False) and any(_is_importing(frame, for_us=True) for frame in frames.values())
+
+
+def _take(lock: Lock) -> bool:
+    """Take a lock; False where it stays busy. A module that is half imported during a fork stays locked in the child for ever."""
+    ends = time.monotonic() + IMPORT_SECONDS
+    while not lock.acquire(timeout=LOCK_SECONDS):
+        if time.monotonic() >= ends or not _import_is_under_way():
+            return False
+    return True
+
+
 class Process:
     """The residents of this process. They are not kept alive."""
 
@@ -80,7 +112,7 @@ class Process:
             residents = self.residents()
             held = self._held[threading.get_ident()] = []
             for resident in residents:
-                held += [lock for lock in resident.fork_locks() if lock.acquire(timeout=LOCK_SECONDS)]
+                held += [lock for lock in resident.fork_locks() if _take(lock)]
             if {*map(id, self.residents())} <= {*map(id, residents)}:
                 return
             # Another thread has created a resident meanwhile, and may be using its locks.

@@ -265,7 +265,8 @@ class Writer(Resident):
                 if self._journal.write(self.store()):
                     self._recover_from_failure()
         except Exception as error:  # noqa: BLE001
-            self._failed(error)
+            with self._writing:  # a fork waits for this lock, and reporting may import modules
+                self._failed(error)
 
     def write_pending(self, *, force: bool = False) -> None:
         """Write what is settled."""

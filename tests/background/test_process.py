@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import logging
 import os
 import subprocess
@@ -119,6 +120,87 @@ def test_a_lock_that_stays_busy_does_not_hold_the_fork_up(process, monkeypatch):
     process.before_fork()
     process.after_fork_in_parent()
     assert lock.locked()
+
+
+class CountingLock:
+    """Calls a function before each attempt to take it with a time limit."""
+
+    def __init__(self, attempt):
+        self.attempts, self._attempt, self._lock = 0, attempt, threading.Lock()
+        self.acquire_now, self.release, self.locked = self._lock.acquire, self._lock.release, self._lock.locked
+
+    def acquire(self, blocking=True, timeout=-1):
+        self.attempts += 1
+        self._attempt(self.attempts)
+        return self._lock.acquire(blocking, timeout)
+
+
+@pytest.fixture
+def slow_import(tmp_path, monkeypatch):
+    """A worker that holds a lock while it imports a module that takes until `finish` is set."""
+    monkeypatch.setattr("grace_kp.background._process.LOCK_SECONDS", 0.01)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "slow_module.py").write_text(
+        "import builtins\nbuiltins.slow_began.set()\nassert builtins.slow_finish.wait(60)\nis_complete = True\n"
+    )
+    began, finish, done = threading.Event(), threading.Event(), threading.Event()
+    monkeypatch.setattr("builtins.slow_began", began, raising=False)
+    monkeypatch.setattr("builtins.slow_finish", finish, raising=False)
+
+    class Owner:
+        def __init__(self):
+            self.lock = CountingLock(lambda number: finish.set() if number == 5 else None)
+            self.worker = Worker(self.work, name="probe")
+
+        def work(self):
+            self.lock.acquire_now()
+            try:
+                importlib.import_module("slow_module")
+            finally:
+                self.lock.release()
+                done.set()
+
+    owner = Owner()
+    owner.worker.wake()
+    assert began.wait(60)
+    yield owner.lock
+    finish.set()
+    assert done.wait(60)
+    owner.worker.stop(60)
+    sys.modules.pop("slow_module", None)
+
+
+def test_a_fork_waits_for_an_import_for_longer_than_for_a_lock(process, slow_import):
+    """In the child, nobody would finish the import, and whoever needs the module would wait for ever."""
+    probe = Probe("a", [], [slow_import])
+    process.watch(probe)
+    process.before_fork()
+    assert (True, True) == (slow_import.locked(), sys.modules["slow_module"].is_complete)
+    process.after_fork_in_parent()
+    assert not slow_import.locked()
+    assert slow_import.attempts >= 5
+
+
+def test_a_fork_waits_for_an_import_for_a_bounded_time(process, slow_import, monkeypatch):
+    """An import that never ends does not stop the program."""
+    monkeypatch.setattr("grace_kp.background._process.IMPORT_SECONDS", 0.0)
+    probe = Probe("a", [], [slow_import])
+    process.watch(probe)
+    process.before_fork()
+    process.after_fork_in_parent()
+    assert 1 == slow_import.attempts
+
+
+def test_a_fork_inside_an_import_does_not_wait_for_another(process, slow_import, tmp_path, monkeypatch):
+    """The other thread may wait for the module that this thread imports."""
+    probe = Probe("a", [], [slow_import])
+    process.watch(probe)
+    monkeypatch.setattr("builtins.fork_probe", process, raising=False)
+    (tmp_path / "forking_module.py").write_text("import builtins\nbuiltins.fork_probe.before_fork()\n")
+    importlib.import_module("forking_module")
+    monkeypatch.delitem(sys.modules, "forking_module")
+    process.after_fork_in_parent()
+    assert 1 == slow_import.attempts
 
 
 def test_a_child_forgets_the_work_of_its_parent(process):
