@@ -1,8 +1,9 @@
-"""Deleting from a SQLite store: the rows of a run in every table, and then the bytes they leave in the files."""
+"""Deletion from a SQLite store: first the rows of a run in every table, then the bytes that they leave in the files."""
 
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ def delete_rows(connection: sqlite3.Connection, selection: Selection) -> Deleted
     """Delete the selected runs and the runs nested in them, inside the caller's transaction.
 
     Raises:
-        StoreError: the one run that was named is still open.
+        StoreError: the run named by the selection is still open.
     """
     still_open, lost = _journaled(connection, selection)
     if selection.id is not None and selection.id in still_open:
@@ -46,7 +47,7 @@ def delete_rows(connection: sqlite3.Connection, selection: Selection) -> Deleted
 
 
 def _journaled(connection: sqlite3.Connection, selection: Selection) -> tuple[dict[str, bool], list[str]]:
-    """The runs with a journal: those still open and whether they match, and those of dead processes that match."""
+    """Return which open runs with a journal match the selection, and the matching runs of dead processes."""
     dead = {owner for owner, *rest in connection.execute("SELECT * FROM owners") if is_dead(*rest)}
     parts: dict[str, tuple[str, list[dict[str, Any]]]] = {}
     for run, owner, data in connection.execute("SELECT run_id, owner, data FROM journal ORDER BY run_id, seq"):
@@ -69,7 +70,7 @@ def _journaled(connection: sqlite3.Connection, selection: Selection) -> tuple[di
 def _with_nested(
     connection: sqlite3.Connection, wanted: Iterable[str], still_open: Iterable[str]
 ) -> tuple[list[str], set[str], set[str]]:
-    """These runs and all that are nested in them, the decisions made in them, and which of them are stored; open ones are left out."""
+    """Return these runs with the runs nested in them, their decisions, and which of them are stored. Skip open runs."""
     waiting, seen = list(wanted), set(still_open)
     runs: list[str] = []
     decisions: set[str] = set()
@@ -96,7 +97,7 @@ def _with_nested(
 
 
 def _empty_actions(connection: sqlite3.Connection, decisions: set[str]) -> int:
-    """Take the contents out of the ledger's entries of these decisions. The entries stay: an action that ran must not run again."""
+    """Remove the contents from the ledger's entries of these decisions. The entries stay: an action that ran must not run again."""
     rows = connection.execute("SELECT key, data FROM actions").fetchall()
     emptied = [(forgotten(key), without_contents(bytes(data)), key) for key, data in rows if belongs_to(key, decisions)]
     connection.executemany("UPDATE OR REPLACE actions SET key = ?, data = ? WHERE key = ?", emptied)
@@ -104,7 +105,7 @@ def _empty_actions(connection: sqlite3.Connection, decisions: set[str]) -> int:
 
 
 def _empty_reports(connection: sqlite3.Connection) -> None:
-    """Take the messages out of what processes could not record: one may quote a deleted run."""
+    """Remove the messages from the reports of processes: a message may quote a deleted run."""
     for process, data in connection.execute("SELECT process, data FROM reports").fetchall():
         report = {**json.loads(data), "last_trouble": None}
         connection.execute("UPDATE reports SET data = ? WHERE process = ?", (json.dumps(report).encode(), process))
@@ -112,26 +113,28 @@ def _empty_reports(connection: sqlite3.Connection) -> None:
 
 def mark_unclean(connection: sqlite3.Connection) -> None:
     """Note, in the transaction that deletes, that the file holds deleted contents until `overwrite` has succeeded."""
-    connection.execute("INSERT OR REPLACE INTO state VALUES ('unclean', '1')")
+    connection.execute("INSERT OR REPLACE INTO state VALUES ('unclean', ?)", (secrets.token_hex(8),))
 
 
 def overwrite(connection: sqlite3.Connection, path: Path) -> str:
     """Rewrite an unclean file without its free space and empty the write-ahead log.
 
-    Returns:
-        Why that was not possible and what to do; an empty text where nothing remains.
-
     Zeroing deleted rows (`secure_delete`) is not enough: pages that were rebuilt keep copies of rows that have moved.
+
+    Returns:
+        Why the file could not be cleaned and what to do; an empty text if no deleted contents remain.
     """
-    if connection.execute("SELECT 1 FROM state WHERE name = 'unclean'").fetchone() is None:
+    mark = connection.execute("SELECT value FROM state WHERE name = 'unclean'").fetchone()
+    if mark is None:
         return ""
     again = "delete again, for example `grace-kp traces delete --older-than 100000d`, when"
     try:
         connection.execute("VACUUM")
+        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     except sqlite3.Error as error:
         return f"{path} could not be rewritten ({error}) and may hold deleted contents; {again} that can be done"
-    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     if busy:
-        return f"somebody is reading {path}, so it and {path.name}-wal still hold deleted contents; {again} the reader has ended"
-    connection.execute("DELETE FROM state WHERE name = 'unclean'")
+        return f"another connection reads {path}, so it and {path.name}-wal still hold deleted contents; {again} it has finished"
+    # Another process may have deleted since the file was rewritten. Its mark is another and stays.
+    connection.execute("DELETE FROM state WHERE name = 'unclean' AND value = ?", mark)
     return ""

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -19,9 +20,16 @@ from hypothesis import strategies as st
 import grace_kp as gk
 from grace_kp.runtime import record_of
 from grace_kp.store import JournalEntry, open_store
+from grace_kp.store._deletion import Selection
+from grace_kp.store._purge import delete_rows, overwrite
 from tests.store.samples import MARK, document, holding, left, put
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def mark_of(name):
+    """Return a text that is too long to be found by chance among the checksums and salts of a write-ahead log."""
+    return f"<run-number-{name}>"
 
 
 @given(
@@ -33,17 +41,21 @@ def test_no_byte_of_a_deleted_run_is_left(changes, victim):
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(f"sqlite:///{folder}/t.db")
         for name, size, journaled in changes:
-            text = f"<{name}>" * size
+            text = mark_of(name) * size
             if journaled:
                 store.journal([JournalEntry(f"kp:trace:{name}", 0, json.dumps({"text": text}).encode())])
             ended = [f"kp:trace:{name}"]
             store.put(
-                [record_of(document(name, text=text, user=f"u<{name}>", metadata={f"k<{name}>": text[:50]}))],
+                [
+                    record_of(
+                        document(name, text=text, user=f"u{mark_of(name)}", metadata={f"k{mark_of(name)}": text[:50]})
+                    )
+                ],
                 ended=ended,
             )
         report = store.delete(id=f"kp:trace:{victim}")
         assert (victim in {name for name, *_ in changes}, True) == (bool(report), report.clean)
-        assert [] == holding(folder, f"<{victim}>")
+        assert [] == holding(folder, mark_of(victim))
         kept = {name for name, *_ in changes} - {victim}
         assert sorted(map(str, kept)) == left(store)
         store.close()
@@ -107,13 +119,61 @@ def test_beside_a_reader_the_report_says_what_remains(tmp_path):
     reader.execute("SELECT * FROM traces").fetchall()
     report = store.delete(id="kp:trace:a")
     assert (1, False) == (report, report.clean)
-    assert "somebody is reading" in report.remains
+    assert "another connection reads" in report.remains
     assert [] != holding(tmp_path)
     reader.execute("COMMIT")
     reader.close()
     again = store.delete(id="kp:trace:a")
     assert (0, True) == (again, again.clean)
     assert [] == holding(tmp_path)
+    store.close()
+
+
+class Interrupted:
+    """A connection that calls a function after it has emptied the write-ahead log."""
+
+    def __init__(self, connection, interrupt):
+        self.connection, self.interrupt = connection, interrupt
+
+    def execute(self, statement, *values):
+        row = self.connection.execute(statement, *values).fetchone()
+        if "wal_checkpoint" in statement:
+            self.interrupt()
+        return SimpleNamespace(fetchone=lambda: row)
+
+
+def test_a_delete_by_another_process_meanwhile_is_cleaned_up_too(tmp_path):
+    """A process that has rewritten the file does not report the other's deleted contents as gone."""
+    url = f"sqlite:///{tmp_path}/t.db"
+    first, second = open_store(url), open_store(url)
+    put(first, document("a"), document("b", text=MARK * 500))
+
+    def delete(store, name):
+        with store._use(write=True) as connection:
+            delete_rows(connection, Selection(id=f"kp:trace:{name}"))
+
+    delete(first, "a")
+    assert "" == overwrite(Interrupted(first._connection, lambda: delete(second, "b")), first.path)
+    assert [] != holding(tmp_path)
+    assert second.delete(id="kp:trace:b").clean
+    assert [] == holding(tmp_path)
+    first.close()
+    second.close()
+
+
+def test_a_log_that_cannot_be_emptied_is_reported(tmp_path):
+    """The runs are deleted, so the failure is part of the report and no exception."""
+    store = open_store(f"sqlite:///{tmp_path}/t.db")
+    put(store, document("a", text=MARK))
+    with store._use(write=True) as connection:
+        delete_rows(connection, Selection(id="kp:trace:a"))
+
+    def fail():
+        raise sqlite3.OperationalError("disk I/O error")
+
+    assert "could not be rewritten (disk I/O error)" in overwrite(Interrupted(store._connection, fail), store.path)
+    again = store.delete(id="kp:trace:a")
+    assert (0, True, []) == (again, again.clean, holding(tmp_path))
     store.close()
 
 
