@@ -20,7 +20,7 @@ UNDECIDED, WAITING, APPROVED, RUNNING = "undecided", "waiting", "approved", "run
 CANCELLED, DENIED, SKIPPED = "cancelled", "denied", "skipped"
 EXECUTED, EXECUTED_MODIFIED, FAILED = "executed", "executed_modified", "failed"
 _ENDED = frozenset({EXECUTED, EXECUTED_MODIFIED, FAILED})
-"""Outcomes of an execution. Whatever is attempted afterwards under the same decision does not replace them."""
+"""Outcomes of an execution. Only another execution under the same decision replaces them, and no attempt that is refused."""
 
 
 class NotStarted(ActionCancelled):
@@ -134,7 +134,7 @@ class GateEntry:
         self.fields["waited_ms"] = round(self.fields.get("waited_ms", 0.0) + milliseconds, 3)
 
     def state(self, outcome: str, *, problem: str = "", error: str = "") -> None:
-        """State what happened, unless the call's one execution has ended before."""
+        """State what happened, unless the call's execution has ended before."""
         if self.fields["outcome"] in _ENDED:
             return
         self.fields["outcome"] = outcome
@@ -151,12 +151,13 @@ class GateEntry:
             self.state(CANCELLED, error=error_text(error))
 
     def running(self, replaced: Mapping[str, Any] | None) -> None:
-        """State that the action begins; a process that dies now leaves this outcome.
+        """State that the action begins, for the first time or again after a failure; a process that dies now leaves this outcome.
 
         Args:
             replaced: the arguments by name, where a reviewer changed them.
         """
-        self.state(RUNNING)
+        self.fields["outcome"] = RUNNING
+        self.fields.pop("error", None)  # of an attempt that failed
         if replaced is not None:
             self.fields.update(recorded_arguments(replaced, executed=True))
 

@@ -50,6 +50,17 @@ def test_an_execution_is_stated_as_it_ended(outcome, modified, expected):
     assert {"action": "pay", "arguments": {"euros": 5}, **expected} == it.fields
 
 
+def test_an_execution_after_a_failure_replaces_its_outcome():
+    """The action ran after all, and its entry says so."""
+    it = entry()
+    it.running(None)
+    it.ended(Raised(OSError("x")), None)
+    it.running(None)
+    assert {"action": "pay", "arguments": {"euros": 5}, "outcome": "running"} == it.fields
+    it.ended(Returned("paid"), None)
+    assert {"action": "pay", "arguments": {"euros": 5}, "outcome": "executed"} == it.fields
+
+
 def test_arguments_that_a_reviewer_changed_are_stated_before_the_action_runs():
     """A process that dies in it leaves them."""
     it = entry()

@@ -155,6 +155,30 @@ def test_a_call_that_failed_and_is_retried_stays_failed(grace, handler, where):
     assert "ConnectionError" == entry["error"]
 
 
+def test_a_call_that_nobody_was_asked_about_may_be_retried_and_is_executed(grace, handler):
+    """The first attempt fails, a middleware around the gate tries again, and the decision shows that the tool ran."""
+    tried = []
+
+    @tool
+    def pay(to: str, euros: int) -> str:
+        """Send money."""
+        tried.append(to)
+        if len(tried) == 1:
+            raise ConnectionError("bank down")
+        return "paid"
+
+    retry = ToolRetryMiddleware(max_retries=3, initial_delay=0, jitter=False)
+    agent = create_agent(
+        says(PAY, "done"),
+        [pay],
+        middleware=[retry, GraceMiddleware(grace, {"pay": "notify"})],
+        checkpointer=InMemorySaver(),
+    )
+    agent.invoke(QUESTION, config(handler))
+    assert ["bob", "bob"] == tried
+    assert [["executed"]] == outcomes(grace)
+
+
 def test_a_call_refused_at_the_tool_is_cancelled(grace, handler):
     """Its decision says why it did not run, and not that it is approved."""
     paid = []
