@@ -29,7 +29,7 @@ import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from tests import warm
 
-from ..conftest import says, steps
+from .conftest import says, steps
 
 
 class State(TypedDict):

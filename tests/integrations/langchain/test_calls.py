@@ -22,7 +22,7 @@ from grace_kp.gating import InterventionResponse
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from grace_kp.integrations.langchain._calls import ToolDecision
 
-from ..conftest import says
+from .conftest import says
 
 R = InterventionResponse
 both = pytest.mark.parametrize("world", ["sync", "async"])

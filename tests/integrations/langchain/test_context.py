@@ -15,7 +15,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 from langchain_core.tools import tool
 
-from ..conftest import statuses, steps
+from .conftest import statuses, steps
 
 
 class Docs(BaseRetriever):

@@ -26,7 +26,7 @@ from pydantic import BaseModel
 
 from grace_kp.integrations.langchain import GraceMiddleware
 
-from ..conftest import message_of, says, statuses, steps
+from .conftest import message_of, says, statuses, steps
 
 
 class State(TypedDict):

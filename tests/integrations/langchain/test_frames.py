@@ -12,7 +12,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetrieve
 
 from grace_kp.integrations.langchain import GraceCallbackHandler
 
-from ..conftest import statuses
+from .conftest import statuses
 
 
 class Docs(BaseRetriever):

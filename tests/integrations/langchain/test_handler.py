@@ -21,7 +21,7 @@ from langchain_core.tools import ToolException, tool
 from grace_kp.integrations.langchain import GraceCallbackHandler
 from tests import warm
 
-from ..conftest import statuses, steps
+from .conftest import statuses, steps
 
 
 class Docs(BaseRetriever):

@@ -25,7 +25,7 @@ import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from tests import warm
 
-from ..conftest import says
+from .conftest import says
 
 
 class Bank:

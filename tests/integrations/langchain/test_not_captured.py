@@ -20,7 +20,7 @@ import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware, gated_node
 from grace_kp.testing import ScriptedReviewer
 
-from ..conftest import says
+from .conftest import says
 
 ORDER = "order 4711 in blue"
 R = gk.InterventionResponse

@@ -21,7 +21,7 @@ from langgraph.types import Command, interrupt
 
 from grace_kp.confidence import factors_from_trace
 
-from ..conftest import message_of, says, statuses, steps
+from .conftest import message_of, says, statuses, steps
 
 
 class Pieces(FakeListLLM):

@@ -21,7 +21,7 @@ from langgraph.types import Command, interrupt
 
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 
-from ..conftest import Script
+from .conftest import Script
 
 
 @tool

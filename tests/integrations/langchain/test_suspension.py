@@ -21,7 +21,7 @@ from langgraph.types import Command, interrupt
 from grace_kp.integrations.langchain import GraceCallbackHandler
 from tests import warm
 
-from ..conftest import statuses, steps
+from .conftest import statuses, steps
 
 
 class State(TypedDict):

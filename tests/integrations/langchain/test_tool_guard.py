@@ -1,5 +1,6 @@
 """Gated tools below an agent: subagents, tools inside of tools, and middlewares closer to the tool do not get around the gate."""
 
+import inspect
 import threading
 
 import pytest
@@ -17,13 +18,15 @@ from langgraph.types import Command
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 
-from ..conftest import says
+from .conftest import says
 
 QUESTION = {"messages": [("user", "Pay them.")]}
 PAY = [("pay", {"to": "bob", "euros": 5})]
 TASK = [("task", {"description": "pay bob"})]
 APPROVE = {"type": "approve"}
 both = pytest.mark.parametrize("world", ["sync", "async"])
+# The oldest supported LangChain asks about all calls of a message at once, and has no other mode.
+HAS_MODES = "interrupt_mode" in inspect.signature(HumanInTheLoopMiddleware).parameters
 
 
 @pytest.fixture(autouse=True)
@@ -287,9 +290,9 @@ class TestCloserToTheTool:
 class TestBesideHumanInTheLoop:
     """In every order our reviewer sees the call that will run, or it does not run."""
 
-    def agent(self, grace, bank, order, *, mode="batched", said=(PAY, "done"), gates=None):
+    def agent(self, grace, bank, order, *, said=(PAY, "done"), gates=None, **mode):
         ours = GraceMiddleware(grace, gates or {"pay": "confirm"})
-        theirs = HumanInTheLoopMiddleware({"pay": True, "look": True}, interrupt_mode=mode)
+        theirs = HumanInTheLoopMiddleware({"pay": True, "look": True}, **mode)
         middleware = [ours, theirs] if order == "theirs asks first" else [theirs, ours]
         return create_agent(says(*said), [bank.pay, bank.look], middleware=middleware, checkpointer=InMemorySaver())
 
@@ -372,15 +375,17 @@ class TestBesideHumanInTheLoop:
         assert [] == bank.paid
         assert results(out)[0][0].endswith("seen x")
 
-    @both
-    @pytest.mark.parametrize("order", ["theirs asks first", "ours asks first"])
-    @pytest.mark.parametrize(("theirs", "paid"), [("approve", 5), ("edit", None), ("reject", None)])
-    async def test_questions_call_by_call(self, grace, handler, bank, world, order, theirs, paid):
-        """In the mode `per_call` theirs asks as the call starts, after ours; an edit runs only where ours has seen it."""
-        agent = self.agent(grace, bank, order, mode="per_call")
-        await call(agent, QUESTION, world, handler)
-        out = await call(agent, answer(APPROVE), world, handler)
-        decision = {"approve": APPROVE, "edit": edit(to="bob", euros=1), "reject": {"type": "reject"}}[theirs]
-        await call(agent, Command(resume={out["__interrupt__"][0].id: decision}), world, handler)
-        assert ([] if paid is None else [("bob", paid)]) == bank.paid
-        assert [("pay", "cancelled" if paid is None else "executed")] == decisions(grace)
+    if HAS_MODES:
+
+        @both
+        @pytest.mark.parametrize("order", ["theirs asks first", "ours asks first"])
+        @pytest.mark.parametrize(("theirs", "paid"), [("approve", 5), ("edit", None), ("reject", None)])
+        async def test_questions_call_by_call(self, grace, handler, bank, world, order, theirs, paid):
+            """In the mode `per_call` theirs asks as the call starts, after ours; an edit runs only where ours has seen it."""
+            agent = self.agent(grace, bank, order, interrupt_mode="per_call")
+            await call(agent, QUESTION, world, handler)
+            out = await call(agent, answer(APPROVE), world, handler)
+            decision = {"approve": APPROVE, "edit": edit(to="bob", euros=1), "reject": {"type": "reject"}}[theirs]
+            await call(agent, Command(resume={out["__interrupt__"][0].id: decision}), world, handler)
+            assert ([] if paid is None else [("bob", paid)]) == bank.paid
+            assert [("pay", "cancelled" if paid is None else "executed")] == decisions(grace)

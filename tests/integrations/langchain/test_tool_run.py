@@ -19,7 +19,7 @@ from langgraph.types import Command
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware, gated_node
 
-from ..conftest import says
+from .conftest import says
 
 PAY = [("pay", {"to": "bob", "euros": 5})]
 QUESTION = {"messages": [("user", "Pay them.")]}

@@ -22,7 +22,7 @@ from langgraph.types import Command, Send
 
 import grace_kp as gk
 
-from ..conftest import says, statuses
+from .conftest import says, statuses
 
 
 class State(TypedDict):
