@@ -309,13 +309,17 @@ class TestBesideHumanInTheLoop:
         assert {"to": "bob", "euros": 1} == trace.decisions[0].arguments
 
     @both
-    async def test_when_both_edit_nothing_runs_that_one_of_them_did_not_see(self, grace, handler, bank, world):
+    async def test_when_both_edit_nothing_runs_that_ours_did_not_see(self, grace, handler, bank, world):
+        """Ours has the last word. A LangChain whose middleware checks the call at its start refuses what ours made of it."""
         agent = self.agent(grace, bank, "theirs asks first")
         await call(agent, QUESTION, world, handler)
         await call(agent, answer(edit(to="bob", euros=1)), world, handler)
         out = await call(agent, answer(edit(to="bob", euros=2)), world, handler)
-        assert ([], "error") == (bank.paid, results(out)[0][1])
-        assert [("pay", "cancelled")] == decisions(grace)
+        paid, status, outcome = (
+            ([], "error", "cancelled") if HAS_MODES else ([("bob", 2)], "success", "executed_modified")
+        )
+        assert (paid, status) == (bank.paid, results(out)[0][1])
+        assert [("pay", outcome)] == decisions(grace)
 
     @both
     async def test_when_ours_asks_first_an_edit_after_it_is_refused(self, grace, handler, bank, world):
