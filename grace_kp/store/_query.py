@@ -115,7 +115,7 @@ class Query:
     def _meets(self, entry: tuple[str, float | None, bool | None]) -> bool:
         name, score, passed = entry
         return (
-            (self.scorer is None or name == self.scorer)
+            (self.scorer is None or scorer_name(name) == self.scorer)
             and (self.scorer_passed is None or passed is self.scorer_passed)
             and (self.min_scorer is None or (score is not None and score >= self.min_scorer))
             and (self.max_scorer is None or (score is not None and score <= self.max_scorer))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
 import subprocess
@@ -32,49 +31,6 @@ def python(code, *args, **options):
         check=False,
         **options,
     )
-
-
-def test_completion_goes_confidence_score_hooks_store():
-    """A hook sees confidence and score; the trace is in the store after it."""
-    grace = gk.Grace(store="memory:", reviewer=None)
-    seen = []
-
-    @grace.on_complete
-    def look(trace):
-        stored = grace._writer.store().get(trace.id)
-        seen.append((trace.outcome.confidence, trace.metadata.quality_score, stored))
-
-    with grace.run("x"):
-        grace.thought("hm")
-    grace.flush()
-    ((confidence, score, stored),) = seen
-    assert confidence == 0.7
-    assert score == pytest.approx(0.1)
-    assert stored is None
-    assert grace.store.query()[0].metadata.quality_score == score
-
-
-def test_hooks_hear_in_the_order_of_completion_and_may_fail(caplog, monkeypatch):
-    """A failing hook costs a line in the log; async hooks are awaited; the trace is stored all the same."""
-    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING", raising=False)
-    grace = gk.Grace(store="memory:", reviewer=None)
-    heard = []
-
-    @grace.on_complete
-    def broken(trace):
-        raise RuntimeError("no")
-
-    @grace.on_complete
-    async def note(trace):
-        heard.append(trace.task.objective)
-
-    for n in range(5):
-        with grace.run(f"run {n}"):
-            pass
-    assert grace.flush()
-    assert heard == [f"run {n}" for n in range(5)]
-    assert len(grace.store.query()) == 5
-    assert [r.levelno for r in caplog.records if "broken" in r.getMessage()] == [logging.WARNING]
 
 
 def test_the_own_confidence_wins_and_the_computed_one_is_kept():
@@ -155,36 +111,6 @@ def test_identifiers_are_removed_from_aggregated_on():
             pass
         assert ("ana@example.com" in traces[0].to_json()) is kept
         assert traces[0].metadata.privacy_level == level
-
-
-def test_sampling_keeps_whole_runs_and_all_failed_and_gated_ones():
-    """Rate 0 keeps what failed and what was gated, nothing else, and counts the rest."""
-    grace = gk.Grace(store="memory:", reviewer=lambda request: gk.InterventionResponse("proceed"), sample_rate=0)
-
-    @grace.gate(floor="confirm")
-    def act(): ...
-
-    @grace.agent
-    def child(text): ...
-
-    @grace.agent
-    def plain(text):
-        child("inner")
-
-    @grace.agent
-    def gated(text):
-        act()
-
-    @grace.agent
-    def failing(text):
-        raise ValueError
-
-    plain("plain")
-    gated("gated")
-    with pytest.raises(ValueError, match="^$"):  # noqa: RUF043
-        failing("failing")
-    assert {t.task.objective for t in grace.store.query()} == {"gated", "failing"}
-    assert grace.status()["sampled_out"] == 2
 
 
 def test_a_run_that_is_open_has_no_trace_yet():

@@ -1,0 +1,30 @@
+"""A registry without waits between attempts, and a server for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from grace_kp.integrations.knowledgepulse import KnowledgePulse
+from tests.integrations.knowledgepulse.registry import URL, Registry
+
+
+@pytest.fixture
+def registry():
+    made = KnowledgePulse(URL, "top-secret-key", deadline=5.0)
+    yield made
+    made.close(0.0)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch):
+    """Attempts follow each other at once, except where the server asks for time."""
+    from grace_kp.integrations.knowledgepulse import _sending
+
+    monkeypatch.setattr(_sending, "FIRST_WAIT", 0.001)
+
+
+@pytest.fixture
+def server(request):
+    made = Registry(*getattr(request, "param", ()))
+    yield made
+    made.close()

@@ -1,0 +1,119 @@
+"""A registry for tests: a trace to contribute, and a real server whose answers have faults."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import socket
+import threading
+import time
+import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import grace_kp as gk
+
+URL = "https://registry.example"
+
+
+@functools.cache
+def bomb():
+    """200 kB of gzip that hold 200 MB."""
+    packing = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
+    return b"".join(packing.compress(b"x" * (1 << 20)) for _ in range(200)) + packing.flush()
+
+
+def trace(score=0.9, visibility="network", **more):
+    document = {
+        "@context": "https://openknowledgepulse.org/schema/v1",
+        "@type": "ReasoningTrace",
+        "id": "kp:trace:00000000-0000-4000-8000-000000000001",
+        "metadata": {
+            "created_at": "2026-01-02T03:04:05.000Z", "task_domain": "finance", "success": True, "quality_score": score,
+            "visibility": visibility, "privacy_level": "private",
+        },
+        "task": {"objective": "Ask bob@example.com"},
+        "steps": [{"step_id": 0, "type": "thought", "content": "from 10.1.2.3 with sk-abcdefghijklmnopqrstuvwxyz123456"}],
+        "outcome": {"result_summary": "done", "confidence": 0.9},
+        "grace": {"status": "completed", "name": "own"},
+    }  # fmt: skip
+    document.update(more)
+    return gk.ReasoningTrace.model_validate(document)
+
+
+class Registry:
+    """A real server that answers as it is told, one fault after the other."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.bodies = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                outer.bodies.append(self.rfile.read(int(self.headers["content-length"])))
+                answer = outer.answers.pop(0) if outer.answers else 201
+                self.close_connection = True
+                if answer == "reset":
+                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                    self.connection.close()
+                elif answer == "silence":
+                    time.sleep(2.0)
+                elif answer == "half":
+                    self.wfile.write(b"HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\nhalf")
+                elif answer == "endless":
+                    self.wfile.write(b"HTTP/1.1 201 Created\r\nContent-Length: 10000000\r\n\r\n")
+                    try:
+                        for _ in range(1_000):
+                            self.wfile.write(b"x" * 1_000)
+                    except OSError:
+                        return
+                elif answer == "dripping":
+                    self.wfile.write(b"HTTP/1.1 201 Created\r\n")
+                    try:
+                        for number in range(600):
+                            self.wfile.write(b"X-%d: 1\r\n" % number)
+                            time.sleep(0.05)
+                    except OSError:
+                        return
+                elif answer == "bad gzip":
+                    self.wfile.write(
+                        b"HTTP/1.1 201 Created\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nplain"
+                    )
+                elif answer in {"gzip", "bomb", "bomb 404", "br"}:
+                    body = gzip.compress(b"thanks") if answer == "gzip" else bomb()
+                    status = b"404 Not Found" if answer == "bomb 404" else b"201 Created"
+                    encoding = b"br" if answer == "br" else b"gzip"
+                    head = b"HTTP/1.1 %b\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n"
+                    self.wfile.write(head % (status, encoding, len(body)) + body)
+                elif answer == "half 401":
+                    self.wfile.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 100\r\n\r\nbad key")
+                elif answer == "long 404":
+                    self.wfile.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000)
+                elif answer == "moved":
+                    self.wfile.write(
+                        b"HTTP/1.1 307 Moved\r\nLocation: "
+                        + outer.url.encode()
+                        + b"/other\r\nContent-Length: 0\r\n\r\n"
+                    )
+                elif isinstance(answer, tuple):
+                    self.send_response(answer[0])
+                    self.send_header("retry-after", answer[1])
+                    self.send_header("content-length", "0")
+                    self.end_headers()
+                else:
+                    self.send_response(answer)
+                    self.send_header("content-length", "0")
+                    self.end_headers()
+
+            def log_message(self, *args):
+                """Nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
