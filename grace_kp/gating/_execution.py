@@ -50,6 +50,10 @@ class Execution:
         """Return whether the action itself was begun, and nothing else answered in its place."""
         return True
 
+    def ended(self, outcome: Returned | Raised) -> Returned | Raised:
+        """Return how the action ended, from what came of running it."""
+        return outcome
+
 
 class FunctionCall(Execution):
     """The call of a gated function."""
@@ -109,12 +113,14 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
         return _not_run(entry, str(outcome.error))
     if isinstance(outcome, Returned) and not call.has_started():
         entry.state(CANCELLED, problem=ANSWERED)
+        ended: Returned | Raised = outcome
     else:
-        entry.ended(outcome, call.consent.digest if call.consent.modified else None)
+        ended = call.ended(outcome)
+        entry.ended(ended, call.consent.digest if call.consent.modified else None)
     # After a cancellation or an exit nobody knows what came of the action, and the ledger keeps it as begun.
-    if ledger_entry is not None and (isinstance(outcome, Returned) or isinstance(outcome.error, Exception)):
-        kept = call.kept(outcome.value) if isinstance(outcome, Returned) else (None, False)
-        settled = yield Work(lambda: _settle(ledger_entry, outcome, kept))
+    if ledger_entry is not None and (isinstance(ended, Returned) or isinstance(ended.error, Exception)):
+        kept = call.kept(ended.value) if isinstance(ended, Returned) and ended is outcome else (None, False)
+        settled = yield Work(lambda: _settle(ledger_entry, ended, kept))
         if isinstance(settled, Failed):
             entry.not_recorded(settled.error)
     return outcome

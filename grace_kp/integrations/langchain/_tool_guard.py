@@ -18,7 +18,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tracers.context import register_configure_hook
 
 from grace_kp.errors import ActionCancelled
-from grace_kp.gating import NotCheckable, NotStarted, digest_of, recorded_arguments
+from grace_kp.gating import NotCheckable, NotStarted, Raised, Returned, digest_of, recorded_arguments
 from grace_kp.integrations.langchain._inline import RunInline
 from grace_kp.record import current_run, note, shielded
 
@@ -46,14 +46,34 @@ class GatesTools(Protocol):
 
 
 class ToolConsent:
-    """The consent to one execution of a tool with certain arguments."""
+    """The consent to one execution of a tool with certain arguments.
 
-    def __init__(self, tool: str, digest: str) -> None:
+    Args:
+        tool: name of the tool.
+        digest: SHA-256 of the call.
+        again_after_failure: whether the tool may start again after it has raised.
+    """
+
+    def __init__(self, tool: str, digest: str, *, again_after_failure: bool) -> None:
         self.tool = tool
         self.digest = digest
         self.run_id: UUID | None = None
         """The run of the tool; None until it starts."""
+        self.ended: Returned | Raised | None = None
+        """How that run ended; None before."""
+        self.refused_again = False
+        """Whether the tool was to start once more, and did not."""
+        self._again_after_failure = again_after_failure
         self._lock = threading.Lock()
+
+    def end(self, run_id: UUID, outcome: Returned | Raised) -> None:
+        """Note how a run ended, if it is the tool's."""
+        if run_id == self.run_id:
+            self.ended = outcome
+
+    def _may_start(self) -> bool:
+        failed = isinstance(self.ended, Raised) and isinstance(self.ended.error, Exception)
+        return self.run_id is None or (failed and self._again_after_failure)
 
     def problem_with(self, inputs: Mapping[str, Any], run_id: UUID, parent: UUID | None) -> str:
         """Let the tool start; return why it must not, or an empty text."""
@@ -64,11 +84,12 @@ class ToolConsent:
         except ActionCancelled:
             changed = True
         if changed:
-            return f"`{self.tool}` is called with other arguments than were decided on"
+            return f"`{self.tool}` is called with other arguments than were decided on; it was not run"
         with self._lock:
-            if self.run_id is not None:
-                return f"`{self.tool}` has been started once, which is all that was decided on"
-            self.run_id = run_id
+            if not self._may_start():
+                self.refused_again = True
+                return f"`{self.tool}` has been started once, which is all that was decided on; it was not run again"
+            self.run_id, self.ended = run_id, None
         return ""
 
 
@@ -107,7 +128,7 @@ class ToolGuard(BaseCallbackHandler):
         if consent is not None and consent.tool == name:
             problem = consent.problem_with(arguments, run_id, parent_run_id)
             if problem:
-                raise NotStarted(f"{problem}; it was not run")
+                raise NotStarted(problem)
             return
         guard: ToolGuard | None = innermost
         while guard is not None and guard._gates.policy_for(name) is None:
@@ -119,6 +140,19 @@ class ToolGuard(BaseCallbackHandler):
             record_undecided(name, arguments, current_run(), outcome="cancelled", problem=problem)
             raise NotStarted(f"{problem}, which is gated: {HOW_TO_GATE}; it was not run")
         record_undecided(name, arguments, current_run(), outcome="ungated", problem="the tool ran without a decision")
+
+    def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002 - as LangChain calls it
+        """Note that a tool returned."""
+        self._end(run_id, Returned())
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+        """Note that a tool raised."""
+        self._end(run_id, Raised(error))
+
+    def _end(self, run_id: UUID, outcome: Returned | Raised) -> None:
+        consent = (_GUARD.get() or self)._consent
+        if consent is not None:
+            consent.end(run_id, outcome)
 
 
 _GUARD: ContextVar[ToolGuard | None] = ContextVar("grace_kp_tool_guard", default=None)

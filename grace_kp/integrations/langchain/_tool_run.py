@@ -65,7 +65,9 @@ class ToolRun(Execution):
         self._call = call
         self._args: Mapping[str, Any] = call["args"]
         self._decision = decision
-        self._tool_consent = ToolConsent(self.name, decision.executed_digest)
+        self._tool_consent = ToolConsent(
+            self.name, decision.executed_digest, again_after_failure=self.again_after_failure
+        )
         if decision.args is not None:
             self._args = dict(decision.args)
             self.request = request.override(tool_call={**request.tool_call, "args": self._args})
@@ -121,6 +123,11 @@ class ToolRun(Execution):
         if isinstance(result, ToolMessage) and result.artifact is None and isinstance(result.content, str):
             return {"content": result.content, "status": result.status}, True
         return None, False
+
+    def ended(self, outcome: Returned | Raised) -> Returned | Raised:
+        """Return how the tool ended; a middleware that tried to start it once more got a refusal in place of that."""
+        consent = self._tool_consent
+        return consent.ended if consent.refused_again and consent.ended is not None else outcome
 
     def guard(self, gates: GatesTools) -> AbstractContextManager[None]:
         """Let the tool start once inside, with the arguments that were consented to."""

@@ -268,8 +268,52 @@ class TestCloserToTheTool:
         retry = ToolRetryMiddleware(max_retries=3, initial_delay=0, jitter=False)
         agent = self.agent(grace, bank, retry, tools=[pay])
         await call(agent, QUESTION, world, handler)
-        await call(agent, answer(APPROVE), world, handler)
+        out = await call(agent, answer(APPROVE), world, handler)
         assert ["bob"] == tried
+        assert "it was not run again" in results(out)[0][0]
+        assert [("pay", "failed")] == decisions(grace)
+
+    @both
+    async def test_a_call_that_nobody_was_asked_about_is_retried_after_a_failure(self, grace, handler, world):
+        tried = []
+
+        @tool
+        def pay(to: str, euros: int) -> str:
+            """Send money."""
+            tried.append(to)
+            if len(tried) == 1:
+                raise ConnectionError("bank down")
+            return "paid"
+
+        retry = ToolRetryMiddleware(max_retries=3, initial_delay=0, jitter=False)
+        middleware = [GraceMiddleware(grace, {"pay": "notify"}), retry]
+        agent = create_agent(says(PAY, "done"), [pay], middleware=middleware, checkpointer=InMemorySaver())
+        out = await call(agent, QUESTION, world, handler)
+        assert (["bob", "bob"], [("paid", "success")]) == (tried, results(out))
+        assert [("pay", "executed")] == decisions(grace)
+
+    @both
+    @pytest.mark.parametrize("floor", ["notify", "confirm"])
+    async def test_a_call_that_is_repeated_behind_the_gate_is_executed_once(self, grace, handler, bank, world, floor):
+        """The decision shows the execution, and the model does not read that nothing was run."""
+
+        class Twice(AgentMiddleware):
+            def wrap_tool_call(self, request, handler):
+                handler(request)
+                return handler(request)
+
+            async def awrap_tool_call(self, request, handler):
+                await handler(request)
+                return await handler(request)
+
+        middleware = [GraceMiddleware(grace, {"pay": floor}), Twice()]
+        agent = create_agent(says(PAY, "done"), [bank.pay], middleware=middleware, checkpointer=InMemorySaver())
+        out = await call(agent, QUESTION, world, handler)
+        if floor == "confirm":
+            out = await call(agent, answer(APPROVE), world, handler)
+        assert [("bob", 5)] == bank.paid
+        assert "it was not run again" in results(out)[0][0]
+        assert [("pay", "executed")] == decisions(grace)
 
     @both
     async def test_a_tool_that_calls_a_tool_of_its_name_runs(self, grace, handler, bank, world):
