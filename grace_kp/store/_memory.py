@@ -1,4 +1,4 @@
-"""Traces in memory, as compact JSON, up to a bound; the oldest go first, and how many went is counted."""
+"""A store in memory with a bound: traces as compact JSON, of which the oldest are dropped first and counted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_MB = 64
 
 
 class MemoryStore:
-    """Keeps up to `max_traces` traces and `max_mb` megabytes of JSON, then forgets the oldest."""
+    """Keeps up to `max_traces` traces and `max_mb` megabytes of JSON. Beyond that it drops the oldest."""
 
     def __init__(self, max_traces: int = MAX_TRACES, max_mb: float = MAX_MB) -> None:
         self.evicted = 0
@@ -39,11 +39,11 @@ class MemoryStore:
         """Held while the store is used."""
 
     def after_fork(self) -> None:
-        """In a forked child nobody else is there to give the lock back."""
+        """Replace the lock in a forked child, where no other thread exists to release it."""
         self.lock = threading.RLock()
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
-        """Keep these traces, replacing those with the same id."""
+        """Store traces, replacing those with the same id."""
         del ended
         with self.lock:
             for record in records:
@@ -56,14 +56,14 @@ class MemoryStore:
                 self.evicted += 1
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
-        """Nothing to do: memory does not outlive the process."""
+        """Do nothing: memory does not outlive the process."""
 
     def action(self, key: str) -> bytes | None:
-        """What is kept of an action; None where nothing is."""
+        """Return the entry of an action in the ledger; None if there is none."""
         return self._actions.get(key)
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Keep this of an action where `only_if` stands now, None being nothing; False where something else stands."""
+        """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did."""
         with self.lock:
             if self._actions.get(key) != only_if:
                 return False
@@ -71,11 +71,11 @@ class MemoryStore:
             return True
 
     def recover(self) -> list[list[JournalEntry]]:
-        """None: memory does not outlive the process."""
+        """Return no journals: memory does not outlive the process."""
         return []
 
     def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
-        """The trace of this id; None where there is none."""
+        """Return the trace with this id; None if there is none."""
         with self.lock:
             record = self._records.get(id)
         return None if record is None else _load(record)
@@ -89,15 +89,15 @@ class MemoryStore:
         return found[query.offset : end]
 
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
-        """Traces that meet all conditions, newest first; see `Query`."""
+        """Return the traces that meet all conditions, newest first; see `Query`."""
         return [_load(record) for record in self._matching(Query(**conditions))]
 
     def count(self, **conditions: Any) -> int:
-        """How many traces meet all conditions."""
+        """Return the number of traces that meet all conditions."""
         return len(self._matching(Query(**{**conditions, "limit": None, "offset": 0})))
 
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
-        """Traces that meet all conditions, oldest first, one at a time."""
+        """Yield the traces that meet all conditions, oldest first."""
         for record in reversed(self._matching(Query(**{"limit": None, **conditions}))):
             yield _load(record)
 
@@ -139,11 +139,11 @@ class MemoryStore:
         return Deleted(deleted, actions=len(emptied))
 
     def retain(self, days: float) -> int:
-        """Delete runs that began more than `days` days ago; how many were deleted."""
+        """Delete runs that began more than `days` days ago. Return how many were deleted."""
         return self.delete(older_than=timedelta(days=days))
 
     def clear(self) -> int:
-        """Forget all traces; how many there were."""
+        """Delete all traces and return how many there were."""
         with self.lock:
             count = len(self._records)
             self._records.clear()
@@ -151,10 +151,10 @@ class MemoryStore:
         return count
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is nothing to release."""
 
     def describe(self) -> dict[str, Any]:
-        """Kind, number of traces, bytes, and how many were forgotten."""
+        """Return kind, number of traces, bytes, and number of dropped traces."""
         with self.lock:
             return {"kind": "memory", "traces": len(self._records), "bytes": self._bytes, "evicted": self.evicted}
 
@@ -182,5 +182,7 @@ def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> 
         if not (traces >= 1 and megabytes > 0):
             raise ValueError
     except ValueError:
-        raise StoreError(f"store {url!r}: max_traces is a number from 1, max_mb one above 0") from None
+        raise StoreError(
+            f"store {url!r}: max_traces must be a whole number from 1, and max_mb a number above 0"
+        ) from None
     return MemoryStore(traces, megabytes)

@@ -1,4 +1,4 @@
-"""Processes that own journals of open runs: how one is recognised, and whether it is still alive."""
+"""The processes that own journals of open runs: their identity, and whether they are still alive."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 STALE_SECONDS = 60.0
-"""A process on another machine that has not shown itself for this long counts as dead."""
+"""A process on another machine without a heartbeat for this long counts as dead."""
 
 
 def host() -> str:
-    """This machine since it was started: process numbers mean something only there."""
+    """Return the name of this machine and its boot. A process number is valid only within one boot of one machine."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     with contextlib.suppress(OSError):
         return f"{socket.gethostname()} {boot.read_text().strip()}"
@@ -21,13 +21,14 @@ def host() -> str:
 
 
 def started(pid: int) -> str:
-    """When a process began, in whatever unit the system has; empty where it does not say."""
+    """Return when a process started, in the unit of the system; an empty text if the system does not tell."""
     with contextlib.suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     return ""
 
 
 def is_dead(pid: int, its_host: str, its_start: str, seen: float) -> bool:
+    """Return whether a process is dead, from its number, machine and start, and the time of its last heartbeat."""
     if its_host != host():
         return time.time() - seen > STALE_SECONDS
     try:

@@ -1,4 +1,4 @@
-"""Traces in a SQLite file (WAL): one writer at a time, readers beside it, open runs in a journal that survives a kill."""
+"""A store in a SQLite file (WAL): one writer at a time beside any number of readers. The journal of open runs survives a kill."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _COLUMNS = "id, created_at, domain, score, success, status, text, data"
 
 
 class SqliteStore:
-    """A SQLite file. Several processes and threads may use the same one.
+    """A store in a SQLite file. Several processes and threads may use the same file.
 
     Raises:
-        StoreError: the file cannot be opened, is no SQLite file, or was written by a newer version.
+        StoreError: the file cannot be opened, is not a SQLite file, or was written by a newer version.
     """
 
     lasting = True
-    """What is kept of actions outlives the process."""
+    """The ledger of actions outlives the process."""
 
     def __init__(self, path: str | Path, *, busy_ms: int = BUSY_MS, file_mode: int = 0o600) -> None:
         self._file_mode = file_mode
@@ -71,7 +71,7 @@ class SqliteStore:
             self.path, timeout=self._busy_ms / 1_000, isolation_level=None, check_same_thread=False
         )
         self._connection = connection
-        # The switch to WAL does not wait as other statements do when another process is making the same switch just now.
+        # Unlike other statements, the switch to WAL does not wait while another process makes the same switch.
         deadline = time.monotonic() + self._busy_ms / 1_000
         while True:
             try:
@@ -108,10 +108,10 @@ class SqliteStore:
             raise
 
     def after_fork(self) -> None:
-        """In a forked child: the connection is the parent's, and not even its closing is ours."""
+        """Replace lock and connection in a forked child. The connection is the parent's: the child must not even close it."""
         self.lock = threading.RLock()
         if self._connection is not None:
-            self._abandoned.append(self._connection)  # kept, because being collected would close it
+            self._abandoned.append(self._connection)  # kept, because garbage collection would close it
         self._pid, self._connection, self._owner = os.getpid(), None, None
 
     @contextlib.contextmanager
@@ -133,7 +133,7 @@ class SqliteStore:
                 raise
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
-        """Keep these traces, replacing those with the same id, and forget the journals of the runs in `ended`."""
+        """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`."""
         rows = [
             (r.id, r.created_at, r.domain, r.score, r.success, r.status, searchable(r.text), r.data) for r in records
         ]
@@ -151,7 +151,7 @@ class SqliteStore:
             )
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
-        """Keep what has come of runs that are still open."""
+        """Store rows of the journal of runs that are still open."""
         with self._use(write=True) as connection:
             owner = self._own(connection)
             connection.executemany(
@@ -160,15 +160,15 @@ class SqliteStore:
             )
 
     def action(self, key: str) -> bytes | None:
-        """What is kept of an action; None where nothing is."""
+        """Return the entry of an action in the ledger; None if there is none."""
         with self._use() as connection:
             row = connection.execute("SELECT data FROM actions WHERE key IN (?, ?)", (key, forgotten(key))).fetchone()
         return None if row is None else bytes(row[0])
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Keep this of an action where `only_if` stands now, None being nothing; False where something else stands.
+        """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did.
 
-        What returned True is on the disk, and not only on its way there.
+        When this returns True, the entry is on the disk.
         """
         with self.lock:
             with self._use() as connection:
@@ -190,7 +190,7 @@ class SqliteStore:
                     connection.execute("PRAGMA synchronous = NORMAL")
 
     def report(self, process: str, data: bytes) -> None:
-        """Keep what a process could not record, replacing what it scores before; of all processes the last 200."""
+        """Store the report of what a process could not record, replacing its earlier report. The newest 200 reports are kept."""
         with self._use(write=True) as connection:
             connection.execute("INSERT OR REPLACE INTO reports VALUES (?,?,?)", (process, time.time(), data))
             connection.execute(
@@ -198,13 +198,13 @@ class SqliteStore:
             )
 
     def reports(self, since: float = 0.0) -> list[bytes]:
-        """What processes could not record since then (seconds since the epoch), newest first."""
+        """Return the reports of what processes could not record since a time (seconds since the epoch), newest first."""
         with self._use() as connection:
             rows = connection.execute("SELECT data FROM reports WHERE at >= ? ORDER BY at DESC", (since,)).fetchall()
         return [bytes(data) for (data,) in rows]
 
     def _own(self, connection: sqlite3.Connection) -> str:
-        """This process as an owner of journals; its sign of life is renewed now and then."""
+        """Return the id of this process as an owner of journals, and renew its heartbeat when that is due."""
         now = time.time()
         if self._owner is None:
             self._owner = secrets.token_hex(8)
@@ -218,7 +218,7 @@ class SqliteStore:
         return self._owner
 
     def recover(self) -> list[list[JournalEntry]]:
-        """The journals of runs whose process died, each given to one caller only."""
+        """Return the journals of runs whose process died. Each journal is returned to one caller only."""
         with self._use() as connection:
             if connection.execute("SELECT 1 FROM journal LIMIT 1").fetchone() is None:
                 return []
@@ -227,9 +227,9 @@ class SqliteStore:
             mine = self._own(connection)
             runs: dict[str, list[JournalEntry]] = {}
             for owner in dead:
-                # A run that was stored after all is no lost run, even if a last row of its journal came late.
+                # A run that was stored is not lost, even if the last row of its journal came late.
                 connection.execute(
-                    # One that was stored as suspended has gone on since, if it has a journal with a beginning.
+                    # A run that was stored as suspended has continued since, if its journal has a first row.
                     "DELETE FROM journal WHERE owner = ? AND run_id IN (SELECT id FROM traces WHERE status <> 'suspended')",
                     (owner,),
                 )
@@ -243,13 +243,13 @@ class SqliteStore:
         return [rows for rows in runs.values() if rows[0].seq == 0]
 
     def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
-        """The trace of this id; None where there is none."""
+        """Return the trace with this id; None if there is none."""
         with self._use() as connection:
             row = connection.execute("SELECT data FROM traces WHERE id = ?", (id,)).fetchone()
         return None if row is None else _load(row[0])
 
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
-        """Traces that meet all conditions, newest first; see `Query`."""
+        """Return the traces that meet all conditions, newest first; see `Query`."""
         query = Query(**conditions)
         where, values = where_of(query)
         limit = -1 if query.limit is None else query.limit
@@ -261,14 +261,14 @@ class SqliteStore:
         return [_load(data) for (data,) in rows]
 
     def count(self, **conditions: Any) -> int:
-        """How many traces meet all conditions."""
+        """Return the number of traces that meet all conditions."""
         where, values = where_of(Query(**conditions))
         with self._use() as connection:
             (count,) = connection.execute(f"SELECT COUNT(*) FROM traces {where}", values).fetchone()  # noqa: S608
         return int(count)
 
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
-        """Traces that meet all conditions, oldest first, one at a time."""
+        """Yield the traces that meet all conditions, oldest first."""
         where, values = where_of(Query(**{"limit": None, **conditions}))
         with self._use() as connection:
             ids = connection.execute(
@@ -291,8 +291,8 @@ class SqliteStore:
     ) -> Deleted:
         """Delete the runs that meet every condition, with the runs nested in them; see `Store.delete`.
 
-        Their rows go from every table. The ledger keeps that their actions ran, but no contents. Then the file is rewritten without its
-        free space and the write-ahead log is emptied, so that the bytes are gone; where that is not possible, `remains` says why.
+        The rows are deleted from every table. The ledger keeps that actions ran, without contents. Then the file is rewritten without
+        free space and the write-ahead log is emptied, so that the bytes are gone. If that is not possible, `remains` says why.
         """
         selection = Selection(id=id, session=session, user=user, older_than=older_than)
         with self.lock:
@@ -303,7 +303,7 @@ class SqliteStore:
         return Deleted(deleted, actions=deleted.actions, open=deleted.open, remains=remains)
 
     def retain(self, days: float) -> int:
-        """Delete runs that began more than `days` days ago, at most once a day; how many were deleted."""
+        """Delete runs that began more than `days` days ago, at most once a day. Return how many were deleted."""
         now = time.time()
         with self._use(write=True) as connection:
             row = connection.execute("SELECT value FROM state WHERE name = 'retained_at'").fetchone()
@@ -313,7 +313,7 @@ class SqliteStore:
         return self.delete(older_than=timedelta(days=days))
 
     def clear(self) -> int:
-        """Forget all traces, and rewrite the file without them; how many there were."""
+        """Delete all traces and rewrite the file without them. Return how many there were."""
         with self.lock:
             with self._use(write=True) as connection:
                 for table in ("scores", "attributes"):
@@ -325,14 +325,14 @@ class SqliteStore:
         return count
 
     def close(self) -> None:
-        """Close the file. It is opened again when it is used again."""
+        """Close the file. The next use opens it again."""
         with self.lock:
             connection, self._connection = self._connection, None
             if connection is not None and self._pid == os.getpid():
                 connection.close()
 
     def describe(self) -> dict[str, Any]:
-        """Kind, path, size in bytes, number of traces, schema version, journal mode."""
+        """Return kind, path, size in bytes, number of traces, schema version and journal mode."""
         with self._use() as connection:
             (traces,) = connection.execute("SELECT COUNT(*) FROM traces").fetchone()
             (version,) = connection.execute("SELECT MAX(version) FROM schema_migrations").fetchone()

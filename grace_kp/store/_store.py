@@ -15,34 +15,34 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Store(Protocol):
-    """Keeps finished traces. Several threads may use it at a time."""
+    """Keeps finished traces. Several threads may use it at the same time."""
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
-        """Keep these traces, replacing those with the same id, and forget the journals of the runs in `ended`."""
+        """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`."""
         ...
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
-        """Keep what has come of runs that are still open."""
+        """Store rows of the journal of runs that are still open."""
         ...
 
     def recover(self) -> list[list[JournalEntry]]:
-        """The journals of runs whose process died, each given to one caller only."""
+        """Return the journals of runs whose process died. Each journal is returned to one caller only."""
         ...
 
     def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
-        """The trace of this id; None where there is none."""
+        """Return the trace with this id; None if there is none."""
         ...
 
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
-        """Traces that meet all conditions, newest first; see `Query`."""
+        """Return the traces that meet all conditions, newest first; see `Query`."""
         ...
 
     def count(self, **conditions: Any) -> int:
-        """How many traces meet all conditions."""
+        """Return the number of traces that meet all conditions."""
         ...
 
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
-        """Traces that meet all conditions, oldest first, one at a time."""
+        """Yield the traces that meet all conditions, oldest first."""
         ...
 
     def delete(
@@ -71,13 +71,13 @@ class Store(Protocol):
         ...
 
     def clear(self) -> int:
-        """Forget all traces; how many there were."""
+        """Delete all traces and return how many there were."""
         ...
 
     def close(self) -> None:
-        """Give back what the store holds."""
+        """Release files and connections."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """What kind of store this is, where, and how much is in it."""
+        """Return the kind of store, its place, and the number of traces."""
         ...

@@ -1,11 +1,11 @@
-"""Contributing chosen traces to a knowledge registry: which trace may leave, what leaves of it, and sending it once.
+"""Contribution of chosen traces to a knowledge registry: which traces may leave, with which contents, sent once each.
 
     registry = KnowledgePulse("https://registry.example", key="…")
-    grace.on_complete(registry)              # every finished trace that may leave, from now on, in the background
-    registry.prepare(trace).body             # or look first: exactly what would leave
+    grace.on_complete(registry)              # contributes finished traces in the background from now on
+    registry.prepare(trace).body             # shows exactly what would leave
 
-Nothing leaves by itself. A trace must be visible to `network` or `org` (they are `private` by default) and score 0.75; secrets
-and identifiers are removed from every field of it.
+Nothing leaves unless you ask for it. A trace must be visible to `network` or `org` (the default is `private`) and have a quality score
+of at least 0.75. Secrets and identifiers are removed from every field.
 """
 
 from __future__ import annotations
@@ -66,20 +66,20 @@ class KnowledgePulse:
         max_waiting: int = 1_000,
         client: httpx.Client | None = None,
     ) -> None:
-        """Name a registry.
+        """Check the settings of a registry; contact nobody.
 
         Args:
             url: its address, with https unless it is on this machine; the setting `registry_url` when None.
             key: its key; the environment variable GRACE_KP_REGISTRY_KEY when None.
-            threshold: the least quality score, 0 to 1.
+            threshold: minimum quality score, 0 to 1.
             timeout: seconds for one attempt.
-            deadline: seconds for a contribution with all its attempts.
-            include_grace: let what this library knows beyond the public schema leave too, under `grace`.
-            max_waiting: how many traces wait in the queue at the most; what comes beyond that is counted and not sent.
+            deadline: seconds for a contribution, all attempts included.
+            include_grace: also send the fields of this library beyond the public schema, under `grace`.
+            max_waiting: the most traces that wait in the queue; further traces are counted and not sent.
             client: an httpx.Client to use, for a proxy or certificates of your own.
 
         Raises:
-            SettingsError: no address, or one that would send the key in the clear; a number that cannot be used.
+            SettingsError: there is no address, the address would send the key in the clear, or a number is out of range.
         """
         if url is None:
             from grace_kp.settings import Settings
@@ -111,7 +111,7 @@ class KnowledgePulse:
         """Return the request that would send this trace, to the byte; send nothing.
 
         Raises:
-            InvalidTrace: it is no trace.
+            InvalidTrace: the argument is not a valid trace.
         """
         whole = trace if isinstance(trace, ReasoningTrace) else ReasoningTrace.model_validate(dict(trace))
         reason = self._why_not(whole)
@@ -153,7 +153,7 @@ class KnowledgePulse:
         bare = {name: _bare(value) for name, value in kept.items()}
         document: dict[str, Any] = redact_value({**bare, "metadata": metadata}, identifiers=True)
         if _ID.fullmatch(trace.id):
-            document["id"] = trace.id  # its digits may look like somebody's number
+            document["id"] = trace.id  # its digits may look like a phone number
         document["metadata"]["created_at"] = kept["metadata"]["created_at"]
         if document["metadata"]["privacy_level"] == "private":
             document["metadata"]["privacy_level"] = "aggregated"
@@ -164,7 +164,7 @@ class KnowledgePulse:
         """Check that contributing can work, without asking the registry.
 
         Raises:
-            SettingsError: there is no key, or one that cannot be sent.
+            SettingsError: there is no key, or the key cannot be sent.
             MissingExtra: httpx is not installed.
         """
         self._bearer()
@@ -174,14 +174,14 @@ class KnowledgePulse:
         """Send a trace if it may leave, and wait for the answer. A failure of the registry is a result, not an exception.
 
         Raises:
-            InvalidTrace: it is no trace.
-            SettingsError: there is no key, or one that cannot be sent.
+            InvalidTrace: the argument is not a valid trace.
+            SettingsError: there is no key, or the key cannot be sent.
             MissingExtra: httpx is not installed.
         """
         return self._contribute(trace)
 
     async def acontribute(self, trace: ReasoningTrace | Mapping[str, Any]) -> Contributed:
-        """`contribute` without blocking the event loop."""
+        """Do what `contribute` does without blocking the event loop."""
         return await asyncio.to_thread(self.contribute, trace)
 
     def _contribute(self, trace: ReasoningTrace | Mapping[str, Any], seconds: float | None = None) -> Contributed:
@@ -225,7 +225,7 @@ class KnowledgePulse:
         if not key:
             raise SettingsError(f"no key for the registry: set {KEY}, or pass key")
         if not _SIGNS.fullmatch(key):
-            raise SettingsError(f"the key for the registry ({KEY}, or key) must be ASCII without blanks, and is not")
+            raise SettingsError(f"the key for the registry ({KEY}, or key) must be ASCII without blanks")
         return key
 
     def _import(self) -> None:
@@ -237,10 +237,10 @@ class KnowledgePulse:
     def _new_client(self) -> httpx.Client:
         import httpx
 
-        trusting: dict[str, Any] = {"trust_env": False}  # on this machine; a proxy would be given the key in the clear
+        trusting: dict[str, Any] = {"trust_env": False}  # on this machine; a proxy would receive the key in the clear
         if self.url.startswith("https:"):
             if self._trust is None:
-                self._trust = httpx.create_ssl_context()  # reads all certificates, so it is kept
+                self._trust = httpx.create_ssl_context()  # kept, because it reads all certificates
             trusting = {"verify": self._trust}
         return httpx.Client(follow_redirects=False, **trusting)
 
@@ -258,15 +258,15 @@ class KnowledgePulse:
             self._outbox.put(trace)
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Wait until the queue is empty; False where that took too long."""
+        """Wait until the queue is empty; return False after `timeout` seconds."""
         return self._outbox.flush(timeout)
 
     def close(self, timeout: float = 30.0) -> bool:
-        """Flush, and end the thread; traces that wait longer than `timeout` seconds, or come later, are not sent, and counted."""
+        """Flush and end the thread. Traces that still wait after `timeout` seconds, or come later, are counted and not sent."""
         return self._outbox.close(timeout)
 
     def status(self) -> dict[str, Any]:
-        """Return how many traces were sent, were there already, may not leave, failed, were dropped or wait, and the last problem."""
+        """Return how many traces were sent, already there, not eligible, failed, dropped or are waiting, and the last problem."""
         return self._outbox.status()
 
     def __repr__(self) -> str:
@@ -274,7 +274,7 @@ class KnowledgePulse:
 
 
 def _bare(value: Any) -> Any:
-    """Return an identifier such as `kp:agent:…` redacted; right behind a colon the rules would not see all of it."""
+    """Redact an identifier such as `kp:agent:…` without its prefix: behind a colon the rules would miss a part of it."""
     if isinstance(value, list):
         return [_bare(item) for item in value]
     begins = _NAMED.match(value) if isinstance(value, str) else None
