@@ -11,6 +11,7 @@ import pytest
 import grace_kp as gk
 from grace_kp.record import HOST, SUSPENDED, Framework, Signal
 from grace_kp.testing import capture, make_grace
+from tests.exhaustive import product
 
 R = gk.InterventionResponse
 
@@ -138,11 +139,12 @@ SETTLED = {"executed", "executed_modified", "failed", "cancelled", "skipped", "w
 @pytest.mark.parametrize("world", ["sync", "async"])
 @pytest.mark.parametrize("resumable", [False, True])
 @pytest.mark.parametrize(
-    ("floor", "answer"), [("silent", "approved"), ("notify", "approved"), *(("confirm", name) for name in ANSWERS)]
+    ("gate", "error"),
+    product([("silent", "approved"), ("notify", "approved"), *(("confirm", name) for name in ANSWERS)], ERRORS),
 )
-@pytest.mark.parametrize("error", ERRORS)
-def test_no_interruption_runs_an_action_twice_or_unasked(framework, world, resumable, floor, answer, error):
+def test_no_interruption_runs_an_action_twice_or_unasked(framework, world, resumable, gate, error):
     """The program is run three times more after the interruption, as after a crash or a second answer."""
+    floor, answer = gate
     point = 0
     while True:
         point += 1

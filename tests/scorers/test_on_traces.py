@@ -15,6 +15,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp import scorers as sc
+from tests.exhaustive import exhaustive
 
 pytest.importorskip("regex", reason="needs the extra eval")
 
@@ -256,6 +257,7 @@ class TestTrouble:
         held.set()
         assert grace.flush(20)
 
+    @exhaustive  # it takes as long as an exit may
     def test_a_program_ends_all_the_same_and_loses_nothing(self, tmp_path):
         code = f"""
 import time
@@ -287,13 +289,13 @@ import time
 import grace_kp as gk
 grace = gk.Grace(store="sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, scorers=lambda trace: 1.0)
 grace.on_complete(lambda trace: time.sleep(0.1))
-for number in range(60):
+for number in range(30):
     with grace.run(f"run {{number}}"):
         pass
 """
         ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
         assert (0, "") == (ran.returncode, ran.stderr)
-        assert 60 == gk.Grace(store=f"sqlite:///{tmp_path}/t.db").store.count(scorer="<lambda>", min_scorer=1)
+        assert 30 == gk.Grace(store=f"sqlite:///{tmp_path}/t.db").store.count(scorer="<lambda>", min_scorer=1)
 
     def test_many_threads_that_flush(self, agent):
         """Each finds its own run in the store, every run is scored once, and nothing is raised."""
