@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+import time
 import weakref
 
 import httpx
@@ -132,10 +133,12 @@ class TestAsAHook:
             registry(trace())
             assert registry.flush()
         registry.close()
-        registry._outbox._worker.stop(30)
         gone = weakref.ref(registry)
         del registry
-        gc.collect()
+        ends = time.monotonic() + 30
+        while gone() is not None and time.monotonic() < ends:  # its thread may be at its last line
+            time.sleep(0.01)
+            gc.collect()
         assert gone() is None
 
 
