@@ -5,9 +5,11 @@ A suspended run is stored like a finished one. The run that continues it takes o
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from grace_kp.record._guard import attempt
 from grace_kp.record._host import CLOSED, SUSPENDED
@@ -97,6 +99,7 @@ class Conversations:
 
     def __init__(self, writer: Callable[[], Writer]) -> None:
         self._writer = writer
+        self._name = uuid4().hex
         self._continued: OrderedDict[str, int] = OrderedDict()
         """Ids of traces that runs of this process continue, each with the number of resumes before."""
 
@@ -130,9 +133,20 @@ class Conversations:
         return self._continued.get(document["id"], -1) >= times_resumed(document)
 
     def has_rival(self, document: Document) -> bool:
-        """Return whether another process has continued the same run and stored its trace."""
-        stored = attempt("resuming", lambda: self._writer().store().get(document["id"]))
-        return stored is not None and times_resumed(stored.to_dict()) >= times_resumed(document)
+        """Return whether another process has continued the same run and stored its trace, or is about to."""
+        return bool(attempt("resuming", lambda: self._is_taken(document)))
+
+    def _is_taken(self, document: Document) -> bool:
+        store, times = self._writer().store(), times_resumed(document)
+        stored = store.get(document["id"])
+        if stored is not None and times_resumed(stored.to_dict()) >= times:
+            return True
+        ledger: Any = store
+        if not callable(getattr(ledger, "put_action", None)):
+            return False
+        # Two processes may come here at the same moment. The store lets one of them keep the id.
+        ledger_key, owner = f"continued|{document['id']}|{times}", f"{self._name}|{os.getpid()}".encode()
+        return not ledger.put_action(ledger_key, owner, only_if=None) and ledger.action(ledger_key) != owner
 
     def close_superseded(self, document: Document, record_of: Callable[[Document], Record]) -> list[Document]:
         """Close the traces that waited for an answer on the thread of a finished run and will not get any more.

@@ -86,6 +86,14 @@ def test_a_rival_of_another_process_is_seen_in_the_store(writer, conversations, 
     assert rival == conversations.has_rival(suspended(resumed=1))
 
 
+def test_of_two_processes_that_end_at_the_same_moment_one_keeps_the_trace(writer):
+    """Neither has stored its trace when the other one looks; without this, one trace would replace the other."""
+    first, second = Conversations(lambda: writer), Conversations(lambda: writer)
+    put(writer, suspended())
+    assert [False, True, False] == [process.has_rival(suspended(resumed=1)) for process in (first, second, first)]
+    assert not second.has_rival(suspended(resumed=2))
+
+
 def test_a_thread_that_moves_on_closes_what_it_leaves_behind(writer, conversations):
     """Also the runs nested in it; a run that is being continued stays."""
     nested = suspended(2, place="node:1", checkpoint=None, parent={"trace_id": suspended()["id"], "call_id": "c0"})
