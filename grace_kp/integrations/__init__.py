@@ -7,7 +7,6 @@ recording and gates must know even without its adapter: its programs may run ins
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from typing import TYPE_CHECKING
 
 from grace_kp.record import CANCELLED, COMPLETED, HOST, SUSPENDED, Framework, Signal
@@ -31,6 +30,8 @@ def __getattr__(name: str) -> ModuleType:
 
 
 def __dir__() -> list[str]:
+    import pkgutil
+
     names = {module.name for module in pkgutil.iter_modules(__path__)}
     return sorted(names - {"evals"})  # the folder that the modules of three evaluation frameworks share
 

@@ -1,9 +1,16 @@
-"""Live recording: runs, calls and events, the wrapping core, threads, and the guard that makes recording fail open."""
+"""Live recording: runs, calls and events, the wrapping core, threads, and the guard that makes recording fail open.
+
+What turns a finished run into a document is resolved on first use, because it needs the rules of redaction.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
 
 from grace_kp.record._call import Call
 from grace_kp.record._current import CAPTURE, CURRENT, HOST, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
-from grace_kp.record._document import Documents, to_json
 from grace_kp.record._enter import call_alone, call_in, open_run
 from grace_kp.record._events import NOT_CAPTURED, ModelCall
 from grace_kp.record._evidence import evidence_of, material_of
@@ -15,6 +22,9 @@ from grace_kp.record._resume import Conversations, Pause, facts_of
 from grace_kp.record._run import Listener, Recorder, Run, new_trace_id
 from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, TOOL, Spec
 from grace_kp.record._threads import instrument_threads, propagate
+
+if TYPE_CHECKING:
+    from grace_kp.record._document import Documents, to_json
 
 __all__ = [
     "AGENT",
@@ -60,3 +70,11 @@ __all__ = [
     "shielded",
     "to_json",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in {"Documents", "to_json"}:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}._document"), name)
+    globals()[name] = value
+    return value

@@ -9,7 +9,6 @@ import os
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from grace_kp.record._guard import attempt
 from grace_kp.record._host import CLOSED, SUSPENDED
@@ -99,7 +98,7 @@ class Conversations:
 
     def __init__(self, writer: Callable[[], Writer]) -> None:
         self._writer = writer
-        self._name = uuid4().hex
+        self._name = os.urandom(16).hex()
         self._continued: OrderedDict[str, int] = OrderedDict()
         """Ids of traces that runs of this process continue, each with the number of resumes before."""
 

@@ -1,11 +1,21 @@
-"""Everything wired together: `Grace`, the pipeline of completion, and the default runtime."""
+"""Everything wired together: `Grace`, the pipeline of completion, and the default runtime.
 
-from grace_kp.runtime._assessor import Assessor
+What only finished runs and gates need is resolved on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
 from grace_kp.runtime._default import agent, configure, default, gate, outcome, retriever, run, thought, tool, update
 from grace_kp.runtime._front import Front
-from grace_kp.runtime._gates import GateSpec, Scope
 from grace_kp.runtime._grace import Grace
-from grace_kp.runtime._records import record_of
+
+if TYPE_CHECKING:
+    from grace_kp.runtime._assessor import Assessor
+    from grace_kp.runtime._gates import GateSpec, Scope
+    from grace_kp.runtime._records import record_of
 
 __all__ = [
     "Assessor",
@@ -25,3 +35,13 @@ __all__ = [
     "tool",
     "update",
 ]
+
+_MODULES = {"Assessor": "_assessor", "GateSpec": "_gates", "Scope": "_gates", "record_of": "_records"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
