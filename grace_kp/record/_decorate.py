@@ -32,7 +32,10 @@ def decorate(function: object, *, recorder: Callable[[], Recorder], kind: str, *
         raise TypeError(
             f"@{kind} goes on a function or method, not on the class {function.__name__}; decorate its methods"
         )
-    return wrap(function, Spec(function, kind=kind, **spec), recorder)
+    described = Spec(function, kind=kind, **spec)
+    if described.searches:
+        import grace_kp.confidence  # noqa: F401 — reads the results, and must not be loaded while the first search is recorded
+    return wrap(function, described, recorder)
 
 
 class RunBlock:

@@ -82,9 +82,25 @@ def test_the_doctor_knows_every_extra():
         assert package in {re.split(r"[\[<>=]", need)[0] for need in PROJECT["optional-dependencies"][extra]}
 
 
+WATCHED = """
+import _thread, sys
+agent, elsewhere = _thread.get_ident(), set()
+class Watch:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if _thread.get_ident() != agent:
+            elsewhere.add(name)
+sys.meta_path.insert(0, Watch)
+before = set(sys.modules)
+def report():
+    import json
+    print(json.dumps(sorted(set(sys.modules) - before - elsewhere)))
+"""
+
+
 def loaded_by(code, folder):
-    """The modules that a fresh interpreter has loaded at `report()`, beyond those it starts with."""
-    script = f"import sys\nbefore = set(sys.modules)\ndef report():\n    import json\n    print(json.dumps(sorted(set(sys.modules) - before)))\n{textwrap.dedent(code)}"
+    """Return the modules that the first thread of a fresh interpreter has loaded at `report()`, beyond those it starts with."""
+    script = f"{WATCHED}{textwrap.dedent(code)}"
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
         cwd=folder, capture_output=True, text=True, timeout=60, check=False,
