@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import grace_kp as gk
+from grace_kp.record import HOST, Framework
 from grace_kp.testing import ScriptedReviewer, make_grace
 
 
@@ -40,3 +43,19 @@ def test_methods_and_what_cannot_be_gated():
         @grace.agent(release=True)
         async def writer():
             yield 1
+
+
+@pytest.mark.parametrize("in_program", [False, True])
+def test_a_call_that_does_not_fit_fails_before_anybody_is_asked(in_program, monkeypatch):
+    """In a program that may run again, the calls behind it are not kept waiting."""
+    steps = []
+    program = SimpleNamespace(begin=lambda: steps.append("begin"), end=lambda: steps.append("end"))
+    adapter = SimpleNamespace(resumable=lambda: program if in_program else None)
+    fake = Framework("fake", package="sys", load=lambda: adapter, signals={})
+    monkeypatch.setattr(HOST, "frameworks", {"fake": fake})
+    reviewer = ScriptedReviewer("proceed")
+    pay = make_grace(reviewer=reviewer).gate(floor="confirm")(lambda euros: euros)
+    with pytest.raises(TypeError, match="euros"):
+        pay(dollars=5)
+    assert [] == reviewer.requests
+    assert (["begin", "end"] if in_program else []) == steps

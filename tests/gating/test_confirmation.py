@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from types import SimpleNamespace
 
 import pytest
 
 import grace_kp as gk
-from grace_kp.gating import CallbackReviewer
+from grace_kp.gating import CallbackReviewer, _confirmation, digest_of
 from grace_kp.testing import make_grace
 
 R = gk.InterventionResponse
@@ -130,3 +131,28 @@ def test_all_rounds_share_the_time():
     assert first == 100 >= second > 0
     with pytest.raises(gk.ActionTimedOut):
         call(gk.ConfirmationFlow(Channel(CHANGE, "proceed")), False, timeout=0)
+
+
+def test_the_number_of_changes_is_bounded(request_for):
+    """After one change more than allowed, nothing runs."""
+    inner = Reviewer(CHANGE, CHANGE, CHANGE)
+    request = request_for({"euros": 9})
+    response = gk.ConfirmationFlow(inner, max_rounds=1).review(request)
+    assert ("cancel", "changed more than 1 times") == (response.action.value, response.user_input)
+    assert [request.attempt, request.attempt + 1] == [shown.attempt for shown in inner.requests]
+    with pytest.raises(ValueError, match="max_rounds must be 1 or more, not 0"):
+        gk.ConfirmationFlow(inner, max_rounds=0)
+
+
+def test_the_second_question_is_about_the_changed_call(request_for, monkeypatch):
+    """Changed arguments hide nothing any more, and digest and time are those of the second question."""
+    clock = iter([1_000.0, 1_010.26])
+    monkeypatch.setattr(_confirmation, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    inner = Reviewer(CHANGE, "proceed")
+    request = request_for({"euros": 9, "token": "x"}, timeout=100, hidden={"euros": 3, "token": 13})
+    response = gk.ConfirmationFlow(inner).review(request)
+    assert ("modify", {"euros": 1}) == (response.action.value, response.modified)
+    second = inner.requests[1]
+    assert {"euros": 1, "token": "x"} == dict(second.arguments)
+    assert ({"token": 13}, 89.7) == (second.hidden, second.timeout)
+    assert digest_of({"request": request.digest, "changes": {"euros": 1}}) == second.digest

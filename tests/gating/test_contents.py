@@ -320,6 +320,7 @@ VALUES = {
     "subclass of deque": (MyDeque([1]), MyDeque([2])),
     "integer subclass": (Integer(15), Integer(16)),
     "ellipsis": (..., NotImplemented),
+    "url of hosts": (pydantic.PostgresDsn("postgres://a,b/x"), pydantic.PostgresDsn("postgres://a,c/x")),
     "url": (pydantic.HttpUrl("http://a.b"), pydantic.HttpUrl("http://a.c")),
     "moment of pydantic": tuple(
         pydantic.TypeAdapter(datetime.datetime).validate_json(f'"2020-01-01T00:00:00+0{hour}:00"') for hour in (1, 2)

@@ -177,3 +177,13 @@ def test_the_signals_of_frameworks_are_no_failures(monkeypatch, error, stated, s
 
     outcome, found = run(Payment(ledger), body)
     assert (error, stated, state) == (outcome.error, found, state_of(ledger))
+
+
+def test_a_framework_may_state_another_ending():
+    """The caller gets what the run returned; the ledger keeps no result that is not the caller's."""
+    ledger = InMemory()
+    payment = Payment(ledger)
+    payment.ended = lambda outcome: Returned(None)
+    assert (Returned("paid"), "executed") == run(payment)
+    earlier = LedgerEntry(lambda: ledger, "key").claim()
+    assert ("done", False) == (earlier.state, earlier.has_result)

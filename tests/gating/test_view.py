@@ -307,6 +307,7 @@ PIECES += [
     (ipaddress.ip_address("10.0.0.1"), 'IPv4Address("10.0.0.1")'),
     (zoneinfo.ZoneInfo("UTC"), 'ZoneInfo("UTC")'),
     (pydantic.HttpUrl("http://a.b"), 'HttpUrl(_url=Url("http://a.b/"))'),
+    (pydantic.PostgresDsn("postgres://a,b/x"), 'PostgresDsn(_url=MultiHostUrl("postgres://a,b/x"))'),
     (SomeUnset(), "SomeUnset(last=3)"),
 ]
 OPAQUE = [
