@@ -133,8 +133,16 @@ def test_a_released_claim_can_be_made_again(ledger):
 
 @pytest.mark.parametrize(
     "result",
-    [float("nan"), object(), (1, 2), {1: "a"}, "x" * MAX_RESULT, "token: ghp_0123456789abcdefghijABCDEFGHIJ012345"],
-    ids=["nan", "object", "tuple", "keys", "large", "secret"],
+    [
+        float("nan"),
+        float("inf"),
+        object(),
+        (1, 2),
+        {1: "a"},
+        "x" * MAX_RESULT,
+        "token: ghp_0123456789abcdefghijABCDEFGHIJ012345",
+    ],
+    ids=["nan", "infinity", "object", "tuple", "keys", "large", "secret"],
 )
 def test_a_result_that_json_would_change_or_that_holds_a_secret_is_not_kept(ledger, result):
     """The action counts as ended all the same, and the caller learns that its result is gone."""

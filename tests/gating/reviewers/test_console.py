@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pty
 import subprocess
 import sys
 import textwrap
@@ -10,6 +12,8 @@ from pathlib import Path
 
 import pexpect
 import pytest
+
+import grace_kp as gk
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = textwrap.dedent("""
@@ -159,3 +163,74 @@ def test_without_a_terminal_it_does_not_run(stdin):
     )  # fmt: skip
     assert "NOT ActionCancelled" in ran.stdout
     assert "RAN" not in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "action"),
+    [
+        ("y", "proceed"), ("yes", "proceed"), ("n", "cancel"), ("no", "cancel"), ("s", "skip"), ("skip", "skip"), ("r", "retry"),
+        ("retry", "retry"), ("YES", "proceed"),
+    ],
+)  # fmt: skip
+def test_letters_and_words_answer(typed, action, asked):
+    """In any case, and without a deadline."""
+    with asked({}, timeout=None) as person:
+        person.sees()
+        person.types(f"{typed}\n")
+        response = person.answered()
+        assert (action, "console", False) == (response.action.value, response.reviewer, response.timeout_reached)
+
+
+@pytest.mark.parametrize(
+    ("typed", "prompt"), [("v", "act run"), ("view", "act run"), ("e", "keeps > "), ("edit", "keeps > "), ("i", "agent > "), ("input", "agent > ")]
+)  # fmt: skip
+def test_letters_and_words_go_on(typed, prompt, asked):
+    """What is left without a change or without words asks again."""
+    with asked({"to": "Ana"}) as person:
+        person.sees()
+        person.types(f"{typed}\n")
+        person.sees(prompt)
+        if prompt != "act run":
+            person.types("\n")
+        person.sees()
+        person.types("n\n")
+        assert person.answered().action is gk.InterventionAction.CANCEL
+
+
+@pytest.mark.parametrize(
+    ("columns", "choices"),
+    [
+        (20, ["[v]iew  [y]es", "[n]o  [e]dit", "[s]kip  [r]etry", "[i]nput > "]),
+        (21, ["[v]iew  [y]es  [n]o", "[e]dit  [s]kip", "[r]etry  [i]nput > "]),
+    ],
+)
+def test_choices_take_the_width_of_the_terminal(columns, choices, asked):
+    """No line of them is wider, and none is broken early."""
+    with asked({}, columns=columns) as person:
+        shown = person.sees() + person.screen.after
+        assert choices == shown.splitlines()[-len(choices) :]
+
+
+def test_one_question_at_a_time(asked, request_for):
+    """A second one waits for the terminal, and its time may run out meanwhile."""
+    with asked({}) as person:
+        person.sees()
+        response = gk.ConsoleReviewer().review(request_for({}, timeout=0))
+        assert ("cancel", True, "console") == (response.action.value, response.timeout_reached, response.reviewer)
+        person.types("y\n")
+        assert person.answered().action is gk.InterventionAction.PROCEED
+
+
+def test_a_closed_error_stream_leaves_the_output_to_ask_on(monkeypatch, request_for):
+    """The question goes to the stream that is a terminal; its time is up at once here."""
+    closed = io.StringIO()
+    closed.close()
+    master, slave = pty.openpty()
+    with os.fdopen(slave, encoding="utf-8") as stdin, os.fdopen(os.dup(slave), "w", encoding="utf-8") as stdout:
+        monkeypatch.setattr(sys, "stderr", closed)
+        monkeypatch.setattr(sys, "stdout", stdout)
+        response = gk.ConsoleReviewer(stdin=stdin).review(request_for({}, timeout=0))
+        monkeypatch.undo()
+        assert ("cancel", True, "console") == (response.action.value, response.timeout_reached, response.reviewer)
+        assert "Time is up; nobody answered." in os.read(master, 65_536).decode()
+    os.close(master)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import threading
 import unicodedata
@@ -243,3 +244,66 @@ def test_right_to_left_text_is_shown_in_the_order_of_its_characters_too(request_
     """A terminal may reorder it, so the escapes stand beside it."""
     lines = Question(request_for({"to": "rm \u05d0\u05d1 x"})).argument("to", Page(80))
     assert ['   to = "rm \u05d0\u05d1 x"', r'   | in this order: "rm \u05d0\u05d1 x"'] == lines
+
+
+def test_the_parts_of_the_confidence_give_way_first(request_for):
+    """A question that fits to the last line is whole; one line less, and only the parts are missing."""
+    score = gk.ConfidenceScore(0.5, gk.ConfidenceFactors(), {"search_quality": 0.5, "tool_success": 0.25})
+    question, page = Question(request_for({"to": "Ana"}, confidence=score)), Page(80)
+    whole = question.in_full(page)
+    parts = [line for line in whole if line.startswith(("   search quality", "   tool success"))]
+    assert 2 == len(parts)
+    assert (whole, True) == question.on_screen(page, len(whole))
+    without = [line for line in whole if line not in parts]
+    assert (without, True) == question.on_screen(page, len(whole) - 1)
+    assert (without, True) == question.on_screen(page, len(without))
+    assert not question.on_screen(page, len(without) - 1)[1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "head", "tail"), [(46, 40, 0), (45, 12, 4), (23, 12, 4), (22, 6, 3), (16, 6, 3), (15, 3, 1), (11, 3, 1)]
+)
+def test_folds_leave_as_much_as_the_screen_holds(rows, head, tail, request_for):
+    """A long value of forty lines, beside six other lines of the question."""
+    question, page = Question(request_for({"x": [f"{number:070}" for number in range(38)]})), Page(80)
+    whole, (shown, is_complete) = question.in_full(page), question.on_screen(page, rows)
+    assert 46 == len(whole)
+    value = question.argument("x", page)
+    start = whole.index(value[0])
+    marker = [] if is_complete else [f" [… {40 - head - tail} lines folded; v shows them]"]
+    assert [*whole[:start], *value[:head], *marker, *value[40 - tail :], *whole[start + 40 :]] == shown
+    assert (rows == 46) is is_complete
+
+
+@pytest.mark.parametrize(("rows", "head"), [(12, 4), (13, 5), (15, 7)])
+def test_a_screen_too_small_for_every_part_shows_both_ends(rows, head, request_for):
+    """The four last lines, and as many of the first as there is room for."""
+    page = Page(80)
+    question = Question(request_for({f"x{number}": number for number in range(40)}))
+    whole = question.in_full(page)
+    folded = f" [… {len(whole) - head - 4} lines folded; v shows them]"
+    assert ([*whole[:head], folded, *whole[-4:]], False) == question.on_screen(page, rows)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (52, [" problem:    " + "word " * 7, "           | word word word"]),
+        (51, [" problem: " + "word " * 8, " | word word"]),
+    ],
+)
+def test_narrow_pages_indent_less(columns, expected, request_for):
+    """A text stands beside its label where the page is four labels wide."""
+    lines = Question(request_for({}, problem="word " * 9 + "word")).in_full(Page(columns))
+    start = next(number for number, line in enumerate(lines) if line.startswith(" problem:"))
+    assert expected == lines[start : start + 2]
+
+
+@pytest.mark.parametrize(("score", "filled"), [(0.0, 0), (0.51, 10), (1.0, 20)])
+def test_a_bar_has_twenty_columns(score, filled, request_for):
+    """They are full in proportion, and there is no bar where the line has no room for it."""
+    request = request_for({})
+    request = dataclasses.replace(request, decision=dataclasses.replace(request.decision, confidence_score=score))
+    text = f" confidence: {score:.3f}"
+    bars = [(40, text + " " + "\u2588" * filled + "\u2591" * (20 - filled)), (39, text)]
+    assert bars == [(width, Question(request).in_full(Page(width))[-2]) for width, _ in bars]

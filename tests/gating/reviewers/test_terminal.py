@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import os
+import pty
 import termios
 import threading
+import time
 
 import pytest
 
 import grace_kp as gk
 from grace_kp.gating.reviewers import _terminal
-from grace_kp.gating.reviewers._terminal import Refused, WindowsLines
+from grace_kp.gating.reviewers._terminal import NoTerminal, PosixLines, Refused, Terminal, TimeIsUp, WindowsLines
 
 # What was typed before the question, or together with something else
 
@@ -150,3 +154,32 @@ def test_keys_of_windows():
     keys = Keys("y\r")
     WindowsLines(keys, None).drop()
     assert [] == keys.waiting
+
+
+def test_windows_ends_the_question_by_a_key_or_by_time():
+    """Ctrl-C interrupts the program, Ctrl-Z ends the input, and a deadline in the past takes no key."""
+    for key, error in (("\x03", KeyboardInterrupt), ("\x1a", NoTerminal)):
+        with pytest.raises(error):
+            WindowsLines(Keys(f"y{key}\r"), None).line()
+    with pytest.raises(TimeIsUp):
+        WindowsLines(Keys(""), time.monotonic()).line()
+
+
+def test_a_terminal_that_is_closed_has_no_answer():
+    """The input has ended; it is not the time that is up."""
+    master, slave = pty.openpty()
+    os.close(master)
+    with pytest.raises(NoTerminal, match="standard input ended before there was an answer"):
+        PosixLines(slave, time.monotonic() + 10).line()
+    os.close(slave)
+
+
+def test_an_output_without_a_size_has_the_size_of_the_input():
+    """Columns are at least twenty, so that a question can be laid out."""
+    master, slave = pty.openpty()
+    for columns, expected in ((33, 33), (5, 20)):
+        termios.tcsetwinsize(slave, (12, columns))
+        with os.fdopen(os.dup(slave), encoding="utf-8") as stdin:
+            assert (expected, 12) == Terminal(stdin, io.StringIO(), None).size
+    os.close(slave)
+    os.close(master)
