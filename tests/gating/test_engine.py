@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from types import SimpleNamespace
 
 import pytest
 
 import grace_kp as gk
+from grace_kp.gating import _engine
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
 
 R = gk.InterventionResponse
@@ -126,3 +128,15 @@ def test_the_record_states_the_outcome_of_each_answer(options, answer, outcome):
     with capture() as captured, contextlib.suppress(gk.ActionNotApproved):
         act("ana")
     assert outcome == captured.only.decisions[0].outcome
+
+
+def test_the_wait_for_the_reviewer_is_recorded_in_milliseconds(monkeypatch):
+    """A clock that a quarter of a second passes on between two looks."""
+    looks = iter([5.0, 5.25])
+    monkeypatch.setattr(_engine, "time", SimpleNamespace(time=lambda: 0.0, perf_counter=lambda: next(looks)))
+    grace = make_grace(reviewer=ScriptedReviewer("proceed"))
+    act, ran = gated(grace, floor="confirm")
+    with grace.run("act") as run:
+        act("ana")
+    (entry,) = run.trace.grace["decisions"]
+    assert ([("ana", 5)], 250.0) == (ran, entry["waited_ms"])

@@ -248,11 +248,11 @@ def test_right_to_left_text_is_shown_in_the_order_of_its_characters_too(request_
 
 def test_the_parts_of_the_confidence_give_way_first(request_for):
     """A question that fits to the last line is whole; one line less, and only the parts are missing."""
-    score = gk.ConfidenceScore(0.5, gk.ConfidenceFactors(), {"search_quality": 0.5, "tool_success": 0.25})
+    score = gk.ConfidenceScore(0.5, gk.ConfidenceFactors(), {"search_quality": 1.5, "tool_success": -0.5})
     question, page = Question(request_for({"to": "Ana"}, confidence=score)), Page(80)
     whole = question.in_full(page)
     parts = [line for line in whole if line.startswith(("   search quality", "   tool success"))]
-    assert 2 == len(parts)
+    assert [("\u2588" * 20), "\u2591" * 20] == [line.split()[-1] for line in parts]
     assert (whole, True) == question.on_screen(page, len(whole))
     without = [line for line in whole if line not in parts]
     assert (without, True) == question.on_screen(page, len(whole) - 1)
