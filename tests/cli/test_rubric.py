@@ -67,7 +67,7 @@ def run(room):
         keys = {name: value for name, value in os.environ.items() if name not in {"GEMINI_API_KEY", "GOOGLE_API_KEY"}}
         return warm.run(
             [sys.executable, "-m", "grace_kp.cli", "rubric", *arguments], capture_output=True, text=True, cwd=room, env={**keys, **env},
-            stdin=subprocess.DEVNULL, timeout=120,
+            stdin=subprocess.DEVNULL, timeout=120, imports=("scipy.stats", "matplotlib.figure"),
         )  # fmt: skip
 
     return call

@@ -9,6 +9,7 @@ import pytest
 from grace_kp.confidence import ConfidenceFactors
 from grace_kp.judge import LLMSelfEvaluator, QueryCoverageCalculator, StepJudge
 from grace_kp.judge._prompts import TITLES
+from tests.exhaustive import exhaustive
 
 HONEST = '{"score": 0.2, "reason": "ok"}'
 HONEST_BOTH = '{"score": 0.2, "reason": "ok", "coverage": 0.3, "coverage_reason": "ok"}'
@@ -128,7 +129,10 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-EACH = pytest.mark.parametrize("hostile", [text for _, text in HOSTILE], ids=[name for name, _ in HOSTILE])
+LONG = {"long-blanks"}  # which take seconds
+EACH = pytest.mark.parametrize(
+    "hostile", [pytest.param(text, id=name, marks=[exhaustive] if name in LONG else []) for name, text in HOSTILE]
+)
 
 PLAIN_Q, PLAIN_A, PLAIN_S = "What does the town have?", "A gate and a bridge.", "The town has both of them."
 ROLES = {
