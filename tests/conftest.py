@@ -6,6 +6,7 @@ examples every time: few in `make test`, more in `make test-all`; `HYPOTHESIS_PR
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import ipaddress
 import itertools
@@ -20,6 +21,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from grace_kp.record import TROUBLES
+
+# Otherwise pytest-asyncio creates a loop that nobody closes, and that is collected in the middle of another test.
+asyncio.set_event_loop(None)
 
 ROOT = Path(__file__).resolve().parents[1]
 HOMES = {

@@ -125,8 +125,6 @@ class TestAsAHook:
         assert 4 == told["dropped"] + told["failed"]
         assert told["dropped"] >= 3
 
-    # What other tests have left is collected here, too.
-    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
     def test_a_registry_that_nobody_holds_is_gone(self):
         """Neither its worker nor the hooks of the process keep it when there is nothing to send."""
         with respx.mock:
