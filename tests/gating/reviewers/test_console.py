@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import select
 import subprocess
 import sys
 import textwrap
@@ -232,5 +233,8 @@ def test_a_closed_error_stream_leaves_the_output_to_ask_on(monkeypatch, request_
         response = gk.ConsoleReviewer(stdin=stdin).review(request_for({}, timeout=0))
         monkeypatch.undo()
         assert ("cancel", True, "console") == (response.action.value, response.timeout_reached, response.reviewer)
-        assert "Time is up; nobody answered." in os.read(master, 65_536).decode()
+        shown = ""
+        while "Time is up; nobody answered." not in shown and select.select([master], [], [], 20)[0]:
+            shown += os.read(master, 65_536).decode()
+        assert "Time is up; nobody answered." in shown
     os.close(master)
