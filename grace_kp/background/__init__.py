@@ -1,6 +1,7 @@
 """Background work: the only room that starts threads, and the one place for forks and exits. It knows nothing about traces."""
 
 from grace_kp.background._calls import DeadlineExceeded, await_within, call_within, finish, for_each, in_thread
+from grace_kp.background._loss import report_loss
 from grace_kp.background._process import Lock, Resident, watch
 from grace_kp.background._retry import retry_after
 from grace_kp.background._thread import may_wait
@@ -17,6 +18,7 @@ __all__ = [
     "for_each",
     "in_thread",
     "may_wait",
+    "report_loss",
     "retry_after",
     "watch",
 ]

@@ -13,6 +13,7 @@ CATCH_ALL = {
     "grace_kp/judge/_agreement.py": "whatever an embedder does ends in the documented fallback",
     "grace_kp/judge/_client.py": "whatever a judge does ends in the documented fallback",
     "grace_kp/background/_calls.py": "carries what a call raised from its thread to the one that waits",
+    "grace_kp/background/_loss.py": "a stderr or a handler that fails must not turn a loss into an exception",
     "grace_kp/background/_process.py": "what fails at exit must not keep the rest from finishing",
     "grace_kp/confidence/_search_result.py": "foreign result objects may raise anything on being looked at",
     "grace_kp/confidence/_search_results.py": "the same, for whole results",
