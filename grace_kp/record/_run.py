@@ -84,8 +84,8 @@ class Recorder:
         self.enabled = settings.enabled
         self.capture_input, self.capture_output = settings.capture_input, settings.capture_output
         self.open_runs: set[Run] = set()
-        self.lock = threading.Lock()
-        """Held while the attributes of a run change."""
+        self.lock = threading.RLock()
+        """Held while the id or the attributes of a run change; a signal handler may ask for them meanwhile."""
         self.stray_since = 0
         """Number of the latest first run of a thread in which a tool was called outside of any run; see `_gaps`."""
         self.generation = 0
@@ -93,7 +93,7 @@ class Recorder:
 
     def after_fork(self) -> None:
         """In a forked child, forget the runs that are open: they belong to the parent, and nobody would release the lock."""
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.generation += 1
         self.open_runs.clear()
 
@@ -211,22 +211,24 @@ class Run:
         """The id of the trace this run becomes: `kp:trace:<uuid>`."""
         if self.resumes is not None:
             self.owner.recall(self)
-        if self._id is None:
-            self._id = self.owner.new_id()
-        return self._id
+        return self._id or self._publish(self.owner.new_id())
+
+    def _publish(self, new: str) -> str:
+        """Make `new` the id unless another thread was first; return the id."""
+        with self.owner.lock:
+            self._id = self._id or new
+            return self._id
 
     def resume(self, earlier: dict[str, Any] | None) -> None:
         """Continue the suspended run whose document is `earlier`; None if that cannot be found."""
-        self.resumes = None
-        if earlier is not None and self._id is None:
+        if earlier is not None and self._publish(earlier["id"]) == earlier["id"]:
             self.earlier = earlier
-            self._id = earlier["id"]
-        if self.earlier is None:
+            grace = earlier.get("grace") or {}
+            self.missing = tuple(map(str, grace.get("evidence_gaps") or ()))
+            self.dropped += grace.get("dropped_steps") or 0
+        else:
             self.missing = (LOST,)
-            return
-        grace = self.earlier.get("grace") or {}
-        self.missing = tuple(map(str, grace.get("evidence_gaps") or ()))
-        self.dropped += grace.get("dropped_steps") or 0
+        self.resumes = None  # last, because other threads wait for the earlier part until then
 
     @property
     def journaled_id(self) -> str | None:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import grace_kp as gk
+from grace_kp.record import Listener, Recorder, Run
+from grace_kp.settings import Settings
 
 
 def test_thoughts_and_the_own_outcome(grace):
@@ -234,3 +236,61 @@ def test_a_run_left_open_at_exit_is_found_with_what_it_had_done(tmp_path):
     assert "completed" == traces["finished"].grace["status"]
     assert "interrupted" == traces["open"].grace["status"]
     assert [{"n": 1}, {"n": 2}] == [step.input for step in traces["open"].steps if step.type == "tool_call"]
+
+
+def in_another_thread(function):
+    """Run a function to its end in another thread."""
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+def test_the_writer_and_the_user_who_ask_at_the_same_time_get_the_same_id(tmp_path):
+    """The journal that is written while the user's thread creates the id belongs to the run, and is deleted when it has ended."""
+    asked = []
+
+    def new_id():
+        number = len(asked)
+        asked.append(number)
+        if number == 0:
+            in_another_thread(grace._writer._write_journal)
+        return f"kp:trace:{number}"
+
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    with gk.Grace(store=url, evaluator=None, embedder=None, reviewer=None, new_id=new_id) as grace:
+        grace.recorder.opened = lambda _run: None  # the writer's own thread stays out of it until the run has ended
+        with grace.run("x") as run:
+            first = run.id
+        assert grace.flush()
+        assert [first] == [trace.id for trace in grace.store.query()]
+        assert [] == grace.store._connection.execute("SELECT run_id FROM journal").fetchall()
+    assert ([0, 1], first) == (asked, run.id)
+
+
+def test_a_resumed_run_that_two_threads_ask_for_its_id_continues_the_earlier_run():
+    """The second thread waits until the first has found the earlier part; neither of them starts a new trace."""
+    looked, ids, threads = threading.Event(), [], []
+    lock = threading.Lock()
+
+    class Earlier(dict):
+        def __getitem__(self, name):
+            if name == "id" and not threads:
+                threads.append(threading.Thread(target=lambda: (ids.append(run.id), looked.set())))
+                threads[0].start()
+                looked.wait()
+            return super().__getitem__(name)
+
+    def recall(run):
+        if threads:
+            looked.set()
+        with lock:
+            if run.resumes is not None:
+                run.resume(Earlier({"id": "kp:trace:earlier"}))
+
+    owner = Recorder(Settings(), Listener(recall=recall), new_id=lambda: "kp:trace:new")
+    run = Run(owner, None, name="x", objective="x", domain="default")
+    run.resumes = object()
+    ids.append(run.id)
+    threads[0].join()
+    assert ["kp:trace:earlier"] * 2 == ids
+    assert ({"id": "kp:trace:earlier"}, ()) == (run.earlier, run.missing)
