@@ -74,7 +74,8 @@ class Evidence:
         ok = _ENDED.get(status) if isinstance(status, str) else None
         if ok is None or (inside is not None and (ok or _ENDED.get(inside) is False)):
             return False
-        self.tool_finished(ok)
+        self._executed += 1
+        self._succeeded += ok
         return True
 
     def search_finished(self, results: SearchResults) -> None:
@@ -156,13 +157,14 @@ def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceF
     The recorded calls (`grace.calls`) are read where the trace has them. In any other trace every tool_call counts as executed, and as
     successful unless it, or its observation, is followed by an error_recovery.
     """
-    if isinstance(trace, Mapping):
-        grace, kinds = trace.get("grace"), [_kind(step) for step in trace.get("steps") or ()]
-    else:
-        grace, kinds = trace.grace, [step.type for step in trace.steps]
+    grace = trace.get("grace") if isinstance(trace, Mapping) else trace.grace
     calls = grace.get("calls") if isinstance(grace, Mapping) else None
     if isinstance(calls, list):
         return evidence_of_calls(calls).factors()
+    if isinstance(trace, Mapping):
+        kinds = [_kind(step) for step in trace.get("steps") or ()]
+    else:
+        kinds = [step.type for step in trace.steps]
     evidence = Evidence()
     for ok in outcomes_of_calls(kinds):
         evidence.tool_finished(ok)
@@ -181,13 +183,17 @@ def _kind(step: object) -> str:
 
 
 def _read_calls(calls: list[Any], evidence: Evidence) -> None:
-    statuses = {call.get("call_id"): call.get("status") for call in calls if _has_id(call)}
+    statuses: dict[Any, Any] | None = None
     for call in calls:
-        if not isinstance(call, Mapping):
+        if type(call) is not dict and not isinstance(call, Mapping):
             continue
-        parent, search = call.get("parent"), call.get("search")
-        inside = str(statuses.get(parent, "")) if "child" in call and isinstance(parent, str) else None
-        if evidence.call_finished(call.get("status"), inside) and isinstance(search, Mapping):
+        inside: str | None = None
+        if "child" in call and isinstance(parent := call.get("parent"), str):
+            if statuses is None:
+                statuses = {call.get("call_id"): call.get("status") for call in calls if _has_id(call)}
+            inside = str(statuses.get(parent, ""))
+        search = call.get("search")
+        if evidence.call_finished(call.get("status"), inside) and search is not None and isinstance(search, Mapping):
             evidence.search_finished(_recorded_results(search))
 
 

@@ -312,11 +312,6 @@ def _sum_of_tokens(calls: Iterable[dict[str, Any]]) -> dict[str, int]:
 
 def to_json(document: object) -> bytes:
     """Return UTF-8 JSON. Half a surrogate pair, which UTF-8 cannot hold, becomes a question mark."""
-    from pydantic_core import PydanticSerializationError
-    from pydantic_core import to_json as encode
+    from grace_kp.record._json import encode  # loads an encoder
 
-    try:
-        return encode(document)
-    except (PydanticSerializationError, UnicodeError, ValueError):
-        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return text.encode("utf-8", errors="replace")
+    return encode(document)
