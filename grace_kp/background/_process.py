@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from multiprocessing.util import Finalize
     from types import FrameType
 
 LOCK_SECONDS = 5.0
@@ -90,16 +91,20 @@ class Process:
         self._residents: WeakValueDictionary[tuple[bool, int], Resident] = WeakValueDictionary()
         self._numbers = itertools.count()
         self._held: dict[int, list[Lock]] = {}
-        self._finalizes = False
+        self._has_exited = False
+        self._is_registered = False
+        self._finalizer: Finalize | None = None
 
     def watch(self, resident: Resident, *, last: bool = False) -> None:
-        """Tell `resident` about forks and about the exit, from now on.
+        """Tell `resident` about forks and about the exit, from now on. After the exit it leaves at once.
 
         Args:
-            resident: the object; it is not kept alive.
+            resident: the object, complete; it is not kept alive.
             last: whether it leaves after the others because they may hand it work while they leave.
         """
         self._residents[last, -next(self._numbers)] = resident
+        if self._has_exited:
+            self._leave(resident)
 
     def residents(self) -> list[Resident]:
         """Return the residents in the order in which they leave: the newest first, those that leave last at the end."""
@@ -128,25 +133,44 @@ class Process:
         self._held = {}
         for resident in self.residents():
             resident.after_fork()
+        self._finalizer = None
+        self.prepare_exit()
+
+    def prepare_exit(self) -> None:
+        """Have a child of multiprocessing finish its work: it ends without the handlers of `atexit`, but runs these finalizers.
+
+        Called whenever work begins, because this library may be imported in the child, and a starting child forgets all finalizers.
+        """
         util = sys.modules.get("multiprocessing.util")
-        if util is not None and not self._finalizes:
-            # A child of multiprocessing ends without the handlers of `atexit`, but runs these.
-            self._finalizes = True
-            util.register_after_fork(
-                self, lambda process: util.Finalize(None, process.exit, exitpriority=EXIT_PRIORITY)
-            )
+        if util is None or not hasattr(util, "_exit_function"):  # not imported, or not completely
+            return
+        if not self._is_registered:
+            self._is_registered = True
+            util.register_after_fork(self, Process.prepare_exit)
+        if self._finalizer is None or not self._finalizer.still_active():
+            self._finalizer = util.Finalize(None, self._exit_child, exitpriority=EXIT_PRIORITY)
+
+    def _exit_child(self) -> None:
+        if threading.main_thread().is_alive():  # elsewhere the handlers of `atexit` are running
+            self.exit()
 
     def exit(self) -> None:
-        """Let every resident finish; one that fails does not keep the others from finishing."""
+        """Let every resident finish, once; one that fails does not keep the others from finishing."""
+        if self._has_exited:
+            return
+        self._has_exited = True
         for resident in self.residents():
-            try:
-                resident.at_exit()
-            except Exception as error:  # noqa: BLE001
-                _log.warning("%s failed at exit: %s: %s", type(resident).__name__, type(error).__name__, error)
+            self._leave(resident)
+
+    def _leave(self, resident: Resident) -> None:
+        try:
+            resident.at_exit()
+        except Exception as error:  # noqa: BLE001
+            _log.warning("%s failed at exit: %s: %s", type(resident).__name__, type(error).__name__, error)
 
 
 PROCESS = Process()
-watch = PROCESS.watch
+watch, prepare_exit = PROCESS.watch, PROCESS.prepare_exit
 
 # The hook registered last runs first before a fork. Logging takes its lock in such a hook. Imported later than this line,
 # it would hold that lock while we wait for a thread that is about to log, or to import a module that asks for a logger.

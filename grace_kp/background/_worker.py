@@ -7,7 +7,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING
 
-from grace_kp.background._process import Resident, watch
+from grace_kp.background._process import Resident, prepare_exit, watch
 from grace_kp.background._thread import BackgroundThread
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ class Worker(Resident):
         return threads
 
     def _start(self) -> None:
+        prepare_exit()
         thread = BackgroundThread(self._run, name=self._name, context=contextvars.Context(), may_wait=self._may_wait)
         self._threads.add(thread)
         try:

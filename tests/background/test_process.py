@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -211,6 +212,11 @@ def test_a_child_forgets_the_work_of_its_parent(process):
     assert ["a after fork"] == told
 
 
+def environment():
+    """The environment of a program that imports the library from here."""
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+
+
 def run(code, **options):
     """Run a program and return what it prints."""
     done = subprocess.run(
@@ -258,6 +264,56 @@ def test_children_of_multiprocessing_finish_too():
         child.start()
         child.join()
         """)
+
+
+LATE = """
+        import multiprocessing, sys
+        def load():
+            from grace_kp.background import Resident, Worker, watch
+            class Probe(Resident):
+                def __init__(self):
+                    self.worker = Worker(self.work, name="probe")
+                    watch(self)
+                def work(self): pass
+                def at_exit(self): print("finished", flush=True)
+            probe = Probe()
+            probe.worker.wake()
+            return probe
+        def job():
+            kept.append(load())
+        kept = []
+        """
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_a_child_of_multiprocessing_that_imports_the_library_itself_finishes(tmp_path, method):
+    """No hook saw the fork, and a child that starts forgets the finalizers that exist."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent(LATE)
+        + "if __name__ == '__main__':\n"
+        + f"    child = multiprocessing.get_context({method!r}).Process(target=job)\n"
+        + "    child.start()\n    child.join()\n"
+        + "else:\n    kept.append(load())\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, env=environment())
+    expected = ["finished"] if method == "fork" else ["finished", "finished"]
+    assert (expected, "") == (done.stdout.split(), done.stderr)
+
+
+def test_the_finalizers_of_multiprocessing_do_nothing_where_the_handlers_of_atexit_run():
+    """In the first process, handlers registered later still run before ours."""
+    assert ["handler", "finished"] == run(
+        LATE + "import multiprocessing.util, atexit; job(); atexit.register(print, 'handler')"
+    )
+
+
+def test_a_resident_that_appears_after_the_exit_leaves_at_once(process):
+    """Nobody would come back to it."""
+    told = []
+    process.exit()
+    process.watch(Probe("late", told))
+    assert ["late at exit"] == told
 
 
 def test_a_worker_begins_anew_in_a_child():
