@@ -52,9 +52,8 @@ class Call(Event):
         self.start = run.clock()
         run.events.append(self)  # last, because the journal reads events from another thread
 
-    @shielded_pair
-    def close(self, result: object) -> None:
-        """Record that the call returned."""
+    def end_with(self, result: object) -> None:
+        """Record that the call returned. A failure of recording is the caller's to catch; `close` catches it."""
         run = self.run
         end = run.clock()
         if run.open and self.status is None:
@@ -77,6 +76,8 @@ class Call(Event):
             run.events.append(self)
         if self.owns:
             run.close(result)
+
+    close = shielded_pair(end_with)
 
     def read_hits(self, result: object) -> None:
         """Read the search results in a result."""

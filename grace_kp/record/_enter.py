@@ -162,9 +162,15 @@ def call_in(inside: Frame, spec: Spec, kwargs: Named) -> Call | None:
     limit = run.max_text
     for value in kwargs.values():
         kind = type(value)
-        if not ((kind is str and len(value) <= limit) or value is None or kind is bool):
+        if not (
+            (kind is str and len(value) <= limit)
+            or value is None
+            or kind is bool
+            or (kind is int and -_BIG < value < _BIG)
+            or (kind is float and value - value == 0)
+        ):
             return Call(run, spec, parent, *_rendered(run, (), kwargs))
-    return Call(run, spec, parent, [], dict(kwargs) if run.owner.capture_input and kwargs else None)
+    return Call(run, spec, parent, [], {**kwargs} if run.owner.capture_input and kwargs else None)
 
 
 def call_alone(

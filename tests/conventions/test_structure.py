@@ -32,6 +32,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "ConfidenceFactors.__init__": "public: the nine pinned factors and what was found beside them",
         "Front.agent": "public: `gk.agent`",
         "Grace.__init__": "public: the settings of a runtime",
+        "GraceCallbackHandler.on_tool_start": "public: the arguments that LangChain passes",
         "from_openai_messages": "public: what a conversation does not hold itself",
         "compare": COMMAND,
         "contribute": COMMAND,

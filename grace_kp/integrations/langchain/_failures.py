@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.integrations.langchain._frames import Failures
+from grace_kp.integrations.langchain._frames import Chain, Failures
 from grace_kp.integrations.langchain._messages import text_of
 from grace_kp.record import FAILED, HOST, TOOL, Call, call_in
 
@@ -38,7 +38,7 @@ def recorded(frame: Frame, error: BaseException) -> None:
     above: Frame | None = frame
     while above is not None and not above.is_node:
         above = None if above is above.home else above.parent
-    if above is not None:
+    if isinstance(above, Chain):
         above.raised = [*(above.raised or ())[-MAX_SEEN:], error]
 
 

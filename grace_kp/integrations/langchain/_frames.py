@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence import UNKNOWN, checked_scores
 from grace_kp.integrations.langchain._messages import documents_in, question_of
-from grace_kp.record import CURRENT, RETRIEVER, Call, Run, Spec, located
+from grace_kp.record import CURRENT, RETRIEVER, TOOL, Call, Run, Spec, call_alone, located
 from grace_kp.trace import cut, render, to_text
 
 if TYPE_CHECKING:
@@ -42,80 +42,57 @@ class Failures:
 
 
 class Frame:
-    """One open event: the call or run that it belongs to, and the call or run that ends with it."""
+    """One open event: the call or run that it belongs to, and the call or run that ends with it.
+
+    Tools, retrievers and models below a root need no more than this, and come most often. The class holds the values of what only a
+    `Chain` changes.
+    """
 
     __slots__ = (
-        "checkpoint", "failures", "here", "home", "inputs", "interrupts", "is_agent_model", "is_node", "is_parser",
-        "keys", "last", "leaf", "name", "own", "parent", "place", "places", "quiet", "raised", "searched", "seen",
-        "start", "steps", "task", "thread", "tokens",
+        "here", "home", "keys", "leaf", "name", "own", "parent", "place", "searched", "seen", "start", "tokens",
     )  # fmt: skip
 
+    checkpoint: str | None = None
+    failures: Failures | None = None
+    inputs: object = None
+    interrupts: list[str] = _NONE
+    is_agent_model: bool = False
+    is_node: bool = False
+    is_parser: bool = False
+    last: Any = None
+    places: set[str] | None = None
+    quiet: bool = False
+    raised: list[BaseException] | None = None
+    steps: tuple[int, int] | None = None
+    task: set[int] | None = None
+
     def __init__(
-        self,
-        parent: Frame | None,
-        here: Call | Run,
-        name: str,
-        inputs: object,
-        place: str | None,
-        own: Call | None = None,
+        self, parent: Frame, here: Call | Run, name: str, place: str | None, own: Call | Run | None, seen: object
     ) -> None:
-        self.parent = parent
+        self.parent: Frame | None = parent
         self.here = here
         """The call or run that events inside it belong to."""
         self.name = name
-        self.inputs = inputs
         self.place = place
-        self.own: Call | Run | None = own
+        self.own = own
         """The call or run that ends with it."""
-        if parent is None:
-            self.home: Frame = self
-            """The frame that opened the run around it."""
-            self.keys: set[int] | None = None
-            """The frames that are open below the root."""
-            self.thread: str | None = None
-        else:
-            self.home, self.keys, self.thread = parent.home, parent.keys, parent.thread
-        self.seen = CURRENT.get()
+        self.seen = seen
+        """Our own innermost call or run of the context in which it began."""
+        self.home: Chain = parent.home
+        """The frame that opened the run around it."""
+        self.keys: set[int] = parent.keys
+        """The frames that are open below the root."""
         self.leaf = True
         self.searched = False
-        self.quiet = False
-        self.places: set[str] | None = None
-        self.checkpoint: str | None = None
-        self.interrupts: list[str] = _NONE
-        self.steps: tuple[int, int] | None = None
-        """The first and the last of the thread's steps in this run, for the frame of a graph."""
-        self.is_node = False
-        self.raised: list[BaseException] | None = None
-        """Exceptions inside a node that are recorded already."""
-        self.is_agent_model = False
-        """True for the node of the model in an agent of `create_agent`."""
-        self.is_parser = False
-        self.failures: Failures | None = None
-        """For the frame of a run, the failures in it that no callback reports."""
-        self.last: Any = None
-        """For the frame of a run, the latest text of a model or update of a node in it."""
+        self.start = 0
+        """The time at which it began; the start of a call is its own."""
         self.tokens: list[str] | None = None
         """The text that a model has streamed so far."""
-        self.task: set[int] | None = None
-        """For a root, the open events of the asyncio task that it began in."""
-        # The start of a call is its own.
-        self.start = (here.run if isinstance(here, Call) else here).clock() if own is None else 0
 
     @property
-    def is_task(self) -> bool:
-        """True for a task of LangGraph's functional API, whose place is that of a node and its own name."""
-        place, parent = self.place, self.parent
-        if place is None or parent is None or parent.place is None or not place.startswith(f"{parent.place}|"):
-            return False
-        return place[len(parent.place) + 1 :].partition(":")[0] == self.name
-
-    def enter_node(self, metadata: Mapping[str, Any]) -> None:
-        """Mark this as a node of a graph, or a task, and note its step of the thread."""
-        self.is_node = True
-        self.is_agent_model = self.name == "model" and metadata.get("ls_integration") == AGENTS
-        step, home = metadata.get("langgraph_step"), self.home
-        if isinstance(step, int):
-            home.steps = (step if home.steps is None else home.steps[0], step)
+    def thread(self) -> str | None:
+        """The thread of the graph around it."""
+        return self.home.thread
 
     @property
     def run(self) -> Run:
@@ -146,6 +123,68 @@ class Frame:
             frame = frame.parent
 
 
+class Chain(Frame):
+    """An open chain, graph or node, or any event without one around it."""
+
+    __slots__ = (
+        "checkpoint", "failures", "inputs", "interrupts", "is_agent_model", "is_node", "is_parser", "last", "places",
+        "quiet", "raised", "steps", "task", "thread",
+    )  # fmt: skip
+
+    def __init__(self, parent: Frame | None, here: Call | Run, name: str, inputs: object, place: str | None) -> None:
+        self.parent = parent
+        self.here = here
+        self.name = name
+        self.inputs = inputs
+        self.place = place
+        self.own = None
+        if parent is None:
+            self.home = self
+            self.keys = set()
+            self.thread: str | None = None
+        else:
+            self.home, self.keys, self.thread = parent.home, parent.keys, parent.thread
+        self.seen = CURRENT.get()
+        self.leaf = True
+        self.searched = False
+        self.quiet = False
+        self.places = None
+        self.checkpoint = None
+        self.interrupts = _NONE
+        self.steps = None
+        """The first and the last of the thread's steps in this run, for the frame of a graph."""
+        self.is_node = False
+        self.raised = None
+        """Exceptions inside a node that are recorded already."""
+        self.is_agent_model = False
+        """True for the node of the model in an agent of `create_agent`."""
+        self.is_parser = False
+        self.failures = None
+        """For the frame of a run, the failures in it that no callback reports."""
+        self.last = None
+        """For the frame of a run, the latest text of a model or update of a node in it."""
+        self.tokens = None
+        self.task = None
+        """For a root, the open events of the asyncio task that it began in."""
+        self.start = (here.run if isinstance(here, Call) else here).clock()
+
+    @property
+    def is_task(self) -> bool:
+        """True for a task of LangGraph's functional API, whose place is that of a node and its own name."""
+        place, parent = self.place, self.parent
+        if place is None or parent is None or parent.place is None or not place.startswith(f"{parent.place}|"):
+            return False
+        return place[len(parent.place) + 1 :].partition(":")[0] == self.name
+
+    def enter_node(self, metadata: Mapping[str, Any]) -> None:
+        """Mark this as a node of a graph, or a task, and note its step of the thread."""
+        self.is_node = True
+        self.is_agent_model = self.name == "model" and metadata.get("ls_integration") == AGENTS
+        step, home = metadata.get("langgraph_step"), self.home
+        if isinstance(step, int):
+            home.steps = (step if home.steps is None else home.steps[0], step)
+
+
 def named(inputs: object, name: str) -> dict[str, Any]:
     """Return an input as arguments by name: its own keys, or `name` for the whole input."""
     if isinstance(inputs, Mapping) and all(isinstance(key, str) for key in inputs):
@@ -161,6 +200,15 @@ def open_here() -> Call | Run | None:
     return here if (here.run if isinstance(here, Call) else here).open else None
 
 
+def open_alone(recorder: Recorder, spec: Spec, inputs: dict[str, Any]) -> Call | None:
+    """Open a run that consists of one call of a tool; return the call, or None if recording is off."""
+    objective = question_of(inputs) if recorder.capture_input else None
+    call = call_alone(recorder, spec, inputs, objective=objective and cut(objective, MAX_OBJECTIVE))
+    if call is not None:
+        call.run.framework = "langchain"
+    return call
+
+
 def holds_documents(value: object) -> bool:
     """Return whether a value is, or a mapping contains, search results."""
     if isinstance(value, Mapping):
@@ -173,6 +221,8 @@ class Specs:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str | None, str | None], Spec] = {}
+        self.tools: dict[tuple[str, str | None], Spec] = {}
+        """Those of tools, by name and domain, for the callback that comes most often."""
         self._declared: dict[str, Scores] = {}
         self._searched = threading.local()
         """The vector store of the retriever that begins in this thread."""
@@ -184,10 +234,16 @@ class Specs:
         spec = self._known.get(key)
         if spec is None:
             if len(self._known) >= MAX_SPECS:
-                self._known.clear()
+                self._clear()
             scores = self._scores_of(name, store)
             spec = self._known[key] = Spec(None, kind=kind, name=name, domain=domain, scores=scores)
+            if kind == TOOL:
+                self.tools[name, domain] = spec
         return spec
+
+    def _clear(self) -> None:
+        self._known.clear()
+        self.tools.clear()
 
     def declare(self, scores: Scores | Mapping[str, Scores] | None) -> None:
         """Declare the kind of scores: for all searches, or by the name of a retriever, tool, chain or vector store.
@@ -203,7 +259,7 @@ class Specs:
                 raise ValueError(f"scores of {name!r} must not be None")
             checked_scores(kind)
         self._declared.update(declared)
-        self._known.clear()
+        self._clear()
 
     def stored_in(self, name: str, metadata: Mapping[str, Any] | None) -> None:
         """Note the class of vector store that a retriever searches, if LangChain states it."""

@@ -8,6 +8,8 @@
 The handler needs langchain-core alone. The middleware and `gated_node` need langchain and langgraph, and load on first use.
 """
 
+# ruff: noqa: ARG002 — LangChain passes more than is recorded, and naming an argument is cheaper than collecting it in `kwargs`
+
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -64,6 +66,7 @@ class GraceCallbackHandler(_Handler):
 
     raise_error = False
     run_inline = RunInline()  # nothing here waits, so a hop into another thread would only cost more
+    ignore_agent = ignore_chain = False  # in the base class they are properties, which cost a call for each event
 
     def __init__(
         self, grace: Grace, domain: str | None = None, scores: Scores | Mapping[str, Scores] | None = None
@@ -93,7 +96,8 @@ class GraceCallbackHandler(_Handler):
     def __repr__(self) -> str:
         return f"GraceCallbackHandler({self.grace!r}, domain={self.domain!r})"
 
-    @shielded
+    # The callbacks that come most often guard themselves: packing their arguments once more costs measurable time.
+
     def on_chain_start(
         self,
         serialized: dict[str, Any] | None,
@@ -103,26 +107,40 @@ class GraceCallbackHandler(_Handler):
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
+        name: str | None = None,
+        run_type: str | None = None,
         **kwargs: object,
     ) -> None:
         """Record that a chain, graph or node begins."""
-        name = _name_of(serialized, kwargs.get("name"), "chain")
-        is_parser = kwargs.get("run_type") == "parser"
-        self.tracker.chain_started(
-            inputs, run_id, parent_run_id, name, tags, metadata, self.domain, is_parser=is_parser
-        )
+        try:
+            known = _name_of(serialized, name, "chain")
+            is_parser = run_type == "parser"
+            self.tracker.chain_started(
+                inputs, run_id, parent_run_id, known, tags, metadata, self.domain, is_parser=is_parser
+            )
+        except Exception as error:  # noqa: BLE001
+            note("GraceCallbackHandler.on_chain_start", error)
 
-    @shielded
-    def on_chain_end(self, outputs: object, *, run_id: UUID, **kwargs: object) -> None:
+    def on_chain_end(
+        self,
+        outputs: object,
+        *,
+        run_id: UUID,
+        parent_run_id: object = None,
+        tags: object = None,
+        inputs: object = None,
+        **kwargs: object,
+    ) -> None:
         """Record that a chain, graph or node returns."""
-        self.tracker.chain_ended(outputs, run_id, kwargs.get("inputs"))
+        try:
+            self.tracker.chain_ended(outputs, run_id, inputs)
+        except Exception as error:  # noqa: BLE001
+            note("GraceCallbackHandler.on_chain_end", error)
 
     @shielded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """Record that a chain, graph or node raises, or is interrupted."""
         self.tracker.chain_failed(error, run_id, kwargs.get("inputs"))
-
-    # The callbacks that come most often guard themselves: packing their arguments once more costs measurable time.
 
     def on_tool_start(
         self,
@@ -132,20 +150,38 @@ class GraceCallbackHandler(_Handler):
         run_id: UUID,
         parent_run_id: UUID | None = None,
         inputs: dict[str, Any] | None = None,
+        name: str | None = None,
+        tags: object = None,
+        metadata: object = None,
+        color: object = None,
+        tool_call_id: object = None,
         **kwargs: object,
     ) -> None:
         """Record that a tool begins."""
         try:
-            name = str((serialized.get("name") if serialized else None) or kwargs.get("name") or "tool")
+            tool = str((serialized.get("name") if serialized else None) or name or "tool")
             arguments = inputs if inputs is not None else {"input": input_str}
-            self.tracker.tool_started(TOOL, name, arguments, run_id, parent_run_id, self.domain)
-            if self._gated.may_be_bypassed():
+            specs = self.tracker.spec
+            spec = specs.tools.get((tool, self.domain)) or specs(TOOL, tool, self.domain)
+            self.tracker.tool_started(spec, arguments, run_id, parent_run_id)
+            if self._gated.gates and self._gated.may_be_bypassed():
                 frame = self.tracker.frames.get(run_id.int)
-                self._gated.check(name, arguments, None if frame is None else frame.run)
+                self._gated.check(tool, arguments, None if frame is None else frame.run)
         except Exception as error:  # noqa: BLE001
             note("GraceCallbackHandler.on_tool_start", error)
 
-    def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+    def on_tool_end(
+        self,
+        output: object,
+        *,
+        run_id: UUID,
+        parent_run_id: object = None,
+        tags: object = None,
+        color: object = None,
+        name: object = None,
+        tool_call_id: object = None,
+        **kwargs: object,
+    ) -> None:
         """Record that a tool returns."""
         try:
             self.tracker.tool_ended(output, run_id)
@@ -153,7 +189,7 @@ class GraceCallbackHandler(_Handler):
             note("GraceCallbackHandler.on_tool_end", error)
 
     @shielded
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """Record that a tool raises."""
         self.tracker.call_failed(error, run_id)
 
@@ -171,15 +207,16 @@ class GraceCallbackHandler(_Handler):
         """Record that a retriever begins."""
         name = _name_of(serialized, kwargs.get("name"), "retriever")
         self.tracker.spec.stored_in(name, metadata)
-        self.tracker.tool_started(RETRIEVER, name, {"query": query}, run_id, parent_run_id, self.domain)
+        spec = self.tracker.spec(RETRIEVER, name, self.domain)
+        self.tracker.tool_started(spec, {"query": query}, run_id, parent_run_id)
 
     @shielded
-    def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+    def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: object) -> None:
         """Record that a retriever returns."""
         self.tracker.retriever_ended(documents, run_id)
 
     @shielded
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """Record that a retriever raises."""
         self.tracker.call_failed(error, run_id)
 
@@ -213,7 +250,7 @@ class GraceCallbackHandler(_Handler):
         name = _name_of(serialized, kwargs.get("name"), "model")
         self.tracker.model_started(name, [prompts], run_id, parent_run_id, metadata, self.domain)
 
-    def on_llm_new_token(self, token: object, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+    def on_llm_new_token(self, token: object, *, run_id: UUID, **kwargs: object) -> None:
         """Record that a model streams a piece of text."""
         try:
             self.tracker.token(token, run_id)
@@ -221,7 +258,7 @@ class GraceCallbackHandler(_Handler):
             note("GraceCallbackHandler.on_llm_new_token", error)
 
     @shielded
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:
         """Record that a model returns."""
         self.tracker.model_ended(response, run_id)
 
@@ -232,7 +269,7 @@ class GraceCallbackHandler(_Handler):
         *,
         run_id: UUID,
         response: LLMResult | None = None,
-        **kwargs: object,  # noqa: ARG002
+        **kwargs: object,
     ) -> None:
         """Record that a model raises."""
         self.tracker.model_failed(error, run_id, response)

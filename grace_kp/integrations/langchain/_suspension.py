@@ -13,7 +13,7 @@ from grace_kp.record import Pause, Run
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from grace_kp.integrations.langchain._frames import Frame
+    from grace_kp.integrations.langchain._frames import Chain, Frame
     from grace_kp.record import Recorder
 
 MAX_SUSPENDED = 256
@@ -38,7 +38,7 @@ class Suspensions:
         if run.pause is not None:
             self.runs[run.pause.thread, run.pause.checkpoint, run.pause.place] = run
 
-    def stopped(self, frame: Frame, checkpoint: str, interrupts: Iterable[Any]) -> None:
+    def stopped(self, frame: Chain, checkpoint: str, interrupts: Iterable[Any]) -> None:
         """Note the checkpoint at which a graph stopped, at a breakpoint or at a node's question, which is stored already."""
         frame.checkpoint = str(checkpoint)
         frame.interrupts = [str(interrupt.id) for interrupt in interrupts]

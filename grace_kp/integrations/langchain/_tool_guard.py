@@ -173,7 +173,7 @@ class GatedTools:
     """The tools that the middlewares of one runtime gate, for handlers that see a tool start outside any guard."""
 
     def __init__(self) -> None:
-        self._all: tuple[weakref.ref[GatesTools], ...] = ()
+        self.gates: tuple[weakref.ref[GatesTools], ...] = ()
         self._warned: set[str] = set()
 
     @classmethod
@@ -184,15 +184,15 @@ class GatedTools:
 
     def add(self, gates: GatesTools) -> None:
         """Add a middleware; it is forgotten when nothing else holds it."""
-        self._all = (*(ref for ref in self._all if ref() is not None), weakref.ref(gates))
+        self.gates = (*(ref for ref in self.gates if ref() is not None), weakref.ref(gates))
 
     def may_be_bypassed(self) -> bool:
         """Return whether tools are gated and no guard watches this context."""
-        return bool(self._all) and _GUARD.get() is None
+        return bool(self.gates) and _GUARD.get() is None
 
     def check(self, tool: str, inputs: Mapping[str, Any], run: Run | None) -> None:
         """Record with its run, and warn, when a gated tool starts that no guard has seen."""
-        if not any(gates is not None and gates.policy_for(tool) for gates in (ref() for ref in self._all)):
+        if not any(gates is not None and gates.policy_for(tool) for gates in (ref() for ref in self.gates)):
             return
         problem = "the tool ran without a decision, outside the agent that gates it"
         record_undecided(tool, inputs, run, outcome="ungated", problem=problem)

@@ -13,15 +13,16 @@ from grace_kp.integrations.langchain._config import describe
 from grace_kp.integrations.langchain._context import frame_here
 from grace_kp.integrations.langchain._failures import Unreported, recorded
 from grace_kp.integrations.langchain._frames import (
-    MAX_OBJECTIVE,
+    Chain,
     Frame,
     Specs,
     named,
     objective_of,
+    open_alone,
     open_here,
     streamed,
 )
-from grace_kp.integrations.langchain._messages import answer_of, proposed_by, question_of
+from grace_kp.integrations.langchain._messages import answer_of, proposed_by
 from grace_kp.integrations.langchain._results import (
     close_tool,
     left_in,
@@ -32,15 +33,14 @@ from grace_kp.integrations.langchain._results import (
 )
 from grace_kp.integrations.langchain._suspension import Suspensions, interrupts_of, note_steps
 from grace_kp.integrations.langchain._tasks import Tasks
-from grace_kp.record import AGENT, CANCELLED, CLOSED, HOST, SUSPENDED, Call, Pause, Run, call_alone, call_in, open_run
-from grace_kp.trace import cut
+from grace_kp.record import AGENT, CANCELLED, CLOSED, CURRENT, HOST, SUSPENDED, Call, Pause, Run, call_in, open_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from langchain_core.outputs import LLMResult
 
-    from grace_kp.record import Recorder
+    from grace_kp.record import Recorder, Spec
 
 NODE = "graph:step:"
 MAX_TOKENS = 4_096
@@ -76,9 +76,7 @@ class Tracker:
         # An event without a parent id may still have a parent: an attempt of a fallback, a chain with its own callbacks.
         return frame_here(self.frames)
 
-    def _keep(self, key: int, frame: Frame) -> Frame:
-        if frame.keys is None:
-            frame.keys = set()
+    def _keep(self, key: int, frame: Chain) -> Chain:
         frame.keys.add(key)
         self.frames[key] = frame
         if frame.parent is not None:
@@ -106,12 +104,12 @@ class Tracker:
             self._root(key, inputs, name, tags, metadata, domain)
             return
         is_node = bool(tags) and any(tag.startswith(NODE) for tag in tags or ())
-        if is_node and not isinstance(parent.own, Run):
+        if is_node and isinstance(parent, Chain) and not isinstance(parent.own, Run):
             self._promote(parent, domain)
         elif parent.quiet:
             self._announce(parent)
         place = metadata.get("langgraph_checkpoint_ns") if metadata else None
-        frame = self._keep(key, Frame(parent, parent.inner_here(), name, inputs, place))
+        frame = self._keep(key, Chain(parent, parent.inner_here(), name, inputs, place))
         frame.is_parser = is_parser
         if is_node or frame.is_task:
             frame.enter_node(metadata or {})
@@ -126,7 +124,7 @@ class Tracker:
         tags: list[str] | None,
         metadata: dict[str, Any] | None,
         domain: str | None,
-    ) -> Frame | None:
+    ) -> Chain | None:
         thread = metadata.get("thread_id") if metadata else None
         # A graph without new input may continue a suspended run. Which run that is, it reports a moment later.
         quiet = thread is not None and (inputs is None or type(inputs).__name__ == "Command")
@@ -135,7 +133,7 @@ class Tracker:
         run = open_run(self.recorder, spec, (), {"input": inputs}, objective=objective, quiet=quiet)
         if run is None:
             return None
-        frame = Frame(None, run, name, inputs, None)
+        frame = Chain(None, run, name, inputs, None)
         frame.own, frame.quiet = run, quiet
         frame.thread = None if thread is None else str(thread)
         run.framework = "langchain"
@@ -143,7 +141,7 @@ class Tracker:
         frame.task = self.tasks.began(key)
         return self._keep(key, frame)
 
-    def _promote(self, frame: Frame, domain: str | None, resumes: Pause | None = None) -> None:
+    def _promote(self, frame: Chain, domain: str | None, resumes: Pause | None = None) -> None:
         """Give a chain inside a run its own run, because it turned out to be a graph: a nested agent."""
         objective, arguments = objective_of(self.recorder, frame.name, frame.inputs), named(frame.inputs, "input")
         spec = self.spec(AGENT, frame.name, domain)
@@ -160,35 +158,39 @@ class Tracker:
         self.recorder.announce(run)
 
     def _announce(self, frame: Frame) -> None:
-        frame.quiet = False
+        if isinstance(frame, Chain):
+            frame.quiet = False
         if isinstance(frame.own, Run):
             self.recorder.announce(frame.own)
 
-    def tool_started(
-        self, kind: str, name: str, inputs: dict[str, Any], run_id: UUID, parent_id: UUID | None, domain: str | None
-    ) -> None:
+    def tool_started(self, spec: Spec, inputs: dict[str, Any], run_id: UUID, parent_id: UUID | None) -> None:
         """Record that a tool or a retriever begins."""
-        key = run_id.int
-        if key in self.frames or not self.recorder.enabled:
+        key, frames = run_id.int, self.frames
+        if key in frames or not self.recorder.enabled:
             return
-        parent = self._above(parent_id)
-        spec = self.spec(kind, name, domain)
-        inside = parent.inner_here() if parent is not None else open_here()
-        call: Call | None
-        if inside is not None:
-            if parent is not None and parent.quiet:
-                self._announce(parent)
-            call = call_in(inside, spec, inputs)
-        else:
-            objective = question_of(inputs) if self.recorder.capture_input else None
-            call = call_alone(self.recorder, spec, inputs, objective=objective and cut(objective, MAX_OBJECTIVE))
-            if call is None:
-                return
-            call.run.framework = "langchain"
-        frame = Frame(parent, call or inside, name, None, None, call)  # type: ignore[arg-type]  # one of them is there
+        parent = None if parent_id is None else frames.get(parent_id.int)
+        if parent is None and (parent := frame_here(frames)) is None:
+            self._lone_tool(key, spec, inputs)
+            return
+        seen = CURRENT.get()
+        inside = parent.here if seen is None or seen is parent.seen else parent.inner(seen)
+        if parent.quiet:
+            self._announce(parent)
+        call = call_in(inside, spec, inputs)
+        frames[key] = Frame(parent, call or inside, spec.name, None, call, seen)
+        parent.keys.add(key)
+        parent.leaf = False
+
+    def _lone_tool(self, key: int, spec: Spec, inputs: dict[str, Any]) -> None:
+        inside = open_here()
+        call = call_in(inside, spec, inputs) if inside is not None else open_alone(self.recorder, spec, inputs)
+        here = call or inside
+        if here is None:
+            return
+        frame = Chain(None, here, spec.name, None, None)
+        frame.own = call
+        frame.task = self.tasks.began(key)
         self._keep(key, frame)
-        if parent is None:
-            frame.task = self.tasks.began(key)
 
     def model_started(
         self,
@@ -214,7 +216,13 @@ class Tracker:
         if parent is not None and parent.quiet:
             self._announce(parent)
         place = metadata.get("langgraph_checkpoint_ns") if metadata else None
-        self._keep(key, Frame(parent, inside, model, None, place)).tokens = []
+        if parent is None:
+            self._keep(key, Chain(None, inside, model, None, place)).tokens = []
+            return
+        frame_of_model = self.frames[key] = Frame(parent, inside, model, place, None, CURRENT.get())
+        frame_of_model.start, frame_of_model.tokens = frame_of_model.run.clock(), []
+        parent.keys.add(key)
+        parent.leaf = False
 
     def token(self, token: object, run_id: UUID) -> None:
         """Keep a piece of text that a model streamed."""
@@ -225,15 +233,16 @@ class Tracker:
     # Ends
 
     def _done(self, run_id: UUID) -> Frame | None:
-        frame = self.frames.pop(run_id.int, None)
-        if frame is not None and frame.keys is not None:
-            frame.keys.discard(run_id.int)
+        key = run_id.int
+        frame = self.frames.pop(key, None)
+        if frame is not None:
+            frame.keys.discard(key)
             if frame.parent is None:
                 if frame.task is not None:
-                    frame.task.discard(run_id.int)
+                    frame.task.discard(key)
                 # Events still open below the root will never end, or have no open run to be recorded in.
-                for key in tuple(frame.keys):
-                    self.frames.pop(key, None)
+                for left in tuple(frame.keys):
+                    self.frames.pop(left, None)
         return frame
 
     def chain_ended(self, outputs: object, run_id: UUID, inputs: object) -> None:
@@ -316,13 +325,13 @@ class Tracker:
     def interrupted(self, run_id: UUID | None, checkpoint: str, interrupts: Iterable[Any]) -> None:
         """Record that a graph stopped at a checkpoint and waits."""
         frame = None if run_id is None else self.frames.get(run_id.int)
-        if frame is not None:
+        if isinstance(frame, Chain):
             self.suspensions.stopped(frame, checkpoint, interrupts)
 
     def resumed(self, run_id: UUID | None, checkpoint: str, domain: str | None) -> None:
         """Record that a graph continues from a checkpoint."""
         frame = None if run_id is None else self.frames.get(run_id.int)
-        if frame is None or frame.thread is None:
+        if not isinstance(frame, Chain) or frame.thread is None:
             return
         if frame.parent is not None:
             if not isinstance(frame.own, Run):
@@ -336,7 +345,10 @@ class Tracker:
     def tool_ended(self, output: object, run_id: UUID) -> None:
         """Record that a tool returned; its result may report a failure."""
         if (frame := self._done(run_id)) and isinstance(frame.own, Call):
-            close_tool(frame, frame.own, output)
+            if type(output) is str:
+                frame.own.end_with(output)
+            else:
+                close_tool(frame, frame.own, output)
 
     def retriever_ended(self, documents: object, run_id: UUID) -> None:
         """Record that a retriever returned."""
