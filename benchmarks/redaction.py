@@ -2,7 +2,7 @@
 
 The texts are synthetic messages of agents; `--texts FILE` takes a JSON list of texts, or recorded runs as JSON lines (gzip or not),
 of which the messages are used. `--fuzz N` generates N texts from the patterns of every rule and checks that neither scan leaves out
-a rule that matches.
+a rule that matches, in the text alone and between others.
 """
 
 from __future__ import annotations
@@ -128,10 +128,12 @@ def fuzz(number: int) -> tuple[list[str], int]:
                 if rule.sub(text, None) == text:
                     continue
                 matched += 1
+                joined = _scan.SEPARATOR.join((PROSE, text, PROSE))
                 wrong += [
-                    f"{name} leaves out {rule.vendor or rule.kind}: {text!r}"
+                    f"{name} leaves out {rule.vendor or rule.kind} in {shown!r}"
                     for name, scan in scans(True).items()
-                    if not any(found is rule for found in scan(text))
+                    for shown in (text, joined)
+                    if not any(found is rule for found in scan(shown))
                 ]
         except Unsatisfiable:
             print(f"no texts for {rule.vendor or rule.kind}", file=sys.stderr)

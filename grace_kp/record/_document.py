@@ -19,11 +19,11 @@ from grace_kp.record._stored import attributes_of, merged_entries, named_secrets
 from grace_kp.trace import UNSCANNED, cut, redact_text, redact_value, render, storable, to_text
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterable
 
     from grace_kp.record._resume import Pause
     from grace_kp.record._run import Opener, Run
+    from grace_kp.trace import Redactor
 
 CONTEXT = "https://openknowledgepulse.org/schema/v1"
 LOST = "The process ended before the run did."
@@ -74,11 +74,9 @@ class Documents:
             kind, message = run.error
             grace["error"] = {"type": kind, "message": self.clean(message)}
         again = [] if pause is None else builder.repeats(pause.again)
-        result, steps = self._summary(run, status, builder.removed), builder.steps
-        if builder.removed[UNSCANNED]:
-            grace["unscanned_texts"] = builder.removed[
-                UNSCANNED
-            ]  # too long or too hostile: their ends were removed unread
+        result, steps = self._summary(run, status, builder.redactor), builder.steps
+        if UNSCANNED in builder.redactor.counts:  # too long or too hostile: their ends were removed unread
+            grace["unscanned_texts"] = builder.redactor.counts[UNSCANNED]
         if not steps:
             # A trace has at least one step. This placeholder is left out when the run continues.
             steps, again = [{"step_id": 0, "type": "observation", "content": result}], [0]
@@ -143,7 +141,7 @@ class Documents:
             return {}
         return {"usage": total, "own_usage": own} if of_nested else {"usage": total}
 
-    def _summary(self, run: Run, status: str, removed: Counter[str]) -> str:
+    def _summary(self, run: Run, status: str, redactor: Redactor) -> str:
         if status == SUSPENDED and run.result is None and run.error is None:
             return f"The run {WAITING}."
         if not run.owner.capture_output:
@@ -153,10 +151,10 @@ class Documents:
             return self.clean(f"{kind}: {message}" if message else kind)
         result = run.result
         if type(result) is str:
-            return redact_text(storable(result), identifiers=self._identifiers, counts=removed)
+            return redactor.text(result)
         if result is None:
             return ""
-        return cut(to_text(redact_value(render(result), identifiers=self._identifiers, counts=removed)), self._max_text)
+        return cut(to_text(redactor.value(render(result))), self._max_text)
 
     def _header(self, run: Run) -> dict[str, Any]:
         name = self.clean(run.name)

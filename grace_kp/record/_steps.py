@@ -6,15 +6,16 @@ JSON, bounded, and without secrets.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._call import Call
 from grace_kp.record._events import NOT_CAPTURED, ModelCall, Note
 from grace_kp.record._host import CLOSED, SUSPENDED
-from grace_kp.trace import Failure, Failures, redact_text, redact_value, render, storable, to_text
+from grace_kp.trace import Failure, Failures, Redactor, render, texts_in, to_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from grace_kp.record._resume import EarlierPart
     from grace_kp.record._run import Run
 
@@ -32,9 +33,9 @@ class StepBuilder:
     """
 
     __slots__ = (
-        "_failures", "_identifiers", "_index", "_position", "_reported_decisions", "_reported_steps", "_run",
-        "_tools", "_touched", "calls", "hit_texts", "journaled", "journaled_changes", "model_calls", "nested",
-        "places", "removed", "steps",
+        "_failures", "_index", "_position", "_reported_decisions", "_reported_steps", "_run", "_tools", "_touched",
+        "calls", "hit_texts", "journaled", "journaled_changes", "model_calls", "nested", "places", "redactor",
+        "steps",
     )  # fmt: skip
 
     def __init__(self, run: Run, *, identifiers: bool, earlier: EarlierPart | None = None) -> None:
@@ -48,9 +49,8 @@ class StepBuilder:
         self.hit_texts: list[str] = []
         """Texts of search results, without secrets; not part of the trace."""
         self._run: Run | None = run
-        self.removed: Counter[str] = Counter()
-        """Secrets that redaction removed from the steps, counted by type."""
-        self._identifiers = identifiers
+        self.redactor = Redactor(identifiers=identifiers)
+        """Removes secrets from the steps, and counts them."""
         self._position = 0
         self._index: dict[int, int] = {}
         self._touched: dict[int, None] = {}
@@ -66,32 +66,40 @@ class StepBuilder:
             error = call["error"]
             self._failures.add(Failure(call["name"], (error["type"], error["message"]), call))
 
-    def advance(self) -> None:
-        """Take in the events since the last time."""
-        if self._run is None:
-            return
-        events = self._run.events
-        while self._position < len(events):
-            event = events[self._position]
-            self._position += 1
-            if isinstance(event, ModelCall):
-                self._model_called(event)
-            elif isinstance(event, Note):
-                self._recover()
-                self._thought(event, {})
-            elif isinstance(event, Call):
-                if id(event) in self._index:
-                    self._returned(event)
-                else:
-                    self._recover()
-                    self._called(event)
-
-    def finish(self) -> None:
-        """Take in the rest. A run that ended normally has recovered from errors that nothing followed."""
-        self.advance()
+    def advance(self, *texts: str) -> None:
+        """Take in the events since the last time. `texts` are redacted afterwards, and scanned together with those of the events."""
         run = self._run
         if run is None:
             return
+        events = run.events[self._position :]
+        self.redactor.expect([*texts, *_texts_of(events)])
+        while events:
+            for event in events:
+                self._position += 1
+                self._take(event)
+            events = run.events[self._position :]
+
+    def _take(self, event: object) -> None:
+        if isinstance(event, Call):
+            number = self._index.get(id(event))
+            if number is None:
+                self._recover()
+                self._called(event)
+            else:
+                self._returned(event, number)
+        elif isinstance(event, Note):
+            self._recover()
+            self._thought(event, {})
+        elif isinstance(event, ModelCall):
+            self._model_called(event)
+
+    def finish(self) -> None:
+        """Take in the rest. A run that ended normally has recovered from errors that nothing followed."""
+        run = self._run
+        if run is None:
+            return
+        result = run.result
+        self.advance(run.objective, *((result,) if type(result) is str else ()))
         if run.status == "completed":
             self._recover()
         if not self.steps and run.status != SUSPENDED:
@@ -105,6 +113,7 @@ class StepBuilder:
         self._run = None
         self.steps, self.calls, self.model_calls, self.nested, self.places = [], [], [], [], {}
         self._touched.clear()
+        self.redactor.expect(())
 
     def number(self, call: object) -> int:
         """Return the position of a call among the calls of its run, from 0; -1 for any other call."""
@@ -152,70 +161,55 @@ class StepBuilder:
         return step
 
     def _clean(self, text: str) -> str:
-        return redact_text(storable(text), identifiers=self._identifiers, counts=self.removed)
+        return self.redactor.text(text)
 
     def _called(self, call: Call) -> None:
-        calls, steps = self.calls, self.steps
-        self._index[id(call)] = number = len(calls)
+        calls, steps, run = self.calls, self.steps, call.run
+        number, place = len(calls), len(steps)
+        self._index[id(call)] = number
         self._touched[number] = None
-        name, tool = self._tool(call.spec.name)
-        step: dict[str, Any] = {"step_id": len(steps), "type": "tool_call", "tool": tool}
-        if call.run.owner.capture_input:
-            step["input"] = self._input(call)
+        name, tool = self._tools.get(call.spec.name) or self._tool(call.spec.name)
+        step: dict[str, Any] = {"step_id": place, "type": "tool_call", "tool": tool}
+        if run.owner.capture_input:
+            step["input"] = self.redactor.value(_named(call))
         steps.append(step)
         entry: dict[str, Any] = {
             "call_id": f"c{number}",
             "name": name,
-            "tool_call": step["step_id"],
+            "tool_call": place,
             "status": "unfinished",
-            "started_ms": _ms(call.start - call.run.start),
+            "started_ms": _ms(call.start - run.start),
         }
         if call.parent is not None and id(call.parent) in self._index:
             entry["parent"] = f"c{self._index[id(call.parent)]}"
         if call.child is not None:
             entry["child"] = call.child.id
         if call.place is not None:
-            self.places[step["step_id"]] = call.place
+            self.places[place] = call.place
         calls.append(entry)
 
     def _tool(self, name: str) -> tuple[str, dict[str, str]]:
         """Return a tool's name without secrets, and the object with this name that all its steps share."""
-        known = self._tools.get(name)
-        if known is None:
-            clean = self._clean(name)
-            known = self._tools[name] = (clean, {"name": clean})
+        clean = self._clean(name)
+        known = self._tools[name] = (clean, {"name": clean})
         return known
 
-    def _input(self, call: Call) -> dict[str, Any]:
-        args, identifiers = call.args, self._identifiers
-        if type(args) is list:  # rendered already
-            bound = call.spec.bind(args, call.kwargs)
-            return redact_value(bound, identifiers=identifiers, counts=self.removed)  # type: ignore[no-any-return]
-        names = call.spec.positional
-        named = dict(zip(names, args, strict=False)) if len(args) <= len(names) else call.spec.bind(args, None)
-        for key, value in named.items():
-            if type(value) is float and value - value != 0:
-                named[key] = str(value)
-        return redact_value(named, identifiers=identifiers, counts=self.removed)  # type: ignore[no-any-return]
-
-    def _returned(self, call: Call) -> None:
-        number = self._index[id(call)]
+    def _returned(self, call: Call, number: int) -> None:
         self._touched[number] = None
-        entry = self.calls[number]
+        entry, steps = self.calls[number], self.steps
         latency = _ms(call.end - call.start)
         entry["status"], entry["latency_ms"] = call.status, latency
         if call.child is not None:
             entry["child"] = call.child.id
             self.nested.append((number, call.child))
-        else:
-            entry.pop("child", None)
-        steps = self.steps
+        elif "child" in entry:
+            del entry["child"]
         steps[entry["tool_call"]]["latency_ms"] = latency
-        step: dict[str, Any] = {"step_id": len(steps), "type": "observation", "latency_ms": latency}
+        entry["observation"] = place = len(steps)
+        step: dict[str, Any] = {"step_id": place, "type": "observation", "latency_ms": latency}
         steps.append(step)
-        entry["observation"] = step["step_id"]
         if call.place is not None:
-            self.places[step["step_id"]] = call.place
+            self.places[place] = call.place
         if call.error is not None:
             kind, message = call.error
             entry["error"] = {"type": kind, "message": self._clean(message)}
@@ -234,7 +228,7 @@ class StepBuilder:
         if type(result) is str:
             return self._clean(result)
         value = render(result) if type(result) is float else result
-        return to_text(redact_value(value, identifiers=self._identifiers, counts=self.removed))
+        return to_text(self.redactor.value(value))
 
     def _search(self, call: Call) -> dict[str, Any]:
         hits = call.hits
@@ -266,13 +260,48 @@ class StepBuilder:
         self._failures.add(Failure(call.spec.name, error, entry, call.parent, call.place), call)
 
     def _recover(self) -> None:
-        self._failures.recover(self._recovered)
+        if self._failures:
+            self._failures.recover(self._recovered)
 
     def _recovered(self, failure: Failure) -> dict[str, Any]:
         step = self._add("error_recovery", content=self._clean(failure.recovery))
         if failure.place is not None:
             self.places[step["step_id"]] = failure.place
         return step
+
+
+def _texts_of(events: Iterable[object]) -> list[str]:
+    """Return the texts of events, which are redacted one by one later; texts that are derived from them are not known yet."""
+    texts: list[str] = []
+    last: object = None
+    for event in events:
+        if event is last:  # the end of a call directly after its beginning
+            continue
+        last = event
+        if isinstance(event, Call):
+            texts_in(event.args if type(event.args) is list else list(event.args), texts)
+            if event.kwargs:
+                texts_in(event.kwargs, texts)
+            texts_in(event.result, texts)
+            if event.hits is not None:
+                texts += event.hits.texts
+                texts += event.hits.sources
+        elif isinstance(event, Note | ModelCall):
+            texts.append(event.text)
+    return texts
+
+
+def _named(call: Call) -> dict[str, Any]:
+    """Return the arguments of a call by name, as JSON values."""
+    args = call.args
+    if type(args) is list:  # rendered already
+        return call.spec.bind(args, call.kwargs)
+    names = call.spec.positional
+    named = dict(zip(names, args, strict=False)) if len(args) <= len(names) else call.spec.bind(args, None)
+    for key, value in named.items():
+        if type(value) is float and value - value != 0:
+            named[key] = str(value)
+    return named
 
 
 def _was_left(call: Call) -> bool:

@@ -67,18 +67,27 @@ if TYPE_CHECKING:
     from grace_kp.trace._source_file import SourceFields, SourceFile, problem_at, yaml_package
     from grace_kp.trace._steps import Failure, Failures, outcomes_of_calls
     from grace_kp.trace.formats import from_openai_messages
-    from grace_kp.trace.redaction import UNSCANNED, Redaction, redact, redact_text, redact_value, redacted_arguments
+    from grace_kp.trace.redaction import (
+        UNSCANNED,
+        Redaction,
+        Redactor,
+        redact,
+        redact_text,
+        redact_value,
+        redacted_arguments,
+        texts_in,
+    )
 
 __all__ = [
     "MAX_ITEMS", "MAX_METADATA", "MAX_TAGS", "MAX_TEXT", "MAX_VALUE", "METADATA", "PARENT", "SCALARS", "SESSION",
     "TAG", "UNSCANNED", "USER", "CallRecord", "ConfidenceRecord", "DecisionRecord", "Entity", "ErrorRecord",
     "EvaluationRecord", "Failure", "Failures", "JudgementRecord", "KnowledgeGraphDelta", "Metadata", "NoticeRecord",
-    "Outcome", "ReasoningTrace", "Redaction", "Relationship", "ResponseRecord", "ScoreRecord", "SearchRecord",
+    "Outcome", "ReasoningTrace", "Redaction", "Redactor", "Relationship", "ResponseRecord", "ScoreRecord", "SearchRecord",
     "SourceFields", "SourceFile", "Step", "Task", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
     "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages", "keep_private",
     "label", "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_traces", "redact",
     "redact_text", "redact_value", "redacted_arguments", "refuse_what_json_cannot_hold", "render", "render_text",
-    "storable", "to_text", "whole_file", "write_traces", "write_whole", "yaml_package",
+    "storable", "texts_in", "to_text", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
 
 _NAMES = {
@@ -97,7 +106,7 @@ _NAMES = {
     "_source_file": "SourceFields SourceFile problem_at yaml_package",
     "_steps": "Failure Failures outcomes_of_calls",
     "formats": "from_openai_messages",
-    "redaction": "UNSCANNED Redaction redact redact_text redact_value redacted_arguments",
+    "redaction": "UNSCANNED Redaction Redactor redact redact_text redact_value redacted_arguments texts_in",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -51,6 +51,10 @@ class Failures:
     def __init__(self) -> None:
         self._pending: list[Failure] = []
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._pending)
+
     def add(self, failure: Failure, call: object = None) -> None:
         """Add the error of a call. The same error of a call inside it, which has passed through, is forgotten."""
         if call is not None:

@@ -41,9 +41,9 @@ def agent_of(grace):
 
 def test_a_trace_counts_texts_that_were_not_scanned_to_their_end(grace, monkeypatch):
     """Their ends are removed unread."""
-    monkeypatch.setattr("grace_kp.trace.redaction._text.MAX_CHARACTERS", 100)
+    monkeypatch.setattr("grace_kp.trace.redaction._text.MAX_CHARACTERS", 8_000)
     with grace.collect() as traces:
-        agent_of(grace)("word " * 50)
+        agent_of(grace)("word " * 2_500)
     (trace,) = traces
     assert 3 == trace.grace["unscanned_texts"]
     assert trace.steps[-1].content.endswith("word [REDACTED:unscanned]")
@@ -52,5 +52,5 @@ def test_a_trace_counts_texts_that_were_not_scanned_to_their_end(grace, monkeypa
 def test_other_traces_say_nothing_of_it(grace):
     """Ordinary texts are scanned to their end."""
     with grace.collect() as traces:
-        agent_of(grace)("word " * 50)
+        agent_of(grace)("word " * 2_500)
     assert "unscanned_texts" not in traces[0].grace

@@ -4,7 +4,10 @@ Secrets are removed at every level, identifiers at `aggregated` and `federated`.
 `_commands`, `_named_rule` and `_identifiers`; `_scan` chooses the rules that can match a text.
 """
 
+from grace_kp.trace.redaction._redactor import Redactor, texts_in
 from grace_kp.trace.redaction._text import UNSCANNED, Redaction, redact, redact_text
 from grace_kp.trace.redaction._value import redact_value, redacted_arguments
 
-__all__ = ["UNSCANNED", "Redaction", "redact", "redact_text", "redact_value", "redacted_arguments"]
+__all__ = [
+    "UNSCANNED", "Redaction", "Redactor", "redact", "redact_text", "redact_value", "redacted_arguments", "texts_in",
+]  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from grace_kp.trace.redaction._rule import RUN_LENGTH
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -89,17 +91,31 @@ def plain_name(name: str) -> str:
 
 def is_secret_name(name: object) -> bool:
     """Whether a key of an object names a secret: `password`, `db_password`, `apiKey`, `x-api-key`, `AWS_SECRET_ACCESS_KEY`."""
-    if type(name) is not str or not 2 <= len(name) <= 80:
-        return False
-    known = _KNOWN_NAMES.get(name)
-    if known is None:
-        known = _names_secret(plain_name(name).lstrip("-").rstrip(":="))
-        if len(_KNOWN_NAMES) < 4_096:
-            _KNOWN_NAMES[name] = known
-    return known
+    return type(name) is str and (_KNOWN_NAMES.get(name) or _meaning(name)) == _SECRET
 
 
-_KNOWN_NAMES: dict[str, bool] = {}
+def is_plain_name(name: object) -> bool:
+    """Whether a key of an object is a short word that no rule matches, and that neither names a secret nor ends in "key"."""
+    return type(name) is str and (_KNOWN_NAMES.get(name) or _meaning(name)) == _PLAIN
+
+
+def is_short_word(text: str) -> bool:
+    """Whether a text is a word that is too short for every rule."""
+    return len(text) < RUN_LENGTH and text.isascii() and text.isidentifier()
+
+
+_PLAIN, _SECRET, _OTHER = 1, 2, 3
+_KNOWN_NAMES: dict[str, int] = {}
+
+
+def _meaning(name: str) -> int:
+    if 2 <= len(name) <= 80 and _names_secret(plain_name(name).lstrip("-").rstrip(":=")):
+        meaning = _SECRET
+    else:
+        meaning = _PLAIN if is_short_word(name) and name[-3:].lower() != "key" else _OTHER
+    if len(name) <= 80 and len(_KNOWN_NAMES) < 4_096:
+        _KNOWN_NAMES[name] = meaning
+    return meaning
 
 
 def _names_secret(name: str) -> bool:

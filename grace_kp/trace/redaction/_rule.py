@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MARK = "[REDACTED:{}]"
+RUN_LENGTH = 15
+"""Characters of a long run of letters, digits, `_` and `-`. No rule matches a shorter word of ASCII letters, digits and `_`."""
 _SHORT = 6  # repetitions that the necessary expression counts; more states would slow the compiled scan
 
 Replacement = Callable[["re.Match[str]"], "str | None"]

@@ -7,15 +7,15 @@ redacted text is the same with either scan.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from grace_kp.trace.redaction._commands import BARE, FILES, OPTIONS, SENTENCES, VENDOR_NAMES
 from grace_kp.trace.redaction._identifiers import IDENTIFIERS
 from grace_kp.trace.redaction._named_rule import NAMES
 from grace_kp.trace.redaction._patterns import ADDRESSES, HEADERS, JSON_TOKENS, KEY_FILES
-from grace_kp.trace.redaction._rule import Rule, lower
-from grace_kp.trace.redaction._vendors import RUN_LENGTH, VAGUE, VENDOR_RULES
+from grace_kp.trace.redaction._rule import RUN_LENGTH, Rule, lower
+from grace_kp.trace.redaction._vendors import VAGUE, VENDOR_RULES
 
 # In the order of application: a secret that can be part of a longer one comes after it.
 SECRETS: tuple[Rule, ...] = (
@@ -63,27 +63,87 @@ def remember(text: str, *, identifiers: bool) -> None:
         scan.remember(text)
 
 
+SEPARATOR = "\n\0\n"
+"""Stands between texts that are scanned together. To every condition of a rule it is like the end of a text."""
+MAX_TOGETHER = 8_192
+"""Characters that are scanned together, so that no scan takes long, and one secret makes few other texts suspicious."""
+
+
+def unaffected(texts: Iterable[str], *, identifiers: bool) -> set[str]:
+    """Return texts that no rule can match.
+
+    Texts are scanned together up to `MAX_TOGETHER` characters. Longer texts, and those beside a suspicious one, are left out.
+    """
+    scan = _SCANS.get(identifiers) or scanner(identifiers)
+    found = {text for text in texts if len(text) <= MAX_TOGETHER}
+    if isinstance(scan, Remembering):
+        new, search = scan.unknown(found), scan.scan
+    else:
+        new, search = list(found), scan
+    for part in _parts(new):
+        joined = SEPARATOR.join(part)
+        if not _is_encodable(joined) or search(joined):
+            found.difference_update(part)
+        elif isinstance(scan, Remembering):
+            scan.remember(*part)
+    return found
+
+
+def _parts(texts: list[str]) -> Iterator[list[str]]:
+    """Yield lists of texts that are short enough to be scanned together."""
+    if sum(map(len, texts)) <= MAX_TOGETHER:
+        if texts:
+            yield texts
+        return
+    part: list[str] = []
+    length = 0
+    for text in texts:
+        length += len(text)
+        if length > MAX_TOGETHER:
+            yield part
+            part, length = [], len(text)
+        part.append(text)
+    yield part
+
+
+def _is_encodable(text: str) -> bool:
+    """Return whether a text has no half of a surrogate pair."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Remembering:
     """A scan with a memory of short texts that no rule changes: names, types and arguments recur in every trace."""
 
-    __slots__ = ("_known", "_scan")
+    __slots__ = ("_known", "scan")
     MAX_TEXTS = 4_000
     MAX_LENGTH = 256
 
     def __init__(self, scan: Scan) -> None:
-        self._scan = scan
+        self.scan = scan
+        """The scan without the memory."""
         self._known: set[str] = set()
 
     def __call__(self, text: str) -> Sequence[Rule]:
         """Return the rules that can match; none for a text in memory."""
-        return () if text in self._known else self._scan(text)
+        return () if text in self._known else self.scan(text)
 
-    def remember(self, text: str) -> None:
-        """Keep a short text; a full memory is emptied first."""
-        if len(text) <= self.MAX_LENGTH:
-            if len(self._known) >= self.MAX_TEXTS:
-                self._known.clear()
-            self._known.add(text)
+    def unknown(self, texts: Iterable[str]) -> list[str]:
+        """Return the texts that are not in memory."""
+        known = self._known
+        return [text for text in texts if text not in known]
+
+    def remember(self, *texts: str) -> None:
+        """Keep the short ones of these texts; a full memory is emptied first."""
+        if len(self._known) >= self.MAX_TEXTS:
+            self._known.clear()
+        limit = self.MAX_LENGTH
+        self._known.update([text for text in texts if len(text) <= limit])
 
 
 def compiled_scan(identifiers: bool) -> Scan | None:

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.trace._render import to_text
 from grace_kp.trace.redaction._harmless import is_harmless, looks_random
 from grace_kp.trace.redaction._named_rule import NO_SECRET_KEY
-from grace_kp.trace.redaction._names import is_secret_name, names_number, plain_name
+from grace_kp.trace.redaction._names import is_plain_name, is_secret_name, is_short_word, names_number, plain_name
 from grace_kp.trace.redaction._rule import MARK
 from grace_kp.trace.redaction._text import redact_text
-from grace_kp.trace.redaction._vendors import RUN_LENGTH
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
-_SHORTEST_KEY = RUN_LENGTH  # no rule matches a shorter word of ASCII letters, digits and underscores
 _PASSWORD = MARK.format("password")
 _NAME_KEYS = ("name", "key", "field", "header", "id", "label", "k", "param", "parameter", "variable", "property", "attribute", "Name", "Key", "Header", "ParameterKey", "setting", "option")  # fmt: skip
 _VALUE_KEYS = frozenset((
@@ -26,29 +24,54 @@ _VALUE_KEYS = frozenset((
 ))  # fmt: skip
 
 
-def redact_value(value: Any, *, identifiers: bool, counts: Counter[str] | None = None) -> Any:
+_NONE: frozenset[str] = frozenset()
+
+
+def redact_value(
+    value: Any, *, identifiers: bool, counts: Counter[str] | None = None, unaffected: Set[str] = _NONE
+) -> Any:
     """Return a JSON value without secrets; the same object where nothing was found.
 
     A text under a key such as `password` or `apiKey` is a secret unless it is plainly something else; so is a number under a key
     such as `pin` or `card_number`. `{"name": "password", "value": …}`, `["authorization", …]` and `["--token", …]` count as well.
-    `counts` is increased by what was removed, by type.
+    `counts` is increased by what was removed, by type. Texts in `unaffected` are known to match no rule.
     """
     kind = type(value)
     if kind is str:
+        if value in unaffected:
+            return value
         return redact_text(value, identifiers=identifiers, counts=counts)
-    if kind is not dict and kind is not list:
+    if kind is dict:
+        if _is_plain(value, unaffected):
+            return value
+    elif kind is not list:
         return value
-    return _Walk(identifiers, counts).run(value)
+    return _Walk(identifiers, counts, unaffected).run(value)
+
+
+def _is_plain(value: dict[Any, Any], unaffected: Set[str]) -> bool:
+    """Return whether an object holds only texts that no rule can match, and numbers, under names that mean no secrets."""
+    for key, item in value.items():
+        kind = type(item)
+        if kind is str:
+            if item not in unaffected:
+                return False
+        elif not (item is None or kind is int or kind is float or kind is bool):
+            return False
+        if not is_plain_name(key):
+            return False
+    return _VALUE_KEYS.isdisjoint(value) or _pair_name(value) is None
 
 
 class _Walk:
     """A redaction of one value: depth first with an explicit stack, so that deep values do not overflow the interpreter's."""
 
-    __slots__ = ("changed", "counts", "identifiers", "stack")
+    __slots__ = ("changed", "counts", "identifiers", "stack", "unaffected")
 
-    def __init__(self, identifiers: bool, counts: Counter[str] | None) -> None:
+    def __init__(self, identifiers: bool, counts: Counter[str] | None, unaffected: Set[str]) -> None:
         self.identifiers = identifiers
         self.counts = counts
+        self.unaffected = unaffected
         self.changed = False
         # (value, container of the result, place in it, name of the secret around the value)
         self.stack: list[tuple[Any, Any, Any, str | None]] = []
@@ -56,12 +79,15 @@ class _Walk:
     def run(self, root: object) -> Any:
         """Return the cleaned value."""
         out: list[Any] = [None]
-        stack = self.stack
+        stack, unaffected = self.stack, self.unaffected
         stack.append((root, out, 0, None))
         while stack:
             value, target, place, secret = stack.pop()
             kind = type(value)
             if kind is str:
+                if secret is None and value in unaffected:
+                    target[place] = value
+                    continue
                 clean_text = self.text(value, secret)
                 if clean_text is not value:
                     self.changed = True
@@ -100,7 +126,8 @@ class _Walk:
         pair = secret or _pair_name(value)
         for key, item in value.items():
             name = key
-            if type(key) is str and not (len(key) < _SHORTEST_KEY and key.isascii() and key.isidentifier()):
+            plain = is_plain_name(key)
+            if not plain and type(key) is str and not is_short_word(key):
                 name = redact_text(key, identifiers=self.identifiers, counts=self.counts)
                 if name is not key:
                     self.changed = True
@@ -110,7 +137,7 @@ class _Walk:
             cleaned[name] = None
             under = secret
             if under is None:
-                if is_secret_name(key) or _is_generated_key(key, item):
+                if not plain and (is_secret_name(key) or _is_generated_key(key, item)):
                     under = key
                 elif pair is not None and key in _VALUE_KEYS:
                     under = pair

@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from grace_kp.trace.redaction._harmless import looks_random
-from grace_kp.trace.redaction._rule import MARK, Rule, necessary
+from grace_kp.trace.redaction._rule import MARK, RUN_LENGTH, Rule, necessary
 
 
 class Format(NamedTuple):
@@ -262,7 +262,6 @@ def _begins(row: Format) -> bool:
     return beginning is not None and any(beginning[1].lower()[:2] == need[:2] for need in row.needs.split())
 
 
-RUN_LENGTH = 15
 _REPEATED = re.compile(r"([A-Za-z0-9_-]*)\[([^\]]+)\]\{(\d+)")
 _RANGES = re.compile(r"A-Z|a-[zfh]|0-9|A-F|1-9A-HJ-NP-Za-km-z|[A-Za-z0-9_\\-]")
 
