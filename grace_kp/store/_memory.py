@@ -43,10 +43,12 @@ class MemoryStore:
         self.lock = threading.RLock()
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
-        """Store traces, replacing those with the same id."""
+        """Store traces, replacing those with the same id; see `Record.completes`."""
         del ended
         with self.lock:
             for record in records:
+                if record.completes and not getattr(self._records.get(record.id), "awaits", ()):
+                    continue
                 before = self._records.pop(record.id, None)
                 self._bytes += len(record.data) - (len(before.data) if before else 0)
                 self._records[record.id] = record

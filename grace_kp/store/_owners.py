@@ -1,40 +1,151 @@
-"""The processes that own journals of open runs: their identity, and whether they are still alive."""
+"""The processes that own open runs and stored runs that are not complete: their leases, and which of them are dead.
+
+An owner renews its lease while it has such runs. An owner whose lease has expired is dead. A process number shortens the wait only in
+the machine, boot and PID namespace that it belongs to: elsewhere the same number is another process, or none.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import secrets
 import socket
+import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-STALE_SECONDS = 60.0
-"""A process on another machine without a heartbeat for this long counts as dead."""
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+LEASE_SECONDS = 60.0
+"""An owner that has not renewed its lease for this long is dead."""
+RENEW_SECONDS = 10.0
+"""How long after a renewal the next one is due."""
+BUSY_SECONDS = 600.0
+"""Lease of an owner whose process is known to run: it may be stopped, or in a call that lets no other thread run."""
+_NO_NAMESPACES = frozenset({"darwin"})
+"""Systems without PID namespaces, so that the name of the machine suffices."""
 
 
-def host() -> str:
-    """Return the name of this machine and its boot. A process number is valid only within one boot of one machine."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    with contextlib.suppress(OSError):
-        return f"{socket.gethostname()} {boot.read_text().strip()}"
-    return socket.gethostname()
+def place() -> str:
+    """Return the machine, boot and PID namespace in which the number of this process is valid; empty if the system hides them."""
+    if sys.platform in _NO_NAMESPACES:
+        return socket.gethostname()
+    try:
+        if Path("/proc/self").readlink() != Path(str(os.getpid())):  # `/proc` shows another namespace
+            return ""
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{socket.gethostname()} {boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
 
 
 def started(pid: int) -> str:
-    """Return when a process started, in the unit of the system; an empty text if the system does not tell."""
+    """Return when a process started, in the unit of the system; empty if the system does not tell."""
     with contextlib.suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     return ""
 
 
-def is_dead(pid: int, its_host: str, its_start: str, seen: float) -> bool:
-    """Return whether a process is dead, from its number, machine and start, and the time of its last heartbeat."""
-    if its_host != host():
-        return time.time() - seen > STALE_SECONDS
+def program() -> str:
+    """Return what distinguishes this program from those that its process ran before `exec`; empty if the system does not tell."""
+    with contextlib.suppress(OSError):  # the vector holds addresses that the system draws anew for each program
+        return hashlib.sha256(Path("/proc/self/auxv").read_bytes()).hexdigest()[:16]
+    return ""
+
+
+class Owners:
+    """The lease of one store, and the leases of other owners as this store has seen them.
+
+    The table holds wall time, which may be set or jump while a machine sleeps. So an owner that was seen before is judged by the time
+    that has passed on this process's own clock without a renewal. Only at first sight is its wall time compared.
+
+    Args:
+        clock: seconds that only increase, and stand still while the machine sleeps.
+        wall_clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, wall_clock: Callable[[], float] = time.time
+    ) -> None:
+        self._clock, self._wall_clock = clock, wall_clock
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin as a new owner, as in a forked child."""
+        self.id: str | None = None
+        """The id of this owner; None before it owns something."""
+        self._identity: tuple[str, int, str, str] = ("", 0, "", "")
+        self._renewed = (0.0, 0.0)
+        self._seen: dict[str, tuple[float, float]] = {}
+        """The renewal that was seen last of each other owner, and when on the own clock it was seen first."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the lease has to be renewed: it is old, or the wall clock has been set."""
+        if self.id is None:
+            return False
+        passed = self._clock() - self._renewed[0]
+        return passed >= RENEW_SECONDS or abs(self._wall_clock() - self._renewed[1] - passed) >= RENEW_SECONDS
+
+    def hold(self, connection: sqlite3.Connection) -> str:
+        """Take or renew the lease in the caller's transaction; return the id of this owner."""
+        if self.id is None:
+            self.id = secrets.token_hex(8)
+            self._identity = (self.id, os.getpid(), place(), f"{started(os.getpid())} {program()}")
+        now = self._wall_clock()
+        connection.execute(
+            "INSERT INTO owners VALUES (?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET seen = excluded.seen",
+            (*self._identity, now),
+        )
+        self._renewed = (self._clock(), now)
+        return self.id
+
+    def release(self, connection: sqlite3.Connection) -> None:
+        """Give the lease back if this owner owns nothing any more."""
+        if self.id is not None:
+            connection.execute(
+                "DELETE FROM owners WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM journal WHERE owner = ?1)"
+                " AND NOT EXISTS (SELECT 1 FROM completions WHERE owner = ?1)",
+                (self.id,),
+            )
+
+    def dead(self, connection: sqlite3.Connection) -> set[str]:
+        """Return the ids of the owners that are dead. An owner without a lease has been found dead before."""
+        here = place()
+        rows = connection.execute("SELECT id, pid, host, started, seen FROM owners").fetchall()
+        leases = {row[0] for row in rows}
+        self._seen = {owner: seen for owner, seen in self._seen.items() if owner in leases}
+        dead = {owner for owner, *lease in rows if owner != self.id and self._is_dead(owner, lease, here)}
+        found = connection.execute("SELECT owner FROM journal UNION SELECT owner FROM completions")
+        return dead | {owner for (owner,) in found if owner not in leases and owner != self.id}
+
+    def _is_dead(self, owner: str, lease: tuple[int, str, str, float], here: str) -> bool:
+        pid, where, start, seen = lease
+        runs = _is_running(pid, start) if here and where == here else None
+        if runs is False or (runs and pid == os.getpid()):
+            return not runs
+        before, now = self._seen.get(owner), self._clock()
+        if before is None or before[0] != seen:
+            expired = before is None and runs is None and self._wall_clock() - seen > LEASE_SECONDS
+            before = self._seen[owner] = (seen, now - LEASE_SECONDS - 1 if expired else now)
+        return now - before[1] > (BUSY_SECONDS if runs else LEASE_SECONDS)
+
+
+def _is_running(pid: int, start: str) -> bool | None:
+    """Return whether a process with this number and start runs here; None if the system does not tell."""
+    begin, _, its_program = start.partition(" ")
+    if pid == os.getpid():
+        mine = program()
+        return begin == started(pid) and (mine == its_program or not mine or not its_program)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return True
-    except OSError:
         return False
-    return bool(its_start) and started(pid) != its_start
+    except OSError:
+        pass  # it runs under another user
+    now = started(pid)
+    return now == begin if now and begin else None

@@ -9,24 +9,38 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
 from grace_kp.store._deletion import Deleted, belongs_to, decisions_in, forgotten, nested_in, without_contents
-from grace_kp.store._owners import is_dead
 from grace_kp.store._schema import where_of
 from grace_kp.trace import PARENT, attributes_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
     from pathlib import Path
 
     from grace_kp.store._deletion import Selection
 
 
-def delete_rows(connection: sqlite3.Connection, selection: Selection) -> Deleted:
+TABLES = (
+    ("traces", "id"),
+    ("scores", "trace"),
+    ("attributes", "trace"),
+    ("journal", "run_id"),
+    ("completions", "run_id"),
+)
+"""The tables that hold a run, each with the column of its id."""
+
+
+def delete_rows(connection: sqlite3.Connection, selection: Selection, dead: Container[str] = ()) -> Deleted:
     """Delete the selected runs and the runs nested in them, inside the caller's transaction.
+
+    Args:
+        connection: the connection to the store.
+        selection: which runs.
+        dead: the owners whose open runs count as interrupted; those of any other owner are not deleted.
 
     Raises:
         StoreError: the run named by the selection is still open.
     """
-    still_open, lost = _journaled(connection, selection)
+    still_open, lost = _journaled(connection, selection, dead)
     if selection.id is not None and selection.id in still_open:
         raise StoreError(f"the run {selection.id} is still open; delete it when it has ended")
     where, values = where_of(selection.query)
@@ -35,7 +49,7 @@ def delete_rows(connection: sqlite3.Connection, selection: Selection) -> Deleted
     found = [run for (run,) in connection.execute(f"SELECT id FROM traces {where}", values)]  # noqa: S608
     matching_and_open = still_open.keys() & {*found, *(run for run, matches in still_open.items() if matches)}
     runs, decisions, stored = _with_nested(connection, [*found, *lost], still_open.keys())
-    for table, column in (("traces", "id"), ("scores", "trace"), ("attributes", "trace"), ("journal", "run_id")):
+    for table, column in TABLES:
         connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(run,) for run in runs])  # noqa: S608
     actions = _empty_actions(connection, decisions) if decisions else 0
     deleted = len(stored.union(lost) & set(runs))
@@ -46,9 +60,10 @@ def delete_rows(connection: sqlite3.Connection, selection: Selection) -> Deleted
     return Deleted(deleted, actions=actions, open=sorted(matching_and_open))
 
 
-def _journaled(connection: sqlite3.Connection, selection: Selection) -> tuple[dict[str, bool], list[str]]:
+def _journaled(
+    connection: sqlite3.Connection, selection: Selection, dead: Container[str]
+) -> tuple[dict[str, bool], list[str]]:
     """Return which open runs with a journal match the selection, and the matching runs of dead processes."""
-    dead = {owner for owner, *rest in connection.execute("SELECT * FROM owners") if is_dead(*rest)}
     parts: dict[str, tuple[str, list[dict[str, Any]]]] = {}
     for run, owner, data in connection.execute("SELECT run_id, owner, data FROM journal ORDER BY run_id, seq"):
         parts.setdefault(run, (owner, []))[1].append(json.loads(data))

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from grace_kp.store._open import file_of
-from grace_kp.store._schema import MIGRATIONS
+from grace_kp.store._schema import MIGRATIONS, READABLE
 from grace_kp.store._sqlite import BUSY_MS, SqliteStore
 from grace_kp.trace import default_mode, keep_private
 
@@ -29,7 +29,7 @@ class SqliteReader(SqliteStore):
             _uri(self.path.resolve()), uri=True, timeout=BUSY_MS / 1_000, isolation_level=None, check_same_thread=False
         )
         self._connection = connection
-        if _schema_version(connection) != len(MIGRATIONS):
+        if not READABLE <= _schema_version(connection) <= len(MIGRATIONS):
             self._migrate(connection)
         connection.execute("PRAGMA query_only = ON")
         return connection

@@ -21,6 +21,12 @@ class Record:
     """Name, score from 0 to 1 or None, and whether it passed."""
     attributes: tuple[tuple[str, str, str], ...] = ()
     """Tags, user, session, metadata and parent, as (kind, name, value)."""
+    awaits: tuple[str, ...] = ()
+    """Parts that are added later, such as "judgement" or "scores". A store with a table of them gives them to another process if this one
+    dies. A part is an identifier."""
+    completes: bool = False
+    """Whether this is a later version of a record that awaited something. It is stored only in place of that record: a run that was
+    deleted meanwhile does not come back, and a run that is complete is not completed again."""
 
 
 @dataclass(frozen=True, slots=True)

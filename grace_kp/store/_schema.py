@@ -44,7 +44,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX attributes_by_value ON attributes (kind, name, value, trace)",
         "CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     ),
+    ("CREATE TABLE completions (run_id TEXT PRIMARY KEY, owner TEXT NOT NULL, awaits TEXT NOT NULL) WITHOUT ROWID",),
 )
+READABLE = 4
+"""The first version of the schema that has every table and column which reading needs."""
 
 
 def where_of(query: Query) -> tuple[str, list[Any]]:

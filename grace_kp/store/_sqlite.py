@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import sqlite3
 import threading
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.errors import StoreError
 from grace_kp.store._deletion import Deleted, Selection, forgotten
-from grace_kp.store._owners import STALE_SECONDS, host, is_dead, started
+from grace_kp.store._owners import LEASE_SECONDS, Owners
 from grace_kp.store._purge import delete_rows, mark_unclean, overwrite
 from grace_kp.store._query import Query
 from grace_kp.store._record import JournalEntry, Record, scorer_name
 from grace_kp.store._schema import MIGRATIONS, searchable, where_of
+from grace_kp.store._unfinished import Unfinished
 from grace_kp.trace import keep_private
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from grace_kp.trace import ReasoningTrace
 
 BUSY_MS = 2_000
 DAY = 86_400
+T = TypeVar("T")
 _COLUMNS = "id, created_at, domain, score, success, status, text, data"
 
 
@@ -41,8 +42,12 @@ class SqliteStore:
 
     lasting = True
     """The ledger of actions outlives the process."""
+    lease_seconds = LEASE_SECONDS
+    """How long the unfinished runs of a process are left alone after its last `renew_lease`."""
 
-    def __init__(self, path: str | Path, *, busy_ms: int = BUSY_MS, file_mode: int = 0o600) -> None:
+    def __init__(
+        self, path: str | Path, *, busy_ms: int = BUSY_MS, file_mode: int = 0o600, owners: Owners | None = None
+    ) -> None:
         self._file_mode = file_mode
         self.path = Path(path).expanduser()
         self._busy_ms = busy_ms
@@ -51,8 +56,8 @@ class SqliteStore:
         self._abandoned: list[sqlite3.Connection] = []
         self._connection: sqlite3.Connection | None = None
         self._pid = os.getpid()
-        self._owner: str | None = None
-        self._beat = 0.0
+        self._owners = owners or Owners()
+        self._unfinished = Unfinished(self._owners)
         try:
             self._make_folder()
             self._connect()
@@ -112,7 +117,9 @@ class SqliteStore:
         self.lock = threading.RLock()
         if self._connection is not None:
             self._abandoned.append(self._connection)  # kept, because garbage collection would close it
-        self._pid, self._connection, self._owner = os.getpid(), None, None
+        self._pid, self._connection = os.getpid(), None
+        self._owners.forget()
+        self._unfinished.forget()
 
     @contextlib.contextmanager
     def _use(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
@@ -133,27 +140,37 @@ class SqliteStore:
                 raise
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
-        """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`."""
+        """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`.
+
+        A record that comes too late is left out: a completion (`Record.completes`) of a run that was deleted or completed meanwhile, and
+        the trace of an interrupted run (`recover`) whose process lived and stored the run itself.
+        """
+        with self.lock:
+            with self._use(write=True) as connection:
+                kept = self._unfinished.current(connection, records)
+                self._insert(connection, kept)
+                self._unfinished.note(connection, kept, ended)
+            self._unfinished.done(records, kept)
+
+    def _insert(self, connection: sqlite3.Connection, records: Sequence[Record]) -> None:
         rows = [
             (r.id, r.created_at, r.domain, r.score, r.success, r.status, searchable(r.text), r.data) for r in records
         ]
         newest = {r.id: r for r in records}.values()
         scores = [(r.id, scorer_name(name), score, passed) for r in newest for name, score, passed in r.scores]
-        with self._use(write=True) as connection:
-            connection.executemany(f"INSERT OR REPLACE INTO traces ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", rows)  # noqa: S608
-            connection.executemany("DELETE FROM journal WHERE run_id = ?", [(run_id,) for run_id in ended])
-            connection.executemany("DELETE FROM scores WHERE trace = ?", [(r.id,) for r in records])
-            connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", scores)
-            connection.executemany("DELETE FROM attributes WHERE trace = ?", [(r.id,) for r in records])
-            connection.executemany(
-                "INSERT INTO attributes VALUES (?,?,?,?)",
-                [(r.id, *row) for r in newest for row in dict.fromkeys(r.attributes)],
-            )
+        connection.executemany(f"INSERT OR REPLACE INTO traces ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", rows)  # noqa: S608
+        connection.executemany("DELETE FROM scores WHERE trace = ?", [(r.id,) for r in records])
+        connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", scores)
+        connection.executemany("DELETE FROM attributes WHERE trace = ?", [(r.id,) for r in records])
+        connection.executemany(
+            "INSERT INTO attributes VALUES (?,?,?,?)",
+            [(r.id, *row) for r in newest for row in dict.fromkeys(r.attributes)],
+        )
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Store rows of the journal of runs that are still open."""
         with self._use(write=True) as connection:
-            owner = self._own(connection)
+            owner = self._owners.hold(connection)
             connection.executemany(
                 "INSERT OR REPLACE INTO journal (run_id, seq, owner, data) VALUES (?,?,?,?)",
                 [(entry.run_id, entry.seq, owner, entry.data) for entry in entries],
@@ -203,44 +220,47 @@ class SqliteStore:
             rows = connection.execute("SELECT data FROM reports WHERE at >= ? ORDER BY at DESC", (since,)).fetchall()
         return [bytes(data) for (data,) in rows]
 
-    def _own(self, connection: sqlite3.Connection) -> str:
-        """Return the id of this process as an owner of journals, and renew its heartbeat when that is due."""
-        now = time.time()
-        if self._owner is None:
-            self._owner = secrets.token_hex(8)
-        elif now - self._beat < STALE_SECONDS / 6:
-            return self._owner
-        self._beat = now
-        connection.execute(
-            "INSERT OR REPLACE INTO owners VALUES (?,?,?,?,?)",
-            (self._owner, os.getpid(), host(), started(os.getpid()), now),
-        )
-        return self._owner
+    def renew_lease(self) -> None:
+        """Renew the lease on the unfinished runs of this process: those with a journal here, and stored ones that await something.
+
+        While there are any, call it at least every few seconds. It uses the file only every ten seconds, and after a jump of the clock.
+
+        Raises:
+            sqlite3.Error: the file cannot be written; call it again.
+        """
+        if self._owners.is_due:
+            with self._use(write=True) as connection:
+                self._owners.hold(connection)
 
     def recover(self) -> list[list[JournalEntry]]:
-        """Return the journals of runs whose process died. Each journal is returned to one caller only."""
+        """Return the journals of runs whose process died. Each journal is returned to one caller only.
+
+        A process on this machine is dead when it has ended, any other when its lease has expired. So a run may be found only by a later
+        call: call it every `lease_seconds`. It writes only if somebody has died.
+        """
+        return self._take_over(self._unfinished.take_journals)
+
+    def incomplete(self, parts: frozenset[str], limit: int = 500) -> list[bytes]:
+        """Return documents of stored runs whose process died and which await at least one of these parts (`Record.awaits`).
+
+        Each document is returned to one caller only, which stores it again with `Record.completes`.
+
+        Args:
+            parts: the parts that this process can add.
+            limit: how many to return at most; call it again for the rest.
+        """
+
+        def take(connection: sqlite3.Connection, dead: set[str]) -> list[bytes]:
+            return self._unfinished.take_incomplete(connection, dead, parts, limit)
+
+        return self._take_over(take)
+
+    def _take_over(self, take: Callable[[sqlite3.Connection, set[str]], list[T]]) -> list[T]:
         with self._use() as connection:
-            if connection.execute("SELECT 1 FROM journal LIMIT 1").fetchone() is None:
+            if not self._owners.dead(connection):
                 return []
         with self._use(write=True) as connection:
-            dead = [owner for owner, *rest in connection.execute("SELECT * FROM owners") if is_dead(*rest)]
-            mine = self._own(connection)
-            runs: dict[str, list[JournalEntry]] = {}
-            for owner in dead:
-                # A run that was stored is not lost, even if the last row of its journal came late.
-                connection.execute(
-                    # A run that was stored as suspended has continued since, if its journal has a first row.
-                    "DELETE FROM journal WHERE owner = ? AND run_id IN (SELECT id FROM traces WHERE status <> 'suspended')",
-                    (owner,),
-                )
-                rows = connection.execute(
-                    "SELECT run_id, seq, data FROM journal WHERE owner = ? ORDER BY run_id, seq", (owner,)
-                ).fetchall()
-                for run_id, seq, data in rows:
-                    runs.setdefault(run_id, []).append(JournalEntry(run_id, seq, bytes(data)))
-                connection.execute("UPDATE journal SET owner = ? WHERE owner = ?", (mine, owner))
-                connection.execute("DELETE FROM owners WHERE id = ?", (owner,))
-        return [rows for rows in runs.values() if rows[0].seq == 0]
+            return take(connection, self._owners.dead(connection))
 
     def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
         """Return the trace with this id; None if there is none."""
@@ -297,7 +317,7 @@ class SqliteStore:
         selection = Selection(id=id, session=session, user=user, older_than=older_than)
         with self.lock:
             with self._use(write=True) as connection:
-                deleted = delete_rows(connection, selection)
+                deleted = delete_rows(connection, selection, self._owners.dead(connection))
             with self._use() as connection:
                 remains = overwrite(connection, self.path)
         return Deleted(deleted, actions=deleted.actions, open=deleted.open, remains=remains)
@@ -316,7 +336,7 @@ class SqliteStore:
         """Delete all traces and rewrite the file without them. Return how many there were."""
         with self.lock:
             with self._use(write=True) as connection:
-                for table in ("scores", "attributes"):
+                for table in ("scores", "attributes", "completions"):
                     connection.execute(f"DELETE FROM {table}")  # noqa: S608
                 count = int(connection.execute("DELETE FROM traces").rowcount)
                 mark_unclean(connection)
@@ -329,6 +349,9 @@ class SqliteStore:
         with self.lock:
             connection, self._connection = self._connection, None
             if connection is not None and self._pid == os.getpid():
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("PRAGMA busy_timeout = 0")  # nobody waits at an exit for this
+                    self._owners.release(connection)
                 connection.close()
 
     def describe(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ class Store(Protocol):
     """Keeps finished traces. Several threads may use it at the same time."""
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
-        """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`."""
+        """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`; see `Record.completes`."""
         ...
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:

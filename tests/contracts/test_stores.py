@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -55,6 +56,35 @@ def test_every_condition(store):
     assert ids(store.query(since="2026-01-01T00:00:02Z")) == [3, 2]
     assert ids(store.query(until=datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC))) == [1]
     assert ids(store.query(since="1h")) == []
+
+
+def completed(number, **fields):
+    return replace(record(number, **fields), completes=True)
+
+
+def test_a_completion_replaces_what_awaits_it(store):
+    """Part by part; what is complete is not completed again."""
+    store.put([record(1, awaits=("judgement", "scores"))])
+    store.put([completed(1, score=0.6, awaits=("scores",))])
+    assert 0.6 == store.get("kp:trace:1").metadata.quality_score
+    store.put([completed(1, score=0.7)])
+    store.put([completed(1, score=0.8)])
+    assert 0.7 == store.get("kp:trace:1").metadata.quality_score
+    store.put([record(2, awaits=("judgement",)), completed(2, score=0.9), completed(2, score=0.1)])
+    assert 0.9 == store.get("kp:trace:2").metadata.quality_score
+    store.put([record(2)])
+    assert 0.5 == store.get("kp:trace:2").metadata.quality_score
+
+
+def test_a_deleted_run_does_not_come_back_when_it_is_completed(store):
+    """Whichever way it was deleted; a run that was never stored is not completed either."""
+    store.put([record(n, awaits=("judgement",)) for n in range(4)])
+    assert 1 == store.delete(id="kp:trace:0")
+    store.put([completed(0), completed(9)])
+    assert [3, 2, 1] == ids(store.query())
+    store.clear()
+    store.put([completed(n) for n in range(4)])
+    assert 0 == store.count()
 
 
 def test_a_store_says_what_it_is(store):

@@ -98,3 +98,13 @@ class Pipeline:
     def report(self, dropped):
         self.reports.append(dropped)
         return ("process", b"{}") if dropped else None
+
+
+class Clock:
+    """A clock in seconds that a test sets."""
+
+    def __init__(self, now=1_000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now

@@ -1,35 +1,175 @@
-"""Whether the process that owns a journal is still alive."""
+"""Which owners of unfinished runs are dead: leases, clocks that are set, process numbers."""
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
-import time
 
-from grace_kp.store._owners import STALE_SECONDS, host, is_dead, started
+import pytest
 
-
-def test_this_process_is_alive():
-    """It is known by its number and by when it began."""
-    assert not is_dead(os.getpid(), host(), started(os.getpid()), time.time())
+from grace_kp.store._owners import BUSY_SECONDS, LEASE_SECONDS, RENEW_SECONDS, Owners, place, program, started
+from grace_kp.store._schema import MIGRATIONS
+from tests.store.samples import Clock
 
 
-def test_a_process_that_has_ended_is_dead():
-    """Whatever it last showed of itself."""
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def wall():
+    return Clock(1_000_000.0)
+
+
+@pytest.fixture
+def table():
+    """The tables of an empty store."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    for statements in MIGRATIONS:
+        for statement in statements:
+            connection.execute(statement)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def owners(clock, wall):
+    return Owners(clock, wall)
+
+
+def lease(table, wall, *, pid=None, where=None, start=None, ago=0.0, name="other"):
+    """Enter the lease of another owner: by default, of another store in this process."""
+    pid = os.getpid() if pid is None else pid
+    start = f"{started(pid)} {program()}" if start is None else start
+    table.execute(
+        "INSERT OR REPLACE INTO owners VALUES (?,?,?,?,?)",
+        (name, pid, place() if where is None else where, start, wall() - ago),
+    )
+
+
+def test_an_owner_in_this_process_is_alive(owners, table, clock, wall):
+    """Even if its store was closed with open runs and renews nothing any more."""
+    lease(table, wall, ago=10 * BUSY_SECONDS)
+    assert set() == owners.dead(table)
+    clock.now += 10 * BUSY_SECONDS
+    assert set() == owners.dead(table)
+
+
+def test_a_process_that_has_ended_is_dead_at_once(owners, table, wall):
+    """A restart on the same machine does not wait for the lease."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
-    began = started(ended.pid)
+    start = started(ended.pid)
     ended.wait()
-    assert is_dead(ended.pid, host(), began, time.time())
+    lease(table, wall, pid=ended.pid, start=start)
+    assert {"other"} == owners.dead(table)
 
 
-def test_a_number_that_was_used_again_is_another_process():
-    """A process that began at another time is not the owner."""
-    assert is_dead(os.getpid(), host(), "1", time.time())
+@pytest.mark.parametrize(("pid", "start"), [(os.getppid(), "1 x"), (os.getpid(), "1 x")])
+def test_a_number_that_was_used_again_is_another_process(owners, table, wall, pid, start):
+    """A process that started at another time is not the owner."""
+    lease(table, wall, pid=pid, start=start)
+    assert {"other"} == owners.dead(table)
 
 
-def test_another_machine_is_dead_when_it_is_silent():
-    """Process numbers mean nothing there, so only its last sign counts."""
-    now = time.time()
-    assert not is_dead(os.getpid(), "elsewhere", "", now)
-    assert is_dead(os.getpid(), "elsewhere", "", now - STALE_SECONDS - 1)
+def test_a_program_that_was_replaced_by_exec_is_dead(owners, table, wall):
+    """The number and the start of the process stay, the program does not."""
+    lease(table, wall, start=f"{started(os.getpid())} another program")
+    assert {"other"} == owners.dead(table)
+
+
+@pytest.mark.parametrize("where", ["elsewhere", ""])
+def test_elsewhere_only_the_lease_counts(owners, table, clock, wall, where):
+    """The number of this process means another process there. A lease that was seen once is timed by the own clock."""
+    lease(table, wall, where=where, start="1")
+    assert set() == owners.dead(table)
+    clock.now += LEASE_SECONDS
+    assert set() == owners.dead(table)
+    clock.now += 1
+    assert {"other"} == owners.dead(table) == owners.dead(table)
+    lease(table, wall, where=where, start="1")
+    assert {"other"} == owners.dead(table)  # the same wall time: it was not renewed
+    wall.now += 1
+    lease(table, wall, where=where, start="1")
+    assert set() == owners.dead(table)
+
+
+def test_an_expired_lease_elsewhere_is_dead_at_first_sight(owners, table, wall):
+    """A process that starts later than the lease ends finds the runs at once, and finds them again if it fails to take them."""
+    lease(table, wall, where="elsewhere", ago=LEASE_SECONDS + 1)
+    assert {"other"} == owners.dead(table) == owners.dead(table)
+
+
+def test_a_clock_that_is_set_forward_kills_nobody_that_was_seen(owners, table, clock, wall):
+    """After a sleep of the machine every lease is old; its owners have time to renew it."""
+    lease(table, wall, where="elsewhere")
+    assert set() == owners.dead(table)
+    wall.now += 8 * 3_600
+    clock.now += LEASE_SECONDS / 2
+    assert set() == owners.dead(table)
+
+
+def test_a_clock_that_is_set_back_keeps_nobody_alive(owners, table, clock, wall):
+    """A lease from the future ends like any other."""
+    lease(table, wall, where="elsewhere", ago=-8 * 3_600)
+    assert set() == owners.dead(table)
+    clock.now += LEASE_SECONDS + 1
+    assert {"other"} == owners.dead(table)
+
+
+def test_a_running_process_that_does_not_renew_has_more_time(owners, table, clock, wall):
+    """It may be stopped, or in a call that lets no other thread run. Its expired lease does not count at first sight."""
+    lease(table, wall, pid=os.getppid(), start=started(os.getppid()), ago=10 * BUSY_SECONDS)
+    assert set() == owners.dead(table)
+    clock.now += BUSY_SECONDS
+    assert set() == owners.dead(table)
+    clock.now += 1
+    assert {"other"} == owners.dead(table)
+
+
+def test_what_belongs_to_an_owner_without_a_lease_belongs_to_the_dead(owners, table):
+    """Rows that a process wrote after others had found it dead are found, too."""
+    table.execute("INSERT INTO journal VALUES ('run', 7, 'a', x'')")
+    table.execute("INSERT INTO completions VALUES ('run', 'b', 'judgement')")
+    assert {"a", "b"} == owners.dead(table)
+
+
+def test_when_a_renewal_is_due(owners, table, clock, wall):
+    """Some seconds after the last, or when the wall clock was set, which makes the lease look old or new to others."""
+    assert not owners.is_due
+    owners.hold(table)
+    assert not owners.is_due
+    for clocks in ((clock, wall), (wall,)):
+        for step in (RENEW_SECONDS, -RENEW_SECONDS if clocks == (wall,) else RENEW_SECONDS):
+            for each in clocks:
+                each.now += step
+            assert owners.is_due
+            owners.hold(table)
+            assert not owners.is_due
+    assert [(owners.id, wall())] == table.execute("SELECT id, seen FROM owners").fetchall()
+
+
+def test_a_lease_is_given_back_unless_something_depends_on_it(owners, table):
+    """So the table does not grow with every process."""
+    owners.release(table)
+    table.execute("INSERT INTO journal VALUES ('run', 0, ?, x'')", (owners.hold(table),))
+    owners.release(table)
+    assert 1 == table.execute("SELECT COUNT(*) FROM owners").fetchone()[0]
+    table.execute("DELETE FROM journal")
+    owners.release(table)
+    assert 0 == table.execute("SELECT COUNT(*) FROM owners").fetchone()[0]
+
+
+def test_a_place_that_the_system_hides_is_unknown(monkeypatch):
+    """Where `/proc` shows the processes of another namespace, a number there is not the number here."""
+    assert place().count("pid:[") == 1
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    assert "" == place()
+
+
+def test_systems_without_namespaces_have_the_name_of_the_machine(monkeypatch):
+    """Where the start of a process is unknown, only its end is certain."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert os.uname().nodename == place()
