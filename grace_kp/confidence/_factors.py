@@ -100,10 +100,8 @@ class ConfidenceFactors:
     ) -> None:
         put = object.__setattr__
         is_search = _flag("is_search_step", is_search_step)
-        searched = is_search or any(
-            _is_passed(figure)
-            for figure in (search_result_count, search_avg_score, search_max_score, search_score_variance)
-        )
+        figures: tuple[Any, ...] = (search_result_count, search_avg_score, search_max_score, search_score_variance)
+        searched = is_search or set(map(type, figures)) != {_Default}
         executed = _count("tool_execution_count", tool_execution_count)
         succeeded = _count("tool_success_count", tool_success_count)
         if succeeded > executed:
@@ -167,6 +165,8 @@ def _count(name: str, value: Any) -> int:
 
 
 def _unit(name: str, value: Any) -> float:
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return value
     if type(value) is _Default:
         return float(value.value)
     if _is_real(value) and 0 <= value <= 1:

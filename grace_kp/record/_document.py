@@ -19,7 +19,7 @@ from grace_kp.record._stored import attributes_of, merged_entries, named_secrets
 from grace_kp.trace import UNSCANNED, cut, redact_text, redact_value, render, storable, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from grace_kp.record._resume import Pause
     from grace_kp.record._run import Opener, Run
@@ -32,7 +32,7 @@ LOST = "The process ended before the run did."
 def instant(nanoseconds: int) -> str:
     """Return nanoseconds since the epoch as ISO 8601 in UTC, to the millisecond, ending in Z."""
     seconds, rest = divmod(nanoseconds // 1_000_000, 1_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03d}Z"
 
 
 class Documents:
@@ -69,14 +69,15 @@ class Documents:
         return self._of_run(run, builder, SUSPENDED, run.clock(), pause)
 
     def _of_run(self, run: Run, builder: StepBuilder, status: str, end: int, pause: Pause | None) -> dict[str, Any]:
+        redactor = builder.redactor
         grace = self._grace(run, builder, status, end)
         if run.error is not None:
             kind, message = run.error
             grace["error"] = {"type": kind, "message": self.clean(message)}
         again = [] if pause is None else builder.repeats(pause.again)
-        result, steps = self._summary(run, status, builder.redactor), builder.steps
-        if UNSCANNED in builder.redactor.counts:  # too long or too hostile: their ends were removed unread
-            grace["unscanned_texts"] = builder.redactor.counts[UNSCANNED]
+        result, steps = self._summary(run, status, redactor), builder.steps
+        if UNSCANNED in redactor.counts:  # too long or too hostile: their ends were removed unread
+            grace["unscanned_texts"] = redactor.counts[UNSCANNED]
         if not steps:
             # A trace has at least one step. This placeholder is left out when the run continues.
             steps, again = [{"step_id": 0, "type": "observation", "content": result}], [0]
@@ -84,17 +85,19 @@ class Documents:
             grace["repeats"] = again
         # Nothing has failed in a run that waits for a person.
         success = run.own_success if run.own_success is not None else status in {"completed", SUSPENDED}
-        document = self._document(
-            self._header(run), steps, grace, success=success, result=result, framework=run.framework
-        )
+        header = self._header(run, redactor.uncounted)
+        document = self._document(header, steps, grace, success=success, result=result, framework=run.framework)
+        if not run.decisions:
+            return document
         return cast("dict[str, Any]", without(document, named_secrets(run.decisions)))
 
     def _grace(self, run: Run, builder: StepBuilder, status: str, end: int) -> dict[str, Any]:
+        calls = builder.calls
         grace: dict[str, Any] = {
             "status": status,
-            "name": self.clean(run.name),
+            "name": builder.redactor.uncounted(run.name),
             "duration_ms": max(0.0, round((end - run.start) / 1e6, 3)),
-            "calls": builder.calls,
+            "calls": calls,
         }
         grace.update(self._links(run))
         grace.update(attributes_of(run, self.clean, self.clean_all))
@@ -103,10 +106,10 @@ class Documents:
         if builder.model_calls:
             grace["model_calls"] = builder.model_calls
         grace.update(self._usage(run, builder))
-        children = [call["child"] for call in builder.calls if "child" in call]
+        children = [call["child"] for call in calls if "child" in call]
         if children:
             grace["children"] = children
-        decisions = self._decisions(run, run.decisions)
+        decisions = self._decisions(run, run.decisions) if run.decisions else []
         if run.earlier is not None:
             decisions = self._joined(run, grace, decisions)
         if decisions:
@@ -131,6 +134,9 @@ class Documents:
 
     def _usage(self, run: Run, builder: StepBuilder) -> dict[str, Any]:
         """Return the tokens of a run with the runs nested in it, and its own tokens if these differ."""
+        if not (builder.nested or builder.model_calls or run.earlier):
+            run.usage = {}
+            return {}
         for number, nested in builder.nested:
             if nested.usage:
                 builder.calls[number]["usage"] = dict(nested.usage)
@@ -156,8 +162,7 @@ class Documents:
             return ""
         return cut(to_text(redactor.value(render(result))), self._max_text)
 
-    def _header(self, run: Run) -> dict[str, Any]:
-        name = self.clean(run.name)
+    def _header(self, run: Run, clean: Callable[[str], str]) -> dict[str, Any]:
         if run.earlier is not None:
             metadata = run.earlier["metadata"]
             return {
@@ -167,12 +172,13 @@ class Documents:
                 "domain": metadata["task_domain"],
                 "objective": run.earlier["task"]["objective"],
             }
+        name = clean(run.name)
         return {
             "id": run.id,
             "created_at": instant(run.began),
             "agent_id": f"kp:agent:{name}",
-            "domain": self.clean(run.domain),
-            "objective": self.clean(run.objective) or name,
+            "domain": clean(run.domain),
+            "objective": clean(run.objective) or name,
         }
 
     def _links(self, run: Run) -> dict[str, Any]:
@@ -247,7 +253,7 @@ class Documents:
         builder = self.builder(run)
         rows: list[tuple[int, bytes]] = []
         if builder.journaled == 0:
-            header = {**self._header(run), "name": self.clean(run.name), **self._links(run)}
+            header = {**self._header(run, self.clean), "name": self.clean(run.name), **self._links(run)}
             rows.append((0, to_json({**header, "attributes": self._changed_attributes(run, builder) or {}})))
             builder.journaled = 1
         builder.advance()

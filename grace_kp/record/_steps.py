@@ -66,7 +66,7 @@ class StepBuilder:
             error = call["error"]
             self._failures.add(Failure(call["name"], (error["type"], error["message"]), call))
 
-    def advance(self, *texts: str) -> None:
+    def advance(self, texts: Iterable[str] = ()) -> None:
         """Take in the events since the last time. `texts` are redacted afterwards, and scanned together with those of the events."""
         run = self._run
         if run is None:
@@ -74,32 +74,92 @@ class StepBuilder:
         events = run.events[self._position :]
         self.redactor.expect([*texts, *_texts_of(events)])
         while events:
-            for event in events:
+            begun: Call | None = None  # a plain call whose end has been taken in with its beginning
+            for event, following in zip(events, [*events[1:], None]):  # noqa: B905
                 self._position += 1
-                self._take(event)
+                if event is begun:
+                    begun = None
+                elif event is following and isinstance(event, Call) and self._add_plain(event):
+                    begun = event
+                else:
+                    self._take(event)
             events = run.events[self._position :]
 
     def _take(self, event: object) -> None:
         if isinstance(event, Call):
             number = self._index.get(id(event))
-            if number is None:
-                self._recover()
-                self._called(event)
-            else:
+            if number is not None:
                 self._returned(event, number)
+                return
+            self._recover()
+            self._called(event)
         elif isinstance(event, Note):
             self._recover()
             self._thought(event, {})
         elif isinstance(event, ModelCall):
             self._model_called(event)
 
+    def _add_plain(self, call: Call) -> bool:
+        """Add a call that nothing came between, as `_called` and `_returned` do; return False for one that is not plain.
+
+        Most calls are plain: with texts and numbers in, a text out, and no error, nested run, search or framework.
+        """
+        run, result = call.run, call.result
+        owner = run.owner
+        if (
+            call.status != "ok"
+            or call.error is not None
+            or call.child is not None
+            or call.hits is not None
+            or call.place is not None
+            or type(result) is not str
+            or not (owner.capture_input and owner.capture_output)
+        ):
+            return False
+        if self._failures.pending:
+            self._recover()
+        calls, steps, spec, duration = self.calls, self.steps, call.spec, call.end - call.start
+        number, place, since = len(calls), len(steps), call.start - run.start
+        latency = duration // 1_000 / 1_000 if duration > 0 else 0.0
+        self._index[id(call)] = number
+        self._touched[number] = None
+        name, tool = self._tools.get(spec.name) or self._tool(spec.name)
+        redactor = self.redactor
+        steps.append(
+            {
+                "step_id": place,
+                "type": "tool_call",
+                "tool": tool,
+                "input": redactor.value(_named(call)),
+                "latency_ms": latency,
+            }
+        )
+        steps.append(
+            {"step_id": place + 1, "type": "observation", "latency_ms": latency, "content": redactor.text(result)}
+        )
+        entry = {
+            "call_id": f"c{number}",
+            "name": name,
+            "tool_call": place,
+            "status": "ok",
+            "started_ms": since // 1_000 / 1_000 if since > 0 else 0.0,
+        }
+        if call.parent is not None and id(call.parent) in self._index:
+            entry["parent"] = f"c{self._index[id(call.parent)]}"
+        entry["latency_ms"] = latency
+        entry["observation"] = place + 1
+        calls.append(entry)
+        return True
+
     def finish(self) -> None:
         """Take in the rest. A run that ended normally has recovered from errors that nothing followed."""
         run = self._run
         if run is None:
             return
-        result = run.result
-        self.advance(run.objective, *((result,) if type(result) is str else ()))
+        texts = [run.name, run.domain, run.objective]
+        if type(run.result) is str:
+            texts.append(run.result)
+        self.advance(texts)
         if run.status == "completed":
             self._recover()
         if not self.steps and run.status != SUSPENDED:
@@ -260,7 +320,7 @@ class StepBuilder:
         self._failures.add(Failure(call.spec.name, error, entry, call.parent, call.place), call)
 
     def _recover(self) -> None:
-        if self._failures:
+        if self._failures.pending:
             self._failures.recover(self._recovered)
 
     def _recovered(self, failure: Failure) -> dict[str, Any]:
@@ -297,10 +357,12 @@ def _named(call: Call) -> dict[str, Any]:
     if type(args) is list:  # rendered already
         return call.spec.bind(args, call.kwargs)
     names = call.spec.positional
-    named = dict(zip(names, args, strict=False)) if len(args) <= len(names) else call.spec.bind(args, None)
-    for key, value in named.items():
-        if type(value) is float and value - value != 0:
-            named[key] = str(value)
+    # Without `strict`, which costs more than all the rest.
+    named = call.spec.bind(args, None) if len(args) > len(names) else dict(zip(names, args))  # noqa: B905
+    if float in map(type, args):
+        for key, value in named.items():
+            if type(value) is float and value - value != 0:
+                named[key] = str(value)
     return named
 
 

@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from grace_kp.value import ValueScorer
 
 
+MAX_KNOWN = 256
+"""Confidences in memory: most runs have one of a few sets of factors."""
+
+
 class Assessor:
     """Fills in the confidence of a document, then its value score."""
 
     def __init__(self, calculator: ConfidenceCalculator, scorer: ValueScorer) -> None:
         self.calculator = calculator
         self.scorer = scorer
+        self._known: dict[ConfidenceFactors, ConfidenceScore] = {}
 
     def assess(
         self,
@@ -38,7 +43,7 @@ class Assessor:
         if judgement is not None:
             factors = judgement.put_into(factors, cautious=self.calculator.profile == "strict")
             grace["evaluation"] = judgement.to_dict()
-        score = self.calculator.calculate(factors)
+        score = self._confidence(factors)
         grace.pop("unscored", None)
         grace["confidence"] = record = confidence_record(score, self.calculator.profile)
         failure = failure_of(document)
@@ -52,6 +57,17 @@ class Assessor:
             grace["unscored"] = True  # it is scored when it has ended; its novelty counts once
         else:
             self.value(document)
+
+    def _confidence(self, factors: ConfidenceFactors) -> ConfidenceScore:
+        """Return the confidence of the factors; a profile of the user's is asked every time."""
+        if not self.calculator.is_known:
+            return self.calculator.calculate(factors)
+        score = self._known.get(factors)
+        if score is None:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            score = self._known[factors] = self.calculator.calculate(factors)
+        return score
 
     def value(self, document: dict[str, Any]) -> None:
         """Set `metadata.quality_score` from the document, its confidence included."""

@@ -46,20 +46,16 @@ class Failure:
 class Failures:
     """The errors of a run that no later step has followed yet."""
 
-    __slots__ = ("_pending",)
+    __slots__ = ("pending",)
 
     def __init__(self) -> None:
-        self._pending: list[Failure] = []
-
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self._pending)
+        self.pending: list[Failure] = []
 
     def add(self, failure: Failure, call: object = None) -> None:
         """Add the error of a call. The same error of a call inside it, which has passed through, is forgotten."""
         if call is not None:
-            self._pending = [item for item in self._pending if item.outer is not call or item.error != failure.error]
-        self._pending.append(failure)
+            self.pending = [item for item in self.pending if item.outer is not call or item.error != failure.error]
+        self.pending.append(failure)
 
     def recover(self, add_step: Callable[[Failure], Entry]) -> None:
         """Add a recovery step for each error and forget the errors; call it when the run goes on.
@@ -67,11 +63,11 @@ class Failures:
         Args:
             add_step: adds an `error_recovery` step with the text `recovery` and returns it.
         """
-        for failure in self._pending:
+        for failure in self.pending:
             step = add_step(failure)
             if failure.entry is not None:
                 failure.entry["recovery"] = step["step_id"]
-        self._pending.clear()
+        self.pending.clear()
 
 
 def outcomes_of_calls(kinds: Iterable[str]) -> list[bool]:

@@ -288,7 +288,7 @@ def _read_document(trace: Mapping[str, Any]) -> tuple[list[str], list[str], Mapp
         tools = [tool["name"] for step in steps if (tool := step.get("tool")) is not None]
         metadata = trace["metadata"]
         metadata.get("success")
-        frozenset(tools)
+        hash(tuple(tools))
         return kinds, tools, metadata, trace["outcome"]["confidence"]
     except (KeyError, TypeError, AttributeError, IndexError):
         _explain(trace)

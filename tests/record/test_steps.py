@@ -6,6 +6,12 @@ import asyncio
 import contextlib
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grace_kp.record._steps import StepBuilder
+from grace_kp.testing import FakeClock, capture, fixed_ids, make_grace
+from tests.exhaustive import examples
 
 
 def types_of(trace):
@@ -161,3 +167,65 @@ def test_parallel_tools_are_linked_by_call_ids(grace):
         for call in traces[0].grace["calls"]
     }
     assert contents == {"wait0": "slow", "wait1": "fast"}
+
+
+VALUES = (
+    st.text(max_size=20)
+    | st.sampled_from(["password=hunter2secret", "AKIAIOSFODNN7EXAMPLE", "half \ud800", ""])
+    | st.integers()
+    | st.floats()
+    | st.none()
+    | st.booleans()
+    | st.lists(st.text(max_size=5), max_size=2)
+)
+CALLS = st.lists(
+    st.tuples(VALUES, VALUES, st.sampled_from(["plain", "keyword", "nested", "failing", "named"])), max_size=6
+)
+
+
+def recorded(calls):
+    """Return the steps and calls of a run that makes these calls; clock and ids are fixed."""
+    clock = FakeClock(tick_ns=1_234_567)
+    with make_grace(clock=clock, new_id=fixed_ids()) as grace, capture() as traces:
+
+        @grace.tool
+        def look(value, result):
+            return result
+
+        @grace.tool
+        def log_in(password, name):
+            return name
+
+        @grace.tool
+        def around(value, result):
+            return look(value, result)
+
+        @grace.tool
+        def broken(value, result):
+            raise ValueError(str(value))
+
+        @grace.agent
+        def agent(question):
+            for value, result, kind in calls:
+                if kind == "keyword":
+                    look(value, result=result)
+                elif kind == "failing":
+                    with contextlib.suppress(ValueError):
+                        broken(value, result)
+                else:
+                    {"plain": look, "nested": around, "named": log_in}[kind](value, result)
+            return "done"
+
+        agent("go")
+        trace = traces.only.to_dict()
+    return trace["steps"], trace["grace"]["calls"]
+
+
+@given(CALLS)
+@settings(examples(60), suppress_health_check=list(HealthCheck))
+def test_plain_calls_become_the_same_steps_as_any_other(calls):
+    """The short path for them differs from the general one in nothing but time."""
+    short = recorded(calls)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StepBuilder, "_add_plain", lambda builder, call: False)
+        assert recorded(calls) == short

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.trace._render import storable
 from grace_kp.trace.redaction._scan import unaffected
 from grace_kp.trace.redaction._text import redact_text
-from grace_kp.trace.redaction._value import redact_value
+from grace_kp.trace.redaction._value import is_plain, redact_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,14 +32,22 @@ class Redactor:
         """Scan texts that are redacted next, alone or inside of values. This replaces the texts expected before."""
         self._unaffected = unaffected(texts, identifiers=self._identifiers)
 
-    def text(self, text: str, *, is_counted: bool = True) -> str:
+    def text(self, text: str) -> str:
         """Return the text without what must not be stored, in a form that UTF-8 can hold."""
         if text in self._unaffected:
             return text
-        return redact_text(storable(text), identifiers=self._identifiers, counts=self.counts if is_counted else None)
+        return redact_text(storable(text), identifiers=self._identifiers, counts=self.counts)
+
+    def uncounted(self, text: str) -> str:
+        """Return what `text` returns, but count nothing: for a text that occurs more than once in the document."""
+        if text in self._unaffected:
+            return text
+        return redact_text(storable(text), identifiers=self._identifiers)
 
     def value(self, value: object) -> Any:
         """Return a JSON value without what must not be stored; the same object where nothing was found."""
+        if type(value) is dict and is_plain(value, self._unaffected):
+            return value
         return redact_value(value, identifiers=self._identifiers, counts=self.counts, unaffected=self._unaffected)
 
 

@@ -56,11 +56,17 @@ def scanner(identifiers: bool) -> Scan:
     return scan
 
 
+def is_known(text: str, *, identifiers: bool) -> bool:
+    """Return whether the text is remembered as one that no rule changes."""
+    scan = _SCANS.get(identifiers)
+    return isinstance(scan, Remembering) and text in scan.known
+
+
 def remember(text: str, *, identifiers: bool) -> None:
     """Note that no rule changes this text."""
     scan = _SCANS.get(identifiers)
     if isinstance(scan, Remembering):
-        scan.remember(text)
+        scan.remember([text])
 
 
 SEPARATOR = "\n\0\n"
@@ -85,7 +91,7 @@ def unaffected(texts: Iterable[str], *, identifiers: bool) -> set[str]:
         if not _is_encodable(joined) or search(joined):
             found.difference_update(part)
         elif isinstance(scan, Remembering):
-            scan.remember(*part)
+            scan.remember(part)
     return found
 
 
@@ -120,30 +126,31 @@ def _is_encodable(text: str) -> bool:
 class Remembering:
     """A scan with a memory of short texts that no rule changes: names, types and arguments recur in every trace."""
 
-    __slots__ = ("_known", "scan")
+    __slots__ = ("known", "scan")
     MAX_TEXTS = 4_000
     MAX_LENGTH = 256
 
     def __init__(self, scan: Scan) -> None:
         self.scan = scan
         """The scan without the memory."""
-        self._known: set[str] = set()
+        self.known: set[str] = set()
+        """The texts in memory."""
 
     def __call__(self, text: str) -> Sequence[Rule]:
         """Return the rules that can match; none for a text in memory."""
-        return () if text in self._known else self.scan(text)
+        return () if text in self.known else self.scan(text)
 
     def unknown(self, texts: Iterable[str]) -> list[str]:
         """Return the texts that are not in memory."""
-        known = self._known
+        known = self.known
         return [text for text in texts if text not in known]
 
-    def remember(self, *texts: str) -> None:
+    def remember(self, texts: Iterable[str]) -> None:
         """Keep the short ones of these texts; a full memory is emptied first."""
-        if len(self._known) >= self.MAX_TEXTS:
-            self._known.clear()
+        if len(self.known) >= self.MAX_TEXTS:
+            self.known.clear()
         limit = self.MAX_LENGTH
-        self._known.update([text for text in texts if len(text) <= limit])
+        self.known.update([text for text in texts if len(text) <= limit])
 
 
 def compiled_scan(identifiers: bool) -> Scan | None:

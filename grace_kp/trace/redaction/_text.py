@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from grace_kp.levels import PrivacyLevel
 from grace_kp.trace.redaction._rule import MARK
-from grace_kp.trace.redaction._scan import candidates, remember
+from grace_kp.trace.redaction._scan import candidates, is_known, remember
 
 MAX_PASSES = 4
 MAX_CHARACTERS = 16_000_000
@@ -53,6 +53,8 @@ def redact_text(text: str, *, identifiers: bool, counts: Counter[str] | None = N
 
     `counts` is increased by the number of removed places, by type.
     """
+    if is_known(text, identifiers=identifiers):
+        return text
     if len(text) > MAX_CHARACTERS:
         text = _without_rest(text, MAX_CHARACTERS, counts)
     # A removed secret may have hidden the beginning of the next one.

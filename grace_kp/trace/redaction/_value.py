@@ -41,15 +41,12 @@ def redact_value(
         if value in unaffected:
             return value
         return redact_text(value, identifiers=identifiers, counts=counts)
-    if kind is dict:
-        if _is_plain(value, unaffected):
-            return value
-    elif kind is not list:
+    if kind is not dict and kind is not list:
         return value
     return _Walk(identifiers, counts, unaffected).run(value)
 
 
-def _is_plain(value: dict[Any, Any], unaffected: Set[str]) -> bool:
+def is_plain(value: dict[Any, Any], unaffected: Set[str]) -> bool:
     """Return whether an object holds only texts that no rule can match, and numbers, under names that mean no secrets."""
     for key, item in value.items():
         kind = type(item)

@@ -75,9 +75,9 @@ def together(values):
 @settings(examples(150), suppress_health_check=list(HealthCheck))
 def test_texts_scanned_together_are_redacted_as_texts_scanned_alone(scan, texts):
     """Secrets among harmless texts, parts of a secret in neighbouring texts, and half surrogate pairs."""
-    scan._known.clear()
+    scan.known.clear()
     expected = alone(texts)
-    scan._known.clear()
+    scan.known.clear()
     assert expected == together(texts)
 
 
