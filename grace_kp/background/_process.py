@@ -21,6 +21,8 @@ LOCK_SECONDS = 5.0
 """How long a fork waits for a lock. A lock that is busy for longer is replaced in the child all the same."""
 IMPORT_SECONDS = 120.0
 """How long a fork waits for a lock while our code imports a module in another thread."""
+HASTY_TURN_SECONDS = 1e-4
+"""How long a thread keeps the interpreter from the others while a fork waits for a lock; usually 5e-3."""
 LOCK_ATTEMPTS = 100
 """How often a fork begins anew because another thread creates residents."""
 EXIT_PRIORITY = 100
@@ -75,12 +77,45 @@ def _import_is_under_way() -> bool:
     return not _is_importing(own, for_us=False) and any(_is_importing(frame, for_us=True) for frame in frames.values())
 
 
-def _take(lock: Lock) -> bool:
+class Haste:
+    """Shorter turns of the threads while a fork waits for a lock. Its holder gets the interpreter sooner among busy threads."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._forks, self._usual = 0, 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._forks:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._usual, HASTY_TURN_SECONDS))
+            self._forks += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._forks -= 1
+            if not self._forks:
+                sys.setswitchinterval(self._usual)
+
+    def after_fork(self) -> None:
+        """Return to the usual turns in the child, where no other fork waits."""
+        if self._forks:
+            sys.setswitchinterval(self._usual)
+        self._begin()
+
+
+def _take(lock: Lock, haste: Haste) -> bool:
     """Take a lock; False where it stays busy. A module that is half imported during a fork stays locked in the child for ever."""
+    if lock.acquire(blocking=False):
+        return True
     ends = time.monotonic() + IMPORT_SECONDS
-    while not lock.acquire(timeout=LOCK_SECONDS):
-        if time.monotonic() >= ends or not _import_is_under_way():
-            return False
+    with haste:
+        while not lock.acquire(timeout=LOCK_SECONDS):
+            if time.monotonic() >= ends or not _import_is_under_way():
+                return False
     return True
 
 
@@ -91,6 +126,7 @@ class Process:
         self._residents: WeakValueDictionary[tuple[bool, int], Resident] = WeakValueDictionary()
         self._numbers = itertools.count()
         self._held: dict[int, list[Lock]] = {}
+        self._haste = Haste()
         self._has_exited = False
         self._is_registered = False
         self._finalizer: Finalize | None = None
@@ -117,7 +153,9 @@ class Process:
             residents = self.residents()
             held = self._held[threading.get_ident()] = []
             for resident in residents:
-                held += [lock for lock in resident.fork_locks() if _take(lock)]
+                for lock in resident.fork_locks():
+                    if _take(lock, self._haste):
+                        held.append(lock)  # at once, as an interrupt may come while the next is waited for
             if {*map(id, self.residents())} <= {*map(id, residents)}:
                 return
             # Another thread has created a resident meanwhile, and may be using its locks.
@@ -131,6 +169,7 @@ class Process:
     def after_fork(self) -> None:
         """Let every resident forget the parent's work, in the child."""
         self._held = {}
+        self._haste.after_fork()
         for resident in self.residents():
             resident.after_fork()
         self._finalizer = None

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from grace_kp.background import Resident, Worker
-from grace_kp.background._process import Process
+from grace_kp.background._process import Haste, Process
 
 
 class Probe(Resident):
@@ -123,6 +123,87 @@ def test_a_lock_that_stays_busy_does_not_hold_the_fork_up(process, monkeypatch):
     assert lock.locked()
 
 
+class BusyLock:
+    """Is busy at first, and notes the interval in which threads take turns while somebody waits for it."""
+
+    def __init__(self, error=None):
+        self.intervals, self._error = [], error
+
+    def acquire(self, blocking=True, timeout=-1):
+        if not blocking:
+            return False
+        self.intervals.append(sys.getswitchinterval())
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def release(self):
+        pass
+
+
+@pytest.fixture
+def usual():
+    """The usual interval, set to a value that can be told from the default; restored after the test."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.004)
+    yield sys.getswitchinterval()
+    sys.setswitchinterval(before)
+
+
+def test_threads_take_shorter_turns_while_a_fork_waits(process, usual):
+    """The holder of a lock gets the interpreter sooner; afterwards everything is as before."""
+    locks = [BusyLock(), BusyLock()]
+    probe = Probe("a", [], locks)
+    process.watch(probe)
+    process.before_fork()
+    assert usual == sys.getswitchinterval()
+    process.after_fork_in_parent()
+    assert [[pytest.approx(1e-4)], [pytest.approx(1e-4)]] == [lock.intervals for lock in locks]
+
+
+def test_a_shorter_turn_of_the_user_is_kept(process):
+    """A program may have chosen a shorter interval itself."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        lock = BusyLock()
+        probe = Probe("a", [], [lock])
+        process.watch(probe)
+        process.before_fork()
+        process.after_fork_in_parent()
+        assert [pytest.approx(1e-5)] == lock.intervals
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_turns_are_restored_when_waiting_fails(process, usual):
+    """An interrupt may come at any time; the locks taken until then are released, too."""
+    lock = threading.Lock()
+    probe = Probe("a", [], [lock, BusyLock(KeyboardInterrupt())])
+    process.watch(probe)
+    with pytest.raises(KeyboardInterrupt):
+        process.before_fork()
+    assert (usual, True) == (sys.getswitchinterval(), lock.locked())
+    process.after_fork_in_parent()
+    assert not lock.locked()
+
+
+def test_turns_are_restored_when_the_last_of_several_forks_need_not_wait_any_more(process, usual):
+    """The first to be done leaves them short for the other, and a child where another fork waited restores them."""
+    haste = Haste()
+    with haste:
+        with haste:
+            pass
+        assert pytest.approx(1e-4) == sys.getswitchinterval()
+    assert usual == sys.getswitchinterval()
+    haste.__enter__()
+    haste.after_fork()
+    assert usual == sys.getswitchinterval()
+    with haste:
+        assert pytest.approx(1e-4) == sys.getswitchinterval()
+    assert usual == sys.getswitchinterval()
+
+
 class CountingLock:
     """Calls a function before each attempt to take it with a time limit."""
 
@@ -131,6 +212,8 @@ class CountingLock:
         self.acquire_now, self.release = self._lock.acquire, self._lock.release
 
     def acquire(self, blocking=True, timeout=-1):
+        if not blocking:
+            return self._lock.acquire(blocking=False)
         self.attempts += 1
         self._attempt(self.attempts)
         return self._lock.acquire(blocking, timeout)
