@@ -153,9 +153,8 @@ class Process:
             residents = self.residents()
             held = self._held[threading.get_ident()] = []
             for resident in residents:
-                for lock in resident.fork_locks():
-                    if _take(lock, self._haste):
-                        held.append(lock)  # at once, as an interrupt may come while the next is waited for
+                # One by one: an interrupt may come while the next is waited for.
+                held.extend(lock for lock in resident.fork_locks() if _take(lock, self._haste))
             if {*map(id, self.residents())} <= {*map(id, residents)}:
                 return
             # Another thread has created a resident meanwhile, and may be using its locks.
