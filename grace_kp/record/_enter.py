@@ -88,7 +88,7 @@ def _entering_agent(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
 def silent_run(spec: Spec, objective: str) -> Run:
     """Return a run that nobody hears of, for one that could not be opened or while recording is off."""
     nobody = Recorder(Settings(enabled=False), _run.Listener())
-    return _run.Run(nobody, spec, name=spec.name, objective=objective, domain=spec.domain or "default")
+    return _run.Run(nobody, spec, spec.name, objective, spec.domain or "default")
 
 
 def _rendered(run: Run, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[list[Any], Named | None]:
@@ -131,7 +131,7 @@ def open_run(
         via = Call(around, spec, parent, *_rendered(around, args, kwargs))
     if objective is None:
         objective = spec.objective_of(args, kwargs, owner.max_text) if owner.capture_input else spec.name
-    run = Run(owner, spec, name=spec.name, objective=objective, domain=spec.domain or owner.domain, via=via)
+    run = Run(owner, spec, spec.name, objective, spec.domain or owner.domain, via)  # names would cost a dict
     run.number = number = next(ORDER)
     if FIRST.number == 0:
         FIRST.number = number

@@ -100,7 +100,7 @@ class Spec:
         for value in (*args, *kwargs.values()) if kwargs else args:
             if type(value) is str:
                 if value and not value.isspace():
-                    return cut(value, limit)
+                    return value if len(value) <= limit else cut(value, limit)
             elif issubclass(type(value), str) and str.strip(value):
                 return cut(str.__getitem__(value, slice(None)), limit)
         return cut(f"{self.name}({self._shown(args, kwargs)})", limit)

@@ -99,6 +99,8 @@ class Unreported:
             failures.names.discard(frame.place)
             if (call := self._call(frame, frame.name, {"input": frame.inputs})) is not None:
                 call.close(outputs)
+        if type(outputs) is str:
+            return  # no update of a state, and no message
         updates = _updates(outputs)
         if frame.is_node and updates:
             frame.home.last = updates[-1]

@@ -287,10 +287,10 @@ def objective_of(recorder: Recorder, name: str, inputs: object) -> str:
     """Return the objective of a run: the question in its input, else the call itself."""
     if not recorder.capture_input:
         return name
-    text = question_of(inputs)
+    text = inputs if type(inputs) is str else question_of(inputs)
     limit = min(MAX_OBJECTIVE, recorder.max_text)
-    if text and text.strip():
-        return cut(text, limit)
+    if text and not text.isspace():
+        return text if len(text) <= limit else cut(text, limit)
     if inputs is None or streamed(inputs) or type(inputs).__name__ == "Command":
         return name
     return cut(f"{name}({to_text(render(inputs, 200))})", limit)

@@ -47,6 +47,8 @@ def question_of(inputs: object) -> str | None:
 
 def answer_of(outputs: object) -> Any:
     """Return the answer in an output: the last text of the model, the text under a usual name, else the whole output."""
+    if isinstance(outputs, str):
+        return outputs
     if isinstance(outputs, Mapping):
         messages = outputs.get("messages")
         if isinstance(messages, list | tuple) and messages:

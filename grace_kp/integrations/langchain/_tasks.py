@@ -24,10 +24,8 @@ class Tasks:
 
     def began(self, key: int) -> set[int] | None:
         """Watch an event that begins here. Return the set to remove it from when it ends; None outside of any task."""
-        try:
-            task = asyncio.current_task()
-        except RuntimeError:
-            return None
+        loop = asyncio._get_running_loop()
+        task = None if loop is None else asyncio.current_task(loop)
         if task is None:
             return None
         keys = self._open.get(task)
