@@ -105,7 +105,8 @@ def serve(connection):
     for name in grace_kp.__all__:
         getattr(grace_kp, name)
     for module in ("grace_kp.cli._app", "yaml", "regex", "httpx", "asyncio", "sqlite3"):
-        __import__(module)
+        with contextlib.suppress(ImportError):  # an optional package, which has no wheel for some interpreters
+            __import__(module)
     gc.collect()
     gc.freeze()  # collecting touches every object, and a page that is touched is copied
     while True:

@@ -399,6 +399,7 @@ def test_a_resident_that_appears_after_the_exit_leaves_at_once(process):
     assert ["late at exit"] == told
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_worker_begins_anew_in_a_child():
     """The parent's thread is not there; a wake starts one."""
     release, inside, done = threading.Event(), threading.Event(), threading.Event()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import inspect
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -294,7 +295,7 @@ async def test_a_coroutine_function_is_propagated_too(grace):
     with grace.collect() as traces:
         async with grace.run("root"):
             carried = gk.propagate(work)
-            assert asyncio.iscoroutinefunction(carried)
+            assert inspect.iscoroutinefunction(carried)
             with ThreadPoolExecutor(1) as pool:
                 assert [0, 1, 2] == pool.submit(lambda: asyncio.run(carried())).result()
     (trace,) = traces

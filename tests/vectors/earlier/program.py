@@ -15,6 +15,7 @@ import shutil
 import sqlite3
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import grace_kp as gk
@@ -120,7 +121,9 @@ def record(grace, clock):
 
 def leave(folder):
     """Die in the middle of a run, in a process of its own."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        child = os.fork()
     if child == 0:
         ids = lambda: "kp:trace:00000000-0000-4000-8000-000000000099"  # noqa: E731
         grace = make_grace(store=f"sqlite:///{folder}/store.sqlite3", clock=FakeClock(), new_id=ids)
