@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 from pathlib import Path
 from time import perf_counter
@@ -75,6 +77,19 @@ def machine() -> str:
     """The machine, as far as it matters for the figures."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{cores} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+
+
+def alone(script: str, task: str, *arguments: object) -> Any:
+    """What a task of a script returns, as JSON, from a process of its own: `python SCRIPT --task TASK ARGUMENTS`.
+
+    Raises:
+        RuntimeError: the task failed; the message is what it wrote to stderr.
+    """
+    command = [*flags(), script, "--task", task, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return json.loads(done.stdout)
 
 
 def flags() -> list[str]:

@@ -130,10 +130,8 @@ def opentelemetry_provider() -> tuple[Any, Any, Callable[[], None]]:
     return provider, exporter, flush
 
 
-def opentelemetry() -> Subject:
-    """The SDK with a batch processor and an exporter in memory; argument and result as attributes."""
-    provider, _, flush = opentelemetry_provider()
-    tracer = provider.get_tracer("benchmark")
+def spans_of(tracer: Any) -> Callable[[Any], Any]:
+    """A decorator that makes a span of each call, with argument and result as attributes."""
 
     def decorate(function: Any) -> Any:
         name = function.__name__
@@ -154,6 +152,13 @@ def opentelemetry() -> Subject:
 
         return recorded_async if inspect.iscoroutinefunction(function) else recorded
 
+    return decorate
+
+
+def opentelemetry() -> Subject:
+    """The SDK with a batch processor and an exporter in memory; argument and result as attributes."""
+    provider, _, flush = opentelemetry_provider()
+    decorate = spans_of(provider.get_tracer("benchmark"))
     return Subject(child=decorate, root=decorate, flush=flush)
 
 
@@ -234,12 +239,9 @@ def grace_kp() -> Subject:
         grace.store.clear()
 
     def losses() -> str:
-        told = grace.status()
-        writer = told["writer"]
-        return (
-            f"{writer['settled']:,} runs settled, {writer['written']:,} written, {writer['dropped']} dropped, "
-            f"{writer['helped']} times the agent's thread helped, {sum(told['troubles'].values())} troubles"
-        )
+        status = grace.status()
+        counts = [f"{count:,} {name}" for name, count in status["writer"].items() if isinstance(count, int)]
+        return f"{', '.join(counts)}, {sum(status['troubles'].values())} troubles"
 
     return Subject(child=grace.tool, root=grace.agent, flush=flush, losses=losses)
 

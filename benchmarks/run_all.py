@@ -17,6 +17,8 @@ QUICK = {
     "evaluating": ("--cases", "1000"),
     "judging": ("--runs", "100"),
     "langchain_handler": ("--rounds", "9", "--sustained-runs", "100"),
+    "tail": ("--rounds", "1", "--seconds", "2", "--threads", "20", "--runs", "50", "--tasks", "1000"),
+    "faults": ("kills", "writes", "--kills", "60", "--every", "10"),
     "storing": ("--traces", "2000", "--runs", "500", "--rounds", "3", "--steps", "100000"),
 }
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import tempfile
 import time
 import tracemalloc
@@ -18,7 +17,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from _measure import flags, machine, median_seconds, print_table, resident_mb
+from _measure import alone, machine, median_seconds, print_table, resident_mb
 
 import grace_kp as gk
 from grace_kp.store import Record, Store, open_store
@@ -176,8 +175,8 @@ def sustained_rows(folder: Path, runs: int, rounds: int) -> None:
             for number in range(rounds)
         ]
         loop, whole, waited = (statistics.median(one[place] for one in seen) for place in (0, 1, 2))
-        dropped, helped = (sum(one[3][what] for one in seen) for what in ("dropped", "helped"))
-        rows.append((name, steps / whole, runs / whole, loop / steps * 2e6, waited, dropped, helped))
+        dropped = sum(one[3]["dropped"] for one in seen)
+        rows.append((name, steps / whole, runs / whole, loop / steps * 2e6, waited, dropped))
     columns = (
         "store",
         "steps per second",
@@ -185,7 +184,6 @@ def sustained_rows(folder: Path, runs: int, rounds: int) -> None:
         "agent, µs per call",
         "most waiting, MB",
         "dropped",
-        "helped",
     )
     print_table(f"sustained: {runs:,} runs of 10 calls (20 steps) back to back, until all is stored", columns, rows)
 
@@ -213,15 +211,6 @@ def agent_rows(folder: Path, rounds: int) -> None:
         rows.append((f"{wait * 1e3:g} ms", before, after, share, cpu_after - cpu_before))
     columns = ("each tool takes", "plain run, µs", "recorded run, µs", "more", "own CPU added, µs per run")
     print_table("the agent's own time: runs of 10 tool calls, recorded into SQLite", columns, rows)
-
-
-def alone(task: str, *arguments: object) -> Any:
-    """What a task of this script tells, run in a process of its own."""
-    command = [*flags(), str(Path(__file__)), "--task", task, *map(str, arguments)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise RuntimeError(ran.stderr)
-    return json.loads(ran.stdout)
 
 
 def memory_task(url: str) -> dict[str, float]:
@@ -270,12 +259,12 @@ def million_task(url: str, steps: str) -> dict[str, Any]:
 
 def memory_rows(folder: Path, steps: int) -> None:
     """Memory per 1,000 traces, and over a million steps."""
-    kept, on_disk = alone("memory", "memory:"), alone("memory", f"sqlite:///{folder / 'memory.db'}")
+    kept, on_disk = alone(__file__, "memory", "memory:"), alone(__file__, "memory", f"sqlite:///{folder / 'memory.db'}")
     rows = [("memory", kept["resident"], kept["python"]), ("SQLite", on_disk["resident"], on_disk["python"])]
     print_table("memory per 1,000 traces of 20 steps, MB", ("store", "resident", "Python's objects"), rows)
     many = {
-        "memory": alone("million", "memory:", steps),
-        "SQLite": alone("million", f"sqlite:///{folder / 'million.db'}", steps),
+        "memory": alone(__file__, "million", "memory:", steps),
+        "SQLite": alone(__file__, "million", f"sqlite:///{folder / 'million.db'}", steps),
     }
     table: list[tuple[Any, ...]] = [
         (

@@ -1,0 +1,273 @@
+"""Every way in which a process starts and ends: what its agents recorded just before must be stored, or reported as lost."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import ctypes
+import functools
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from fault_suite.scenarios import Scenario
+from fault_suite.stage import current
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fault_suite.stage import Stage
+
+METHODS = ("fork", "spawn", "forkserver")
+WORKERS, TASKS, RUNS_OF_TASK = 2, 4, 10
+
+
+def returns(stage: Stage) -> None:
+    stage.runs()
+
+
+def calls_sys_exit(stage: Stage) -> None:
+    stage.runs()
+    sys.exit(3)
+
+
+def raises(stage: Stage) -> None:
+    stage.runs()
+    raise RuntimeError("the program fails")
+
+
+def records_in_an_exit_handler(stage: Stage) -> None:
+    atexit.register(stage.runs)
+    stage.runs()
+
+
+def records_after_close(stage: Stage) -> None:
+    stage.runs()
+    stage.agents.grace.close()
+    stage.runs()
+
+
+def leaves_a_daemon_thread(stage: Stage) -> None:
+    threading.Thread(target=functools.partial(stage.runs, 100_000, steady=True), daemon=True).start()
+    time.sleep(0.3)
+
+
+def leaves_a_thread(stage: Stage) -> None:
+    threading.Thread(target=functools.partial(stage.runs, 100, steady=True)).start()
+
+
+def ends_its_event_loop(stage: Stage) -> None:
+    async def main() -> None:
+        for _ in range(50):
+            await stage.agents.run_async()
+
+    asyncio.run(main())
+
+
+def is_interrupted(stage: Stage) -> None:
+    stage.runs(steady=True)
+    signal.raise_signal(signal.SIGINT)
+
+
+def has_a_handler_for_sigterm(stage: Stage) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    stage.runs()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(1)
+
+
+def calls_os_exit(stage: Stage) -> None:
+    stage.runs(steady=True)
+    os._exit(0)
+
+
+def is_terminated(stage: Stage) -> None:
+    stage.runs(steady=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)
+
+
+def is_killed(stage: Stage) -> None:
+    stage.runs(steady=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def aborts(stage: Stage) -> None:
+    stage.runs(steady=True)
+    os.abort()
+
+
+def crashes(stage: Stage) -> None:
+    stage.runs(steady=True)
+    ctypes.string_at(0)
+
+
+def replaces_itself(stage: Stage) -> None:
+    stage.runs(steady=True)
+    os.execv(sys.executable, [sys.executable, "-c", ""])
+
+
+def forks(stage: Stage, *, ends: Callable[[int], Any]) -> None:
+    """Fork beside eight busy threads; parent and child record."""
+    stage.runs(10)
+    threads = [threading.Thread(target=functools.partial(stage.runs, 100, steady=True)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)
+    begin = time.perf_counter()
+    pid = os.fork()
+    if pid == 0:
+        child = stage.more_agents(10_000)
+        for _ in range(25):
+            child.run()
+        # The runtime of the parent, in the child.
+        stage.agents.renumber(20_000)
+        stage.runs(25)
+        if ends is os._exit:
+            child.grace.flush()
+            stage.agents.grace.flush()
+        ends(0)
+    stage.state(fork_ms=round((time.perf_counter() - begin) * 1e3, 1))
+    for thread in threads:
+        thread.join()
+    os.waitpid(pid, 0)
+
+
+def forks_again_and_again(stage: Stage) -> None:
+    """Fork twenty times beside eight threads that record as fast as they can; each child records and leaves."""
+    stage.runs(10)
+    done = threading.Event()
+
+    def record() -> None:
+        while not done.is_set():
+            stage.agents.run()
+
+    threads = [threading.Thread(target=record) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for index in range(20):
+        begin = time.perf_counter()
+        pid = os.fork()
+        if pid == 0:
+            stage.agents.renumber(1_000_000 * (index + 1))
+            for _ in range(5):
+                stage.agents.run()
+            sys.exit(0)
+        stage.state(fork_ms=round((time.perf_counter() - begin) * 1e3, 1))
+        os.waitpid(pid, 0)
+    done.set()
+    for thread in threads:
+        thread.join()
+
+
+def task(first: int) -> int:
+    """Record some runs in a worker process, in the runtime at module level or in one that the worker creates."""
+    agents = current()[0].agents
+    agents.renumber(first)
+    for _ in range(RUNS_OF_TASK):
+        agents.run()
+    return first
+
+
+def firsts() -> list[int]:
+    return [1_000 * (index + 1) for index in range(TASKS)]
+
+
+def runs_processes(stage: Stage, method: str) -> None:
+    context: Any = multiprocessing.get_context(method)
+    processes = [context.Process(target=task, args=(first,)) for first in firsts()]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+
+
+def closes_a_pool(stage: Stage, method: str) -> None:
+    pool = multiprocessing.get_context(method).Pool(WORKERS)
+    pool.map(task, firsts(), chunksize=1)
+    pool.close()
+    pool.join()
+
+
+def terminates_a_pool(stage: Stage, method: str) -> None:
+    with multiprocessing.get_context(method).Pool(WORKERS) as pool:
+        pool.map(task, firsts(), chunksize=1)
+
+
+def replaces_workers_of_a_pool(stage: Stage, method: str) -> None:
+    pool = multiprocessing.get_context(method).Pool(WORKERS, maxtasksperchild=1)
+    pool.map(task, firsts(), chunksize=1)
+    pool.close()
+    pool.join()
+
+
+def shuts_an_executor_down(stage: Stage, method: str) -> None:
+    context = multiprocessing.get_context(method)
+    with concurrent.futures.ProcessPoolExecutor(WORKERS, mp_context=context) as pool:
+        list(pool.map(task, firsts()))
+
+
+def starts_a_program(stage: Stage) -> None:
+    stage.runs(10)
+    code = "from fault_suite import exits; exits.task(1000)"
+    place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([place, os.environ.get("PYTHONPATH", "")])}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+def _with_own_runs(program: Callable[[Stage, str], None], method: str) -> Callable[[Stage], None]:
+    def whole(stage: Stage) -> None:
+        stage.runs(10)
+        program(stage, method)
+
+    return whole
+
+
+def _of_multiprocessing() -> dict[str, Scenario]:
+    programs: dict[str, tuple[Callable[[Stage, str], None], bool]] = {
+        "Process": (runs_processes, False),
+        "Pool, closed and joined": (closes_a_pool, False),
+        "Pool, left by `with`": (terminates_a_pool, True),
+        "Pool, a process per task": (replaces_workers_of_a_pool, False),
+        "ProcessPoolExecutor": (shuts_an_executor_down, False),
+    }
+    found = {}
+    for method in METHODS:
+        for name, (program, abrupt) in programs.items():
+            first = functools.partial(program, method=method)
+            found[f"{method}: {name}, runtime first used in the child"] = Scenario(first, abrupt)
+            found[f"{method}: {name}, runtime at module level"] = Scenario(_with_own_runs(program, method), abrupt)
+    return found
+
+
+SCENARIOS = {
+    "the program returns": Scenario(returns),
+    "`sys.exit(3)`": Scenario(calls_sys_exit),
+    "an exception that nobody catches": Scenario(raises),
+    "runs in a handler of `atexit`": Scenario(records_in_an_exit_handler),
+    "runs after `close()`": Scenario(records_after_close),
+    "a daemon thread still records": Scenario(leaves_a_daemon_thread),
+    "a thread records after the main thread": Scenario(leaves_a_thread),
+    "`asyncio.run` ends": Scenario(ends_its_event_loop),
+    "SIGINT": Scenario(is_interrupted),
+    "SIGTERM with a handler that exits": Scenario(has_a_handler_for_sigterm),
+    "SIGTERM": Scenario(is_terminated, abrupt=True),
+    "SIGKILL": Scenario(is_killed, abrupt=True),
+    "`os._exit(0)`": Scenario(calls_os_exit, abrupt=True),
+    "`os.abort()`": Scenario(aborts, abrupt=True),
+    "a segmentation fault": Scenario(crashes, abrupt=True),
+    "`os.execv`": Scenario(replaces_itself, abrupt=True),
+    "`os.fork` beside 8 threads, the child calls `sys.exit`": Scenario(functools.partial(forks, ends=sys.exit)),
+    "`os.fork` beside 8 threads, the child flushes and calls `os._exit`": Scenario(
+        functools.partial(forks, ends=os._exit)
+    ),
+    "`os.fork` twenty times beside 8 busy threads": Scenario(forks_again_and_again),
+    "a program started by `subprocess`": Scenario(starts_a_program),
+    **_of_multiprocessing(),
+}
