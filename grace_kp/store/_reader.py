@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from grace_kp.store._open import file_of
-from grace_kp.store._schema import MIGRATIONS, READABLE
+from grace_kp.store._schema import MIGRATIONS, READABLE, migrate
 from grace_kp.store._sqlite import BUSY_MS, SqliteStore
 from grace_kp.trace import default_mode, keep_private
 
@@ -25,14 +25,14 @@ class SqliteReader(SqliteStore):
             keep_private(self.path, self._file_mode)
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
+        return sqlite3.connect(
             _uri(self.path.resolve()), uri=True, timeout=BUSY_MS / 1_000, isolation_level=None, check_same_thread=False
         )
-        self._connection = connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
         if not READABLE <= _schema_version(connection) <= len(MIGRATIONS):
-            self._migrate(connection)
+            migrate(connection, self.path)
         connection.execute("PRAGMA query_only = ON")
-        return connection
 
     def ids(self, prefix: str) -> list[str]:
         """The ids that begin with this, in their order."""

@@ -5,9 +5,16 @@ A step that was released is never changed; a new one is added.
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.errors import StoreError
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from grace_kp.store._query import Query
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -48,6 +55,42 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 READABLE = 4
 """The first version of the schema that has every table and column which reading needs."""
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring a file to this version of the schema.
+
+    Raises:
+        StoreError: a newer version wrote the file.
+    """
+    with transaction(connection):
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)"
+        )
+        (version,) = connection.execute("SELECT COALESCE(MAX(version), 0) FROM schema_migrations").fetchone()
+        if version > len(MIGRATIONS):
+            raise StoreError(
+                f"store {path}: schema version {version} is newer than this grace_kp knows ({len(MIGRATIONS)})"
+            )
+        for number in range(version, len(MIGRATIONS)):
+            for statement in MIGRATIONS[number]:
+                connection.execute(statement)
+            connection.execute(
+                "INSERT INTO schema_migrations VALUES (?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))", (number + 1,)
+            )
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Write all that is written inside, or nothing of it after an exception."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
 
 
 def where_of(query: Query) -> tuple[str, list[Any]]:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.errors import StoreError
 from grace_kp.store._deletion import Deleted, Selection, forgotten
+from grace_kp.store._files import OpenFiles
 from grace_kp.store._owners import LEASE_SECONDS, Owners
 from grace_kp.store._purge import delete_rows, mark_unclean, overwrite
 from grace_kp.store._query import Query
 from grace_kp.store._record import JournalEntry, Record, scorer_name
-from grace_kp.store._schema import MIGRATIONS, searchable, where_of
+from grace_kp.store._schema import migrate, searchable, transaction, where_of
 from grace_kp.store._unfinished import Unfinished
 from grace_kp.trace import keep_private
 
@@ -58,12 +59,34 @@ class SqliteStore:
         self._pid = os.getpid()
         self._owners = owners or Owners()
         self._unfinished = Unfinished(self._owners)
+        self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = None
         try:
             self._make_folder()
-            self._connect()
-        except (sqlite3.Error, OSError) as error:
-            self.close()
-            raise StoreError(f"store {self.path}: cannot be opened: {error}") from None
+            self._files = OpenFiles(self.path)
+            connection = self._connect()
+            self._prepare(connection)
+            self._files.look_beside()
+            if self._unfinished.are_between_files:
+                self._enter_file(connection)
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, sqlite3.Error | OSError):
+                raise StoreError(f"store {self.path}: cannot be opened: {error}") from None
+            raise
+        self._connection = connection
+        return connection
+
+    def _enter_file(self, connection: sqlite3.Connection) -> None:
+        """Store what runs that are not finished had in the file that was left."""
+        with transaction(connection):
+            missing = self._unfinished.missing(connection)
+            self._insert(connection, missing)
+            self._unfinished.enter_file(connection, missing)
+        self._unfinished.entered()
 
     def _make_folder(self) -> None:
         folder = self.path.parent
@@ -72,10 +95,9 @@ class SqliteStore:
         keep_private(self.path, self._file_mode)
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self.path, timeout=self._busy_ms / 1_000, isolation_level=None, check_same_thread=False
-        )
-        self._connection = connection
+        return sqlite3.connect(self.path, timeout=self._busy_ms / 1_000, isolation_level=None, check_same_thread=False)
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
         # Unlike other statements, the switch to WAL does not wait while another process makes the same switch.
         deadline = time.monotonic() + self._busy_ms / 1_000
         while True:
@@ -87,30 +109,33 @@ class SqliteStore:
                     raise
                 time.sleep(0.01)
         connection.execute("PRAGMA synchronous = NORMAL")
-        self._migrate(connection)
-        return connection
+        migrate(connection, self.path)
 
-    def _migrate(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)"
-            )
-            (version,) = connection.execute("SELECT COALESCE(MAX(version), 0) FROM schema_migrations").fetchone()
-            if version > len(MIGRATIONS):
-                raise StoreError(
-                    f"store {self.path}: schema version {version} is newer than this grace_kp knows ({len(MIGRATIONS)})"
-                )
-            for number in range(version, len(MIGRATIONS)):
-                for statement in MIGRATIONS[number]:
-                    connection.execute(statement)
-                connection.execute(
-                    "INSERT INTO schema_migrations VALUES (?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))", (number + 1,)
-                )
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
+    @property
+    def is_displaced(self) -> bool:
+        """Whether the file was deleted, renamed or replaced while it is open, so that others would not find what is written now."""
+        return self._connection is not None and self._files.are_displaced
+
+    def reopen(self) -> None:
+        """Open, or create, the file that the path names now, and leave the one that is open.
+
+        Open runs, runs that await something and the newest entries of the ledger go on in the new file. Write the latest batch again,
+        because it may be in the old file.
+
+        Raises:
+            StoreError: the file cannot be opened, for example because it is no SQLite file. It stays as it is, and the next use of the
+                store tries again.
+        """
+        with self.lock:
+            connection, self._connection = self._connection, None
+            if connection is not None and self._pid == os.getpid():
+                self._unfinished.leave_file(connection)
+                self._files.leave(connection)
+            self._open()
+
+    def _follow_path(self) -> None:
+        if self.is_displaced:
+            self.reopen()
 
     def after_fork(self) -> None:
         """Replace lock and connection in a forked child. The connection is the parent's: the child must not even close it."""
@@ -126,18 +151,12 @@ class SqliteStore:
         with self.lock:
             if self._pid != os.getpid():
                 self.after_fork()
-            connection = self._connection or self._connect()
+            connection = self._connection or self._open()
             if not write:
                 yield connection
                 return
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(connection):
                 yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-                raise
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
         """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`.
@@ -152,7 +171,8 @@ class SqliteStore:
                 self._unfinished.note(connection, kept, ended)
             self._unfinished.done(records, kept)
 
-    def _insert(self, connection: sqlite3.Connection, records: Sequence[Record]) -> None:
+    @staticmethod
+    def _insert(connection: sqlite3.Connection, records: Sequence[Record]) -> None:
         rows = [
             (r.id, r.created_at, r.domain, r.score, r.success, r.status, searchable(r.text), r.data) for r in records
         ]
@@ -170,14 +190,11 @@ class SqliteStore:
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Store rows of the journal of runs that are still open."""
         with self._use(write=True) as connection:
-            owner = self._owners.hold(connection)
-            connection.executemany(
-                "INSERT OR REPLACE INTO journal (run_id, seq, owner, data) VALUES (?,?,?,?)",
-                [(entry.run_id, entry.seq, owner, entry.data) for entry in entries],
-            )
+            self._unfinished.journal(connection, entries)
 
     def action(self, key: str) -> bytes | None:
         """Return the entry of an action in the ledger; None if there is none."""
+        self._follow_path()
         with self._use() as connection:
             row = connection.execute("SELECT data FROM actions WHERE key IN (?, ?)", (key, forgotten(key))).fetchone()
         return None if row is None else bytes(row[0])
@@ -187,6 +204,7 @@ class SqliteStore:
 
         When this returns True, the entry is on the disk.
         """
+        self._follow_path()
         with self.lock:
             with self._use() as connection:
                 connection.execute("PRAGMA synchronous = FULL")
@@ -352,7 +370,7 @@ class SqliteStore:
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("PRAGMA busy_timeout = 0")  # nobody waits at an exit for this
                     self._owners.release(connection)
-                connection.close()
+                self._files.leave(connection)
 
     def describe(self) -> dict[str, Any]:
         """Return kind, path, size in bytes, number of traces, schema version and journal mode."""

@@ -8,15 +8,31 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from grace_kp.store._record import JournalEntry
+from grace_kp.store._record import JournalEntry, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from grace_kp.store._owners import Owners
-    from grace_kp.store._record import Record
+
+
+MAX_ACTIONS = 10_000
+_FIELDS = ("id", "created_at", "domain", "score", "success", "status", "text", "data")
+
+
+@dataclass(slots=True)
+class Luggage:
+    """What an owner takes from a file that was moved away or deleted to the next file at the path."""
+
+    records: list[Record] = field(default_factory=list)
+    """Stored runs that await something."""
+    entries: list[JournalEntry] = field(default_factory=list)
+    """Journals of open runs."""
+    actions: list[tuple[str, float, bytes]] = field(default_factory=list)
+    """The newest entries of the ledger."""
 
 
 class Unfinished:
@@ -32,17 +48,57 @@ class Unfinished:
         """Runs whose journals were taken over, with the number of the row in which their trace stood then."""
         self._adopted: set[str] = set()
         """Runs that were taken over and are not complete."""
-        self._awaiting: set[str] = set()
-        """Stored runs that are not complete."""
-        self._elsewhere: set[str] = set()
-        """Of these, the runs whose traces stand in a file that was moved away."""
+        self._completed: set[str] = set()
+        """Runs that were completed by the latest records, which are stored again if the file was displaced meanwhile."""
+        self._again: set[str] = set()
+        """Of these, the runs whose completion stands in a file that was left."""
+        self._luggage: Luggage | None = None
+        """What goes from a file that was left to the next."""
+
+    @property
+    def are_between_files(self) -> bool:
+        """Whether runs of a file that was left have to go on in the next."""
+        return self._luggage is not None
 
     def leave_file(self, connection: sqlite3.Connection) -> None:
-        """Go on in another file: the runs for which the old file waits are stored in the new one when they are finished."""
-        self._recovered = dict.fromkeys(self._recovered)
+        """Take along what this owner is responsible for, and the ledger: an action that ran must not run again."""
+        self._again |= self._completed
+        self._luggage = luggage = self._luggage or Luggage()
         with contextlib.suppress(sqlite3.Error):
-            self._awaiting &= {run_id for (run_id,) in connection.execute("SELECT run_id FROM completions")}
-        self._elsewhere |= self._awaiting
+            mine = (self._owners.id,)
+            rows = connection.execute("SELECT run_id, seq, data FROM journal WHERE owner = ?", mine).fetchall()
+            luggage.entries += [JournalEntry(run_id, seq, bytes(data)) for run_id, seq, data in rows]
+            rows = connection.execute("SELECT run_id, awaits FROM completions WHERE owner = ?", mine).fetchall()
+            luggage.records += [found for run_id, awaits in rows if (found := _stored(connection, run_id, awaits))]
+            luggage.actions += connection.execute(
+                "SELECT key, at, data FROM actions ORDER BY at DESC LIMIT ?", (MAX_ACTIONS,)
+            ).fetchall()
+
+    def missing(self, connection: sqlite3.Connection) -> list[Record]:
+        """Return the records that were taken along and that the next file does not hold."""
+        luggage = self._luggage or Luggage()
+        return [record for record in luggage.records if _row_of(connection, record.id) is None]
+
+    def enter_file(self, connection: sqlite3.Connection, records: Sequence[Record]) -> None:
+        """Go on in the next file, in which these records were just stored."""
+        luggage = self._luggage or Luggage()
+        self.note(connection, records, ())
+        self.journal(connection, luggage.entries)
+        connection.executemany("INSERT OR IGNORE INTO actions VALUES (?,?,?)", luggage.actions)
+        self._recovered = {run_id: _row_of(connection, run_id) for run_id in self._recovered}
+
+    def entered(self) -> None:
+        """Take note that the transaction has ended in which the next file got everything."""
+        self._luggage = None
+
+    def journal(self, connection: sqlite3.Connection, entries: Sequence[JournalEntry]) -> None:
+        """Store rows of journals under this owner."""
+        if entries:
+            owner = self._owners.hold(connection)
+            connection.executemany(
+                "INSERT OR REPLACE INTO journal (run_id, seq, owner, data) VALUES (?,?,?,?)",
+                [(entry.run_id, entry.seq, owner, entry.data) for entry in entries],
+            )
 
     def current(self, connection: sqlite3.Connection, records: Sequence[Record]) -> Sequence[Record]:
         """Return the records without those that come too late.
@@ -65,7 +121,7 @@ class Unfinished:
         return kept
 
     def _may_complete(self, connection: sqlite3.Connection, run_id: str) -> bool:
-        if run_id in self._elsewhere:
+        if run_id in self._again:
             return True
         row = connection.execute("SELECT owner FROM completions WHERE run_id = ?", (run_id,)).fetchone()
         return row is not None and (run_id not in self._adopted or row[0] == self._owners.id)
@@ -93,11 +149,8 @@ class Unfinished:
         """Take note, after the transaction, which of the records were stored and that the others came too late."""
         for record in records:
             self._recovered.pop(record.id, None)
-            self._elsewhere.discard(record.id)
-        self._awaiting.difference_update(record.id for record in records)
-        self._awaiting.update(
-            run_id for run_id, record in {record.id: record for record in kept}.items() if record.awaits
-        )
+        self._again.difference_update(record.id for record in records)
+        self._completed = {record.id for record in kept if record.completes}
 
     def take_journals(self, connection: sqlite3.Connection, dead: Iterable[str]) -> list[list[JournalEntry]]:
         """Take over the journals of dead owners; return those of interrupted runs."""
@@ -140,7 +193,6 @@ class Unfinished:
         mine = self._owners.hold(connection)
         connection.executemany("UPDATE completions SET owner = ? WHERE run_id = ?", [(mine, run) for run in taken])
         self._adopted.update(taken)
-        self._awaiting.update(taken)
         return list(taken.values())
 
 
@@ -148,3 +200,14 @@ def _row_of(connection: sqlite3.Connection, run_id: str) -> int | None:
     """Return the number of the row of a trace, which changes whenever the trace is replaced; None if there is no such trace."""
     row = connection.execute("SELECT number FROM traces WHERE id = ?", (run_id,)).fetchone()
     return None if row is None else int(row[0])
+
+
+def _stored(connection: sqlite3.Connection, run_id: str, awaits: str) -> Record | None:
+    """Return the record of a stored run that awaits these parts."""
+    row = connection.execute(f"SELECT {', '.join(_FIELDS)} FROM traces WHERE id = ?", (run_id,)).fetchone()  # noqa: S608
+    if row is None:
+        return None
+    fields: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
+    scores = connection.execute("SELECT name, score, passed FROM scores WHERE trace = ?", (run_id,)).fetchall()
+    attributes = connection.execute("SELECT kind, name, value FROM attributes WHERE trace = ?", (run_id,)).fetchall()
+    return Record(**fields, scores=tuple(scores), attributes=tuple(attributes), awaits=tuple(awaits.split()))

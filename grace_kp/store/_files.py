@@ -1,0 +1,88 @@
+"""The files behind a connection to SQLite: whether they still stand at their paths, and how to leave them where they do not.
+
+SQLite finds the write-ahead log (`-wal`) and its index (`-shm`) of a database by their names. So a log that is left behind would be read as
+that of the next database at the path, and processes with different databases would share the index.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NO_CHECKPOINT_ON_CLOSE = 1006
+"""SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE of SQLite."""
+Identity = tuple[int, int] | None
+
+
+class OpenFiles:
+    """The files that a connection has opened, by device and inode. Created right before the connection.
+
+    Args:
+        path: the path of the database, which may be a symbolic link.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._real = Path(os.path.realpath(path))
+        self._database = _identity(path)
+        self._beside: dict[Path, Identity] = {}
+
+    def look_beside(self) -> None:
+        """Note which log and index the connection uses. It opens them with its first transaction."""
+        paths = [Path(f"{self._real}{end}") for end in ("-wal", "-shm")]
+        self._beside = {path: found for path in paths if (found := _identity(path)) is not None}
+
+    @property
+    def are_displaced(self) -> bool:
+        """Whether another process that opens the path would not find these files."""
+        return _identity(self._path) != self._database or any(
+            _identity(path) != opened for path, opened in self._beside.items()
+        )
+
+    def leave(self, connection: sqlite3.Connection) -> None:
+        """Close the connection, keep what it has written where that is possible, and leave other files at the paths alone."""
+        if _identity(self._real) != self._database:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("PRAGMA busy_timeout = 0")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # so that a renamed database has everything
+            self._remove_left_over()  # before the files are closed, because a closed inode may be used again
+        elif any(_identity(path) not in {None, opened} for path, opened in self._beside.items()):
+            # Another process has begun a new log for this database. The old one must not overwrite what that process wrote.
+            configure: Any = getattr(connection, "setconfig", None)  # from Python 3.12 on
+            if configure is not None:
+                configure(NO_CHECKPOINT_ON_CLOSE, True)
+        connection.close()
+
+    def _remove_left_over(self) -> None:
+        """Remove the log and the index of a database that stands there no more."""
+        with contextlib.suppress(OSError), _locked(self._real.parent):
+            for path, opened in self._beside.items():
+                if _identity(path) == opened:
+                    path.unlink()
+
+
+def _identity(path: Path) -> Identity:
+    try:
+        found = os.stat(path)  # noqa: PTH116 — after every batch
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from doing the same in a folder. Without this, each could remove what another has just created."""
+    import fcntl  # only systems that have it let a file be removed while it is open
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
