@@ -130,4 +130,6 @@ def _compared(*conditions: tuple[str, str, Any]) -> tuple[list[str], list[Any]]:
 
 def searchable(text: str) -> str:
     """Return a text case-folded; half a surrogate pair, which SQLite cannot hold, becomes a question mark."""
+    if text.isascii():
+        return text.lower().replace("\0", " ")
     return text.casefold().encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 import threading
@@ -176,15 +177,18 @@ class SqliteStore:
         rows = [
             (r.id, r.created_at, r.domain, r.score, r.success, r.status, searchable(r.text), r.data) for r in records
         ]
-        newest = {r.id: r for r in records}.values()
-        scores = [(r.id, scorer_name(name), score, passed) for r in newest for name, score, passed in r.scores]
+        newest = {r.id: r for r in records}
+        scores = [(r.id, scorer_name(name), score, passed) for r in newest.values() for name, score, passed in r.scores]
+        replaced = connection.execute(
+            "SELECT id FROM traces WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(newest)),)
+        ).fetchall()
+        for table in ("scores", "attributes") if replaced else ():
+            connection.executemany(f"DELETE FROM {table} WHERE trace = ?", replaced)  # noqa: S608
         connection.executemany(f"INSERT OR REPLACE INTO traces ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", rows)  # noqa: S608
-        connection.executemany("DELETE FROM scores WHERE trace = ?", [(r.id,) for r in records])
         connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", scores)
-        connection.executemany("DELETE FROM attributes WHERE trace = ?", [(r.id,) for r in records])
         connection.executemany(
             "INSERT INTO attributes VALUES (?,?,?,?)",
-            [(r.id, *row) for r in newest for row in dict.fromkeys(r.attributes)],
+            [(r.id, *row) for r in newest.values() for row in dict.fromkeys(r.attributes)],
         )
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
