@@ -212,6 +212,8 @@ def brief(value: object) -> str:
 
 def is_unit(value: object) -> TypeGuard[float]:
     """Return whether the value is a number from 0 to 1; neither a truth value nor NaN is."""
+    if type(value) is float:
+        return 0.0 <= value <= 1.0
     return isinstance(value, float | int) and not isinstance(value, bool) and 0 <= value <= 1
 
 

@@ -187,6 +187,9 @@ def _read_calls(calls: list[Any], evidence: Evidence) -> None:
     for call in calls:
         if type(call) is not dict and not isinstance(call, Mapping):
             continue
+        if "child" not in call and "search" not in call:
+            evidence.call_finished(call.get("status"), None)
+            continue
         inside: str | None = None
         if "child" in call and isinstance(parent := call.get("parent"), str):
             if statuses is None:

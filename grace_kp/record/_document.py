@@ -38,13 +38,15 @@ def instant(nanoseconds: int) -> str:
 class Documents:
     """Documents of the runs of one runtime, with its privacy and visibility."""
 
-    __slots__ = ("_identifiers", "_max_text", "_privacy_level", "_visibility")
+    __slots__ = ("_identifiers", "_max_text", "_privacy_level", "_second", "_visibility")
 
     def __init__(self, *, privacy_level: str, visibility: str, max_text: int) -> None:
         self._privacy_level = privacy_level
         self._visibility = visibility
         self._identifiers = privacy_level != "private"
         self._max_text = max_text
+        self._second = (0, instant(0))
+        """The last second in which a run began, and its text: most runs begin in the same second as the one before."""
 
     def builder(self, run: Run) -> StepBuilder:
         """Return the builder of the run's steps, created on first use."""
@@ -175,11 +177,19 @@ class Documents:
         name = clean(run.name)
         return {
             "id": run.id,
-            "created_at": instant(run.began),
+            "created_at": self._instant(run.began),
             "agent_id": f"kp:agent:{name}",
             "domain": clean(run.domain),
             "objective": clean(run.objective) or name,
         }
+
+    def _instant(self, nanoseconds: int) -> str:
+        """Return what `instant` does."""
+        second, text = self._second
+        if nanoseconds // 1_000_000_000 != second:
+            text = instant(nanoseconds)
+            self._second = nanoseconds // 1_000_000_000, text
+        return f"{text[:20]}{nanoseconds // 1_000_000 % 1_000:03d}Z"
 
     def _links(self, run: Run) -> dict[str, Any]:
         if run.via is not None:

@@ -339,10 +339,16 @@ def _texts_of(events: Iterable[object]) -> list[str]:
             continue
         last = event
         if isinstance(event, Call):
-            texts_in(event.args if type(event.args) is list else list(event.args), texts)
+            if type(event.args) is list:
+                texts_in(event.args, texts)
+            else:
+                texts += [value for value in event.args if type(value) is str]
             if event.kwargs:
                 texts_in(event.kwargs, texts)
-            texts_in(event.result, texts)
+            if type(event.result) is str:
+                texts.append(event.result)
+            elif event.result is not None:
+                texts_in(event.result, texts)
             if event.hits is not None:
                 texts += event.hits.texts
                 texts += event.hits.sources

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from grace_kp.errors import is_unit
 from grace_kp.record import facts_of, to_json
+from grace_kp.store import Record, moment, scorer_name
 from grace_kp.trace import attributes_in, storable
-
-if TYPE_CHECKING:
-    from grace_kp.store import Record
 
 MAX_SEARCH_TEXT = 20_000
 MAX_SCORES = 200
@@ -18,8 +16,6 @@ MAX_SCORES = 200
 
 def record_of(document: dict[str, Any]) -> Record:
     """Return a finished document in the form of a store."""
-    from grace_kp.store import Record
-
     metadata = document["metadata"]
     texts = [document["task"]["objective"], document["outcome"]["result_summary"]]
     texts += [step["content"] for step in document["steps"] if "content" in step]
@@ -49,8 +45,6 @@ def _sortable(created_at: str) -> str:
     """Return when a run began, in the form in which stores compare times."""
     if _SORTABLE.fullmatch(created_at):
         return created_at
-    from grace_kp.store import moment
-
     try:
         return moment(created_at, "created_at") or created_at
     except ValueError:  # the year 0
@@ -59,8 +53,6 @@ def _sortable(created_at: str) -> str:
 
 def _scores_of(document: dict[str, Any]) -> tuple[tuple[str, float | None, bool | None], ...]:
     """Return the rows of scores. A document from elsewhere may hold anything under the name."""
-    from grace_kp.store import scorer_name
-
     entries = (document.get("grace") or {}).get("scores")
     rows = []
     for entry in entries[:MAX_SCORES] if isinstance(entries, list) else ():

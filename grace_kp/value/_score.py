@@ -285,7 +285,7 @@ def _read_document(trace: Mapping[str, Any]) -> tuple[list[str], list[str], Mapp
     try:
         steps = trace["steps"]
         kinds = [step["type"] for step in steps]
-        tools = [tool["name"] for step in steps if (tool := step.get("tool")) is not None]
+        tools = [step["tool"]["name"] for step in steps if "tool" in step and step["tool"] is not None]
         metadata = trace["metadata"]
         metadata.get("success")
         hash(tuple(tools))
@@ -317,7 +317,7 @@ def _explain(trace: Mapping[str, Any]) -> NoReturn:
 
 def _check(kinds: Sequence[object], success: object, confidence: object, domain: object) -> None:
     try:
-        known = _STEP_TYPES.issuperset(kinds)
+        known = set(kinds) <= _STEP_TYPES
     except TypeError:
         known = False
     if not known:
