@@ -264,8 +264,15 @@ def _selected(rules: tuple[Rule, ...], found: int) -> Sequence[Rule]:
 _FEW = 8
 
 
+_MAX_WORDS = 20_000
+_LONGEST_WORD = 24
+
+
 class _Needles:
-    """Substrings with the bits of their rules, searched together."""
+    """Substrings with the bits of their rules, searched together.
+
+    A text is searched word by word, and words without any of the substrings are remembered: most words of a text have occurred before.
+    """
 
     __slots__ = ("_rules",)
 
@@ -281,16 +288,18 @@ class _Needles:
         """Return a function from a text to the bits of all rules of which it contains a substring."""
         tree: dict[str, Any] = {}
         longer: dict[str, list[tuple[str, int]]] = {}
-        for needle in sorted(self._rules, key=len):
+        first_words = {needle: needle.split()[0] for needle in self._rules}
+        for needle, word in sorted(first_words.items(), key=lambda item: len(item[1])):
             # The tree holds the shortest text of each beginning; longer ones are searched afterwards.
-            shorter = next((needle[:end] for end in range(1, len(needle)) if needle[:end] in longer), needle)
-            longer.setdefault(shorter, []).append((needle, self._rules[needle]))
-            if shorter == needle:
+            shorter = next((word[:end] for end in range(1, len(word)) if word[:end] in longer), word)
+            if shorter == word and word not in longer:
                 branch = tree
-                for character in needle:
+                for character in word:
                     branch = branch.setdefault(character, {})
+            longer.setdefault(shorter, []).append((needle, self._rules[needle]))
         expression = _alternatives(tree)
         search, find_all = re.compile(expression).search, re.compile(f"(?=({expression}))").findall
+        harmless: set[str] = set()
 
         def begun_in(text: str) -> set[str]:
             """Return the shortest substrings found. A lookahead at every place finds many at once; few are found faster one after another."""
@@ -304,8 +313,17 @@ class _Needles:
             return begun
 
         def found_in(text: str) -> int:
+            words = set(text.split()).difference(harmless)
+            if not words:
+                return 0
+            begun = begun_in(" ".join(words))
+            if len(harmless) > _MAX_WORDS:
+                harmless.clear()
+            harmless.update(
+                word for word in words if len(word) <= _LONGEST_WORD and not any(part in word for part in begun)
+            )
             found = 0
-            for shortest in begun_in(text):
+            for shortest in begun:
                 for needle, rules in longer[shortest]:
                     if needle in text:
                         found |= rules

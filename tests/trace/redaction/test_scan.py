@@ -148,3 +148,25 @@ def test_a_vertical_tab_is_a_blank_for_both_scans():
     for build in BUILDS:
         scan = build(False)
         assert any(rule.vendor == "a pair of user and password in code" for rule in scan(text))
+
+
+NEEDED = sorted({need for rule in SECRETS + IDENTIFIERS for need in rule.needs} - _scan.VAGUE)
+
+
+def finder():
+    """Return the search for all substrings, each with its own bit."""
+    needles = _scan._Needles()
+    for bit, need in enumerate(NEEDED):
+        needles.add(need, 1 << bit)
+    return needles.compiled()
+
+
+FIND = finder()
+
+
+@given(st.lists(st.sampled_from(NEEDED) | st.text("abk-_. \n", max_size=6), max_size=6).map("".join))
+@examples(60)
+def test_the_memory_of_harmless_words_hides_no_substring(text):
+    """Whatever words have occurred before, every substring of a rule is found, over several words, too."""
+    expected = sum(1 << bit for bit, need in enumerate(NEEDED) if need in text)
+    assert [expected] * 2 == [FIND(text), FIND(text)]
