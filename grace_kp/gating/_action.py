@@ -13,6 +13,7 @@ from grace_kp.gating._engine import gated_call
 from grace_kp.gating._identity import Coverage
 from grace_kp.gating._outcome import GateEntry, raise_or_return
 from grace_kp.gating._resumable import resumable
+from grace_kp.record import argument_check, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -87,14 +88,15 @@ def gate(
 
     if inspect.iscoroutinefunction(action):
 
-        @functools.wraps(named)
-        async def gated_coroutine(*args: Any, **kwargs: Any) -> Any:
+        async def gated_coroutine(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return raise_or_return(await drive_async(gated_call(case_of(args, kwargs)), run), called)
 
-        return gated_coroutine
+        return fitting(named, gated_coroutine)
+    check = argument_check(named)
 
     @functools.wraps(named)
     def gated(*args: Any, **kwargs: Any) -> Any:
+        check(*args, **kwargs)
         return raise_or_return(drive(gated_call(case_of(args, kwargs)), run), called)
 
     return gated

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from grace_kp.record._arguments import argument_check, fitting
 from grace_kp.record._call import Call
 from grace_kp.record._current import CAPTURE, CURRENT, HOST, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
@@ -53,12 +54,14 @@ __all__ = [
     "RunBlock",
     "Signal",
     "Spec",
+    "argument_check",
     "call_alone",
     "call_in",
     "current_run",
     "decorate",
     "evidence_of",
     "facts_of",
+    "fitting",
     "gaps_of",
     "instrument_threads",
     "located",

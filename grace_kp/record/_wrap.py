@@ -13,15 +13,17 @@ import sys
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.record._arguments import fitting, name_like, unwrapped
 from grace_kp.record._current import CURRENT
 from grace_kp.record._enter import entering
 from grace_kp.record._guard import shielded
+from grace_kp.record._location import located
 from grace_kp.record._stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
-    from contextvars import Token
 
+    from grace_kp.record._arguments import Body
     from grace_kp.record._enter import Enter
     from grace_kp.record._location import Frame
     from grace_kp.record._run import Recorder
@@ -33,47 +35,56 @@ _get, _set, _reset = CURRENT.get, CURRENT.set, CURRENT.reset
 def wrap(function: Callable[..., Any], spec: Spec, recorder: Callable[[], Recorder]) -> Callable[..., Any]:
     """Return `function`, recorded; of the same kind, with the same name, signature and documentation."""
     plain, enter = unwrapped(function), entering(spec, recorder)
-    if inspect.iscoroutinefunction(plain):
-        return _coroutine_shell(function, enter)
-    if inspect.isasyncgenfunction(plain):
-        return _async_generator_shell(function, enter)
-    if inspect.isgeneratorfunction(plain):
-        return _generator_shell(function, enter)
+    for is_kind, body in _BODIES:
+        if is_kind(plain):
+            return fitting(function, body(function, enter), _refusal(enter))
     return _plain_shell(function, enter)
 
 
-def unwrapped(function: object) -> Any:
-    """Return the function behind partials and objects with `__call__`, which decides whether a callable is async."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    if not (inspect.isroutine(function) or inspect.isclass(function)) and callable(function):
-        return type(function).__call__
-    return function
+def _refusal(enter: Enter) -> Callable[[tuple[Any, ...], dict[str, Any], TypeError], None]:
+    """Return a function that records a call whose arguments do not fit: as a failed call in the run around it, if there is one."""
+
+    @shielded
+    def refused(args: tuple[Any, ...], kwargs: dict[str, Any], error: TypeError) -> None:
+        here = located()
+        if here is not None and here.run.open:
+            frame = enter(args, kwargs)
+            if frame is not None:
+                frame.fail(error)
+
+    return refused
 
 
-def _leave(token: Token[Any], frame: Frame | None) -> None:
-    """Restore the frame from before, even if the context has changed since."""
-    try:
-        _reset(token)
-    except ValueError:
-        if _get() is frame:
-            _set(None)
+def _leave(frame: Frame | None) -> None:
+    """Leave a frame in a context other than the one it was entered in."""
+    if _get() is frame:
+        _set(None)
 
 
 def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
     @functools.wraps(function)
     def recorded(*args: object, **kwargs: object) -> Any:
         frame = enter(args, kwargs)
-        if frame is None:
-            return function(*args, **kwargs)
-        token = _set(frame)
+        token = _set(frame or _get())  # if nothing is recorded, the current frame stays
         try:
-            result = function(*args, **kwargs)
+            # A call with a star needs the C stack on Python 3.11, where a function that calls itself would overflow it.
+            count = 9 if kwargs else len(args)
+            if count == 1:
+                result = function(args[0])
+            elif count == 2:
+                result = function(args[0], args[1])
+            elif count == 3:
+                result = function(args[0], args[1], args[2])
+            else:
+                result = function(*args, **kwargs)
         except BaseException as error:
-            _leave(token, frame)
-            frame.fail(error)
+            _reset(token)
+            if frame is not None:
+                frame.fail(error)
             raise
         _reset(token)
+        if frame is None:
+            return result
         kind = type(result)
         if (
             kind is str
@@ -93,12 +104,33 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
 
 def _settled(frame: Frame, result: object) -> Any:
     """End the frame of a plain function with its result. A coroutine, generator or future keeps it open until that ends."""
-    for promise, shell in _PROMISES:
+    for promise, body in _PROMISES:
         if type(result) is promise:
-            return shell(lambda: result, lambda _args, _kwargs: frame)()
+            following = body(_Pending(result).start, lambda _args, _kwargs: frame)
+            name_like(following, result)
+            return following((), {})
     if not _follow(frame, result):
         frame.close(result)
     return result
+
+
+class _Pending:
+    """A coroutine, generator or async generator that a plain function returned and that has not been started."""
+
+    __slots__ = ("_promise",)
+
+    def __init__(self, promise: Any) -> None:
+        self._promise = promise
+
+    def start(self) -> Any:
+        """Return it, to be started now."""
+        promise, self._promise = self._promise, None
+        return promise
+
+    def __del__(self) -> None:
+        # The coroutine around it warns that it was never awaited; once is enough.
+        if type(self._promise) is CoroutineType:
+            self._promise.close()
 
 
 def _is_future(kind: type) -> bool:
@@ -130,9 +162,8 @@ def _follow(frame: Frame, future: Any) -> bool:
     return True
 
 
-def _coroutine_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
-    @functools.wraps(function)
-    async def recorded(*args: object, **kwargs: object) -> Any:
+def _coroutine_body(function: Callable[..., Any], enter: Enter) -> Body:
+    async def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         frame = enter(args, kwargs)
         if frame is None:
             return await function(*args, **kwargs)
@@ -140,53 +171,62 @@ def _coroutine_shell(function: Callable[..., Any], enter: Enter) -> Callable[...
         try:
             result = await function(*args, **kwargs)
         except BaseException as error:
-            _leave(token, frame)
+            try:
+                _reset(token)
+            except ValueError:
+                _leave(frame)
             frame.fail(error)
             raise
-        _leave(token, frame)
+        try:
+            _reset(token)
+        except ValueError:
+            _leave(frame)
         frame.close(result)
         return result
 
     return recorded
 
 
-def _generator_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def recorded(*args: object, **kwargs: object) -> Any:
+def _generator_body(function: Callable[..., Any], enter: Enter) -> Body:
+    def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
         if frame is None:
             return (yield from generator)
         stream = Stream(frame)
-        resume: Callable[[Any], Any] = generator.send
+        thrown: BaseException | None = None
         value: Any = None
         while True:
             token = _set(frame)
             try:
-                item = resume(value)
+                # `next` counts less towards the recursion limit than `send`.
+                if thrown is not None:
+                    item = generator.throw(thrown)
+                elif value is None:
+                    item = next(generator)
+                else:
+                    item = generator.send(value)
             except StopIteration as stop:
-                _leave(token, frame)
+                _reset(token)
                 stream.close(stop.value)
                 return stop.value
             except BaseException as error:
-                _leave(token, frame)
+                _reset(token)
                 stream.fail(error)
                 raise
-            _leave(token, frame)
+            _reset(token)
             stream.add(item)
             try:
-                value = yield item
-                resume = generator.send
+                value, thrown = (yield item), None
             except BaseException as error:  # noqa: BLE001
                 stream.thrown(error)
-                resume, value = generator.throw, error
+                thrown = error
 
     return recorded
 
 
-def _async_generator_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., Any]:
-    @functools.wraps(function)
-    async def recorded(*args: object, **kwargs: object) -> Any:
+def _async_generator_body(function: Callable[..., Any], enter: Enter) -> Body:
+    async def recorded(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         generator = function(*args, **kwargs)
         frame = enter(args, kwargs)
         stream = Stream(frame)
@@ -198,14 +238,23 @@ def _async_generator_shell(function: Callable[..., Any], enter: Enter) -> Callab
             try:
                 item = await resume(value)
             except StopAsyncIteration:
-                _leave(token, before)
+                try:
+                    _reset(token)
+                except ValueError:
+                    _leave(before)
                 stream.close(None)
                 return
             except BaseException as error:
-                _leave(token, before)
+                try:
+                    _reset(token)
+                except ValueError:
+                    _leave(before)
                 stream.fail(error)
                 raise
-            _leave(token, before)
+            try:
+                _reset(token)
+            except ValueError:
+                _leave(before)
             stream.add(item)
             try:
                 value = yield item
@@ -217,10 +266,15 @@ def _async_generator_shell(function: Callable[..., Any], enter: Enter) -> Callab
     return recorded
 
 
-_PROMISES: tuple[tuple[type, Callable[[Callable[..., Any], Enter], Callable[..., Any]]], ...] = (
-    (CoroutineType, _coroutine_shell),
-    (GeneratorType, _generator_shell),
-    (AsyncGeneratorType, _async_generator_shell),
+_BODIES: tuple[tuple[Callable[[Any], bool], Callable[[Callable[..., Any], Enter], Body]], ...] = (
+    (inspect.iscoroutinefunction, _coroutine_body),
+    (inspect.isasyncgenfunction, _async_generator_body),
+    (inspect.isgeneratorfunction, _generator_body),
+)
+_PROMISES: tuple[tuple[type, Callable[[Callable[..., Any], Enter], Body]], ...] = (
+    (CoroutineType, _coroutine_body),
+    (GeneratorType, _generator_body),
+    (AsyncGeneratorType, _async_generator_body),
 )
 
 

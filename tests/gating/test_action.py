@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -54,8 +55,11 @@ def test_a_call_that_does_not_fit_fails_before_anybody_is_asked(in_program, monk
     fake = Framework("fake", package="sys", load=lambda: adapter, signals={})
     monkeypatch.setattr(HOST, "frameworks", {"fake": fake})
     reviewer = ScriptedReviewer("proceed")
-    pay = make_grace(reviewer=reviewer).gate(floor="confirm")(lambda euros: euros)
-    with pytest.raises(TypeError, match="euros"):
-        pay(dollars=5)
+    pay = make_grace(reviewer=reviewer).gate(floor="confirm")
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'dollars'"):
+        pay(lambda euros: euros)(dollars=5)
+    assert [] == steps
+    with pytest.raises(TypeError, match="missing a required argument"):
+        pay(math.sqrt)()
     assert [] == reviewer.requests
     assert (["begin", "end"] if in_program else []) == steps
