@@ -48,7 +48,9 @@ def fitting(function: Callable[..., Any], body: Body, refused: Refused | None = 
 
     # `inspect` tells the kind of a function by these flags, which have no effect on how it runs; see also `types.coroutine`.
     code = recorded.__code__.replace(co_flags=recorded.__code__.co_flags | body.__code__.co_flags & _KINDS)
-    return functools.wraps(function)(FunctionType(code, globals(), recorded.__name__, None, recorded.__closure__))
+    return functools.wraps(function)(
+        FunctionType(code, recorded.__globals__, recorded.__name__, None, recorded.__closure__)
+    )
 
 
 def unwrapped(function: object) -> Any:
@@ -107,7 +109,7 @@ def _hollow(function: FunctionType) -> FunctionType:
         co_nlocals=len(names),
         co_flags=base.co_flags & ~_VARIADIC | code.co_flags & _VARIADIC,
     )
-    hollow = FunctionType(empty, globals(), function.__name__, function.__defaults__)
+    hollow = FunctionType(empty, _anything.__globals__, function.__name__, function.__defaults__)
     hollow.__kwdefaults__ = function.__kwdefaults__
     hollow.__qualname__ = function.__qualname__
     return hollow
