@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from grace_kp.record._run import Run
     from grace_kp.record._spec import Spec
 
+HERE = "?"
+"""Stands for the part of a framework's program that runs here, which the framework tells."""
 _STATUSES = {FAILED: "error", COMPLETED: "ok"}
 
 
@@ -32,7 +34,13 @@ class Call(Event):
     )  # fmt: skip
 
     def __init__(
-        self, run: Run, spec: Spec, parent: Call | None, args: Sequence[Any], kwargs: dict[str, Any] | None
+        self,
+        run: Run,
+        spec: Spec,
+        parent: Call | None,
+        args: Sequence[Any],
+        kwargs: dict[str, Any] | None,
+        place: str | None = HERE,
     ) -> None:
         self.run = run
         self.spec = spec
@@ -48,7 +56,7 @@ class Call(Event):
         self.result: Any = None
         self.status: str | None = None
         self.end = 0
-        self.place = None if HOST.place is None else HOST.place()
+        self.place = place if place is not HERE else None if HOST.place is None else HOST.place()
         self.start = run.clock()
         run.events.append(self)  # last, because the journal reads events from another thread
 

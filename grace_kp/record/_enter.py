@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import _run
-from grace_kp.record._call import Call
+from grace_kp.record._call import HERE, Call
 from grace_kp.record._current import CURRENT, FIRST, HOST, ORDER
 from grace_kp.record._gaps import stray
 from grace_kp.record._guard import shielded_pair
@@ -153,8 +153,15 @@ def open_run(
     return run
 
 
-def call_in(inside: Frame, spec: Spec, kwargs: Named) -> Call | None:
-    """Open a call of a tool inside a call or run; return None if the run is at its bound."""
+def call_in(inside: Frame, spec: Spec, kwargs: Named, place: str | None = HERE) -> Call | None:
+    """Open a call of a tool inside a call or run; return None if the run is at its bound.
+
+    Args:
+        inside: the call or run around it.
+        spec: the tool.
+        kwargs: its arguments.
+        place: the part of a framework's program in which it happens; by default, the framework is asked.
+    """
     run, parent = (inside.run, inside) if isinstance(inside, Call) else (inside, None)
     if len(run.events) >= run.owner.max_events:
         run.dropped += 2
@@ -169,8 +176,8 @@ def call_in(inside: Frame, spec: Spec, kwargs: Named) -> Call | None:
             or (kind is int and -_BIG < value < _BIG)
             or (kind is float and value - value == 0)
         ):
-            return Call(run, spec, parent, *_rendered(run, (), kwargs))
-    return Call(run, spec, parent, [], {**kwargs} if run.owner.capture_input and kwargs else None)
+            return Call(run, spec, parent, *_rendered(run, (), kwargs), place)
+    return Call(run, spec, parent, [], {**kwargs} if run.owner.capture_input and kwargs else None, place)
 
 
 def call_alone(

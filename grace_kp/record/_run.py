@@ -354,7 +354,8 @@ class Run:
         if not self.open:
             return
         if self.owner.capture_output and self.result is None:
-            self.result = render(result, self.max_text)
+            plain = type(result) is str and len(result) <= self.max_text
+            self.result = result if plain else render(result, self.max_text)
         self._finish(COMPLETED, result, None)
 
     @shielded

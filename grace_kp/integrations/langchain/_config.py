@@ -19,11 +19,9 @@ _INTERNAL_TAGS = ("seq:", "map:", "graph:", "langsmith:", "condition:", "branch:
 _INTERNAL_KEYS = ("langgraph_", "langfuse_", "ls_", "lc_", "checkpoint_", "graph_id", "__pregel")
 
 
-def describe(run: Run, tags: list[str] | None, metadata: dict[str, Any] | None, thread: str | None) -> None:
-    """Record the attributes in the config of a root run, and its thread, which finds it again when it continues."""
-    run.facts = {} if thread is None else {"thread_id": thread}
-    if tags or metadata:
-        run.update(**attributes_of_config(tags, metadata))
+def describe(run: Run, tags: list[str] | None, metadata: dict[str, Any] | None) -> None:
+    """Record the attributes in the config of a root run."""
+    run.update(**attributes_of_config(tags, metadata))
 
 
 def attributes_of_config(tags: list[str] | None, metadata: dict[str, Any] | None) -> dict[str, Any]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from grace_kp.integrations.langchain._frames import Frame
     from grace_kp.record import Call, Run
 
+PLACE = "langgraph_checkpoint_ns"
+"""Entry of LangGraph's metadata: the node of a graph in which an event happens."""
 _config_here = var_child_runnable_config.get
 
 
@@ -38,6 +40,8 @@ def frame_here(frames: Mapping[int, Frame] | None = None) -> Frame | None:
 
 def _find(ours: Call | Run | None) -> Call | Run | None:
     """Return the inner of our own innermost frame and LangChain's."""
+    if not _config_here():
+        return ours
     frame = frame_here()
     return ours if frame is None else frame.inner(ours)
 
@@ -46,7 +50,7 @@ def _place() -> str | None:
     """Return the node of a graph that runs here. After an interrupt it is run again from its beginning."""
     config = _config_here()
     metadata = config.get("metadata") if config else None
-    return metadata.get("langgraph_checkpoint_ns") if metadata else None
+    return metadata.get(PLACE) if metadata else None
 
 
 def register() -> None:

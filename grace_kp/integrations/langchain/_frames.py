@@ -44,13 +44,11 @@ class Failures:
 class Frame:
     """One open event: the call or run that it belongs to, and the call or run that ends with it.
 
-    Tools, retrievers and models below a root need no more than this, and come most often. The class holds the values of what only a
-    `Chain` changes.
+    Tools and retrievers below a root need no more than this, and come most often. The class holds the values of what only a `Chain`
+    changes.
     """
 
-    __slots__ = (
-        "here", "home", "keys", "leaf", "name", "own", "parent", "place", "searched", "seen", "start", "tokens",
-    )  # fmt: skip
+    __slots__ = ("here", "home", "keys", "leaf", "name", "own", "parent", "searched", "seen")
 
     checkpoint: str | None = None
     failures: Failures | None = None
@@ -60,20 +58,20 @@ class Frame:
     is_node: bool = False
     is_parser: bool = False
     last: Any = None
+    place: str | None = None
     places: set[str] | None = None
     quiet: bool = False
     raised: list[BaseException] | None = None
+    start: int = 0
     steps: tuple[int, int] | None = None
     task: set[int] | None = None
+    tokens: list[str] | None = None
 
-    def __init__(
-        self, parent: Frame, here: Call | Run, name: str, place: str | None, own: Call | Run | None, seen: object
-    ) -> None:
+    def __init__(self, parent: Frame, here: Call | Run, name: str, own: Call | Run | None, seen: object) -> None:
         self.parent: Frame | None = parent
         self.here = here
         """The call or run that events inside it belong to."""
         self.name = name
-        self.place = place
         self.own = own
         """The call or run that ends with it."""
         self.seen = seen
@@ -84,10 +82,6 @@ class Frame:
         """The frames that are open below the root."""
         self.leaf = True
         self.searched = False
-        self.start = 0
-        """The time at which it began; the start of a call is its own."""
-        self.tokens: list[str] | None = None
-        """The text that a model has streamed so far."""
 
     @property
     def thread(self) -> str | None:
@@ -127,8 +121,8 @@ class Chain(Frame):
     """An open chain, graph or node, or any event without one around it."""
 
     __slots__ = (
-        "checkpoint", "failures", "inputs", "interrupts", "is_agent_model", "is_node", "is_parser", "last", "places",
-        "quiet", "raised", "steps", "task", "thread",
+        "checkpoint", "failures", "inputs", "interrupts", "is_agent_model", "is_node", "is_parser", "last", "place",
+        "places", "quiet", "raised", "start", "steps", "task", "thread", "tokens",
     )  # fmt: skip
 
     def __init__(self, parent: Frame | None, here: Call | Run, name: str, inputs: object, place: str | None) -> None:
@@ -164,6 +158,7 @@ class Chain(Frame):
         self.last = None
         """For the frame of a run, the latest text of a model or update of a node in it."""
         self.tokens = None
+        """The text that a model has streamed so far."""
         self.task = None
         """For a root, the open events of the asyncio task that it began in."""
         self.start = (here.run if isinstance(here, Call) else here).clock()

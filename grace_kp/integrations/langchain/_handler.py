@@ -29,8 +29,8 @@ try:
 except ImportError:
     _Handler = BaseCallbackHandler  # type: ignore[assignment,misc]
 
-from grace_kp.integrations.langchain._context import register
-from grace_kp.integrations.langchain._inline import RunInline
+from grace_kp.integrations.langchain._context import PLACE, register
+from grace_kp.integrations.langchain._inline import InlineHandler, include_others
 from grace_kp.integrations.langchain._tool_guard import GatedTools
 from grace_kp.integrations.langchain._tracking import Tracker
 from grace_kp.record import RETRIEVER, TOOL, note, shielded
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _EVERYWHERE: ContextVar[GraceCallbackHandler | None] = ContextVar("grace_kp_langchain", default=None)
 
 
-class GraceCallbackHandler(_Handler):
+class GraceCallbackHandler(InlineHandler, _Handler):
     """Records every run of a Runnable, graph or agent that it is attached to; one object serves any number at once.
 
     Attach it to a call (`config={"callbacks": [handler]}`), to an object (`with_config`, or `callbacks=` of a constructor), or to
@@ -65,7 +65,6 @@ class GraceCallbackHandler(_Handler):
     """
 
     raise_error = False
-    run_inline = RunInline()  # nothing here waits, so a hop into another thread would only cost more
     ignore_agent = ignore_chain = False  # in the base class they are properties, which cost a call for each event
 
     def __init__(
@@ -152,7 +151,7 @@ class GraceCallbackHandler(_Handler):
         inputs: dict[str, Any] | None = None,
         name: str | None = None,
         tags: object = None,
-        metadata: object = None,
+        metadata: dict[str, Any] | None = None,
         color: object = None,
         tool_call_id: object = None,
         **kwargs: object,
@@ -163,7 +162,8 @@ class GraceCallbackHandler(_Handler):
             arguments = inputs if inputs is not None else {"input": input_str}
             specs = self.tracker.spec
             spec = specs.tools.get((tool, self.domain)) or specs(TOOL, tool, self.domain)
-            self.tracker.tool_started(spec, arguments, run_id, parent_run_id)
+            place = metadata.get(PLACE) if metadata else None
+            self.tracker.tool_started(spec, arguments, run_id, parent_run_id, place)
             if self._gated.gates and self._gated.may_be_bypassed():
                 frame = self.tracker.frames.get(run_id.int)
                 self._gated.check(tool, arguments, None if frame is None else frame.run)
@@ -208,7 +208,8 @@ class GraceCallbackHandler(_Handler):
         name = _name_of(serialized, kwargs.get("name"), "retriever")
         self.tracker.spec.stored_in(name, metadata)
         spec = self.tracker.spec(RETRIEVER, name, self.domain)
-        self.tracker.tool_started(spec, {"query": query}, run_id, parent_run_id)
+        place = metadata.get(PLACE) if metadata else None
+        self.tracker.tool_started(spec, {"query": query}, run_id, parent_run_id, place)
 
     @shielded
     def on_retriever_end(self, documents: Sequence[Any], *, run_id: UUID, **kwargs: object) -> None:
@@ -247,6 +248,7 @@ class GraceCallbackHandler(_Handler):
         **kwargs: object,
     ) -> None:
         """Record that a text model begins."""
+        include_others()
         name = _name_of(serialized, kwargs.get("name"), "model")
         self.tracker.model_started(name, [prompts], run_id, parent_run_id, metadata, self.domain)
 

@@ -1,58 +1,42 @@
-"""When LangChain may call our handler inside its event loop: always, unless that would hide a run from other handlers.
+"""Handlers that LangChain calls inside its event loop, which is several times cheaper than a hop into a thread pool.
 
-A handler with `run_inline` is called in the event loop instead of a thread pool, which is several times cheaper. But while any inline
-handler is attached, langchain-core reports the start of text models (`on_llm_start` in its `AsyncCallbackManager`) to inline handlers
-only. Other handlers then receive the end of a run whose start they have not seen.
+While any handler with `run_inline` is attached, langchain-core reports the start of text models (`on_llm_start` in its
+`AsyncCallbackManager`) to such handlers only. Other handlers would then receive the end of a run whose start they have not seen.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from types import CodeType
-from typing import TYPE_CHECKING, Self, overload
+from typing import TYPE_CHECKING
 
-from langchain_core.callbacks import AsyncCallbackManager
+from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler
 
 if TYPE_CHECKING:
     from types import FrameType
 
-
-def _code_ids(function: object) -> frozenset[int]:
-    """Return the ids of a function's code and of the comprehensions in it, which are separate functions before Python 3.12."""
-    code: CodeType | None = getattr(function, "__code__", None)
-    if code is None:
-        return frozenset()
-    return frozenset([id(code), *(id(part) for part in code.co_consts if isinstance(part, CodeType))])
-
-
-_TEXT_MODEL_STARTS = _code_ids(AsyncCallbackManager.on_llm_start)
+CALLERS = 8
+"""Functions of LangChain, and of a subclass, that may stand between its manager and a handler."""
+_TEXT_MODEL_START = getattr(AsyncCallbackManager.on_llm_start, "__code__", None)
 _frame_at = sys._getframe
 
 
-@dataclass(frozen=True, slots=True)
-class RunInline:
-    """The attribute `run_inline` of a handler: True, except for the start of a text model that other handlers need, too."""
+class InlineHandler(BaseCallbackHandler):
+    """A handler that never waits. It calls `include_others` at the start of a text model."""
 
-    @overload
-    def __get__(self, handler: None, kind: type) -> Self: ...
-    @overload
-    def __get__(self, handler: object, kind: type | None = None) -> bool: ...
-    def __get__(self, handler: object, kind: type | None = None) -> Self | bool:
-        """Return whether the reader may call the handler inline; from the class, this object."""
-        if handler is None:
-            return self
-        reader = _frame_at(1)
-        return id(reader.f_code) not in _TEXT_MODEL_STARTS or _another_is_inline(reader)
+    run_inline = True
 
 
-def _another_is_inline(reader: FrameType) -> bool:
-    """Return whether the manager has another inline handler. Then it calls inline handlers only, so ours stays inline."""
-    outer: FrameType | None = reader
-    while outer is not None and "self" not in outer.f_locals:
-        outer = outer.f_back
-    handlers = getattr(outer.f_locals["self"], "handlers", ()) if outer is not None else ()
-    return any(
-        not isinstance(getattr(type(handler), "run_inline", None), RunInline) and getattr(handler, "run_inline", False)
-        for handler in handlers
-    )
+def include_others() -> None:
+    """Let all handlers know of the text model that starts, unless an inline handler that is not ours keeps it from them anyway."""
+    frame: FrameType | None = _frame_at(1)
+    for _ in range(CALLERS):
+        if frame is None or frame.f_code is _TEXT_MODEL_START:
+            break
+        frame = frame.f_back
+    else:
+        return
+    found = frame.f_locals if frame is not None else {}
+    called, others = found.get("inline_handlers"), found.get("non_inline_handlers")
+    # LangChain calls the inline handlers in this list first, and then the others in it.
+    if called and others and all(isinstance(handler, InlineHandler) for handler in called):
+        called.extend(others)

@@ -14,12 +14,11 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tracers.context import register_configure_hook
 
 from grace_kp.errors import ActionCancelled
 from grace_kp.gating import NotCheckable, NotStarted, Raised, Returned, digest_of, recorded_arguments
-from grace_kp.integrations.langchain._inline import RunInline
+from grace_kp.integrations.langchain._inline import InlineHandler, include_others
 from grace_kp.record import current_run, note, shielded
 
 if TYPE_CHECKING:
@@ -93,12 +92,12 @@ class ToolConsent:
         return ""
 
 
-class ToolGuard(BaseCallbackHandler):
+class ToolGuard(InlineHandler):
     """Stops gated tools that start without a decision, below one tool call of an agent."""
 
     raise_error = True
-    run_inline = RunInline()
-    ignore_llm = ignore_chat_model = ignore_retry = ignore_chain = ignore_retriever = ignore_custom_event = True
+    ignore_agent = ignore_llm = False
+    ignore_chat_model = ignore_retry = ignore_chain = ignore_retriever = ignore_custom_event = True
 
     def __init__(self, gates: GatesTools, consent: ToolConsent | None, outer: ToolGuard | None) -> None:
         super().__init__()
@@ -140,6 +139,10 @@ class ToolGuard(BaseCallbackHandler):
             record_undecided(name, arguments, current_run(), outcome="cancelled", problem=problem)
             raise NotStarted(f"{problem}, which is gated: {HOW_TO_GATE}; it was not run")
         record_undecided(name, arguments, current_run(), outcome="ungated", problem="the tool ran without a decision")
+
+    def on_llm_start(self, *_args: object, **_kwargs: object) -> None:
+        """Let the other handlers know."""
+        include_others()
 
     def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:  # noqa: ARG002 - as LangChain calls it
         """Note that a tool returned."""

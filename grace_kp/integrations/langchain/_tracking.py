@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from grace_kp.integrations.langchain._config import describe
-from grace_kp.integrations.langchain._context import frame_here
+from grace_kp.integrations.langchain._context import PLACE, frame_here
 from grace_kp.integrations.langchain._failures import Unreported, recorded
 from grace_kp.integrations.langchain._frames import (
     Chain,
@@ -68,14 +68,6 @@ class Tracker:
 
     # Beginnings
 
-    def _above(self, parent_id: UUID | None) -> Frame | None:
-        if parent_id is not None:
-            parent = self.frames.get(parent_id.int)
-            if parent is not None:
-                return parent
-        # An event without a parent id may still have a parent: an attempt of a fallback, a chain with its own callbacks.
-        return frame_here(self.frames)
-
     def _keep(self, key: int, frame: Chain) -> Chain:
         frame.keys.add(key)
         self.frames[key] = frame
@@ -99,7 +91,8 @@ class Tracker:
         key = run_id.int
         if key in self.frames or not self.recorder.enabled:
             return
-        parent = self._above(parent_id)
+        # An event without a parent id may still have a parent: an attempt of a fallback, a chain with its own callbacks.
+        parent = (parent_id and self.frames.get(parent_id.int)) or frame_here(self.frames)
         if parent is None:
             self._root(key, inputs, name, tags, metadata, domain)
             return
@@ -108,7 +101,7 @@ class Tracker:
             self._promote(parent, domain)
         elif parent.quiet:
             self._announce(parent)
-        place = metadata.get("langgraph_checkpoint_ns") if metadata else None
+        place = metadata.get(PLACE) if metadata else None
         frame = self._keep(key, Chain(parent, parent.inner_here(), name, inputs, place))
         frame.is_parser = is_parser
         if is_node or frame.is_task:
@@ -137,7 +130,9 @@ class Tracker:
         frame.own, frame.quiet = run, quiet
         frame.thread = None if thread is None else str(thread)
         run.framework = "langchain"
-        describe(run, tags, metadata, frame.thread)
+        run.facts = {} if frame.thread is None else {"thread_id": frame.thread}
+        if tags or metadata:
+            describe(run, tags, metadata)
         frame.task = self.tasks.began(key)
         return self._keep(key, frame)
 
@@ -163,21 +158,23 @@ class Tracker:
         if isinstance(frame.own, Run):
             self.recorder.announce(frame.own)
 
-    def tool_started(self, spec: Spec, inputs: dict[str, Any], run_id: UUID, parent_id: UUID | None) -> None:
+    def tool_started(
+        self, spec: Spec, inputs: dict[str, Any], run_id: UUID, parent_id: UUID | None, place: str | None
+    ) -> None:
         """Record that a tool or a retriever begins."""
         key, frames = run_id.int, self.frames
         if key in frames or not self.recorder.enabled:
             return
-        parent = None if parent_id is None else frames.get(parent_id.int)
-        if parent is None and (parent := frame_here(frames)) is None:
+        parent = (parent_id and frames.get(parent_id.int)) or frame_here(frames)
+        if parent is None:
             self._lone_tool(key, spec, inputs)
             return
         seen = CURRENT.get()
         inside = parent.here if seen is None or seen is parent.seen else parent.inner(seen)
         if parent.quiet:
             self._announce(parent)
-        call = call_in(inside, spec, inputs)
-        frames[key] = Frame(parent, call or inside, spec.name, None, call, seen)
+        call = call_in(inside, spec, inputs, place)
+        frames[key] = Frame(parent, call or inside, spec.name, call, seen)
         parent.keys.add(key)
         parent.leaf = False
 
@@ -205,7 +202,7 @@ class Tracker:
         key = run_id.int
         if key in self.frames or not self.recorder.enabled:
             return
-        parent = self._above(parent_id)
+        parent = (parent_id and self.frames.get(parent_id.int)) or frame_here(self.frames)
         inside = parent.inner_here() if parent is not None else open_here()
         model = str((metadata or {}).get("ls_model_name") or name)
         if inside is None:
@@ -215,14 +212,8 @@ class Tracker:
             return
         if parent is not None and parent.quiet:
             self._announce(parent)
-        place = metadata.get("langgraph_checkpoint_ns") if metadata else None
-        if parent is None:
-            self._keep(key, Chain(None, inside, model, None, place)).tokens = []
-            return
-        frame_of_model = self.frames[key] = Frame(parent, inside, model, place, None, CURRENT.get())
-        frame_of_model.start, frame_of_model.tokens = frame_of_model.run.clock(), []
-        parent.keys.add(key)
-        parent.leaf = False
+        place = metadata.get(PLACE) if metadata else None
+        self._keep(key, Chain(parent, inside, model, None, place)).tokens = []
 
     def token(self, token: object, run_id: UUID) -> None:
         """Keep a piece of text that a model streamed."""
@@ -238,12 +229,15 @@ class Tracker:
         if frame is not None:
             frame.keys.discard(key)
             if frame.parent is None:
-                if frame.task is not None:
-                    frame.task.discard(key)
-                # Events still open below the root will never end, or have no open run to be recorded in.
-                for left in tuple(frame.keys):
-                    self.frames.pop(left, None)
+                self._root_done(frame, key)
         return frame
+
+    def _root_done(self, frame: Frame, key: int) -> None:
+        if frame.task is not None:
+            frame.task.discard(key)
+        # Events still open below the root will never end, or have no open run to be recorded in.
+        for left in tuple(frame.keys):
+            self.frames.pop(left, None)
 
     def chain_ended(self, outputs: object, run_id: UUID, inputs: object) -> None:
         """Record that a chain returned."""
@@ -251,9 +245,10 @@ class Tracker:
         if frame is None:
             return
         # A dropped stream reports the end of the whole before the ends of its parts, and no error.
-        left = left_in(frame, self.frames) if streamed(frame.inputs) else ()
+        from_stream = streamed(frame.inputs)
+        left = left_in(frame, self.frames) if from_stream else ()
         self._done(run_id)
-        if frame.leaf and not frame.searched:
+        if frame.leaf and not frame.searched and isinstance(outputs, list):
             record_search(frame, outputs, self.spec)
         run = frame.own
         if frame.is_node or (isinstance(run, Run) and frame.parent is None and frame.steps is None):
@@ -268,7 +263,6 @@ class Tracker:
             return
         if frame.quiet:
             self._announce(frame)
-        from_stream = streamed(frame.inputs)
         if from_stream and inputs is not None and run.facts is not None:
             run.objective = objective_of(self.recorder, frame.name, inputs)
         if waits:
@@ -344,11 +338,19 @@ class Tracker:
 
     def tool_ended(self, output: object, run_id: UUID) -> None:
         """Record that a tool returned; its result may report a failure."""
-        if (frame := self._done(run_id)) and isinstance(frame.own, Call):
+        key = run_id.int
+        frame = self.frames.pop(key, None)
+        if frame is None:
+            return
+        frame.keys.discard(key)
+        if frame.parent is None:
+            self._root_done(frame, key)
+        call = frame.own
+        if isinstance(call, Call):
             if type(output) is str:
-                frame.own.end_with(output)
+                call.end_with(output)
             else:
-                close_tool(frame, frame.own, output)
+                close_tool(frame, call, output)
 
     def retriever_ended(self, documents: object, run_id: UUID) -> None:
         """Record that a retriever returned."""

@@ -151,3 +151,39 @@ async def test_a_graph_that_streams_messages_of_a_text_model(grace, handler):
     _ = [part async for part in graph.compile().astream({}, {"callbacks": [handler, heard]}, stream_mode="messages")]
     (trace,) = grace.store.query()
     assert ["ab"] == [step.content for step in trace.steps if step.type == "thought"]
+
+
+@pytest.mark.parametrize("others", [[Heard], [Heard, HeardAsync], [HeardInline, Heard]])
+async def test_other_handlers_hear_the_same_inside_a_gated_tool(others):
+    """The guard of a tool call, which is an inline handler, keeps no start of a text model from other handlers."""
+    from grace_kp.integrations.langchain._tool_guard import guarded
+
+    class Gates:
+        def policy_for(self, tool):
+            return None
+
+        def needs_decision(self, tool):
+            return False
+
+    async def heard():
+        handlers = [kind() for kind in others]
+        await MODELS[0].agenerate(["x", "y"], callbacks=handlers)
+        return [handler.events for handler in handlers]
+
+    unguarded = await heard()
+    with guarded(Gates(), None):
+        assert unguarded == await heard()
+
+
+async def test_a_subclass_is_called_inline_too(grace):
+    """A subclass that extends the callback of text models records them, and other handlers hear of them."""
+
+    class Extended(GraceCallbackHandler):
+        def on_llm_start(self, *args, **kwargs):
+            super().on_llm_start(*args, **kwargs)
+
+    theirs = Heard()
+    await MODELS[0].ainvoke("x", {"callbacks": [Extended(grace), theirs]})
+    assert ["on_llm_start", "on_llm_end"] == theirs.events
+    (trace,) = grace.store.query()
+    assert 1 == len(trace.grace["model_calls"])
