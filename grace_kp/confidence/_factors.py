@@ -168,7 +168,7 @@ def _unit(name: str, value: Any) -> float:
     if type(value) is float and 0.0 <= value <= 1.0:
         return value
     if type(value) is _Default:
-        return float(value.value)
+        return value.value
     if _is_real(value) and 0 <= value <= 1:
         return float(value)
     raise ValueError(f"{name} must be a number from 0 to 1 (got {_shown(value)})")
@@ -176,7 +176,7 @@ def _unit(name: str, value: Any) -> float:
 
 def _variance(name: str, value: Any) -> float:
     if type(value) is _Default:
-        return float(value.value)
+        return value.value
     if _is_real(value) and value >= 0:
         try:
             variance = float(value)

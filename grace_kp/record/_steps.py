@@ -173,7 +173,7 @@ class StepBuilder:
         self._run = None
         self.steps, self.calls, self.model_calls, self.nested, self.places = [], [], [], [], {}
         self._touched.clear()
-        self.redactor.expect(())
+        self.redactor.forget()
 
     def number(self, call: object) -> int:
         """Return the position of a call among the calls of its run, from 0; -1 for any other call."""

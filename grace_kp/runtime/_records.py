@@ -12,6 +12,8 @@ from grace_kp.trace import attributes_in, storable
 
 MAX_SEARCH_TEXT = 20_000
 MAX_SCORES = 200
+_ATTRIBUTES = frozenset({"tags", "user", "session", "metadata", "parent"})
+"""Fields of `grace` that hold attributes."""
 
 
 def record_of(document: dict[str, Any]) -> Record:
@@ -33,7 +35,7 @@ def record_of(document: dict[str, Any]) -> Record:
         text=storable("\n".join(texts)[:MAX_SEARCH_TEXT]),
         data=to_json(document),
         scores=_scores_of(document),
-        attributes=tuple(attributes_in(document)),
+        attributes=() if _ATTRIBUTES.isdisjoint(grace) else tuple(attributes_in(document)),
     )
 
 

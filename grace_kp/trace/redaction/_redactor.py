@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.trace._render import storable
 from grace_kp.trace.redaction._scan import unaffected
 from grace_kp.trace.redaction._text import redact_text
-from grace_kp.trace.redaction._value import is_plain, redact_value
+from grace_kp.trace.redaction._value import NONE, is_plain, redact_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Set
 
 
 class Redactor:
@@ -26,11 +26,15 @@ class Redactor:
     def __init__(self, *, identifiers: bool) -> None:
         self.counts: Counter[str] = Counter()
         self._identifiers = identifiers
-        self._unaffected: set[str] = set()
+        self._unaffected: Set[str] = NONE
 
     def expect(self, texts: Iterable[str]) -> None:
         """Scan texts that are redacted next, alone or inside of values. This replaces the texts expected before."""
         self._unaffected = unaffected(texts, identifiers=self._identifiers)
+
+    def forget(self) -> None:
+        """Expect no texts any more, so that none of them is kept."""
+        self._unaffected = NONE
 
     def text(self, text: str) -> str:
         """Return the text without what must not be stored, in a form that UTF-8 can hold."""

@@ -24,11 +24,11 @@ _VALUE_KEYS = frozenset((
 ))  # fmt: skip
 
 
-_NONE: frozenset[str] = frozenset()
+NONE: frozenset[str] = frozenset()
 
 
 def redact_value(
-    value: Any, *, identifiers: bool, counts: Counter[str] | None = None, unaffected: Set[str] = _NONE
+    value: Any, *, identifiers: bool, counts: Counter[str] | None = None, unaffected: Set[str] = NONE
 ) -> Any:
     """Return a JSON value without secrets; the same object where nothing was found.
 
