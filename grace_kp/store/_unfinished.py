@@ -129,9 +129,10 @@ class Unfinished:
     def note(self, connection: sqlite3.Connection, records: Sequence[Record], ended: Iterable[str]) -> None:
         """Note which of the stored runs await something, and delete the journals of the runs in `ended`."""
         newest = {record.id: record for record in records}.values()
-        connection.executemany(
-            "DELETE FROM completions WHERE run_id = ?", [(record.id,) for record in newest if not record.awaits]
-        )
+        if connection.execute("SELECT 1 FROM completions LIMIT 1").fetchone() is not None:
+            connection.executemany(
+                "DELETE FROM completions WHERE run_id = ?", [(record.id,) for record in newest if not record.awaits]
+            )
         waiting = [record for record in newest if record.awaits]
         if waiting:
             owner = self._owners.hold(connection)
