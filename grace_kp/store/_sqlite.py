@@ -58,6 +58,8 @@ class SqliteStore:
         self._abandoned: list[sqlite3.Connection] = []
         self._connection: sqlite3.Connection | None = None
         self._pid = os.getpid()
+        self.times_reopened = 0
+        """How often the file at the path was opened because that which was open had been displaced."""
         self._owners = owners or Owners()
         self._unfinished = Unfinished(self._owners)
         self._open()
@@ -70,8 +72,7 @@ class SqliteStore:
             connection = self._connect()
             self._prepare(connection)
             self._files.look_beside()
-            if self._unfinished.are_between_files:
-                self._enter_file(connection)
+            self._unfinished.enter_file(connection, self._insert)
         except BaseException as error:
             if connection is not None:
                 connection.close()
@@ -80,14 +81,6 @@ class SqliteStore:
             raise
         self._connection = connection
         return connection
-
-    def _enter_file(self, connection: sqlite3.Connection) -> None:
-        """Store what runs that are not finished had in the file that was left."""
-        with transaction(connection):
-            missing = self._unfinished.missing(connection)
-            self._insert(connection, missing)
-            self._unfinished.enter_file(connection, missing)
-        self._unfinished.entered()
 
     def _make_folder(self) -> None:
         folder = self.path.parent
@@ -132,6 +125,7 @@ class SqliteStore:
             if connection is not None and self._pid == os.getpid():
                 self._unfinished.leave_file(connection)
                 self._files.leave(connection)
+                self.times_reopened += 1
             self._open()
 
     def _follow_path(self) -> None:

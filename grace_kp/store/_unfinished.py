@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.store._record import JournalEntry, Record
+from grace_kp.store._schema import transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from grace_kp.store._owners import Owners
+
+    Insert = Callable[[sqlite3.Connection, Sequence[Record]], object]
 
 
 MAX_ACTIONS = 10_000
@@ -55,13 +58,10 @@ class Unfinished:
         self._luggage: Luggage | None = None
         """What goes from a file that was left to the next."""
 
-    @property
-    def are_between_files(self) -> bool:
-        """Whether runs of a file that was left have to go on in the next."""
-        return self._luggage is not None
-
     def leave_file(self, connection: sqlite3.Connection) -> None:
         """Take along what this owner is responsible for, and the ledger: an action that ran must not run again."""
+        if connection.execute("PRAGMA query_only").fetchone() == (1,):
+            return  # a reader is responsible for nothing
         self._again |= self._completed
         self._luggage = luggage = self._luggage or Luggage()
         with contextlib.suppress(sqlite3.Error):
@@ -74,21 +74,18 @@ class Unfinished:
                 "SELECT key, at, data FROM actions ORDER BY at DESC LIMIT ?", (MAX_ACTIONS,)
             ).fetchall()
 
-    def missing(self, connection: sqlite3.Connection) -> list[Record]:
-        """Return the records that were taken along and that the next file does not hold."""
-        luggage = self._luggage or Luggage()
-        return [record for record in luggage.records if _row_of(connection, record.id) is None]
-
-    def enter_file(self, connection: sqlite3.Connection, records: Sequence[Record]) -> None:
-        """Go on in the next file, in which these records were just stored."""
-        luggage = self._luggage or Luggage()
-        self.note(connection, records, ())
-        self.journal(connection, luggage.entries)
-        connection.executemany("INSERT OR IGNORE INTO actions VALUES (?,?,?)", luggage.actions)
-        self._recovered = {run_id: _row_of(connection, run_id) for run_id in self._recovered}
-
-    def entered(self) -> None:
-        """Take note that the transaction has ended in which the next file got everything."""
+    def enter_file(self, connection: sqlite3.Connection, insert: Insert) -> None:
+        """Go on in the next file. What it holds already stays as it is there."""
+        luggage = self._luggage
+        if luggage is None:
+            return
+        with transaction(connection):
+            missing = [record for record in luggage.records if _row_of(connection, record.id) is None]
+            insert(connection, missing)
+            self.note(connection, missing, ())
+            self.journal(connection, luggage.entries)
+            connection.executemany("INSERT OR IGNORE INTO actions VALUES (?,?,?)", luggage.actions)
+            self._recovered = {run_id: _row_of(connection, run_id) for run_id in self._recovered}
         self._luggage = None
 
     def journal(self, connection: sqlite3.Connection, entries: Sequence[JournalEntry]) -> None:

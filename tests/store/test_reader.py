@@ -6,7 +6,9 @@ import sqlite3
 
 import pytest
 
+from grace_kp.errors import StoreError
 from grace_kp.store import open_store
+from grace_kp.store._schema import READABLE
 from tests.store.samples import ids, record
 
 
@@ -51,3 +53,34 @@ def test_ids_by_their_beginning(url):
     assert ["kp:trace:0", "kp:trace:1", "kp:trace:2"] == reader.ids("kp:trace:")
     assert [] == reader.ids("kp%")
     reader.close()
+
+
+def test_it_follows_a_file_that_was_replaced(url, tmp_path):
+    """It takes nothing along; what is not there any more is an error until it is there again."""
+    first = open_store(url)
+    first.put_action("key", b"1", only_if=None)
+    first.close()
+    reader = open_store(url, create=False)
+    (tmp_path / "t.db").unlink()
+    assert reader.is_displaced
+    with pytest.raises(StoreError, match="cannot be opened"):
+        reader.reopen()
+    writer = open_store(url)
+    writer.put([record(5)])
+    assert ([5], None) == (ids(reader.query()), reader.action("key"))
+    reader.close()
+    writer.close()
+
+
+def test_a_file_of_the_last_version_is_read_where_it_cannot_be_changed(url, tmp_path):
+    """A table that only writers need is not missed."""
+    connection = sqlite3.connect(tmp_path / "t.db")
+    connection.execute("DROP TABLE completions")
+    connection.execute(f"DELETE FROM schema_migrations WHERE version > {READABLE}")
+    connection.commit()
+    connection.close()
+    before = (tmp_path / "t.db").read_bytes()
+    reader = open_store(url, create=False)
+    assert [2, 1, 0] == ids(reader.query())
+    reader.close()
+    assert before == (tmp_path / "t.db").read_bytes()
