@@ -7,11 +7,13 @@ import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import grace_kp as gk
 from grace_kp.store import JournalEntry, open_store
+from grace_kp.store._files import NO_CHECKPOINT_ON_CLOSE, OpenFiles
 from tests import warm
 from tests.store.samples import ids, record
 
@@ -152,6 +154,58 @@ def test_an_index_that_was_removed_is_noticed(store, path):
     assert (False, [1, 2]) == (store.is_displaced, found(path))
 
 
+def test_a_new_log_beside_the_same_file_is_not_overwritten_by_the_old(path):
+    """From Python 3.12 on, the connection is closed without a checkpoint where another process has begun a log."""
+    path.parent.mkdir()
+    log = Path(f"{path}-wal")
+    path.touch()
+    log.touch()
+    files = OpenFiles(path)
+    files.look_beside()
+    log.rename(log.with_name("away"))
+    log.touch()
+    calls = []
+    files.leave(SimpleNamespace(setconfig=lambda *option: calls.append(option), close=lambda: calls.append("close")))
+    assert [(NO_CHECKPOINT_ON_CLOSE, True), "close"] == calls
+    assert log.exists()
+
+
+def test_a_store_that_is_closed_leaves_everything_in_a_renamed_file(store, path):
+    """Nobody has to reopen it first."""
+    renamed(path)
+    store.put([record(2)])
+    store.close()
+    assert ([1, 2], ["renamed.db"]) == (
+        found(path.with_name("renamed.db")),
+        [file.name for file in path.parent.iterdir()],
+    )
+
+
+def test_a_log_beside_the_file_that_a_link_names(tmp_path):
+    """The log stands beside the file, not beside the link."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "t.db").symlink_to(tmp_path / "1" / "a.db")
+    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+    (tmp_path / "1" / "a.db-wal").unlink()
+    assert store.is_displaced
+    store.close()
+
+
+def test_runs_that_the_next_file_holds_stay_as_they_are_there(store, path):
+    """A backup may hold them. What was taken along once is not taken along again."""
+    store.put([record(n, awaits=("judgement",)) for n in (2, 3)])
+    other = open_store(f"sqlite:///{path.with_name('other.db')}")
+    other.put([record(2, score=0.9)])
+    other.close()
+    path.with_name("other.db").replace(path)
+    store.reopen()
+    assert ([2, 3], 0.9) == (found(path), store.get("kp:trace:2").metadata.quality_score)
+    store.put([replace(record(3), completes=True)])
+    path.unlink()
+    store.reopen()
+    assert [] == found(path)
+
+
 def test_a_link_that_names_another_file(tmp_path):
     """The new file is used from then on; the old one has everything that was written before."""
     first, second, link = tmp_path / "1" / "a.db", tmp_path / "2" / "b.db", tmp_path / "t.db"
@@ -218,6 +272,8 @@ def test_the_latest_batch_is_stored_again_as_it_was(store, path):
     store.reopen()
     store.put(batch)
     assert [2, 3] == found(path)
+    store.put([replace(record(2, score=0.9), completes=True)])
+    assert 0.5 == store.get("kp:trace:2").metadata.quality_score
 
 
 def test_recovered_runs_are_stored_in_the_new_file(store, path):
@@ -229,6 +285,7 @@ def test_recovered_runs_are_stored_in_the_new_file(store, path):
         os._exit(1)
     """)
     warm.run([sys.executable, "-c", code, f"sqlite:///{path}"])
+    store.put([record(7, status="suspended")])
     assert [[JournalEntry("kp:trace:7", 0, b"{}")]] == store.recover()
     path.unlink()
     store.reopen()

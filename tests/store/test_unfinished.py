@@ -142,10 +142,10 @@ def test_rows_without_a_first_row_are_deleted(process, clock):
 def test_rows_of_several_owners_are_joined_in_order(process, clock):
     """A process that was given up went on; both it and its successor died."""
     first, second, third = process(), process(), process()
-    first.journal([head()])
-    assert [[head()]] == given_up(clock, first, second)
-    first.journal([head(seq=1)])
-    assert [[head(), head(seq=1)]] == given_up(clock, second, third)
+    first.journal([head(), head(seq=2)])
+    assert [[head(), head(seq=2)]] == given_up(clock, first, second)
+    first.journal([head(seq=1), head(seq=3)])
+    assert [[head(seq=number) for number in range(4)]] == given_up(clock, second, third)
 
 
 def test_the_documents_that_a_dead_process_did_not_complete_go_to_one_other(process, clock):
