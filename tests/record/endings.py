@@ -4,7 +4,7 @@
 
 It appends a byte to the file COUNTS for each run that has returned, so that whoever starts it can compare with the store. USE says where
 the runtime begins: `module` (at module level, used in the child only), `before` (used in the parent before) or `child` (imported in the
-child on first use).
+child on first use). An END that begins with `flush_` flushes before it.
 """
 
 from __future__ import annotations
@@ -89,10 +89,6 @@ class Ends:
     def os_exit(self):
         os._exit(0)
 
-    def flush_os_exit(self):
-        load()["grace"].flush()
-        os._exit(0)
-
     def sigterm(self):
         os.kill(os.getpid(), signal.SIGTERM)
         signal.pause()
@@ -147,7 +143,6 @@ class Ends:
         EARLIEST.append(lambda: (RUNTIME.clear(), record("late")))
 
     def weakref_finalize(self):
-        self.kept = RUNTIME["kept"] = Recorder.__new__(Recorder)
         weakref.finalize(load, record, "late")
 
     def del_(self):
@@ -175,7 +170,9 @@ class Ends:
 
 
 def end():
-    getattr(Ends(), END)()
+    if END.startswith("flush_"):
+        assert load()["grace"].flush()
+    getattr(Ends(), END.removeprefix("flush_"))()
 
 
 def job(*_):

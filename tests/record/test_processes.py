@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import grace_kp as gk
+from tests import warm
+from tests.exhaustive import exhaustive, product
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,6 +49,84 @@ def python(code, *args, flags=("-W", "error")):
 def stored_in(url):
     with gk.Grace(store=url, embedder=None, reviewer=None) as reader:
         return reader.store.query(limit=ALL)
+
+
+def ended(tmp_path, start, use, end, run=subprocess.run):
+    """Run the program `endings.py`; return its exit code, its stderr, and how many runs were recorded and stored."""
+    counts, url = tmp_path / "counts", f"sqlite:///{tmp_path / 't.db'}"
+    command = [sys.executable, *WARNINGS[run], str(ENDINGS), url, str(counts), start, use, end, "5"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = run(command, env=environment, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stderr, counts.stat().st_size, len(stored_in(url))
+
+
+ENDINGS = Path(__file__).parent / "endings.py"
+# The interpreters from which `warm` forks have warnings as errors, and a fork beside a thread is a warning from Python 3.12 on.
+WARNINGS = {warm.run: (), subprocess.run: ("-W", "ignore")}
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "recorded"),
+    [
+        ("return_", 0, 5),
+        ("sys_exit", 3, 5),
+        ("exception", 1, 5),
+        ("sigterm_handler", 0, 5),
+        ("sigint", 1, 5),
+        ("thread", 0, 10),
+        ("executor", 0, 25),
+        ("sys_exit_in_thread", 0, 10),
+        ("atexit", 0, 10),
+        ("atexit_first", 0, 10),
+        ("weakref_finalize", 0, 10),
+        ("mp_finalize", 0, 10),
+        ("asyncio_cancelled", 1, 10),
+        ("flush_os_exit", 0, 5),
+        ("flush_sigterm", -15, 5),
+        ("flush_sigkill", -9, 5),
+        ("flush_execv", 0, 5),
+    ],
+)
+def test_a_process_that_ends_loses_no_run(tmp_path, end, code, recorded):
+    """Everything that runs Python code at the end stores all runs, and after a flush nothing has to run."""
+    ran, _, *counts = ended(tmp_path, "plain", "module", end, warm.run)
+    assert (code, [recorded, recorded]) == (ran, counts)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        *product(["fork", "process:fork"], ["return_", "sys_exit", "exception", "sigterm_handler"]),
+        ("fork", "thread"),
+        ("fork", "executor"),
+    ],
+)
+def test_a_forked_process_that_ends_loses_no_run(tmp_path, start, end):
+    """The child ends by itself, and its parent waits for it."""
+    _, _, recorded, stored = ended(tmp_path, start, "before", end, warm.run)
+    assert recorded == stored > 5
+
+
+@pytest.mark.parametrize(
+    ("start", "use"),
+    [
+        ("process:fork", "child"),
+        ("pool:fork", "child"),
+        ("process:forkserver", "module"),
+        ("executor:forkserver", "child"),
+        pytest.param("double_fork", "module", marks=exhaustive),
+        pytest.param("posix_spawn", "module", marks=exhaustive),
+        pytest.param("executor:fork", "child", marks=exhaustive),
+        pytest.param("pool_maxtasks:forkserver", "module", marks=exhaustive),
+        pytest.param("preloaded:forkserver", "before", marks=exhaustive),
+        pytest.param("pool:spawn", "before", marks=exhaustive),
+    ],
+)
+def test_a_child_loses_no_run_wherever_its_runtime_begins(tmp_path, start, use):
+    """At module level, in the parent before, or in the child on first use."""
+    code, errors, recorded, stored = ended(tmp_path, start, use, "return_")
+    assert (0, "", recorded) == (code, errors, stored)
+    assert recorded >= 5
 
 
 PROCESS = """
