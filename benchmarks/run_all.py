@@ -11,6 +11,7 @@ from _measure import flags, machine
 QUICK = {
     "importing": ("--rounds", "5"),
     "recording": ("--rounds", "9", "--sustained-rounds", "3", "--sustained-runs", "300"),
+    "finishing": ("--rounds", "8"),
     "arguments": ("--rounds", "15"),
     "scoring": (),
     "redaction": ("--limit", "0.5"),
