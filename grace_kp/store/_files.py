@@ -61,7 +61,7 @@ class OpenFiles:
 
     def _remove_left_over(self) -> None:
         """Remove the log and the index of a database that stands there no more."""
-        with contextlib.suppress(OSError), _locked(self._real.parent):
+        with contextlib.suppress(OSError, ImportError), _locked(self._real.parent):
             for path, opened in self._beside.items():
                 if _identity(path) == opened:
                     path.unlink()

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 MAX_ACTIONS = 10_000
+NOBODY = ""
+"""Owner of what the process that took a run over cannot add: whoever can add it may take it."""
 _FIELDS = ("id", "created_at", "domain", "score", "success", "status", "text", "data")
 
 
@@ -135,7 +137,10 @@ class Unfinished:
             owner = self._owners.hold(connection)
             connection.executemany(
                 "INSERT OR REPLACE INTO completions VALUES (?,?,?)",
-                [(record.id, owner, " ".join(record.awaits)) for record in waiting],
+                [
+                    (r.id, NOBODY if r.completes and r.id in self._adopted else owner, " ".join(r.awaits))
+                    for r in waiting
+                ],
             )
         # The process of a run that was taken over may live and go on with its journal.
         connection.executemany(

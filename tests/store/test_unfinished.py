@@ -200,6 +200,19 @@ def test_what_the_successor_cannot_add_the_living_process_adds(process, clock):
     assert (0.4, []) == (score(first), rows(first, "completions"))
 
 
+def test_what_the_successor_cannot_add_another_process_takes(process, clock):
+    """It does not wait until the successor dies, too."""
+    first, second, third = process(), process(), process()
+    first.put([record(1, awaits=("judgement", "scores"))])
+    clock.now += LEASE_SECONDS + 1
+    assert 1 == len(second.incomplete(JUDGEMENT))
+    assert [] == third.incomplete(frozenset({"scores"}))
+    second.put([completed(1, score=0.2, awaits=("scores",))])
+    assert ([], 1) == (second.incomplete(JUDGEMENT), len(third.incomplete(frozenset({"scores"}))))
+    third.put([completed(1, score=0.3)])
+    assert (0.3, []) == (score(third), rows(third, "completions"))
+
+
 def test_an_interrupted_run_that_lives_is_not_completed_as_interrupted(process, clock):
     """The judgement of the interrupted trace comes after the finished trace, and is left out."""
     first, second = process(), process()
