@@ -25,6 +25,8 @@ class JudgementCache:
         max_entries: number of judgements; beyond it the oldest are dropped.
     """
 
+    _file: sqlite3.Connection | None = None
+
     def __init__(self, path: str | Path | None = None, *, max_entries: int = 10_000) -> None:
         if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
             raise ValueError(f"max_entries must be a whole number >= 1 (got {max_entries!r})")
@@ -32,9 +34,12 @@ class JudgementCache:
         self._max = max_entries
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._file: sqlite3.Connection | None = None
         self.error: str | None = None
         """Why the file cannot be used; None while it can."""
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()  # Python warns about a connection that is left to be collected
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return the judgement under a key; None where there is none."""

@@ -46,6 +46,7 @@ class SqliteStore:
     """The ledger of actions outlives the process."""
     lease_seconds = LEASE_SECONDS
     """How long the unfinished runs of a process are left alone after its last `renew_lease`."""
+    _connection: sqlite3.Connection | None = None
 
     def __init__(
         self, path: str | Path, *, busy_ms: int = BUSY_MS, file_mode: int = 0o600, owners: Owners | None = None
@@ -56,7 +57,6 @@ class SqliteStore:
         self.lock = threading.RLock()
         """Held while the store is used."""
         self._abandoned: list[sqlite3.Connection] = []
-        self._connection: sqlite3.Connection | None = None
         self._pid = os.getpid()
         self.times_reopened = 0
         """How often the file at the path was opened because that which was open had been displaced."""
@@ -131,6 +131,11 @@ class SqliteStore:
     def _follow_path(self) -> None:
         if self.is_displaced:
             self.reopen()
+
+    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+        # Python warns about a connection that is left to be collected. At the end of the process the module's names are gone.
+        if self._connection is not None and self._pid == getpid():
+            self._connection.close()
 
     def after_fork(self) -> None:
         """Replace lock and connection in a forked child. The connection is the parent's: the child must not even close it."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sqlite3
+import warnings
 
 import pytest
 
@@ -73,6 +75,16 @@ def test_a_cache_that_cannot_be_used_is_an_empty_one(tmp_path, damage):
 
 def entry(score):
     return {"score": score, "reason": "r", "model": None}
+
+
+def test_a_cache_that_is_dropped_closes_its_file(tmp_path):
+    """Python from 3.13 on warns about a connection that is left to be collected."""
+    gc.collect()  # what earlier tests left
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        gk.JudgementCache(tmp_path / "judgements.db").get("none")
+        gc.collect()
+    assert [] == heard
 
 
 def test_the_oldest_judgements_are_dropped(tmp_path):
