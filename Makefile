@@ -35,7 +35,7 @@ SHARED := -n 3 --dist worksteal
 LINTERS := "python -m ruff check ." "python -m ruff format --check ." "python -m mypy --strict" "lint-imports"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants test-models test-oldest test-evals test-frameworks lint format ci bench clean
+.PHONY: help demo test test-all test-interpreters mutants test-models test-oldest test-evals test-frameworks lint format ci bench clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -61,6 +61,9 @@ test-oldest: $(READY_OLDEST) ## run the tests of LangChain, LangGraph, Inspect A
 test-evals: $(READY_EVALS) ## run the tests inside of Inspect AI, pydantic-evals and autoevals
 	@$(EVALS)/bin/python -m pytest -q tests/integrations/evals $(PYTEST_ARGS)
 
+test-interpreters: ## run the tests of recording with every other Python that is here or among Debian's packages, also without the GIL
+	@$(PYTHON) -m tests.interpreters.run --folder $(VENV)-interpreters $(INTERPRETERS)
+
 test-frameworks: $(READY_FRAMEWORKS) ## run the tests of langchain-core, langchain and LangGraph with and without the handler, and compare (before a release)
 	@$(FRAMEWORKS)/bin/python tests/frameworks/run.py --cache $(FRAMEWORKS)/sources $(FRAMEWORKS_ARGS)
 
@@ -78,7 +81,7 @@ bench: $(READY_DEV) ## measure, and print tables
 	@$(BIN)/python benchmarks/run_all.py
 
 clean: ## remove the environment and everything that tools left behind
-	rm -rf $(VENV) $(OLDEST) $(EVALS) $(FRAMEWORKS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .mutants
+	rm -rf $(VENV) $(VENV)-interpreters $(OLDEST) $(EVALS) $(FRAMEWORKS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .mutants
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian's Python may come without ensurepip: then the interpreter's own pip fills the environment.

@@ -68,5 +68,6 @@ def closure_of(function: object) -> Mapping[str, object]:
 
 
 def qualified_name(kind: type) -> str:
-    """Return module and name of a class."""
-    return f"{kind.__module__}.{kind.__qualname__}"
+    """Return module and name of a class, the same in every version of Python."""
+    module = "pathlib" if kind.__module__ == "pathlib._local" else kind.__module__  # as Python 3.13 names it
+    return f"{module}.{kind.__qualname__}"

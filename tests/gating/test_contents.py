@@ -97,7 +97,11 @@ class Tuple(WithAttributes, tuple): ...
 class Moment(WithAttributes, datetime.datetime): ...
 
 
-class Path(WithAttributes, pathlib.PurePosixPath): ...
+class Path(WithAttributes, pathlib.PurePosixPath):
+    def __init__(self, *parts):
+        super().__init__()
+        if pathlib.PurePath.__init__ is not object.__init__:  # from Python 3.12 on
+            pathlib.PurePath.__init__(self, *parts)
 
 
 class Failure(WithAttributes, OSError): ...
@@ -184,7 +188,7 @@ CHANGES = {
     "StringIO": (lambda: io.StringIO("ab"), lambda value: value.write("c")),
     "position in StringIO": (lambda: io.StringIO("ab"), lambda value: value.read(1)),
     "array of numpy": (lambda: numpy.zeros(3), lambda value: value.__setitem__(0, 1)),
-    "shape": (lambda: numpy.zeros(2), lambda value: setattr(value, "shape", (2, 1))),
+    "shape": (lambda: numpy.zeros(2), lambda value: value.resize((2, 1), refcheck=False)),
     "array of objects": (lambda: numpy.array([[1], {}], dtype=object), lambda value: value[0].append(1)),
     "structured array": (
         lambda: numpy.zeros(2, dtype=[("a", int), ("o", object)]),
