@@ -16,7 +16,7 @@ from grace_kp.record._enter import call_alone, call_in, open_run
 from grace_kp.record._events import NOT_CAPTURED, ModelCall
 from grace_kp.record._evidence import evidence_of, material_of
 from grace_kp.record._gaps import gaps_of
-from grace_kp.record._guard import note, shielded
+from grace_kp.record._guard import finish_late, note, shielded
 from grace_kp.record._host import CANCELLED, CLOSED, COMPLETED, FAILED, SUSPENDED, Framework, Signal
 from grace_kp.record._location import current_run, located
 from grace_kp.record._resume import Conversations, Pause, facts_of
@@ -61,6 +61,7 @@ __all__ = [
     "decorate",
     "evidence_of",
     "facts_of",
+    "finish_late",
     "fitting",
     "gaps_of",
     "instrument_threads",

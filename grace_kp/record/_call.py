@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._current import HOST
 from grace_kp.record._events import NOT_CAPTURED, Event
-from grace_kp.record._guard import shielded, shielded_pair
+from grace_kp.record._guard import shielded, shielded_end
 from grace_kp.record._host import COMPLETED, FAILED, SUSPENDED
 from grace_kp.trace import render, render_text
 
@@ -85,7 +85,7 @@ class Call(Event):
         if self.owns:
             run.close(result)
 
-    close = shielded_pair(end_with)
+    close = shielded_end(end_with)
 
     def read_hits(self, result: object) -> None:
         """Read the search results in a result."""
@@ -111,7 +111,7 @@ class Call(Event):
             self.end, self.status = run.clock(), SUSPENDED
             run.events.append(self)
 
-    @shielded_pair
+    @shielded_end
     def fail(self, error: BaseException) -> None:
         """Record that an exception left the call."""
         run = self.run

@@ -10,10 +10,13 @@ import itertools
 import threading
 from collections import Counter
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Resident, watch
 from grace_kp.record._host import Host
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CURRENT: ContextVar[Any] = ContextVar("grace_kp_current", default=None)
 """The innermost recorded call or run of this context. `_location` knows its type."""
@@ -40,13 +43,15 @@ FIRST = FirstRun()
 class Troubles:
     """Failures inside recording since the process began, counted by kind."""
 
-    __slots__ = ("counts", "last", "own")
+    __slots__ = ("counts", "last", "late", "own")
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.own = 0
         """Exceptions in our own code, each of which may have cost evidence."""
         self.last: str | None = None
+        self.late: list[tuple[Callable[[Any, Any], None], Any, Any]] = []
+        """Calls and runs that ended where the stack was full, each with the function that ends it and the result or error."""
 
 
 TROUBLES = Troubles()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._current import CURRENT
 from grace_kp.record._enter import open_run, silent_run
-from grace_kp.record._guard import shielded
+from grace_kp.record._guard import shielded, shielded_end
 from grace_kp.record._spec import AGENT, Spec
 from grace_kp.record._wrap import wrap
 
@@ -94,7 +94,7 @@ def _open(recorder: Callable[[], Recorder], spec: Spec, objective: str) -> Run |
     return open_run(recorder(), spec, (), {}, objective=objective)
 
 
-@shielded
+@shielded_end
 def _end(run: Run, error: BaseException | None) -> None:
     if error is None:
         run.close(None)

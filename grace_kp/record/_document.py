@@ -21,8 +21,9 @@ from grace_kp.trace import UNSCANNED, cut, redact_text, redact_value, render, st
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from grace_kp.record._events import Opener
     from grace_kp.record._resume import Pause
-    from grace_kp.record._run import Opener, Run
+    from grace_kp.record._run import Run
     from grace_kp.trace import Redactor
 
 CONTEXT = "https://openknowledgepulse.org/schema/v1"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import _run
 from grace_kp.record._call import HERE, Call
-from grace_kp.record._current import CURRENT, FIRST, HOST, ORDER
+from grace_kp.record._current import CURRENT, FIRST, HOST, ORDER, TROUBLES
 from grace_kp.record._gaps import stray
 from grace_kp.record._guard import shielded_pair
 from grace_kp.record._location import located
@@ -149,7 +149,10 @@ def open_run(
     if run.capture is not None:
         run.capture.append(run)
     if not quiet:
-        owner.announce(run)
+        try:
+            owner.announce(run)
+        except RecursionError:
+            owner.open_runs.add(run)  # the journal hears of it with the next run; this one is recorded all the same
     return run
 
 
@@ -187,8 +190,12 @@ def call_alone(
     run = open_run(owner, spec, args, kwargs, objective=objective)
     if run is None:
         return None
-    stray(run)
-    call = Call(run, spec, None, *_rendered(run, args, kwargs))
+    try:
+        stray(run)
+        call = Call(run, spec, None, *_rendered(run, args, kwargs))
+    except RecursionError:
+        TROUBLES.late += [(Run.discard, run, None)]
+        raise
     call.owns = True
     return call
 

@@ -1,8 +1,11 @@
-"""What a run records beside its calls: thoughts, and calls of a model, whose text is a thought."""
+"""What a run records beside its calls: thoughts, and calls of a model, whose text is a thought.
+
+Also what a run needs of the call that opened it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from grace_kp.record._current import HOST
 
@@ -58,3 +61,18 @@ class ModelCall(Event):
         self.error = error
         self.usage = usage
         self.place = place
+
+
+class Opener(Protocol):
+    """The call that opened a run: it ends like its run."""
+
+    run: Any
+    child: Any
+    result: Any
+    place: str | None
+    start: int
+
+    def close(self, result: object, /) -> object: ...
+    def fail(self, error: BaseException, /) -> object: ...
+    def pause(self) -> object: ...
+    def refuse(self, kind: str, message: str) -> object: ...

@@ -48,7 +48,7 @@ def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
         return [UNRECORDED]
     gaps = list(run.missing)
     if run.dropped:
-        gaps.append(f"{run.dropped} steps of this run were not recorded (more than max_steps)")
+        gaps.append(f"{run.dropped} steps of this run were not recorded (more than max_steps, or no room on the stack)")
     troubles = TROUBLES.own - run.troubles_before
     if troubles:
         gaps.append(f"recording failed {troubles} times; see grace.status()")

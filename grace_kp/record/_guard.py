@@ -1,5 +1,8 @@
 """The one guard that makes recording fail open: it counts what breaks, logs it once, and lets the agent go on.
 
+Where the stack is full, recording steps aside. What begins there is not recorded, and its run counts the loss. What ends there is
+ended as soon as there is room. The handlers of RecursionError call nothing that takes a level of the stack.
+
 `GRACE_KP_STRICT_RECORDING=1` makes it raise instead, for the library's own tests.
 """
 
@@ -10,7 +13,7 @@ import logging
 import os
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from grace_kp.record._current import TROUBLES
+from grace_kp.record._current import CURRENT, TROUBLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +25,7 @@ B = TypeVar("B")
 
 STRICT = "GRACE_KP_STRICT_RECORDING"
 _log = logging.getLogger("grace_kp")
+_get = CURRENT.get
 
 
 def shielded(function: Callable[P, R]) -> Callable[P, R | None]:
@@ -31,6 +35,9 @@ def shielded(function: Callable[P, R]) -> Callable[P, R | None]:
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R | None:
         try:
             return function(*args, **kwargs)
+        except RecursionError:
+            TROUBLES.own += 1
+            return None
         except Exception as error:  # noqa: BLE001
             note(function.__qualname__, error)
             return None
@@ -41,7 +48,7 @@ def shielded(function: Callable[P, R]) -> Callable[P, R | None]:
 def shielded_pair(
     function: Callable[[A, B], R], otherwise: Callable[[], R | None] = lambda: None
 ) -> Callable[[A, B], R | None]:
-    """Guard a function of exactly two arguments, on the path of every recorded call, where packing arguments would cost time.
+    """Guard a function that begins a call or run, from exactly two arguments: packing them for every recorded call would cost time.
 
     Args:
         function: the function to guard.
@@ -53,11 +60,51 @@ def shielded_pair(
     def guarded(first: A, second: B) -> R | None:
         try:
             return function(first, second)
+        except RecursionError:
+            here = _get()
+            if here is None:
+                TROUBLES.own += 1
+            elif hasattr(here, "dropped"):
+                here.dropped += 2  # a call and its observation
+            else:
+                here.run.dropped += 2
+            return None
         except Exception as error:  # noqa: BLE001
             note(name, error)
         return shielded(otherwise)()
 
     return guarded
+
+
+def shielded_end(function: Callable[[A, B], None]) -> Callable[[A, B], None]:
+    """Guard a function that ends a call or run with a result or an error. Where the stack is full, `finish_late` ends it."""
+    name = function.__qualname__
+
+    @functools.wraps(function)
+    def guarded(first: A, second: B) -> None:
+        try:
+            function(first, second)
+        except RecursionError:
+            TROUBLES.late += [(function, first, second)]
+        except Exception as error:  # noqa: BLE001
+            note(name, error)
+
+    return guarded
+
+
+def finish_late() -> None:
+    """End the calls and runs that could not be ended where the stack was full."""
+    for _ in range(len(TROUBLES.late)):
+        try:
+            late = TROUBLES.late.pop(0)
+        except IndexError:  # another thread took it
+            return
+        try:
+            end, frame, value = late
+            shielded_end(end)(frame, value)
+        except RecursionError:
+            TROUBLES.late += [late]
+            raise
 
 
 def attempt(where: str, function: Callable[[], R]) -> R | None:

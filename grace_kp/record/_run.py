@@ -9,20 +9,20 @@ import os
 import threading
 from dataclasses import dataclass
 from time import perf_counter_ns, time_ns
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from grace_kp.errors import ActionNotApproved
 from grace_kp.record._attributes import Attributes
 from grace_kp.record._current import CAPTURE, HOST, TROUBLES
 from grace_kp.record._events import NOT_CAPTURED, Note
-from grace_kp.record._guard import note, shielded, shielded_pair
+from grace_kp.record._guard import finish_late, note, shielded, shielded_end
 from grace_kp.record._host import CLOSED, COMPLETED, FAILED, SUSPENDED
 from grace_kp.trace import describe_error, render, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from grace_kp.record._events import Event, ModelCall
+    from grace_kp.record._events import Event, ModelCall, Opener
     from grace_kp.record._resume import Pause
     from grace_kp.record._spec import Spec
     from grace_kp.settings import Settings
@@ -115,21 +115,6 @@ class Recorder:
         if not self.capture_output or (issubclass(type(error), ActionNotApproved) and not self.capture_input):
             message = NOT_CAPTURED
         return kind, message
-
-
-class Opener(Protocol):
-    """The call that opened a run: it ends like its run."""
-
-    run: Run
-    child: Run | None
-    result: Any
-    place: str | None
-    start: int
-
-    def close(self, result: object, /) -> object: ...
-    def fail(self, error: BaseException, /) -> object: ...
-    def pause(self) -> object: ...
-    def refuse(self, kind: str, message: str) -> object: ...
 
 
 class Run:
@@ -348,7 +333,7 @@ class Run:
             self.error = (kind, message)
             self._finish(FAILED, None, None)
 
-    @shielded_pair
+    @shielded_end
     def close(self, result: object) -> None:
         """Record that the root call returned."""
         if not self.open:
@@ -365,7 +350,7 @@ class Run:
             self.result = render(streamed, self.max_text)
         self.fail(GeneratorExit("the stream was closed before its end"))
 
-    @shielded_pair
+    @shielded_end
     def fail(self, error: BaseException) -> None:
         """Record that an exception left the root call."""
         if not self.open:
@@ -378,14 +363,24 @@ class Run:
         self._finish(status, None, error)
 
     def _finish(self, status: str, result: object, error: BaseException | None) -> None:
+        if TROUBLES.late:
+            finish_late()
         self.end = self.clock()
-        self.status = status
-        self.open = False
         owner = self.owner
         owner.open_runs.discard(self)
+        self.status = status
+        self.open = False
         if self.generation != owner.generation:
             return
-        via = self.via
+        try:
+            self._hand_over((result, error))
+        except RecursionError:
+            TROUBLES.late += [(Run._hand_over, self, (result, error))]
+
+    def _hand_over(self, ending: tuple[object, BaseException | None]) -> None:
+        """End the call that opened this run with its result and error, and let the listener have the run."""
+        result, error = ending
+        via, status = self.via, self.status
         if via is not None:
             if status == SUSPENDED and error is None:
                 via.pause()
@@ -397,4 +392,4 @@ class Run:
                 if status == CLOSED:
                     via.result = self.result
                 via.fail(error)
-        owner.ended(self)
+        self.owner.ended(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._call import Call
-from grace_kp.record._guard import shielded
+from grace_kp.record._guard import shielded, shielded_end
 from grace_kp.trace import MAX_ITEMS, render
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Stream:
         self.count = 0
         self.text = True
         self.left = 0 if frame is None or not frame.run.owner.capture_output else frame.run.max_text
-        self.found = _reader_for(frame)
+        self.found = _reader_for(frame) if isinstance(frame, Call) and frame.spec.searches else None
         """Reads the results that a streaming retriever yields, before they are rendered or dropped."""
 
     @shielded
@@ -48,7 +48,7 @@ class Stream:
         if isinstance(error, GeneratorExit):
             self.closing = error
 
-    @shielded
+    @shielded_end
     def close(self, returned: object) -> None:
         """Record that the generator is exhausted, or returned when it was closed."""
         if self.frame is None:
@@ -60,7 +60,7 @@ class Stream:
         else:
             self.fail(self.closing)
 
-    @shielded
+    @shielded_end
     def fail(self, error: BaseException) -> None:
         """Record that an exception left the generator; the items until then are kept."""
         if self.frame is not None:
@@ -84,10 +84,8 @@ class Stream:
 
 
 @shielded
-def _reader_for(frame: Frame | None) -> ResultReader | None:
-    """Return a reader for the results that a streaming retriever yields; None for a frame that is no search."""
-    if not isinstance(frame, Call) or not frame.spec.searches:
-        return None
+def _reader_for(search: Call) -> ResultReader | None:
+    """Return a reader for the results that a streaming retriever yields."""
     from grace_kp.confidence import ResultReader  # loaded with the first search
 
-    return ResultReader(frame.spec.scores)
+    return ResultReader(search.spec.scores)

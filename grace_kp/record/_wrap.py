@@ -97,7 +97,11 @@ def _plain_shell(function: Callable[..., Any], enter: Enter) -> Callable[..., An
         ):
             frame.close(result)
             return result
-        return _settled(frame, result)
+        try:
+            return _settled(frame, result)
+        except RecursionError:
+            frame.close(None)  # the stack is full: what the promise brings is not recorded
+            return result
 
     return recorded
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from grace_kp.background import Lock, Resident, watch
 from grace_kp.errors import SettingsError
-from grace_kp.record import HOST, TROUBLES, Listener, Recorder, Run, new_trace_id
+from grace_kp.record import HOST, TROUBLES, Listener, Recorder, Run, finish_late, new_trace_id
 from grace_kp.runtime._front import Front
 from grace_kp.runtime._models import ModelChoice
 from grace_kp.settings import Settings
@@ -222,6 +222,7 @@ class Grace(Front, Resident):
         self._writer.put_now(lambda: self._pipeline.asking(waiting))
 
     def _drain(self) -> None:
+        finish_late()
         self._writer.drain(self._patience)
 
     @property
@@ -290,10 +291,12 @@ class Grace(Front, Resident):
         Returns:
             False if that took longer than `timeout` seconds, or the store cannot write.
         """
+        finish_late()
         return True if self._wiring is None else self._wiring[1].flush(timeout)
 
     def close(self) -> None:
         """Flush, and give back the thread and the store. Runs that end later are still stored, one by one."""
+        finish_late()
         if self._wiring is not None:
             self._wiring[1].close()
 
