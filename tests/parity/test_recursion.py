@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import sys
 
 import pytest
 
 import grace_kp as gk
 from grace_kp.record import CURRENT
+from tests import warm
 
 LAST = 60
 
@@ -156,3 +158,35 @@ def test_every_depth_near_the_limit_gives_the_result_of_the_function(grace, make
     assert grace.flush()
     assert not grace.recorder.open_runs
     assert CURRENT.get() is None
+
+
+def test_the_trace_counts_what_had_no_room_on_the_stack(grace):
+    """Calls that could not be recorded near the limit are a loss in their run."""
+    with grace.collect() as traces:
+        with grace.run("deep"):
+            outcomes(plain, grace.tool)
+        with grace.run("shallow"):
+            below(1, plain(grace.tool))
+    counted = [trace.to_dict()["grace"].get("dropped_steps", 0) for trace in traces]
+    assert counted[0] > 0
+    assert counted[1] == 0
+
+
+def test_a_raised_limit_does_not_overflow_the_stack_of_the_process():
+    """A recorded function that calls itself 50,000 times deep returns, as the bare function does."""
+    program = """
+import sys
+import grace_kp as gk
+
+sys.setrecursionlimit(1_000_000)
+grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None)
+
+@grace.tool
+def down(levels):
+    return 0 if levels == 0 else 1 + down(levels - 1)
+
+with grace.run("deep"):
+    print(down(50_000))
+"""
+    done = warm.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (0, "50000\n") == (done.returncode, done.stdout), done.stderr
