@@ -59,7 +59,13 @@ class Settings:
     max_steps: int = 10_000
     """Steps kept of one run; later steps are only counted."""
     max_pending_mb: int = 256
-    """Megabytes of finished traces that wait while the store cannot write; beyond it the newest are dropped and counted."""
+    """Megabytes of finished traces that wait while the store cannot write; beyond it `overflow` decides."""
+    overflow: str = "drop"
+    """What happens to a run that finds those megabytes full: `drop` counts and reports it, `wait` blocks the thread that ends it.
+    An event loop never waits."""
+    durability: str = "fast"
+    """When a run that has ended is safe from a kill of the process: `fast` in the background, usually within 15 ms; `bounded` within
+    100 ms, because threads that end runs wait where storing lags behind; `every_run` before the call returns."""
     max_document_mb: float = 32.0
     """Megabytes, unpacked, of one line or document of an input file; longer ones are reported and not read."""
     file_mode: str = "600"
@@ -149,6 +155,8 @@ _CHOICES = {
     "privacy_level": ("aggregated", "federated", "private"),
     "visibility": ("private", "org", "network"),
     "judge": ("always", "when_needed", "never"),
+    "durability": ("fast", "bounded", "every_run"),
+    "overflow": ("drop", "wait"),
     "judge_language": ("auto", "en", "ja"),
 }
 _RANGES: dict[str, tuple[float, float]] = {

@@ -215,6 +215,7 @@ def _lost(store: object) -> dict[str, Any]:
         "not_recorded": {
             "processes": len(weekly),
             "dropped_traces": sum(report["dropped"] for report in weekly),
+            "lost_traces": sum(report.get("lost", 0) for report in weekly),
             "troubles": dict(troubles.most_common(20)),
             "last": next((report["last_trouble"] for report in weekly if report["last_trouble"]), None),
         }
@@ -291,7 +292,8 @@ def _show_store(out: Console, store: dict[str, Any]) -> None:
         return
     put_field(out, "not recorded", f"in the last week, by {lost['processes']:,} processes:", label=NAMES)
     if lost["dropped_traces"]:
-        dropped = f"{lost['dropped_traces']:,} traces that waited for a store that could not write"
-        put_text(out, dropped, indent=NAMES)
+        put_text(out, f"{lost['dropped_traces']:,} runs for which memory had no room while they waited", indent=NAMES)
+    if lost["lost_traces"]:
+        put_text(out, f"{lost['lost_traces']:,} runs that could not be finished, or went with their file", indent=NAMES)
     for what, count in lost["troubles"].items():
         put_text(out, f"{count:,} × {clean(what)}", indent=NAMES)

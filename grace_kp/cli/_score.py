@@ -30,7 +30,7 @@ def assessor(profile: str) -> Assessor:
     from grace_kp.runtime import Assessor
     from grace_kp.value import ValueScorer
 
-    return Assessor(ConfidenceCalculator(profile), ValueScorer())
+    return Assessor(ConfidenceCalculator(profile), ValueScorer)
 
 
 def assessed(trace: ReasoningTrace, how: Assessor) -> dict[str, Any]:

@@ -100,6 +100,8 @@ class Sheet:
         for name in ("tags", "session", "user", "metadata"):
             if grace.get(name):
                 self._field(name, _words(grace[name]))
+        if isinstance(grace.get("awaits"), list):
+            self._field("awaits", f"{_words(grace['awaits'])}; confidence and score may still change", "yellow")
         if number(grace.get("dropped_steps")):
             self._field("dropped", f"{grace['dropped_steps']:,} steps were not recorded")
 

@@ -81,12 +81,15 @@ class RunBlock:
         _end(run, error)
 
     async def __aenter__(self) -> Run:
+        self._spec.can_await = True
         return self.__enter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.__exit__(kind, error, traceback)
+        if self._run is not None and self._run.stored is not None and kind is not GeneratorExit:
+            await self._run.stored
 
 
 @shielded

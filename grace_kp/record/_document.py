@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from grace_kp.trace import Redactor
 
 CONTEXT = "https://openknowledgepulse.org/schema/v1"
-LOST = "The process ended before the run did."
+LOST = "The process ended before the end of this run was stored."
 
 
 def instant(nanoseconds: int) -> str:

@@ -20,7 +20,7 @@ from grace_kp.record._host import CLOSED, COMPLETED, FAILED, SUSPENDED
 from grace_kp.trace import describe_error, render, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from grace_kp.record._events import Event, ModelCall, Opener
     from grace_kp.record._resume import Pause
@@ -127,15 +127,14 @@ class Run:
         "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
         "name", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "prepared",
-        "result", "resumes", "sample", "spec", "start", "status", "steps", "suspended", "troubles_before",
+        "result", "resumes", "sample", "spec", "start", "status", "steps", "stored", "suspended", "troubles_before",
         "usage", "via", "via_trace",
     )  # fmt: skip
 
     def __init__(
         self, owner: Recorder, spec: Spec, name: str, objective: str, domain: str, via: Opener | None = None
     ) -> None:
-        self.dropped = 0
-        """Steps beyond the bound."""
+        self.dropped = 0  # steps beyond the bound
         self.number = 0
         """Its place in the order in which runs began; 0 until it is known to have begun."""
         self.missing: tuple[str, ...] = ()
@@ -168,6 +167,7 @@ class Run:
         self.own_confidence: float | None = None
         self.own_success: bool | None = None
         self.status: str | None = None
+        self.stored: Awaitable[None] | None = None  # what a coroutine awaits before it returns
         self.steps: Any = None
         self.asked = False
         """True once the run is stored as suspended, so that it needs no journal any more."""

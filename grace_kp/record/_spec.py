@@ -25,7 +25,7 @@ class Spec:
     """The description of a recorded function."""
 
     __slots__ = (
-        "attributes", "bound", "domain", "kind", "name", "objective", "positional", "scores", "searches",
+        "attributes", "bound", "can_await", "domain", "kind", "name", "objective", "positional", "scores", "searches",
         "var_keyword", "var_positional",
     )  # fmt: skip
 
@@ -53,6 +53,8 @@ class Spec:
         self.var_positional = "args"
         self.var_keyword = "kwargs"
         self.bound = False
+        self.can_await = False
+        """Whether a coroutine awaits at the end of the run until it is stored, so that nothing blocks its event loop."""
         """True if the first parameter is the instance or class that a method belongs to, which is no input."""
         if function is not None:
             self._read(function)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record import SUSPENDED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, ConfidenceScore
     from grace_kp.runtime._judging import Judgement
@@ -21,10 +22,21 @@ MAX_KNOWN = 256
 class Assessor:
     """Fills in the confidence of a document, then its value score."""
 
-    def __init__(self, calculator: ConfidenceCalculator, scorer: ValueScorer) -> None:
+    def __init__(self, calculator: ConfidenceCalculator, make_scorer: Callable[[], ValueScorer]) -> None:
+        """Load no model yet.
+
+        Args:
+            calculator: computes confidences.
+            make_scorer: returns the scorer of values; called before the first value is computed.
+        """
         self.calculator = calculator
-        self.scorer = scorer
+        self._make_scorer = make_scorer
         self._known: dict[ConfidenceFactors, ConfidenceScore] = {}
+
+    @cached_property
+    def scorer(self) -> ValueScorer:
+        """Computes value scores."""
+        return self._make_scorer()
 
     def assess(
         self,
@@ -33,8 +45,17 @@ class Assessor:
         own_confidence: float | None = None,
         factors: ConfidenceFactors | None = None,
         judgement: Judgement | None = None,
+        has_value: bool = True,
     ) -> None:
-        """Set `outcome.confidence` and `metadata.quality_score`, and record under `grace` how they were computed."""
+        """Set `outcome.confidence` and `metadata.quality_score`, and record under `grace` how they were computed.
+
+        Args:
+            document: the trace.
+            own_confidence: what the run stated itself.
+            factors: the factors of the confidence; read from the trace when None.
+            judgement: the judgement of the run, if there is one.
+            has_value: False leaves the value score for later; the trace then says that it is unscored.
+        """
         if factors is None:
             from grace_kp.confidence import factors_from_trace
 
@@ -53,7 +74,7 @@ class Assessor:
         if own_confidence is not None:
             record["own"] = own_confidence
         document["outcome"]["confidence"] = score.score if own_confidence is None else own_confidence
-        if grace.get("status") == SUSPENDED:
+        if not has_value or grace.get("status") == SUSPENDED:
             grace["unscored"] = True  # it is scored when it has ended; its novelty counts once
         else:
             self.value(document)
@@ -103,7 +124,7 @@ _FAILURES = {
     "cancelled": "The run was cancelled.",
     "closed": "The run was closed before its end.",
     "exited": "The run ended with the program's exit.",
-    "interrupted": "The process ended before the run did.",
+    "interrupted": "The process ended before the end of this run was stored.",
     "not_approved": "The run stopped because an action was not approved.",
 }
 

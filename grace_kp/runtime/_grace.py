@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import contextmanager
 from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -131,20 +132,23 @@ class Grace(Front, Resident):
         if self._made_gates is None:
             from grace_kp.runtime._gates import GateDefaults, Gates
 
-            defaults = GateDefaults(
-                profile=self.settings.profile,
-                thresholds=self.thresholds,
-                policies=self._policies,
-                timeout=self.settings.gate_timeout,
-                reviewer=self._reviewer,
-                on_notify=self._on_notify,
-            )
-            self._made_gates = Gates(
-                defaults,
-                judge=lambda: self._models.get().judge,
-                store=lambda: self._writer.store(),
-                recorder=self.recorder,
-            )
+            thresholds = self.thresholds
+            with self._lock:  # two ledgers would let one action run twice
+                if self._made_gates is None:
+                    defaults = GateDefaults(
+                        profile=self.settings.profile,
+                        thresholds=thresholds,
+                        policies=self._policies,
+                        timeout=self.settings.gate_timeout,
+                        reviewer=self._reviewer,
+                        on_notify=self._on_notify,
+                    )
+                    self._made_gates = Gates(
+                        defaults,
+                        judge=lambda: self._models.get().judge,
+                        store=lambda: self._writer.store(),
+                        recorder=self.recorder,
+                    )
         return self._made_gates
 
     @property
@@ -184,7 +188,7 @@ class Grace(Front, Resident):
         settings, store = self.settings, self._own_store
         pipeline = Pipeline(settings, self.recorder, self._models, self._scorers)
         patience = 0.0
-        if self._models.may_judge:
+        if self._models.may_judge or self._models.may_embed:
             patience = settings.judge_timeout
         elif self._scorers is not None:
             patience = min(10, settings.scorer_timeout)
@@ -193,19 +197,21 @@ class Grace(Front, Resident):
             max_pending_bytes=settings.max_pending_mb << 20,
             retention_days=settings.retention_days,
             exit_seconds=2 + patience,
+            durability=settings.durability,
+            overflow=settings.overflow,
         )
         writer = Writer(
             lambda: open_store(settings.store if store is None else store, file_mode=settings.permissions),
             pipeline,
             limits,
         )
-        pipeline.waiting = lambda: writer.waiting
+        pipeline.store_later, pipeline.store_now = writer.put_later, writer.write_pending
         pipeline.conversations = Conversations(lambda: writer)
         return pipeline, writer
 
     def _landed(self) -> None:
         if self._wiring is not None:
-            self._wiring[1].landed()
+            self._wiring[0].completer.landed()
 
     def _run_opened(self, _run: Run) -> None:
         (self._wiring or self._wired())[1].opened()
@@ -214,16 +220,19 @@ class Grace(Front, Resident):
         pipeline, writer = self._wiring or self._wired()
         if self._scorers is not None:
             self._scorers.expect(run.id)
-        writer.submit(run)
+        run.stored = writer.submit(run, can_await=run.spec.can_await)
         if run.capture is not None or pipeline.collectors:
-            writer.drain(self._patience)
+            self._drain()
 
     def _run_asks(self, waiting: Sequence[tuple[Run, Pause]]) -> None:
         self._writer.put_now(lambda: self._pipeline.asking(waiting))
 
     def _drain(self) -> None:
+        """Settle the runs that have ended, and wait until they are complete."""
         finish_late()
-        self._writer.drain(self._patience)
+        pipeline, writer = self._wiring or self._wired()
+        writer.write_now()
+        pipeline.complete(time.monotonic() + self._patience)
 
     @property
     def _patience(self) -> float:
@@ -243,9 +252,10 @@ class Grace(Front, Resident):
         return store
 
     def on_complete(self, callback: Hook) -> Hook:
-        """Call `callback` with every finished, scored trace, before it is stored. Works as a decorator.
+        """Call `callback` once with every trace that is finished, judged, scored and stored. Works as a decorator.
 
-        It runs on the writer's thread, in the order in which the runs ended. Exceptions in it are logged and have no other effect.
+        It runs on a background thread, in the order in which the runs ended. Exceptions in it are logged and have no other effect. A run
+        whose process died before that is completed by another process, which does not call its hooks.
         """
         if not callable(callback):
             raise TypeError(f"on_complete takes a callable, not {type(callback).__name__}")
@@ -275,21 +285,22 @@ class Grace(Front, Resident):
         date.
         """
         traces: list[ReasoningTrace] = []
-        self._writer.drain(self._patience)
+        self._drain()
         collectors = self._pipeline.collectors
         collectors.append(traces)
         try:
             yield traces
-            self._writer.drain(self._patience)
+            self._drain()
         finally:
             # Compared by identity, because two collectors may hold equal traces.
             collectors[:] = [kept for kept in collectors if kept is not traces]
 
     def flush(self, timeout: float | None = 30.0) -> bool:
-        """Wait until every run that has ended so far is stored. It never raises.
+        """Wait until every run that has ended so far is stored and complete. It never raises.
 
         Returns:
-            False if that took longer than `timeout` seconds, or the store cannot write.
+            True only if another process can read all of these runs from the store's place. False if that took longer than `timeout`
+            seconds, if the store cannot write, and for good once a run was dropped or lost; see `status()`.
         """
         finish_late()
         return True if self._wiring is None else self._wiring[1].flush(timeout)

@@ -36,10 +36,14 @@ ENDED = "the process ended first"
 class Judgement:
     """The judgement of one run, once it is there."""
 
-    __slots__ = ("_result", "mode")
+    __slots__ = ("_result", "factors", "mode", "request")
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self, mode: str, factors: ConfidenceFactors) -> None:
         self.mode = mode
+        self.factors = factors
+        """The factors of the run without the judgement."""
+        self.request: Request | None = None
+        """What is to be judged; None once it is started, or if there is nothing to ask."""
         self._result: Result | None = None
 
     @property
@@ -105,6 +109,18 @@ class Result:
         return record
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a judgement needs to know of a run."""
+
+    run_id: str
+    material: Material
+    texts: Sequence[str]
+    """Texts of its search results, if their agreement is to be measured."""
+    reason_to_skip: str | None
+    """Why no model is asked."""
+
+
 def _is_combined(asked: list[Evaluation]) -> bool:
     return len(asked) == 2 and asked[0].latency_ms == asked[1].latency_ms and asked[0].attempts == asked[1].attempts
 
@@ -150,20 +166,28 @@ class RunJudge(Resident):
         self._given_up = False
 
     @property
-    def is_active(self) -> bool:
+    def asks_models(self) -> bool:
         """Whether a model may be asked when a run has ended."""
-        return (self.evaluator is not None and self.mode != "never") or self._agreement is not None
+        return self.evaluator is not None and self.mode != "never"
 
-    def begin(self, document: dict[str, Any], source_texts: Sequence[str]) -> tuple[ConfidenceFactors, Judgement]:
-        """Start judging a finished run; the judgement is there at once where there is nothing to ask."""
+    def plan(self, document: dict[str, Any], source_texts: Sequence[str]) -> Judgement:
+        """Return the judgement of a finished run, not started yet; it has ended where there is nothing to ask."""
         factors = factors_from_trace(document)
-        judgement = Judgement(self.mode)
-        texts = list(source_texts)
-        measures = self._agreement is not None and factors.source_count > 1 and len(texts) > 1
+        judgement = Judgement(self.mode, factors)
+        measures = self._agreement is not None and factors.source_count > 1 and len(source_texts) > 1
         reason = self._reason_to_skip(document)
         if not measures and (reason is not None or (self.mode == "when_needed" and not self._could_change(factors))):
             judgement.end(Result(skipped=reason or NOT_NEEDED))
-            return factors, judgement
+        else:
+            texts = list(source_texts) if measures else []
+            judgement.request = Request(document["id"], _material(document), texts, reason)
+        return judgement
+
+    def start(self, judgement: Judgement) -> None:
+        """Start judging a run. One that cannot be judged now ends with a fallback that states the reason."""
+        request, judgement.request = judgement.request, None
+        if request is None or judgement.is_done:
+            return
         with self._lock:
             full = len(self._waiting) >= MAX_WAITING
             if not full and not self._given_up:
@@ -171,13 +195,12 @@ class RunJudge(Resident):
         if full or self._given_up:
             failure = ENDED if self._given_up else f"more than {MAX_WAITING} runs wait for a judgement"
             judgement.end(Result.failed(failure))
-            return factors, judgement
-        material, run_id = _material(document), document["id"]
+            return
 
         def task() -> None:
             result = Result.failed("the judge ended its thread")
             try:
-                result = self._judge(factors, reason, texts if measures else [], material, run_id)
+                result = self._judge(judgement.factors, request)
             finally:
                 judgement.end(result)
                 with self._lock:
@@ -187,7 +210,6 @@ class RunJudge(Resident):
         self._tasks.append(task)
         if not self._worker.wake():
             self.give_up()
-        return factors, judgement
 
     def _judge_next(self) -> float | None:
         try:
@@ -197,19 +219,17 @@ class RunJudge(Resident):
         task()
         return 0.0
 
-    def _judge(
-        self, factors: ConfidenceFactors, reason_to_skip: str | None, texts: list[str], material: Material, run_id: str
-    ) -> Result:
-        agreement = None
+    def _judge(self, factors: ConfidenceFactors, request: Request) -> Result:
+        agreement, reason_to_skip = None, request.reason_to_skip
         try:
-            if texts and self._agreement is not None:
-                agreement = self._agreement.calculate_detailed(texts)
+            if request.texts and self._agreement is not None:
+                agreement = self._agreement.calculate_detailed(request.texts)
                 factors = with_agreement(factors, agreement)
             if reason_to_skip is None and self.mode == "when_needed" and not self._could_change(factors):
                 reason_to_skip = NOT_NEEDED
             if reason_to_skip is not None or self.evaluator is None:
                 return Result(agreement=agreement, skipped=reason_to_skip)
-            own, coverage = self._ask(self.mode, factors, None, material, run_id)
+            own, coverage = self._ask(self.mode, factors, None, request.material, request.run_id)
             return Result(own, coverage, agreement)
         except Exception as error:  # noqa: BLE001 — a judgement that fails is a fallback
             return Result.failed(": ".join(describe_error(error, 300)), agreement)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Lock, Resident, watch
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """Judge and embedder of a runtime, and the calculator that the judge shares with whoever assesses runs."""
+    """Judge and embedder of a runtime."""
 
     judge: RunJudge
     embedder: Any
-    calculator: ConfidenceCalculator
     judge_name: str
     judge_reason: str
     embedder_name: str
@@ -75,21 +75,27 @@ class ModelChoice(Resident):
         """Replace the lock in the child."""
         self._lock = threading.RLock()
 
+    @cached_property
+    def calculator(self) -> ConfidenceCalculator:
+        """Computes confidences. It needs no model."""
+        from grace_kp.confidence import ConfidenceCalculator
+
+        return ConfidenceCalculator(profile=self._settings.profile, thresholds=self._thresholds())
+
     @property
     def are_chosen(self) -> bool:
         """Whether the models were needed before."""
         return self._models is not None
 
     @property
-    def is_active(self) -> bool:
-        """Whether finishing a run may take a model's time."""
-        models = self._models
-        return models is not None and (models.judge.is_active or models.embedder is not None)
+    def may_judge(self) -> bool:
+        """Whether there may be a judge."""
+        return self._evaluator is not None
 
     @property
-    def may_judge(self) -> bool:
-        """Whether there may be a judge or an embedder."""
-        return self._evaluator is not None or self._embedder is not None
+    def may_embed(self) -> bool:
+        """Whether there may be an embedder."""
+        return self._embedder is not None
 
     def get(self) -> Models:
         """Return the models."""
@@ -102,11 +108,9 @@ class ModelChoice(Resident):
         return models
 
     def _choose(self) -> Models:
-        from grace_kp.confidence import ConfidenceCalculator
         from grace_kp.runtime._judging import RunJudge
 
         settings = self._settings
-        calculator = ConfidenceCalculator(profile=settings.profile, thresholds=self._thresholds())
         judge, judge_name, judge_reason = _choice(self._evaluator, "evaluator", settings)
         embedder, embedder_name, embedder_reason = _choice(self._embedder, "embedder", settings)
         evaluator = agreement = None
@@ -120,13 +124,13 @@ class ModelChoice(Resident):
             evaluator=evaluator,
             missing=f"no judge: {judge_reason}",
             mode=settings.judge,
-            calculator=calculator,
+            calculator=self.calculator,
             agreement=agreement,
             workers=settings.judge_workers,
             limit=None if evaluator is None else evaluator.limit,
         )
         run_judge.on_end = self._on_judged
-        return Models(run_judge, embedder, calculator, judge_name, judge_reason, embedder_name, embedder_reason)
+        return Models(run_judge, embedder, judge_name, judge_reason, embedder_name, embedder_reason)
 
 
 def _evaluator(judge: Any, settings: Settings) -> LLMSelfEvaluator:

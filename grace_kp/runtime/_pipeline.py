@@ -1,11 +1,11 @@
-"""What happens when a run has ended, in this order: confidence, value score, scorers, hooks, store.
+"""What happens when a run has ended, in this order: document, confidence, value score, store; then what takes longer, and the hooks.
 
-It runs on the writer's thread (or in a thread that waits for it), one run at a time, in the order in which the runs ended.
+Runs are settled on the writer's thread (or in a thread that flushes), one at a time, in the order in which they ended. A run that
+awaits a judgement, its novelty or scores is stored before that, and completed by `_completion`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
 import threading
@@ -17,25 +17,22 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.background import Resident, finish, watch
 from grace_kp.record import SUSPENDED, TROUBLES, Documents, Recorder, Run, note, to_json
 from grace_kp.runtime._assessor import Assessor
+from grace_kp.runtime._completion import JUDGEMENT, SCORES, VALUE, Completer, Completion
 from grace_kp.runtime._records import record_of
-from grace_kp.value import embedded_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from grace_kp.confidence import ConfidenceFactors
     from grace_kp.record import Conversations, Pause
     from grace_kp.runtime._judging import Judgement
     from grace_kp.runtime._models import ModelChoice
-    from grace_kp.runtime._scoring import Scoring, TraceScorers
+    from grace_kp.runtime._scoring import TraceScorers
     from grace_kp.settings import Settings
     from grace_kp.store import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
+    from grace_kp.value import ValueScorer
 
     Hook = Callable[[ReasoningTrace], Any]
-
-MAX_WAITING = 2_000
-"""Runs that may wait for scorers; beyond it they are stored without, so that slow scorers do not fill the memory."""
 
 
 class Lost:
@@ -55,17 +52,12 @@ class Lost:
 
 @dataclass(slots=True)
 class Prepared:
-    """An ended run as a document, on its way through the pipeline."""
+    """An ended run as a document."""
 
     document: dict[str, Any] | None
     """None for a run that is sampled out."""
-    factors: ConfidenceFactors | None = None
-    judgement: Judgement | None = None
-    is_assessed: bool = False
-    """Whether the document has its confidence and its value score."""
-    scoring: Scoring | None = None
-    is_staged: bool = False
-    """Whether scoring has been started, where there is any."""
+    texts: Sequence[str] = ()
+    """Texts of its search results, which are not part of the document."""
 
 
 class Pipeline(Resident):
@@ -79,16 +71,20 @@ class Pipeline(Resident):
         )
         self.recorder = recorder
         self.scorers = scorers
-        self.waiting: Callable[[], int] = lambda: 0
-        """Returns the number of runs that have ended and are not settled yet."""
+        self.store_later: Callable[[Record], object] = lambda _record: None
+        """Stores the record of a run that is complete now."""
+        self.store_now: Callable[[], object] = lambda: None
+        """Writes such records before a hook sees their traces."""
         self.hooks: list[Hook] = []
         self.collectors: list[list[ReasoningTrace]] = []
         self.sampled_out = 0
         self.conversations: Conversations | None = None
         self._settings = settings
         self._models = models
-        self._given_up = False
-        self._born, self._reported = time_ns(), (0, 0)
+        self._born, self._reported = time_ns(), (0, 0, 0)
+        self.completer = Completer(
+            models, scorers, lambda: self.assessor, self.documents.clean, self._finish, self._hand_out
+        )
         self.after_fork()
         watch(self)
 
@@ -99,67 +95,54 @@ class Pipeline(Resident):
     @cached_property
     def assessor(self) -> Assessor:
         """Computes confidence and value score."""
+        return Assessor(self._models.calculator, self._value_scorer)
+
+    def _value_scorer(self) -> ValueScorer:
         from grace_kp.value import ValueScorer
 
-        models, settings = self._models.get(), self._settings
-        scorer = ValueScorer(
-            models.embedder,
+        settings = self._settings
+        return ValueScorer(
+            self._models.get().embedder,
             max_elements=settings.novelty_cache_size,
             ttl_seconds=settings.novelty_cache_ttl or None,
         )
-        return Assessor(models.calculator, scorer)
-
-    @property
-    def uses_models(self) -> bool:
-        """Whether settling may take a model's time."""
-        return self._models.is_active
 
     @property
     def has_open_runs(self) -> bool:
         """Whether there is anything to journal."""
         return bool(self.recorder.open_runs)
 
+    @property
+    def is_completing(self) -> bool:
+        """Whether stored runs wait for their judgement or scores."""
+        return self.completer.is_busy
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """What this runtime may be able to add to a stored run that awaits it."""
+        models = self._models
+        may_judge = models.may_judge or models.may_embed  # the agreement of sources is measured by an embedder
+        present = {JUDGEMENT: may_judge, VALUE: models.may_embed, SCORES: self.scorers is not None}
+        return frozenset(part for part, is_present in present.items() if is_present)
+
     def lost(self, rows: Sequence[JournalEntry]) -> Lost:
         """Return the run whose process died and left this journal."""
         return Lost(rows)
 
-    def report(self, dropped: int) -> tuple[str, bytes] | None:
+    def report(self, dropped: int, lost: int) -> tuple[str, bytes] | None:
         """Return the name of this process and what it could not record; None where that is not news."""
-        counts = (sum(TROUBLES.counts.values()), dropped)
+        counts = (sum(TROUBLES.counts.values()), dropped, lost)
         if not any(counts) or counts == self._reported:
             return None
         self._reported = counts
         from grace_kp.trace import redact_value
 
-        report = {"troubles": dict(TROUBLES.counts), "last_trouble": TROUBLES.last, "dropped": dropped}
+        report = {"troubles": dict(TROUBLES.counts), "last_trouble": TROUBLES.last, "dropped": dropped, "lost": lost}
         return f"{os.getpid()}-{self._born}", to_json(redact_value(report, identifiers=False))
-
-    def is_ready(self, item: Run | Lost) -> bool:
-        """Return whether a run can be settled; the first call starts its judgement."""
-        if isinstance(item, Lost):
-            return True
-        prepared = item.prepared
-        if prepared is None:
-            prepared = item.prepared = self._prepare(item)
-        return prepared.judgement is None or prepared.judgement.is_done
-
-    def warm(self, items: Sequence[Run | Lost]) -> None:
-        """Embed the runs that are settled next in one go. What fails here fails again, and is reported, one by one."""
-        embed = getattr(self._models.get().embedder, "embed", None)
-        if not callable(embed):
-            return
-        documents = [item.prepared.document for item in items if isinstance(item, Run) and item.prepared is not None]
-        texts = [embedded_text(document) for document in documents if document is not None]
-        with contextlib.suppress(Exception):
-            embed(texts)
 
     def give_up(self) -> None:
         """Wait for no judgement and no score any longer."""
-        self._given_up = True
-        if self._models.are_chosen:
-            self._models.get().judge.give_up()
-        if self.scorers is not None:
-            self.scorers.give_up()
+        self.completer.give_up()
 
     def _prepare(self, run: Run) -> Prepared:
         with self._lock:
@@ -169,74 +152,98 @@ class Pipeline(Resident):
             texts = run.steps.hit_texts
             run.events = []  # the document holds them now
             run.steps.release()
+        prepared = Prepared(document, texts)
         if run.status == SUSPENDED:
             run.suspended = document  # for a run of this process that continues it
-            run.prepared = prepared = Prepared(document)
-            return prepared
-        judge = self._models.get().judge
-        if self._given_up:
-            judge.give_up()
-        return Prepared(document, *judge.begin(document, texts))
-
-    def _assess(self, item: Run | Lost) -> Prepared:
-        """Return a run with confidence and value score. They are computed once, in the order in which runs ended."""
-        with self._lock:
-            if isinstance(item, Lost):
-                own = None
-                prepared = item.prepared or Prepared(self.documents.lost([entry.data for entry in item.rows]))
-            else:
-                own = item.own_confidence
-                prepared = item.prepared or self._prepare(item)
-            item.prepared = prepared
-            if prepared.document is not None and not prepared.is_assessed:
-                self.assessor.assess(
-                    prepared.document, own_confidence=own, factors=prepared.factors, judgement=prepared.judgement
-                )
-                prepared.is_assessed = True
+            run.prepared = prepared
         return prepared
 
-    def is_scored(self, item: Run | Lost) -> bool:
-        """Return whether the user's scorers have scored a run; the first call starts them. They run in their own thread."""
-        scorers = self.scorers
-        if scorers is None:
-            return True
-        prepared = self._assess(item)
-        if not prepared.is_staged:
-            prepared.is_staged = True
+    def settle(self, item: Run | Lost) -> tuple[Record | None, Completion | None]:
+        """Return the record of a run, and what completes it once it is stored; no record for a run that is sampled out."""
+        run = item if isinstance(item, Run) else None
+        with self._lock:
+            if isinstance(item, Run):
+                prepared = item.prepared or self._prepare(item)
+                item.prepared = None
+            else:
+                prepared = Prepared(self.documents.lost([entry.data for entry in item.rows]))
             document = prepared.document
-            by_scorer = isinstance(item, Run) and scorers.is_own(item.id)
-            if document is not None and document["grace"].get("status") != SUSPENDED and not by_scorer:
-                from grace_kp.trace import ReasoningTrace
-
-                trace = ReasoningTrace.model_validate_json(to_json(document))
-                prepared.scoring = scorers.begin(trace, self.documents.clean)
-        if prepared.scoring is None:
-            return True
-        if not scorers.is_done(prepared.scoring) and self.waiting() > MAX_WAITING:
-            scorers.skip(f"more than {MAX_WAITING:,} runs wait")
-        return scorers.is_done(prepared.scoring)
-
-    def settle(self, item: Run | Lost) -> Record | None:
-        """Return the record of a run; None for a run that is sampled out."""
-        prepared = self._assess(item)
-        item.prepared = None
-        document = prepared.document
-        if document is None:
-            self.sampled_out += 1
-            return None
-        if prepared.scoring is not None and prepared.scoring.entries:
-            document["grace"]["scores"] = self.documents.clean_all(prepared.scoring.entries)
-        resumed = isinstance(item, Run) and item.earlier is not None and not item.asked
+            if document is None:
+                self.sampled_out += 1
+                return None, None
+            judgement, awaits = self._plan(document, run, prepared.texts)
+            self.assessor.assess(
+                document,
+                own_confidence=None if run is None else run.own_confidence,
+                factors=None if judgement is None else judgement.factors,
+                judgement=judgement if judgement is not None and judgement.is_done else None,
+                has_value=VALUE not in awaits,
+            )
+        if awaits:
+            document["grace"]["awaits"] = sorted(awaits)
+        resumed = run is not None and run.earlier is not None and not run.asked
         if resumed and self.conversations is not None and self.conversations.has_rival(document):
             document["id"] = self.recorder.new_id()
-        record = record_of(document)
-        if isinstance(item, Run):
-            if item.keep or item.capture is not None:
-                item.document = record.data
+        record = record_of(document, awaits=awaits)
+        if run is not None:
+            if not awaits and (run.keep or run.capture is not None):
+                run.document = record.data
             self._close_superseded(document)
+        if awaits:
+            return record, Completion(record.data, document, awaits, prepared.texts, run, judgement=judgement)
         if (self.hooks or self.collectors) and record.status != SUSPENDED:
-            self._hand_out(record.data)
-        return record
+            return record, Completion(record.data)
+        return record, None
+
+    def _plan(
+        self, document: dict[str, Any], run: Run | None, texts: Sequence[str]
+    ) -> tuple[Judgement | None, frozenset[str]]:
+        """Return the judgement of a run, if that is known already, and what the run awaits after it is stored."""
+        if document["grace"].get("status") == SUSPENDED:
+            return None, frozenset()
+        models, scorers = self._models, self.scorers
+        judgement, awaits = None, set(self.parts)
+        # Choosing a model may import for seconds, and nothing delays the storing of a run.
+        if models.are_chosen or JUDGEMENT not in awaits:
+            chosen = models.get()
+            if chosen.embedder is None:
+                awaits.discard(VALUE)
+            if run is not None:
+                judgement = chosen.judge.plan(document, texts)
+                if judgement.is_done:
+                    awaits.discard(JUDGEMENT)
+        if run is None:
+            awaits.discard(JUDGEMENT)
+        elif scorers is not None and scorers.is_own(run.id):
+            awaits.discard(SCORES)
+        return judgement, frozenset(awaits)
+
+    def follow(self, stored: Sequence[object]) -> None:
+        """Complete runs that the store has taken, or could not take for now."""
+        self.completer.add([completion for completion in stored if isinstance(completion, Completion)])
+
+    def adopt(self, documents: Sequence[bytes]) -> None:
+        """Complete stored runs of dead processes, as far as this runtime can. Their hooks were those of the process that died."""
+        if documents:
+            self.completer.add([Completion(data, is_adopted=True) for data in documents])
+
+    def complete(self, deadline: float | None) -> bool:
+        """Wait until the stored runs are complete, at most until a time of `time.monotonic`; return whether they are."""
+        return self.completer.complete(deadline) if self.completer.is_busy else True
+
+    def _finish(self, completion: Completion) -> None:
+        """Store a run that is complete."""
+        document = completion.document
+        if document is None:
+            return
+        if completion.scoring is not None and completion.scoring.entries:
+            document["grace"]["scores"] = self.documents.clean_all(completion.scoring.entries)
+        record = record_of(document, awaits=completion.left, completes=True)
+        completion.data = record.data
+        run = completion.run
+        if run is not None and (run.keep or run.capture is not None):
+            run.document = record.data
+        self.store_later(record)
 
     def asking(self, waiting: Sequence[tuple[Run, Pause]]) -> list[Record]:
         """Return open runs as they would be stored if they were suspended now."""
@@ -256,8 +263,9 @@ class Pipeline(Resident):
             self.assessor.assess(item)
             return record_of(item)
 
-        for closed in self.conversations.close_superseded(document, assessed) if self.conversations else ():
-            self._hand_out(to_json(closed))
+        closed = self.conversations.close_superseded(document, assessed) if self.conversations else ()
+        if closed and (self.hooks or self.collectors):
+            self.completer.add([Completion(to_json(item)) for item in closed])
 
     def recall(self, run: Run) -> None:
         """Give a resumed run the document of the run that it continues. If that is not found, or taken already, it is a new run."""
@@ -277,16 +285,15 @@ class Pipeline(Resident):
                 earlier = None  # another run answers the same question; each of the two has a trace of its own
             run.resume(earlier)
 
-    def journal(self) -> list[JournalEntry]:
-        """Return what has happened in the open runs since the last call."""
+    def journal(self) -> Iterator[list[JournalEntry]]:
+        """Yield for each open run what has happened in it since the last call."""
         from grace_kp.store import JournalEntry
 
-        entries: list[JournalEntry] = []
         for run in list(self.recorder.open_runs):
             with self._lock:
-                if run.open and not run.asked:
-                    entries += [JournalEntry(run.id, number, data) for number, data in self.documents.journal(run)]
-        return entries
+                rows = self.documents.journal(run) if run.open and not run.asked else ()
+                entries = [JournalEntry(run.id, number, data) for number, data in rows]
+            yield entries
 
     def _is_sampled_out(self, run: Run) -> bool:
         # Failed and gated runs are always kept; the draw is made once per root, so that a run is kept or left out whole.
@@ -301,11 +308,15 @@ class Pipeline(Resident):
             root.sample = random.random()  # noqa: S311
         return root.sample >= self._settings.sample_rate
 
-    def _hand_out(self, data: bytes) -> None:
-        """Call hooks and collectors with a finished trace."""
+    def _hand_out(self, completion: Completion) -> None:
+        """Call hooks and collectors with a trace that is complete."""
+        if completion.is_adopted or not (self.hooks or self.collectors):
+            return
         from grace_kp.trace import ReasoningTrace
 
-        trace = ReasoningTrace.model_validate_json(data)
+        if completion.document is not None:
+            self.store_now()
+        trace = ReasoningTrace.model_validate_json(completion.data)
         for hook in tuple(self.hooks):
             try:
                 answer = hook(trace)

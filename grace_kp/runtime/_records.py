@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import is_unit
 from grace_kp.record import facts_of, to_json
 from grace_kp.store import Record, moment, scorer_name
 from grace_kp.trace import attributes_in, storable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 MAX_SEARCH_TEXT = 20_000
 MAX_SCORES = 200
@@ -16,8 +19,14 @@ _ATTRIBUTES = frozenset({"tags", "user", "session", "metadata", "parent"})
 """Fields of `grace` that hold attributes."""
 
 
-def record_of(document: dict[str, Any]) -> Record:
-    """Return a finished document in the form of a store."""
+def record_of(document: dict[str, Any], *, awaits: Collection[str] = (), completes: bool = False) -> Record:
+    """Return a finished document in the form of a store.
+
+    Args:
+        document: the trace.
+        awaits: the parts that are added to it later.
+        completes: whether it is a later version of a record that awaited something.
+    """
     metadata = document["metadata"]
     texts = [document["task"]["objective"], document["outcome"]["result_summary"]]
     texts += [step["content"] for step in document["steps"] if "content" in step]
@@ -36,6 +45,8 @@ def record_of(document: dict[str, Any]) -> Record:
         data=to_json(document),
         scores=_scores_of(document),
         attributes=() if _ATTRIBUTES.isdisjoint(grace) else tuple(attributes_in(document)),
+        awaits=tuple(sorted(awaits)),
+        completes=completes,
     )
 
 

@@ -1,11 +1,12 @@
 """Where finished traces go: memory or SQLite, and the writer thread that brings them there."""
 
 from grace_kp.store._deletion import Deleted, Selection
+from grace_kp.store._limits import WriterLimits, WriterStats
 from grace_kp.store._open import file_of, open_store
 from grace_kp.store._query import Query, moment
 from grace_kp.store._record import JournalEntry, Record, scorer_name
 from grace_kp.store._store import Store
-from grace_kp.store._writer import Writer, WriterLimits, WriterStats
+from grace_kp.store._writer import Writer
 
 __all__ = [
     "Deleted",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from grace_kp.store._record import JournalEntry
     from grace_kp.store._store import Store
@@ -16,18 +16,12 @@ MAX_ENDED = 10_000
 class Journal:
     """The journal of one writer. A row is collected once, so a failed write must not lose it."""
 
-    def __init__(self, collect: Callable[[], Sequence[JournalEntry]]) -> None:
-        self._collect = collect
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget all rows."""
+    def __init__(self) -> None:
         self._rows: list[JournalEntry] = []
         self._ended: dict[str, None] = {}
 
-    def collect(self) -> None:
-        """Collect what has happened in the open runs since the last time."""
-        rows = self._collect()
+    def add(self, rows: Sequence[JournalEntry]) -> None:
+        """Add what has happened in an open run."""
         for row in rows:
             if row.seq == 0:  # a suspended run goes on under its id
                 self._ended.pop(row.run_id, None)

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 from grace_kp.errors import StoreError
 from grace_kp.store._deletion import Deleted, Selection, belongs_to, decisions_in, nested_in, without_contents
 from grace_kp.store._query import Query
+from grace_kp.store._record import load_trace
 from grace_kp.trace import PARENT
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class MemoryStore:
         """Return the trace with this id; None if there is none."""
         with self.lock:
             record = self._records.get(id)
-        return None if record is None else _load(record)
+        return None if record is None else load_trace(record.data)
 
     def _matching(self, query: Query) -> list[Record]:
         with self.lock:
@@ -92,7 +93,7 @@ class MemoryStore:
 
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
         """Return the traces that meet all conditions, newest first; see `Query`."""
-        return [_load(record) for record in self._matching(Query(**conditions))]
+        return [load_trace(record.data) for record in self._matching(Query(**conditions))]
 
     def count(self, **conditions: Any) -> int:
         """Return the number of traces that meet all conditions."""
@@ -101,7 +102,7 @@ class MemoryStore:
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
         """Yield the traces that meet all conditions, oldest first."""
         for record in reversed(self._matching(Query(**{"limit": None, **conditions}))):
-            yield _load(record)
+            yield load_trace(record.data)
 
     def delete(
         self,
@@ -159,12 +160,6 @@ class MemoryStore:
         """Return kind, number of traces, bytes, and number of dropped traces."""
         with self.lock:
             return {"kind": "memory", "traces": len(self._records), "bytes": self._bytes, "evicted": self.evicted}
-
-
-def _load(record: Record) -> ReasoningTrace:
-    from grace_kp.trace import ReasoningTrace
-
-    return ReasoningTrace.model_validate_json(record.data)
 
 
 def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> MemoryStore | None:  # noqa: ARG001 — a file's

@@ -105,12 +105,11 @@ class Owners:
         return self.id
 
     def release(self, connection: sqlite3.Connection) -> None:
-        """Give the lease back if this owner owns nothing any more."""
+        """Leave to others what this owner could not complete, and give the lease back if it has no open runs."""
         if self.id is not None:
+            connection.execute("UPDATE completions SET owner = '' WHERE owner = ?", (self.id,))
             connection.execute(
-                "DELETE FROM owners WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM journal WHERE owner = ?1)"
-                " AND NOT EXISTS (SELECT 1 FROM completions WHERE owner = ?1)",
-                (self.id,),
+                "DELETE FROM owners WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM journal WHERE owner = ?1)", (self.id,)
             )
 
     def dead(self, connection: sqlite3.Connection) -> set[str]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from grace_kp.trace import ReasoningTrace
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +45,10 @@ class JournalEntry:
 def scorer_name(name: str) -> str:
     """Return the name of a scorer in the form that every store can hold."""
     return name.encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")
+
+
+def load_trace(data: bytes) -> ReasoningTrace:
+    """Return a trace from the JSON that a store holds."""
+    from grace_kp.trace import ReasoningTrace
+
+    return ReasoningTrace.model_validate_json(data)

@@ -18,7 +18,7 @@ from grace_kp.store._files import OpenFiles
 from grace_kp.store._owners import LEASE_SECONDS, Owners
 from grace_kp.store._purge import delete_rows, mark_unclean, overwrite
 from grace_kp.store._query import Query
-from grace_kp.store._record import JournalEntry, Record, scorer_name
+from grace_kp.store._record import JournalEntry, Record, load_trace, scorer_name
 from grace_kp.store._schema import migrate, searchable, transaction, where_of
 from grace_kp.store._unfinished import Unfinished
 from grace_kp.trace import keep_private
@@ -53,7 +53,7 @@ class SqliteStore:
     ) -> None:
         self._file_mode = file_mode
         self.path = Path(path).expanduser()
-        self._busy_ms = busy_ms
+        self._busy_ms, self._synchronous = busy_ms, "NORMAL"
         self.lock = threading.RLock()
         """Held while the store is used."""
         self._abandoned: list[sqlite3.Connection] = []
@@ -102,7 +102,7 @@ class SqliteStore:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         migrate(connection, self.path)
 
     @property
@@ -157,6 +157,12 @@ class SqliteStore:
                 return
             with transaction(connection):
                 yield connection
+
+    def sync_writes(self) -> None:
+        """Have every write wait for the disk from now on, so that what is stored survives a power cut."""
+        self._synchronous = "FULL"
+        with self._use() as connection:
+            connection.execute("PRAGMA synchronous = FULL")
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
         """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`.
@@ -225,7 +231,7 @@ class SqliteStore:
                     return connection.execute(sql, values).rowcount == 1
             finally:
                 with self._use() as connection:
-                    connection.execute("PRAGMA synchronous = NORMAL")
+                    connection.execute(f"PRAGMA synchronous = {self._synchronous}")
 
     def report(self, process: str, data: bytes) -> None:
         """Store the report of what a process could not record, replacing its earlier report. The newest 200 reports are kept."""
@@ -287,7 +293,7 @@ class SqliteStore:
         """Return the trace with this id; None if there is none."""
         with self._use() as connection:
             row = connection.execute("SELECT data FROM traces WHERE id = ?", (id,)).fetchone()
-        return None if row is None else _load(row[0])
+        return None if row is None else load_trace(row[0])
 
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
         """Return the traces that meet all conditions, newest first; see `Query`."""
@@ -299,7 +305,7 @@ class SqliteStore:
                 f"SELECT data FROM traces {where} ORDER BY created_at DESC, number DESC LIMIT ? OFFSET ?",  # noqa: S608
                 (*values, limit, query.offset),
             ).fetchall()
-        return [_load(data) for (data,) in rows]
+        return [load_trace(data) for (data,) in rows]
 
     def count(self, **conditions: Any) -> int:
         """Return the number of traces that meet all conditions."""
@@ -320,7 +326,7 @@ class SqliteStore:
             with self._use() as connection:
                 row = connection.execute("SELECT data FROM traces WHERE number = ?", number).fetchone()
             if row is not None:
-                yield _load(row[0])
+                yield load_trace(row[0])
 
     def delete(
         self,
@@ -390,9 +396,3 @@ class SqliteStore:
             "schema_version": version,
             "journal_mode": mode,
         }
-
-
-def _load(data: bytes) -> ReasoningTrace:
-    from grace_kp.trace import ReasoningTrace
-
-    return ReasoningTrace.model_validate_json(data)

@@ -1,66 +1,36 @@
 """The one background thread that finishes runs and stores them, so that the agent's own thread does neither.
 
-Settling (turning a run into a record) is computation and never loses anything: when too much waits for it, the thread that
-brings more helps. Writing may fail: then records wait in memory up to a bound, and what does not fit is counted.
+A run is stored as soon as it has ended. What takes longer, such as its judgement, follows and is stored again. When the store cannot
+write, records wait in memory up to a bound. Whatever does not get into the store is counted and reported.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from grace_kp.background import Lock, Resident, Worker, may_wait, watch
-from grace_kp.errors import StoreError
+from grace_kp.background import Lock, PoliteLock, Resident, Worker, may_wait, watch
+from grace_kp.store._backlog import PATIENCE_SECONDS, Backlog, Mark, runs_event_loop
 from grace_kp.store._journal import Journal
-from grace_kp.store._record import Record
+from grace_kp.store._limits import WriterLimits, WriterStats
+from grace_kp.store._outage import Outage
+from grace_kp.store._pending import MAX_BATCH, Pending
+from grace_kp.store._upkeep import Upkeep
 from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from grace_kp.store._pipeline import Pipeline
+    from grace_kp.store._record import Record
     from grace_kp.store._store import Store
 
 GATHER_SECONDS = 0.01
-MAX_BATCH = 500
-WARM_BATCH = 64
-RETRY_SECONDS = (0.1, 5.0)
-RETENTION_SECONDS = 3_600.0
-_log = logging.getLogger("grace_kp.store")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriterLimits:
-    """How much a writer keeps in memory, and how long it takes."""
-
-    journal_interval: float = 0.05
-    """Seconds between two journals of open runs."""
-    max_pending_bytes: int = 256 << 20
-    """Records that wait for a store which cannot write; more are dropped."""
-    max_backlog: int = 512
-    """Ended runs that wait; beyond it the thread that ends another run helps."""
-    retention_days: float = 0.0
-    """How long runs are kept; 0 for ever."""
-    exit_seconds: float = 2.0
-    """How long the exit of the interpreter waits."""
-
-
-@dataclass(frozen=True, slots=True)
-class WriterStats:
-    """Counts of a writer, for monitoring and for `grace-kp doctor`."""
-
-    settled: int
-    written: int
-    dropped: int
-    pending: int
-    pending_bytes: int
-    errors: int
-    last_error: str | None
-    helped: int
+BOUND_SECONDS = 0.1
+"""With the durability "bounded", how long after its end a run is stored."""
+POLITE_BACKLOG = 256
+"""Up to so many waiting runs, other threads may take the interpreter after each run that is settled."""
 
 
 class Writer(Resident):
@@ -77,26 +47,25 @@ class Writer(Resident):
         self._opener = opener
         self._pipeline = pipeline
         self._limits = limits or WriterLimits()
-        self._journal = Journal(pipeline.journal)
         self._store: Store | None = None
+        self._upkeep: Upkeep
         self._closed = False
-        self._fresh()
-        self._worker = Worker(self._round, name="writer")
+        self._begin()
+        # A thread that writes waits for nobody: it would wait for itself.
+        self._worker = Worker(self._round, name="writer", may_wait=False)
         watch(self)
 
-    def _fresh(self) -> None:
-        self._backlog, self._waiting, self._staged = deque[Any](), deque[Any](), 0
-        self._landed = threading.Event()
-        self._pending, self._pending_bytes = deque[Record](), 0
+    def _begin(self) -> None:
+        self._backlog = Backlog(self._limits.max_pending_bytes)
+        self._queue = self._backlog.queue
+        self._pending = Pending()
         self._ended: list[str] = []
-        self._settling, self._writing = threading.RLock(), threading.RLock()
-        self._busy: int | None = None
+        self._settling, self._writing = PoliteLock(), PoliteLock()
         self._idle = True
-        self._done = self._settled = self._written = self._dropped = self._errors = self._helped = 0
-        self._last_error: str | None = None
-        self._failing, self._retry_at, self._pause = False, 0.0, RETRY_SECONDS[0]
-        self._retain_at = 0.0
-        self._journal.clear()
+        self._urgent = threading.Event()
+        self._settled = self._written = 0
+        self._outage = Outage()
+        self._journal = Journal()
 
     def fork_locks(self) -> Iterator[Lock]:
         """Yield what is held during a fork, so that nothing is half settled or half written then."""
@@ -108,122 +77,140 @@ class Writer(Resident):
 
     def after_fork(self) -> None:
         """Forget in the child what was queued: the parent writes it."""
-        self._fresh()
+        self._begin()
+        if self._store is not None:
+            self._upkeep.written = 0
         forked = getattr(self._store, "after_fork", None)
         if forked is not None:
             forked()
 
-    def submit(self, item: object) -> None:
-        """Take a run that has ended. This costs an append; beyond the bound of the backlog the caller settles some of it."""
-        self._backlog.append(item)
+    def submit(self, item: object, *, can_await: bool = False) -> Awaitable[None] | None:
+        """Take a run that has ended. With the durability "fast" this costs an append.
+
+        Args:
+            item: the run.
+            can_await: whether the caller awaits what is returned, instead of being blocked until the run is stored.
+
+        Returns:
+            What to await until the run is stored; None for nothing.
+        """
+        queue = self._queue
+        if len(queue) >= self._backlog.most and not (
+            self._limits.overflow == "wait" and self._backlog.wait_for_room(self._wake)
+        ):
+            self._drop(item)
+            return None
+        queue.append(item)
         if self._idle:
             self._wake()
-        if len(self._backlog) > self._limits.max_backlog or self._closed:
-            self._helped += 1
-            self.drain(start_only=not self._closed and self._pipeline.uses_models)
-            if self._closed:
-                self.write_pending(force=True)
+        if self._closed:
+            self.write_now()
+        elif self._limits.durability != "fast":
+            return self._until_stored(can_await=can_await)
+        return None
+
+    def _until_stored(self, *, can_await: bool) -> Mark | None:
+        """Wait until what was submitted is stored, if the durability asks for it, or return what the caller awaits."""
+        mark = Mark()
+        lag = self._backlog.add_mark(mark)
+        waits = self._limits.durability == "every_run" or lag > BOUND_SECONDS / 2
+        if not waits or self._outage.is_on or not may_wait() or self._settling.is_mine or self._writing.is_mine:
+            return None
+        self._urgent.set()
+        if not self._wake():
+            self.write_now()
+        elif can_await and runs_event_loop():
+            return mark
+        elif self._limits.durability == "every_run" or not runs_event_loop():
+            while not mark.wait(0.1) and not self._outage.is_on and time.monotonic() - mark.at < PATIENCE_SECONDS:
+                self._wake()
+        return None
+
+    def _drop(self, item: object) -> None:
+        run_id = getattr(item, "journaled_id", None)
+        if run_id is not None:
+            self._ended.append(run_id)
+        self._backlog.drop()
 
     def opened(self) -> None:
         """Journal from now on: a run has begun."""
         if self._idle:
             self._wake()
 
-    def _wake(self) -> None:
+    def _wake(self) -> bool:
         self._idle = False
-        self._worker.wake()
+        return self._worker.wake()
 
-    def landed(self) -> None:
-        """Go on: a judgement or a score that a run waits for is there."""
-        self._landed.set()
-        self._worker.wake()
+    def put_later(self, record: Record) -> None:
+        """Store a record soon: that of a stored run that is complete now."""
+        # Without the writer's lock: a fork holds it while it waits for a lock that the caller has.
+        if not (self._outage.is_on and self._pending.replace(record)):
+            self._pending.add(record, None)
+        if self._idle:
+            self._wake()
 
     def _round(self) -> float | None:
         """Do one round of work; return when the next is due."""
         self._idle = False
-        time.sleep(GATHER_SECONDS)
-        self.drain()
+        self._urgent.wait(GATHER_SECONDS)
+        self._urgent.clear()
         self._write_journal()
+        self._settle(MAX_BATCH)
         self.write_pending()
+        while self._queue and not self._is_full and not self._outage.is_on:
+            self._settle(MAX_BATCH)
+            self.write_pending()
         # Idle is set first and the queue read afterwards, so that whatever comes meanwhile is seen here or wakes the worker.
         self._idle = True
-        if self._backlog:
+        if self._queue and not self._is_full:
             return 0.0
-        is_due = self._pipeline.has_open_runs or self._pending or self._waiting
+        is_due = self._pipeline.has_open_runs or self._pipeline.is_completing or self._pending or self._queue
         return self._limits.journal_interval if is_due else None
 
-    def drain(self, timeout: float = 0.0, *, start_only: bool = False) -> None:
-        """Settle the submitted runs that are ready, waiting up to `timeout` seconds; do nothing inside a settling.
+    @property
+    def _is_full(self) -> bool:
+        return self._pending.bytes >= self._limits.max_pending_bytes
 
-        With `start_only`, judgements and the like are only started: no agent's thread settles runs, or waits, where models are used.
-        """
-        if self._busy == threading.get_ident():
+    def _settle(self, most: int | None = None, *, until: Mark | None = None) -> None:
+        """Settle the submitted runs, each on its own, so that a fork waits for one run at most."""
+        if self._settling.is_mine:
             return
-        deadline = time.monotonic() + (timeout if may_wait() else 0.0)
-        while True:
-            self._landed.clear()
+        for _ in range(most or len(self._queue)):
             with self._settling:
-                self._busy = threading.get_ident()
-                try:
-                    self._settle_ready(start_only=start_only)
-                finally:
-                    self._busy = None
-            left = deadline - time.monotonic()
-            if not self._waiting or left <= 0:
-                return
-            self._landed.wait(min(left, 0.1))
-
-    def _settle_ready(self, *, start_only: bool) -> None:
-        for _ in range(len(self._backlog)):
-            item = self._backlog.popleft()
-            self._holds(self._pipeline.is_ready, item)
-            self._waiting.append(item)
-        while self._waiting and not start_only:
-            batch: list[Any] = []
-            for item in self._waiting:
-                if len(batch) == WARM_BATCH or not self._holds(self._pipeline.is_ready, item):
-                    break
-                batch.append(item)
-            new = batch[self._staged :]
-            if len(new) > 1:
-                self._pipeline.warm(new)
-            scored = [self._holds(self._pipeline.is_scored, item) for item in batch]
-            self._staged = max(self._staged, len(batch))
-            finished = [*scored, False].index(False)
-            for _ in range(finished):
-                self._staged = max(0, self._staged - 1)
-                self._settle_one(self._waiting.popleft())
-            if not finished or finished < len(batch):
-                return
-
-    def _holds(self, condition: Callable[[Any], bool], item: object) -> bool:
-        try:
-            return condition(item)
-        except Exception:  # noqa: BLE001 — settling the run fails in the same manner, and is reported
-            return True
+                if self._is_full or not self._queue:
+                    return
+                item = self._queue.popleft()
+                if type(item) is Mark:
+                    self._pending.add_mark(item)
+                    if item is until:
+                        return
+                    continue
+                self._settle_one(item)
+            self._settling.step_back()
+            if until is None and len(self._queue) < POLITE_BACKLOG:
+                time.sleep(0)
 
     def _settle_one(self, item: object) -> None:
-        self._done += 1
         try:
-            record = self._pipeline.settle(item)
+            record, follows = self._pipeline.settle(item)
         except Exception as error:  # noqa: BLE001
-            self._report(f"a run could not be finished: {type(error).__name__}: {error}")
+            message = redact_text(f"a run could not be finished: {type(error).__name__}: {error}", identifiers=False)
+            self._outage.report(message)
+            self._backlog.lose(1, message)
             return
         self._settled += 1
         run_id = getattr(item, "journaled_id", None)
         if run_id is not None:
             self._ended.append(run_id)
-        if record is None:
-            return
-        if self._pending_bytes + len(record.data) > self._limits.max_pending_bytes:
-            self._dropped += 1
-            return
-        self._pending_bytes += len(record.data)
-        self._pending.append(record)
+        if record is not None:
+            self._pending.add(record, follows)
+            self._backlog.take_up(self._pending.bytes, len(record.data))
+        elif follows is not None:
+            self._pipeline.follow((follows,))
 
     def put_now(self, records: Callable[[], Sequence[Record]], timeout: float = 1.0) -> bool:
         """Store records before this returns, in place of their runs' journals; False where others are busy, or the store fails."""
-        if self._failing or not self._settling.acquire(timeout=timeout):
+        if self._outage.is_on or not self._settling.acquire(timeout=timeout):
             return False
         try:
             found = records()
@@ -231,7 +218,7 @@ class Writer(Resident):
                 self.store().put(found, ended=[record.id for record in found])
                 self._journal.end(record.id for record in found)
         except Exception as error:  # noqa: BLE001
-            self._failed(error)
+            self._outage.begin(error)
             return False
         finally:
             self._settling.release()
@@ -245,98 +232,113 @@ class Writer(Resident):
         """
         with self._writing:
             if self._store is None:
-                self._store = self._opener()
-                self._recover(self._store)
+                store = self._opener()
+                if self._limits.durability == "every_run" and hasattr(store, "sync_writes"):
+                    store.sync_writes()
+                self._upkeep = Upkeep(
+                    store,
+                    self._pipeline,
+                    retention_days=self._limits.retention_days,
+                    resubmit=lambda runs: self._queue.extend(runs),
+                    lose=lambda runs, why: self._backlog.lose(runs, why),
+                )
+                self._store = store
+                self._upkeep.recover()
             return self._store
 
-    def _recover(self, store: Store) -> None:
-        recover = getattr(store, "recover", None)
-        if recover is not None:
-            # Not settled here: the store's lock is held, and a hook that asks for the store would wait for it.
-            self._backlog.extend(self._pipeline.lost(rows) for rows in recover())
-
     def _write_journal(self) -> None:
-        if not self._pipeline.has_open_runs or (self._failing and time.monotonic() < self._retry_at):
+        if not self._pipeline.has_open_runs or self._outage.is_pausing:
             return
         try:
-            with self._settling:
-                self._journal.collect()
+            runs = self._pipeline.journal()
+            while True:
+                with self._settling:
+                    rows = next(runs, None)
+                    if rows is None:
+                        break
+                    self._journal.add(rows)
             with self._writing:
                 if self._journal.write(self.store()):
-                    self._recover_from_failure()
+                    self._outage.end()
         except Exception as error:  # noqa: BLE001
             with self._writing:  # a fork waits for this lock, and reporting may import modules
-                self._failed(error)
+                self._outage.begin(error)
+
+    def write_now(self) -> None:
+        """Settle and write what waits, in this thread."""
+        self._settle()
+        self.write_pending(force=True)
+        self._pipeline.complete(0.0)
+        self.write_pending(force=True)
 
     def write_pending(self, *, force: bool = False) -> None:
-        """Write what is settled."""
-        if not force and self._failing and time.monotonic() < self._retry_at:
-            return
-        with self._writing:
-            try:
-                if (self._pending or self._ended) or self._store is None:
-                    store = self.store()
-                    while self._pending or self._ended:
-                        self._write_batch(store)
-                    self._recover_from_failure()
-                    self._write_report(store)
-                    self._delete_expired(store)
-            except Exception as error:  # noqa: BLE001
-                self._failed(error)
+        """Write what is settled; with `force` also while a store that failed is left alone for a moment."""
+        while force or not self._outage.is_pausing:
+            with self._writing:
+                try:
+                    store, upkeep = self.store(), self._upkeep
+                    if self._pending or self._ended or force:
+                        upkeep.reopen_if_displaced()
+                        self._write_batch(store, upkeep)
+                        self._outage.end()
+                    if not (self._pending or self._ended):
+                        upkeep.report(self._backlog.dropped, self._backlog.lost)
+                        upkeep.do_what_is_due()
+                        return
+                except Exception as error:  # noqa: BLE001
+                    self._pending.failed()
+                    self._outage.begin(error)
+                    break
+            self._writing.step_back()
+        if self._outage.is_on and self._pending:
+            self._follow_unwritten()
 
-    def _write_report(self, store: Store) -> None:
-        keep = getattr(store, "report", None)
-        report = self._pipeline.report(self._dropped) if keep is not None else None
-        if keep is not None and report is not None:
-            keep(*report)
-
-    def _delete_expired(self, store: Store) -> None:
-        retain = getattr(store, "retain", None)
-        if self._limits.retention_days and retain is not None and time.monotonic() >= self._retain_at:
-            self._retain_at = time.monotonic() + RETENTION_SECONDS
-            retain(self._limits.retention_days)
-
-    def _write_batch(self, store: Store) -> None:
-        batch = [self._pending[number] for number in range(min(len(self._pending), MAX_BATCH))]
+    def _write_batch(self, store: Store, upkeep: Upkeep) -> None:
+        records, entries = self._pending.batch()
         ended = list(self._ended)
-        store.put(batch, ended=ended)
-        self._journal.end(ended)
-        del self._ended[: len(ended)]
-        for record in batch:
-            self._pending.popleft()
-            self._pending_bytes -= len(record.data)
-        self._written += len(batch)
+        if records or ended:
+            store.put(records, ended=ended)
+            if upkeep.reopen_if_displaced():
+                return  # the file went in the meantime, so they are written again
+            self._journal.end(ended)
+            del self._ended[: len(ended)]
+        runs = sum(not record.completes for record in records)
+        self._written += runs
+        upkeep.written += runs
+        follows = self._pending.written(entries)
+        self._backlog.take_up(self._pending.bytes)
+        if follows:
+            self._pipeline.follow(follows)
 
-    def _failed(self, error: Exception) -> None:
-        self._errors += 1
-        self._retry_at = time.monotonic() + self._pause
-        self._pause = min(self._pause * 2, RETRY_SECONDS[1])
-        what = str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
-        message = redact_text(f"the store cannot write: {what}", identifiers=False)
-        if message != self._last_error or not self._failing:
-            self._report(message)
-        self._last_error, self._failing = message, True
-
-    def _recover_from_failure(self) -> None:
-        if self._failing:
-            self._failing, self._pause = False, RETRY_SECONDS[0]
-            _log.warning("the store writes again")
-
-    def _report(self, message: str) -> None:
-        self._last_error = message
-        _log.warning(message)
+    def _follow_unwritten(self) -> None:
+        """Go on with runs that the store cannot take for now, so that it holds up nobody who waits for them."""
+        with self._writing:
+            follows = self._pending.detach()
+        if follows:
+            self._pipeline.follow(follows)
 
     def flush(self, timeout: float | None = 30.0) -> bool:
-        """Settle and write all that was submitted, in this thread; False where that could not be done in time."""
-        if self._busy == threading.get_ident():
+        """Settle, write and complete all that was submitted, in this thread.
+
+        Returns:
+            True if another process can read every run that was submitted so far from the store's place. After any loss it is False.
+        """
+        if self._settling.is_mine:
             return False
         timeout = timeout if may_wait() else 0.0
         deadline = None if timeout is None else time.monotonic() + timeout
-        with self._settling:
-            goal = self._done + self.waiting
+        if not self._write_through(deadline):
+            return False
+        is_complete = self._pipeline.complete(deadline)
+        is_stored = not self._pending or self._write_through(deadline)
+        return is_stored and is_complete and not self._backlog.has_losses
+
+    def _write_through(self, deadline: float | None) -> bool:
+        """Write everything submitted so far; what ends meanwhile is not waited for, as there would be no end of it."""
+        mark = Mark()
+        self._queue.append(mark)
         while True:
-            self.drain(0.0 if deadline is None else min(1.0, max(0.0, deadline - time.monotonic())))
-            reached = self._done >= goal
+            self._settle(until=mark)
             left = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
             if not self._writing.acquire(timeout=left):
                 return False
@@ -344,20 +346,17 @@ class Writer(Resident):
                 self.write_pending(force=True)
             finally:
                 self._writing.release()
-            # What ends meanwhile is not waited for, or there would be no end where runs end all the time.
-            if (reached and not self._failing and not (self._pending or self._ended)) or not (
-                self._pending or self._ended or self._backlog or self._waiting
-            ):
+            if mark.is_passed:
                 return True
             if deadline is not None and time.monotonic() >= deadline:
                 return False
-            time.sleep(0.05)
+            mark.wait(0.05 if self._outage.is_on else 0.001)
 
     def close(self, timeout: float | None = 5.0) -> None:
         """Flush, end the thread, close the store. What is submitted later is settled and written at once."""
-        flushed = self.flush(timeout)
+        self.flush(timeout)
         self._pipeline.give_up()  # also for what ends later: nobody would be there to wait for it
-        if not flushed and self._waiting:
+        if self._pipeline.is_completing:
             self.flush(2.0)
         self._closed = True
         self._worker.stop(1.0)
@@ -366,24 +365,31 @@ class Writer(Resident):
                 self._store.close()
 
     def at_exit(self) -> None:
-        """Close, unless that was done before."""
+        """Close, unless that was done before, and report what is not in the store."""
         if not self._closed:
-            self.close(self._limits.exit_seconds)
+            ends = time.monotonic() + PATIENCE_SECONDS
+            waiting = self.waiting
+            while not self.flush(self._limits.exit_seconds) and self.waiting < waiting and time.monotonic() < ends:
+                waiting = self.waiting  # what is slow is the work itself, and it gets done
+            if self._outage.is_on and self._outage.is_busy:
+                self.flush(self._limits.busy_exit_seconds)
+            self.close(0.0)
+        self._backlog.report_total(self.waiting, self._outage.last_error)
 
     @property
     def waiting(self) -> int:
-        """How many items were submitted and are not settled."""
-        return len(self._backlog) + len(self._waiting)
+        """How many runs were submitted and are not written."""
+        return self._backlog.count() + self._pending.count()
 
     def stats(self) -> WriterStats:
-        """Counts since the beginning; what is pending is settled and waits for the store."""
+        """Counts since the beginning."""
         return WriterStats(
             self._settled,
             self._written,
-            self._dropped,
-            len(self._pending) + len(self._waiting),
-            self._pending_bytes,
-            self._errors,
-            self._last_error,
-            self._helped,
+            self._backlog.dropped,
+            self._backlog.lost,
+            self.waiting,
+            self._pending.bytes,
+            self._outage.errors,
+            self._outage.last_error,
         )

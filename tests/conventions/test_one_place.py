@@ -32,6 +32,7 @@ CATCH_ALL = {
     "grace_kp/models/_sentence_transformers.py": "the same",
     "grace_kp/record/_guard.py": "the one guard that makes recording fail open",
     "grace_kp/record/_wrap.py": "hands what was thrown on to the generator it was meant for",
+    "grace_kp/runtime/_completion.py": "a run that cannot be completed stays as it is stored, and holds up no other",
     "grace_kp/runtime/_judging.py": "a judgement that fails is a fallback",
     "grace_kp/runtime/_pipeline.py": "hooks of the user's must not cost the trace",
     "grace_kp/rubric/_model_rater.py": "a judge that fails gives a reason and no judgement",

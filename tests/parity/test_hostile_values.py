@@ -1081,7 +1081,7 @@ def test_a_journal_of_an_open_run_takes_them(tmp_path, make):
         with grace._writer._settling, grace.run("x") as run:
             tool(value, more=value)
             run.thought(value)
-            entries = grace._pipeline.journal()
+            entries = [row for rows in grace._pipeline.journal() for row in rows]
             lost = grace._pipeline.documents.lost([entry.data for entry in entries])
         assert_sound(gk.ReasoningTrace.model_validate(lost))
 

@@ -204,7 +204,7 @@ def test_a_forked_child_that_leaves_the_block_does_not_end_the_parents_run(tmp_p
 def test_a_fork_while_other_threads_record_does_not_hang(tmp_path):
     """No lock that another thread held at that moment stops the child."""
     url = f"sqlite:///{tmp_path / 't.db'}"
-    code = PROCESS + textwrap.dedent("""
+    code = PROCESS.replace("embedder=None", "embedder=None, overflow='wait'") + textwrap.dedent("""
         import threading, time
         from grace_kp.background import _process
         _process.LOCK_SECONDS = 60.0  # a fork stops waiting after five seconds, which a busy machine may need
@@ -214,6 +214,7 @@ def test_a_fork_while_other_threads_record_does_not_hang(tmp_path):
             while not stop.is_set():
                 agent(f"thread {index} {n}")
                 n += 1
+                time.sleep(0.001)
         threads = [threading.Thread(target=busy, args=(index,), daemon=True) for index in range(4)]
         for thread in threads: thread.start()
         for round in range(4):

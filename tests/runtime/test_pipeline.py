@@ -11,15 +11,15 @@ import grace_kp as gk
 from grace_kp.testing import make_grace
 
 
-def test_completion_goes_confidence_score_hooks_store():
-    """A hook sees confidence and score; the trace is in the store after it."""
+def test_completion_goes_confidence_score_store_hooks():
+    """A hook sees confidence and score, and the store has the trace."""
     grace = gk.Grace(store="memory:", reviewer=None)
     seen = []
 
     @grace.on_complete
     def look(trace):
         stored = grace._writer.store().get(trace.id)
-        seen.append((trace.outcome.confidence, trace.metadata.quality_score, stored))
+        seen.append((trace.outcome.confidence, trace.metadata.quality_score, stored == trace))
 
     with grace.run("x"):
         grace.thought("hm")
@@ -27,7 +27,7 @@ def test_completion_goes_confidence_score_hooks_store():
     ((confidence, score, stored),) = seen
     assert confidence == 0.7
     assert score == pytest.approx(0.1)
-    assert stored is None
+    assert stored
     assert grace.store.query()[0].metadata.quality_score == score
 
 
@@ -89,13 +89,13 @@ def test_a_journal_holds_only_what_is_new():
     grace = make_grace()
     with grace._writer._settling, grace.run("an objective") as run:
         grace.thought("first")
-        rows = grace._pipeline.journal()
-        assert [] == grace._pipeline.journal()
+        (rows,) = grace._pipeline.journal()
+        assert [[]] == list(grace._pipeline.journal())
         grace.thought("second")
-        rows += grace._pipeline.journal()
+        rows += next(grace._pipeline.journal())
         assert [*range(len(rows))] == [row.seq for row in rows]
         assert {run.id} == {row.run_id for row in rows}
-    record = grace._pipeline.settle(grace._pipeline.lost(rows))
+    record, _ = grace._pipeline.settle(grace._pipeline.lost(rows))
     lost = gk.ReasoningTrace.model_validate_json(record.data)
     assert ("an objective", "interrupted") == (lost.task.objective, lost.status)
     assert ["first", "second"] == [step.content for step in lost.steps]
@@ -105,8 +105,8 @@ def test_what_could_not_be_recorded_is_reported_once_per_change(monkeypatch):
     """No report without losses; the same counts are no news; a secret in a message is removed."""
     monkeypatch.setattr("grace_kp.runtime._pipeline.TROUBLES", type(gk.runtime._pipeline.TROUBLES)())
     pipeline = make_grace()._pipeline
-    assert pipeline.report(0) is None
-    name, data = pipeline.report(2)
-    assert {"troubles": {}, "last_trouble": None, "dropped": 2} == json.loads(data)
-    assert pipeline.report(2) is None
-    assert name == pipeline.report(3)[0]
+    assert pipeline.report(0, 0) is None
+    name, data = pipeline.report(2, 0)
+    assert {"troubles": {}, "last_trouble": None, "dropped": 2, "lost": 0} == json.loads(data)
+    assert pipeline.report(2, 0) is None
+    assert name == pipeline.report(2, 1)[0]

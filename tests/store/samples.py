@@ -59,45 +59,44 @@ def holding(folder, mark=MARK):
 
 
 class Pipeline:
-    """Settles numbers as records; holds back those that are not ready or not scored."""
+    """Settles numbers as records, and notes what follows once they are stored."""
 
     has_open_runs = False
-    uses_models = False
+    is_completing = False
+    parts = frozenset()
 
     def __init__(self):
-        self.held, self.unscored, self.settled, self.warmed = set(), set(), [], []
+        self.settled, self.followed, self.adopted, self.reports = [], [], [], []
         self.given_up = False
-        self.reports = []
-
-    def is_ready(self, item):
-        return item not in self.held
-
-    def is_scored(self, item):
-        return item not in self.unscored
-
-    def warm(self, items):
-        self.warmed.append(list(items))
+        self.completes = True
 
     def settle(self, item):
         if item == "broken":
             raise ValueError("no")
         self.settled.append(item)
-        return None if item == "sampled out" else record(item)
+        return (None, None) if item == "sampled out" else (record(item), f"after {item}")
+
+    def follow(self, stored):
+        self.followed += stored
+
+    def adopt(self, documents):
+        self.adopted += documents
+
+    def complete(self, deadline):
+        return self.completes
 
     def give_up(self):
         self.given_up = True
-        self.held.clear()
-        self.unscored.clear()
 
     def lost(self, rows):
         return 90 + len(rows)
 
     def journal(self):
-        return []
+        return iter(())
 
-    def report(self, dropped):
-        self.reports.append(dropped)
-        return ("process", b"{}") if dropped else None
+    def report(self, dropped, lost):
+        self.reports.append((dropped, lost))
+        return ("process", b"{}") if dropped or lost else None
 
 
 class Clock:

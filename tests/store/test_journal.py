@@ -14,7 +14,7 @@ def test_rows_of_the_journal_survive_a_failed_write(tmp_path):
             real, store.journal = store.journal, fails
             writer._write_journal()
             store.journal = real
-            writer._retry_at = 0.0
+            writer._outage._retry_at = 0.0
             writer._write_journal()
             rows = store._connection.execute("SELECT run_id, seq FROM journal ORDER BY seq").fetchall()
             assert (run.id, 0) == rows[0]

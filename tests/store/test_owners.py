@@ -67,10 +67,10 @@ def test_a_process_that_has_ended_is_dead_at_once(owners, table, wall):
     assert {"other"} == owners.dead(table)
 
 
-@pytest.mark.parametrize(("pid", "start"), [(os.getppid(), "1 x"), (os.getpid(), "1 x")])
-def test_a_number_that_was_used_again_is_another_process(owners, table, wall, pid, start):
+@pytest.mark.parametrize("pid_of", [os.getppid, os.getpid])
+def test_a_number_that_was_used_again_is_another_process(owners, table, wall, pid_of):
     """A process that started at another time is not the owner."""
-    lease(table, wall, pid=pid, start=start)
+    lease(table, wall, pid=pid_of(), start="1 x")
     assert {"other"} == owners.dead(table)
 
 

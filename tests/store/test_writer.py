@@ -30,9 +30,10 @@ def test_a_run_that_cannot_be_finished_is_reported_and_the_next_is_stored(writer
     with caplog.at_level(logging.WARNING, "grace_kp.store"):
         writer.submit("broken")
         writer.submit(1)
-        assert writer.flush()
-    assert ["a run could not be finished: ValueError: no"] == caplog.messages
-    assert [1] == ids(store.query())
+        assert not writer.flush()
+    message = "a run could not be finished: ValueError: no"
+    assert [message, f"1 run is not in the store: {message}"] == caplog.messages
+    assert ([1], 1) == (ids(store.query()), writer.stats().lost)
 
 
 def test_a_store_that_cannot_write_loses_nothing(pipeline, store, caplog):
@@ -51,37 +52,97 @@ def test_a_store_that_cannot_write_loses_nothing(pipeline, store, caplog):
     writer.close()
 
 
-def test_what_memory_cannot_hold_is_counted(pipeline, store):
-    """Beyond the bound records are dropped, and the store is told how many."""
+def filled(pipeline, store, **limits):
+    """A writer whose store cannot write, with as many runs as memory may hold, and the store."""
     failing = Failing(store)
-    size = len(record(1).data)
-    writer = Writer(lambda: failing, pipeline, WriterLimits(max_pending_bytes=2 * size))
-    for number in (1, 2, 3):
-        writer.submit(number)
-    assert not writer.flush(0.0)
-    assert (1, 2) == (writer.stats().dropped, writer.stats().pending)
+    failing.report = lambda process, data: None
+    writer = Writer(lambda: failing, pipeline, WriterLimits(max_pending_bytes=1, **limits))
+    with writer._settling:  # nothing is settled meanwhile
+        for number in range(writer._backlog.most):
+            writer.submit(number)
+    return writer, failing
+
+
+def test_what_memory_cannot_hold_is_counted_and_reported_at_once(pipeline, store, capfd):
+    """The thread that ends the run goes on, flush says no from then on, and the store gets the count when it can."""
+    writer, failing = filled(pipeline, store)
+    with writer._settling:
+        writer.submit(100)
+        assert "grace_kp: a run was dropped, and more may follow" in capfd.readouterr().err
+        writer.submit(100)
+        assert "" == capfd.readouterr().err
     failing.broken = False
-    writer.submit(4)
-    writer.flush()
-    assert 1 <= writer.stats().dropped <= 2
+    assert not writer.flush()
+    assert (2, 0, 16) == (writer.stats().dropped, writer.stats().pending, store.count())
+    assert (2, 0) == pipeline.reports[-1]
+    assert not writer.flush()
+    writer.at_exit()
+    assert "grace_kp: runs of this process that are not in the store: 2 dropped\n" == capfd.readouterr().err
+
+
+def test_a_thread_waits_for_room_where_it_may(pipeline, store):
+    """With the overflow "wait" nothing is dropped."""
+    writer, failing = filled(pipeline, store, overflow="wait")
+    failing.broken = False
+    writer.submit(100)
+    assert writer.flush()
+    assert [100] == pipeline.settled[-1:]
     writer.close()
 
 
-def test_beyond_the_backlog_the_thread_that_submits_helps(pipeline, store):
-    """The backlog stays bounded without the background thread; with models it only starts judgements."""
-    writer = Writer(lambda: store, pipeline, WriterLimits(max_backlog=2))
-    with writer._settling:  # the background thread waits
-        for number in range(4):
-            writer.submit(number)
-        assert writer.stats().helped >= 1
-        assert [0, 1, 2] == pipeline.settled[:3]
-        pipeline.uses_models = True
-        settled = len(pipeline.settled)
-        for number in range(4, 8):
-            writer.submit(number)
-        assert settled == len(pipeline.settled)
+async def test_an_event_loop_never_waits_for_room(pipeline, store):
+    """Its run is dropped and counted."""
+    writer, failing = filled(pipeline, store, overflow="wait")
+    with writer._settling:
+        writer.submit(100)
+    assert 1 == writer.stats().dropped
+    failing.broken = False
+    writer.close()
+
+
+def test_every_run_is_stored_when_the_call_returns(pipeline, store):
+    """With the durability "every_run" the thread that ends a run waits for it."""
+    writer = Writer(lambda: store, pipeline, WriterLimits(durability="every_run"))
+    for number in range(5):
+        writer.submit(number)
+        assert number + 1 == store.count()
+    writer.close()
+
+
+async def test_a_coroutine_awaits_until_its_run_is_stored(pipeline, store):
+    """The event loop is not blocked meanwhile."""
+    writer = Writer(lambda: store, pipeline, WriterLimits(durability="every_run"))
+    for number in range(5):
+        stored = writer.submit(number, can_await=True)
+        await stored
+        assert number + 1 == store.count()
+    writer.close()
+
+
+def test_a_store_that_fails_does_not_hold_up_agents(pipeline, store):
+    """What cannot be stored now is stored later; nobody waits for a store that is known to fail."""
+    failing = Failing(store)
+    writer = Writer(lambda: failing, pipeline, WriterLimits(durability="every_run"))
+    for number in range(20):
+        writer.submit(number)
+    failing.broken = False
     assert writer.flush()
-    assert list(range(8)) == pipeline.settled
+    assert 20 == store.count()
+    writer.close()
+
+
+def test_only_a_writer_that_lags_behind_is_waited_for(pipeline, store):
+    """With the durability "bounded" a thread waits only where the oldest run has waited for half of the bound."""
+    writer = Writer(lambda: store, pipeline, WriterLimits(durability="bounded"))
+    with writer._settling:
+        writer.submit(1)
+        assert 0 == store.count()
+        writer._backlog._marks[0].at -= 1.0
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append((writer.submit(2), store.count())))
+        thread.start()
+    thread.join(60)
+    assert [(None, 2)] == answers
     writer.close()
 
 
@@ -105,7 +166,7 @@ def test_flushing_inside_a_settling_does_not_hang(pipeline, store):
     """A hook that flushes would wait for itself."""
     writer = Writer(lambda: store, pipeline)
     answers = []
-    pipeline.settle = lambda item: answers.append(writer.flush()) or record(item)
+    pipeline.settle = lambda item: (answers.append(writer.flush()), (record(item), None))[1]
     writer.submit(1)
     assert writer.flush()
     assert [False] == answers

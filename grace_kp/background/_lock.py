@@ -1,0 +1,54 @@
+"""A lock for work in many small pieces: whoever waits for it gets it after the current piece."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import Self
+
+STEP_BACK_SECONDS = 0.0005
+
+
+class PoliteLock:
+    """A reentrant lock whose holder sees that others wait for it.
+
+    A thread that releases an ordinary lock and takes it again at once keeps the others out, because it still holds the interpreter.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._waiting: deque[None] = deque()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take the lock; return False where it stays busy for `timeout` seconds."""
+        if self._lock.acquire(blocking=False):
+            return True
+        if not blocking:
+            return False
+        self._waiting.append(None)
+        try:
+            return self._lock.acquire(timeout=timeout)
+        finally:
+            self._waiting.pop()
+
+    def release(self) -> None:
+        """Release the lock."""
+        self._lock.release()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether the current thread holds the lock."""
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # `threading.Condition` asks for it too
+
+    def step_back(self) -> None:
+        """Let those go first who wait. The caller has released the lock and is about to take it again."""
+        if self._waiting:
+            time.sleep(STEP_BACK_SECONDS)
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()

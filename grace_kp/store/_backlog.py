@@ -1,0 +1,166 @@
+"""Ended runs on their way to the writer's thread: the bound of the queue, what is lost beyond it, and waiting until a run is stored.
+
+The queue is a deque that no lock guards: a run may end in a finalizer, while the same thread is just adding another run.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.background import may_wait, report_loss
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+PATIENCE_SECONDS = 60.0
+"""How long a thread waits for a store that cannot write, before it goes on and its run is counted as not stored."""
+MIN_WAITING = 16
+"""Runs that may wait however large they are."""
+LIVE_FACTOR = 2
+"""How much larger a live run is than its JSON."""
+FIRST_GUESS = 8_192
+"""Bytes of a run as JSON, before the first was seen."""
+
+
+def runs_event_loop() -> bool:
+    """Return whether an event loop runs in this thread, which nothing here may block."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None
+
+
+class Mark:
+    """A place in the queue. It is passed when everything before it is stored, or counted as lost."""
+
+    __slots__ = ("_event", "_listeners", "at")
+
+    def __init__(self) -> None:
+        self.at = time.monotonic()
+        self._event = threading.Event()
+        self._listeners: deque[Callable[[], object]] = deque()
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether everything before it is stored or counted as lost."""
+        return self._event.is_set()
+
+    def let_go(self) -> None:
+        """End the waiting."""
+        self._event.set()
+        with suppress(IndexError):
+            while True:
+                self._listeners.popleft()()
+
+    def wait(self, seconds: float | None) -> bool:
+        """Wait until it is passed; return whether it is."""
+        return self._event.wait(seconds)
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Wait in an event loop, without blocking it, for at most `PATIENCE_SECONDS`."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+
+        def resolve() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        def notify() -> None:
+            with suppress(RuntimeError):  # the loop is closed, so nobody waits
+                loop.call_soon_threadsafe(resolve)
+
+        self._listeners.append(notify)
+        timer = loop.call_later(PATIENCE_SECONDS, resolve)
+        if self.is_passed:
+            resolve()
+        try:
+            yield from future
+        finally:
+            timer.cancel()
+
+
+class Backlog:
+    """Ended runs that wait to be settled, and marks between them.
+
+    How many may wait follows from the bytes that the last runs took, so that adding a run computes nothing.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.queue: deque[Any] = deque()
+        self._max_bytes = max_bytes
+        self._lock = threading.RLock()
+        self._marks: deque[Mark] = deque()
+        """Marks behind runs whose threads may have to wait, the oldest first."""
+        self._size = float(FIRST_GUESS)
+        self.most = 0
+        self.dropped = 0
+        self.lost = 0
+        self.take_up(0)
+
+    def take_up(self, pending_bytes: int, last: int | None = None) -> None:
+        """Compute how many runs may wait, from the bytes that already wait as JSON and from the size of the last run."""
+        if last is not None:
+            self._size = max(last, self._size + (last - self._size) / 32)
+        self.most = max(MIN_WAITING, int((self._max_bytes - pending_bytes) / (LIVE_FACTOR * self._size)))
+
+    def add_mark(self, mark: Mark) -> float:
+        """Add a mark; return for how many seconds the oldest run with a mark has waited."""
+        self.queue.append(mark)
+        self._marks.append(mark)
+        with suppress(IndexError):
+            while self._marks[0].is_passed:
+                self._marks.popleft()
+            return mark.at - self._marks[0].at
+        return 0.0
+
+    def wait_for_room(self, wake: Callable[[], object]) -> bool:
+        """Wait until another run may be added; False where this thread may not wait, or has waited long enough."""
+        if not may_wait() or runs_event_loop():
+            return False
+        ends = time.monotonic() + PATIENCE_SECONDS
+        while len(self.queue) >= self.most:
+            if time.monotonic() > ends:
+                return False
+            wake()
+            time.sleep(0.005)
+        return True
+
+    def drop(self) -> None:
+        """Count a run that is dropped; the first is reported at once."""
+        with self._lock:
+            self.dropped += 1
+            is_first = self.dropped == 1
+        if is_first:
+            report_loss(
+                f"a run was dropped, and more may follow: the store is behind by {self._max_bytes / (1 << 20):g} MB of runs (max_pending_mb)"
+            )
+
+    def lose(self, runs: int, why: str) -> None:
+        """Count runs that are not in the store for another reason, and report them at once."""
+        with self._lock:
+            self.lost += runs
+        report_loss(f"{runs:,} {'run is' if runs == 1 else 'runs are'} not in the store: {why}")
+
+    def report_total(self, waiting: int, error: str | None) -> None:
+        """Report how many runs are not in the store as the process ends, `waiting` because they were never written; nothing if none."""
+        parts = {"dropped": self.dropped, "lost": self.lost, "never written": waiting}
+        counts = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
+        if counts:
+            why = f"; {error}" if waiting and error else ""
+            report_loss(f"runs of this process that are not in the store: {counts}{why}")
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether any run is not in the store that should be."""
+        return bool(self.dropped or self.lost)
+
+    def count(self) -> int:
+        """Return how many runs wait."""
+        while True:
+            with suppress(RuntimeError):  # changed meanwhile
+                return sum(type(item) is not Mark for item in self.queue)

@@ -1,0 +1,41 @@
+"""A lock whose holder lets others go first."""
+
+from __future__ import annotations
+
+import threading
+
+from grace_kp.background import PoliteLock
+
+
+def test_it_can_be_taken_again_by_its_holder_only():
+    """It is reentrant, and it knows whose it is."""
+    lock, answers = PoliteLock(), []
+    with lock, lock:
+        assert lock.is_mine
+        thread = threading.Thread(
+            target=lambda: answers.extend([lock.is_mine, lock.acquire(blocking=False), lock.acquire(timeout=0.01)])
+        )
+        thread.start()
+        thread.join(60)
+    assert ([False, False, False], False) == (answers, lock.is_mine)
+
+
+def test_whoever_waits_gets_the_lock_from_a_thread_that_takes_it_again_and_again():
+    """Without stepping back, a thread that works in small pieces would keep the others out."""
+    lock, has_begun, is_over = PoliteLock(), threading.Event(), threading.Event()
+
+    def works():
+        while not is_over.is_set():
+            with lock:
+                has_begun.set()
+                sum(range(1_000))
+            lock.step_back()
+
+    thread = threading.Thread(target=works)
+    thread.start()
+    has_begun.wait(60)
+    for _ in range(20):
+        assert lock.acquire(timeout=60)
+        lock.release()
+    is_over.set()
+    thread.join(60)

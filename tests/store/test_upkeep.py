@@ -1,0 +1,88 @@
+"""What a store needs besides records. A store that offers none of it is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from grace_kp.store._upkeep import Upkeep
+from tests.store.samples import Pipeline
+
+
+class Store:
+    """A store that notes what is asked of it."""
+
+    def __init__(self):
+        self.calls = []
+        self.path = "traces.db"
+        self.is_displaced, self.times_reopened = False, 0
+
+    def reopen(self):
+        self.is_displaced = False
+        self.times_reopened += 1
+
+    def __getattr__(self, name):
+        if name not in {"recover", "incomplete", "renew_lease", "retain", "report"}:
+            raise AttributeError(name)
+        return lambda *values: self.calls.append((name, *values)) or []
+
+
+@pytest.fixture
+def lost():
+    return []
+
+
+def upkeep_of(store, pipeline, lost, **options):
+    return Upkeep(
+        store,
+        pipeline,
+        **{"retention_days": 0, **options},
+        resubmit=lambda runs: None,
+        lose=lambda *loss: lost.append(loss),
+    )
+
+
+def test_everything_is_done_when_it_is_due(lost):
+    """The lease only while something is open, the rest at first and then from time to time."""
+    store, pipeline = Store(), Pipeline()
+    upkeep = upkeep_of(store, pipeline, lost, retention_days=3)
+    upkeep.do_what_is_due()
+    assert [("recover",), ("retain", 3)] == store.calls
+    pipeline.is_completing, pipeline.parts = True, frozenset({"scores"})
+    upkeep.do_what_is_due()
+    assert ("renew_lease",) == store.calls[-1]
+    upkeep.recover()
+    assert ("incomplete", {"scores"}) == store.calls[-1]
+
+
+def test_a_report_is_stored_when_there_is_one(lost):
+    """No losses are no news."""
+    store = Store()
+    upkeep = upkeep_of(store, Pipeline(), lost)
+    upkeep.report(0, 0)
+    upkeep.report(0, 2)
+    assert [("report", "process", b"{}")] == store.calls
+
+
+def test_a_file_that_has_gone_is_opened_anew_and_its_runs_count_as_lost(lost):
+    """Those written since it was opened."""
+    store = Store()
+    upkeep = upkeep_of(store, Pipeline(), lost)
+    assert not upkeep.reopen_if_displaced()
+    store.is_displaced, upkeep.written = True, 5
+    assert upkeep.reopen_if_displaced()
+    assert not store.is_displaced
+    assert [(5, "traces.db was deleted, moved or replaced after they had been written to it")] == lost
+    upkeep.written = 2
+    store.reopen()  # by somebody who reads
+    assert upkeep.reopen_if_displaced()
+    assert [5, 2] == [runs for runs, _ in lost]
+    assert not upkeep.reopen_if_displaced()
+
+
+def test_a_plain_store_is_left_alone(lost):
+    """Three methods are all that a store must have."""
+    upkeep = upkeep_of(object(), Pipeline(), lost, retention_days=3)
+    upkeep.recover()
+    upkeep.do_what_is_due()
+    upkeep.report(1, 1)
+    assert not upkeep.reopen_if_displaced()
