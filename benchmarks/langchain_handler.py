@@ -1,9 +1,9 @@
 """What a LangChain callback handler adds: microseconds per tool call, sync and async, in short rounds and sustained.
 
 One chain calls a tool ten times with 200 characters in and out. All handlers take turns in one process; a figure is the median of the
-rounds, less the median of the chain without any; the fastest round is beside it. In short rounds what a handler does in the background is waited for outside of the
-clock; in sustained ones it competes inside of it. `--clock thread` counts the agent's own
-processor time alone, which shows what a handler does itself, also on a busy machine. Nobody reaches a network. What is not installed is left out, and named.
+rounds, less the median of the chain without any; the fastest round is beside it. In short rounds what a handler does in the background
+is waited for outside of the clock; in sustained ones it competes inside of it. `--clock thread` counts the agent's own processor time
+alone. Nobody reaches a network. What is not installed is left out, and named.
 """
 
 from __future__ import annotations
