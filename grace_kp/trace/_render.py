@@ -270,7 +270,7 @@ def _first(items: Any) -> list[Any]:
             return list(islice(items, MAX_ITEMS))
         except RuntimeError:
             continue
-    return list(islice(items, MAX_ITEMS))
+    return list(items)[:MAX_ITEMS]  # without a GIL only the copy of a whole dict or set is made in one step
 
 
 def attributes(value: object, kind: type) -> dict[str, Any] | None:
