@@ -37,6 +37,7 @@ def wrap(function: Callable[..., Any], spec: Spec, recorder: Callable[[], Record
     plain, enter = unwrapped(function), entering(spec, recorder)
     for is_kind, body in _BODIES:
         if is_kind(plain):
+            spec.can_await = body is not _generator_body
             return fitting(function, body(function, enter), _refusal(enter))
     return _plain_shell(function, enter)
 
@@ -180,12 +181,16 @@ def _coroutine_body(function: Callable[..., Any], enter: Enter) -> Body:
             except ValueError:
                 _leave(frame)
             frame.fail(error)
+            if frame.run.stored is not None and type(error) is not GeneratorExit:
+                await frame.run.stored
             raise
         try:
             _reset(token)
         except ValueError:
             _leave(frame)
         frame.close(result)
+        if frame.run.stored is not None:
+            await frame.run.stored
         return result
 
     return recorded
@@ -247,6 +252,8 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter) -> Body:
                 except ValueError:
                     _leave(before)
                 stream.close(None)
+                if frame is not None and frame.run.stored is not None:
+                    await frame.run.stored
                 return
             except BaseException as error:
                 try:
@@ -254,6 +261,8 @@ def _async_generator_body(function: Callable[..., Any], enter: Enter) -> Body:
                 except ValueError:
                     _leave(before)
                 stream.fail(error)
+                if frame is not None and frame.run.stored is not None:
+                    await frame.run.stored
                 raise
             try:
                 _reset(token)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import grace_kp as gk
+from grace_kp.store import open_store
 from grace_kp.testing import capture, make_grace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -264,3 +266,97 @@ def test_a_late_flush_during_a_hook_does_not_hang():
         pass
     grace.flush()
     assert answers == [False]
+
+
+async def ends_as_coroutine(grace):
+    @grace.agent
+    async def agent(text):
+        return text
+
+    await agent("x")
+
+
+async def ends_by_an_error(grace):
+    @grace.agent
+    async def agent(text):
+        raise ValueError
+
+    with pytest.raises(ValueError, match=r"^$"):
+        await agent("x")
+
+
+async def ends_as_lone_tool(grace):
+    @grace.tool
+    async def tool(text):
+        return text
+
+    await tool("x")
+
+
+async def ends_as_async_generator(grace):
+    @grace.agent
+    async def agent(text):
+        yield text
+
+    async for _ in agent("x"):
+        pass
+
+
+async def ends_as_closed_generator(grace):
+    @grace.agent
+    async def agent(text):
+        yield text
+
+    stream = agent("x")
+    await anext(stream)
+    await stream.aclose()
+
+
+async def ends_as_block(grace):
+    async with grace.run("x"):
+        pass
+
+
+async def ends_as_plain_function(grace):
+    @grace.agent
+    def agent(text):
+        return text
+
+    agent("x")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        ends_as_coroutine, ends_by_an_error, ends_as_lone_tool, ends_as_async_generator, ends_as_closed_generator,
+        ends_as_block, ends_as_plain_function,
+    ],
+)  # fmt: skip
+async def test_every_run_is_stored_when_its_call_returns(tmp_path, end):
+    """Another reader of the file finds it without a flush, however the run ended."""
+    url = f"sqlite:///{tmp_path}/t.db"
+    with gk.Grace(store=url, evaluator=None, embedder=None, reviewer=None, durability="every_run") as grace:
+        for number in range(3):
+            await end(grace)
+            reader = open_store(url, create=False)
+            assert number + 1 == reader.count()
+            reader.close()
+
+
+async def test_an_event_loop_goes_on_while_a_coroutine_awaits_that_its_run_is_stored(tmp_path):
+    """Only the task that ended the run waits."""
+    with gk.Grace(
+        store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, reviewer=None, durability="every_run"
+    ) as grace:
+
+        @grace.agent
+        async def agent(text):
+            return text
+
+        await agent("opens the store")
+        with grace.store.lock:  # nothing can be stored meanwhile
+            task = asyncio.ensure_future(agent("waits"))
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert not task.done()
+        assert "waits" == await task
