@@ -59,10 +59,11 @@ async def value_of(made):
 
 
 def kinds(function):
-    questions = (
+    questions = [
         inspect.isfunction, inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction,
-        asyncio.iscoroutinefunction,
-    )  # fmt: skip
+    ]  # fmt: skip
+    if sys.version_info < (3, 14):  # deprecated from then on
+        questions.append(asyncio.iscoroutinefunction)
     return [question(function) for question in questions]
 
 
