@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from fault_suite.agents import Agents, Log, Plan, runtime
+from fault_suite.agents import Agents, History, Log, Plan, runtime
 from fault_suite.forks import answers, start
 from fault_suite.verdicts import verdict
 
@@ -20,15 +20,20 @@ if TYPE_CHECKING:
 
 STYLES = ("sync", "threads", "async")
 SOONEST, LATEST = 0.005, 0.25
+PACES = {True: "steady", False: "as fast as possible"}
+STORES = {True: "open", False: "opening"}
+OPEN_SECONDS = 20.0
 BATCH = 20
 COLUMNS = (
     "durability",
     "pace",
+    "store",
     "kills",
     "runs returned",
     "of them flushed",
     "lost after a flush",
     "lost without",
+    "of them found as interrupted",
     "oldest lost, 99 % of kills, ms",
     "oldest lost, max, ms",
     "phantoms",
@@ -50,20 +55,34 @@ def plan_of(number: int, durability: str, *, judged: bool) -> Plan:
     )
 
 
-def kill(folder: Path, number: int, plan: Plan) -> tuple[Path, int]:
-    """Let an agent work and kill it; return its folder and the time of the kill."""
+def is_opened(number: int) -> bool:
+    """Whether the agent of this kill works with a store that is open, in every second round of styles and paces."""
+    return number // (2 * len(STYLES)) % 2 == 1
+
+
+def kill(folder: Path, number: int, plan: Plan) -> tuple[Path, int, float]:
+    """Let an agent work and kill it; return its folder, the time of the kill, and how many ms too late this process woke up."""
     place = folder / f"{plan.durability}-{number}"
     place.mkdir()
+    log = place / "log"
 
     def work() -> None:
-        Agents(runtime(place / "store.db", plan), Log(place / "log")).work(plan)
+        agents = Agents(runtime(place / "store.db", plan), Log(log))
+        if is_opened(number):
+            agents.run()
+            agents.flush()
+        agents.work(plan)
 
     pid = start(work, folder / "errors")
-    time.sleep(random.Random(-number).uniform(SOONEST, LATEST))
+    ends = time.monotonic() + OPEN_SECONDS
+    while is_opened(number) and not History.read(log).flushes and time.monotonic() < ends:
+        time.sleep(0.002)
+    due = time.monotonic() + random.Random(-number).uniform(SOONEST, LATEST)
+    time.sleep(max(0.0, due - time.monotonic()))
     killed_at = time.monotonic_ns()
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    return place, killed_at
+    return place, killed_at, killed_at / 1e6 - due * 1e3
 
 
 def share(folder: Path, numbers: list[int], durabilities: list[str], *, judged: bool) -> list[dict[str, Any]]:
@@ -74,16 +93,17 @@ def share(folder: Path, numbers: list[int], durabilities: list[str], *, judged: 
         for number in numbers[begin : begin + BATCH]:
             for durability in durabilities:
                 plan = plan_of(number, durability, judged=judged)
-                killed.append((plan, *kill(folder, number, plan)))
+                killed.append((plan, number, *kill(folder, number, plan)))
 
-        def compare(killed: list[tuple[Plan, Path, int]] = killed) -> list[dict[str, Any]]:
+        def compare(killed: list[tuple[Plan, int, Path, int, float]] = killed) -> list[dict[str, Any]]:
             rows = []
-            for plan, place, killed_at in killed:
-                rows.append({"durability": plan.durability, "steady": plan.steady, **asdict(verdict(place, killed_at))})
+            for plan, number, place, killed_at, late in killed:
+                group = {"durability": plan.durability, "pace": PACES[plan.steady], "store": STORES[is_opened(number)]}
+                rows.append({**group, "late_ms": late, **asdict(verdict(place, killed_at))})
             return rows
 
         rows = answers([compare], folder / "errors")[0]
-        for (_, place, _), row in zip(killed, rows, strict=True):
+        for (_, _, place, _, _), row in zip(killed, rows, strict=True):
             if not (row["lost_flushed"] or row["phantoms"] or row["corrupt"] or row["secrets"]):
                 shutil.rmtree(place)
         found += rows
@@ -99,28 +119,29 @@ def at_random(
         lambda part=numbers[index::processes]: share(folder, part, durabilities, judged=judged)
         for index in range(processes)
     ]
-    groups: dict[tuple[str, bool], list[dict[str, Any]]] = defaultdict(list)
-    for row in (row for part in answers(works, folder / "errors") for row in part):
-        groups[row["durability"], row["steady"]].append(row)
-    return [
-        table_row(durability, "steady" if steady else "as fast as possible", groups[durability, steady])
-        for durability in durabilities
-        for steady in (True, False)
-        if groups[durability, steady]
-    ]
+    rows = [row for part in answers(works, folder / "errors") for row in part]
+    late = sorted(row["late_ms"] for row in rows)
+    print(
+        f"\nkilled {late[len(late) // 2]:.1f} ms after the chosen moment (99 %: {late[int(len(late) * 0.99)]:.1f} ms)"
+    )
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[row["durability"], row["pace"], row["store"]].append(row)
+    order = [(name, pace, store) for name in durabilities for pace in PACES.values() for store in STORES.values()]
+    return [table_row(group, groups[group]) for group in order if groups[group]]
 
 
-def table_row(durability: str, pace: str, rows: list[dict[str, Any]]) -> tuple[Any, ...]:
+def table_row(group: tuple[str, str, str], rows: list[dict[str, Any]]) -> tuple[Any, ...]:
     oldest = sorted(row["oldest_ms"] for row in rows)
     total = {name: sum(row[name] for row in rows) for name in rows[0] if isinstance(rows[0][name], int)}
     return (
-        durability,
-        pace,
+        *group,
         len(rows),
         total["returned"],
         total["flushed"],
         total["lost_flushed"],
         total["lost"] - total["lost_flushed"],
+        total["interrupted"],
         oldest[min(len(oldest) - 1, int(len(oldest) * 0.99))],
         oldest[-1],
         total["phantoms"],

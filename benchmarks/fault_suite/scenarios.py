@@ -34,13 +34,16 @@ COLUMNS = (
     "ended with",
     "recorded",
     "stored",
-    "reported",
+    "lost, says stderr",
+    "says the store",
     "within bound",
     "silent loss",
     "phantoms",
     "flush()",
 )
-LOSS = re.compile(r"([\d,]+) (?:(?:finished|ended|recorded|of [\d,]+) )*runs?\b")
+TOTAL = re.compile(r"runs of this process that are not in the store: (.*)")
+PART = re.compile(r"([\d,]+) (?:dropped|lost|never written)")
+LOSS = re.compile(r"([\d,]+) runs? (?:is|are) not in the store")
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,6 @@ def _in_report(path: Path) -> int:
 
 
 def _in_stderr(text: str) -> int:
-    """The number of lost runs in the messages of the library; the largest, because the total follows the first."""
-    lines = [line for line in text.splitlines() if "grace_kp" in line or "run" in line]
-    numbers = [int(match[1].replace(",", "")) for line in lines for match in LOSS.finditer(line)]
-    return max(numbers, default=0)
+    """The number of lost runs in the messages of the library: the totals of the processes that ended well, else the losses one by one."""
+    totals = [number for total in TOTAL.findall(text) for number in PART.findall(total)]
+    return sum(int(number.replace(",", "")) for number in totals or LOSS.findall(text))

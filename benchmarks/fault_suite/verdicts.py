@@ -31,8 +31,10 @@ class Verdict:
     """Runs that had returned and are not stored as completed; those that were flushed included."""
     oldest_ms: float = 0.0
     """Age of the oldest lost run at the kill; 0 if none is lost."""
+    interrupted: int = 0
+    """Lost runs of which the journal was found: they are stored, as interrupted."""
     phantoms: int = 0
-    """Runs that are stored twice, or that returned and are stored as interrupted."""
+    """Runs that are stored twice, or were never begun."""
     corrupt: int = 0
     secrets: int = 0
     """Files that hold the secret in plain text."""
@@ -60,7 +62,6 @@ def verdict_of(history: History, stored: list[tuple[int, str]], killed_at: int) 
     times = Counter(number for number, _ in stored)
     lost = history.returned.keys() - completed
     phantoms = {number for number, count in times.items() if count > 1 or number not in history.begun}
-    phantoms |= {number for number, status in stored if status != "completed" and number in history.returned}
     return Verdict(
         begun=len(history.begun),
         returned=len(history.returned),
@@ -69,6 +70,7 @@ def verdict_of(history: History, stored: list[tuple[int, str]], killed_at: int) 
         lost_flushed=len(history.flushed - completed),
         lost=len(lost),
         oldest_ms=max(((killed_at - history.returned[number]) / 1e6 for number in lost), default=0.0),
+        interrupted=len(lost & times.keys()),
         phantoms=len(phantoms),
     )
 

@@ -20,7 +20,7 @@ def faults(*arguments):
 def test_kills_at_random_moments(tmp_path):
     """Agents in one thread, in four and in tasks, at both paces."""
     printed = faults("kills", "--kills", "18", "--judge", "off", "--folder", str(tmp_path))
-    assert "| fast | steady |" in printed
+    assert "| fast | steady | open |" in printed
 
 
 def test_kills_at_writes(tmp_path):
