@@ -54,6 +54,7 @@ def records_after_close(stage: Stage) -> None:
 
 
 def leaves_a_daemon_thread(stage: Stage) -> None:
+    stage.runs(5)
     threading.Thread(target=functools.partial(stage.runs, 100_000, steady=True), daemon=True).start()
     time.sleep(0.3)
 
