@@ -6,7 +6,7 @@ Suites:
     kills   SIGKILL at random moments, agents in one thread, in four threads and in tasks, at a steady pace and as fast as they can
     writes  SIGKILL before, and in the middle of, every system call by which SQLite changes a file
     places  a full disk, a locked file, a file that disappears, more runs than memory may hold
-    exits   every way in which a process starts and ends, forks included
+    exits   ends of a process, with and without warning, and forks beside busy threads (`processes.py` has all ways to start and end)
 
 The exit status is 1 if a run was lost although `flush()` had returned True, lost without a report beyond the bound of its
 durability, or stored twice or as interrupted, or if a file was damaged or holds a secret. A version of the library that does not

@@ -1,31 +1,24 @@
-"""Every way in which a process starts and ends: what its agents recorded just before must be stored, or reported as lost."""
+"""Ends of a process, with and without warning, and forks beside busy threads. `processes.py` has all ways to start and end one."""
 
 from __future__ import annotations
 
 import asyncio
 import atexit
-import concurrent.futures
 import ctypes
 import functools
-import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from fault_suite.scenarios import Scenario
-from fault_suite.stage import current
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fault_suite.stage import Stage
-
-METHODS = ("fork", "spawn", "forkserver")
-WORKERS, TASKS, RUNS_OF_TASK = 2, 4, 10
 
 
 def returns(stage: Stage) -> None:
@@ -167,86 +160,6 @@ def forks_again_and_again(stage: Stage) -> None:
         thread.join()
 
 
-def task(first: int) -> int:
-    """Record some runs in a worker process, in the runtime at module level or in one that the worker creates."""
-    agents = current()[0].agents
-    agents.renumber(first)
-    for _ in range(RUNS_OF_TASK):
-        agents.run()
-    return first
-
-
-def firsts() -> list[int]:
-    return [1_000 * (index + 1) for index in range(TASKS)]
-
-
-def runs_processes(stage: Stage, method: str) -> None:
-    context: Any = multiprocessing.get_context(method)
-    processes = [context.Process(target=task, args=(first,)) for first in firsts()]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-
-
-def closes_a_pool(stage: Stage, method: str) -> None:
-    pool = multiprocessing.get_context(method).Pool(WORKERS)
-    pool.map(task, firsts(), chunksize=1)
-    pool.close()
-    pool.join()
-
-
-def terminates_a_pool(stage: Stage, method: str) -> None:
-    with multiprocessing.get_context(method).Pool(WORKERS) as pool:
-        pool.map(task, firsts(), chunksize=1)
-
-
-def replaces_workers_of_a_pool(stage: Stage, method: str) -> None:
-    pool = multiprocessing.get_context(method).Pool(WORKERS, maxtasksperchild=1)
-    pool.map(task, firsts(), chunksize=1)
-    pool.close()
-    pool.join()
-
-
-def shuts_an_executor_down(stage: Stage, method: str) -> None:
-    context = multiprocessing.get_context(method)
-    with concurrent.futures.ProcessPoolExecutor(WORKERS, mp_context=context) as pool:
-        list(pool.map(task, firsts()))
-
-
-def starts_a_program(stage: Stage) -> None:
-    stage.runs(10)
-    code = "from fault_suite import exits; exits.task(1000)"
-    place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([place, os.environ.get("PYTHONPATH", "")])}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
-
-
-def _with_own_runs(program: Callable[[Stage, str], None], method: str) -> Callable[[Stage], None]:
-    def whole(stage: Stage) -> None:
-        stage.runs(10)
-        program(stage, method)
-
-    return whole
-
-
-def _of_multiprocessing() -> dict[str, Scenario]:
-    programs: dict[str, tuple[Callable[[Stage, str], None], bool]] = {
-        "Process": (runs_processes, False),
-        "Pool, closed and joined": (closes_a_pool, False),
-        "Pool, left by `with`": (terminates_a_pool, True),
-        "Pool, a process per task": (replaces_workers_of_a_pool, False),
-        "ProcessPoolExecutor": (shuts_an_executor_down, False),
-    }
-    found = {}
-    for method in METHODS:
-        for name, (program, abrupt) in programs.items():
-            first = functools.partial(program, method=method)
-            found[f"{method}: {name}, runtime first used in the child"] = Scenario(first, abrupt)
-            found[f"{method}: {name}, runtime at module level"] = Scenario(_with_own_runs(program, method), abrupt)
-    return found
-
-
 SCENARIOS = {
     "the program returns": Scenario(returns),
     "`sys.exit(3)`": Scenario(calls_sys_exit),
@@ -269,6 +182,4 @@ SCENARIOS = {
         functools.partial(forks, ends=os._exit)
     ),
     "`os.fork` twenty times beside 8 busy threads": Scenario(forks_again_and_again),
-    "a program started by `subprocess`": Scenario(starts_a_program),
-    **_of_multiprocessing(),
 }

@@ -1,4 +1,4 @@
-"""The main module of a program of the fault suite; multiprocessing imports it again in the processes that it starts."""
+"""The main module of a program of the fault suite."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fault_suite.stage import current
 
-STAGE, MODULE, SCENARIO = current()
-if "module level" in SCENARIO:
-    STAGE.agents  # noqa: B018 — creates the runtime, as a program does that has it at module level
-
 if __name__ == "__main__":
-    importlib.import_module(f"fault_suite.{MODULE}").SCENARIOS[SCENARIO].program(STAGE)
+    stage, module, scenario = current()
+    importlib.import_module(f"fault_suite.{module}").SCENARIOS[scenario].program(stage)

@@ -5,7 +5,6 @@ A program runs in an interpreter of its own, by `play.py`; its stage is describe
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import subprocess
@@ -83,7 +82,6 @@ def environment(folder: Path, module: str, scenario: str, plan: Plan) -> dict[st
     return {**kept, "FAULT_STAGE": stage, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
 
 
-@functools.cache
 def current() -> tuple[Stage, str, str]:
     """The stage of this process, with the module and the name of its scenario."""
     folder, module, scenario, plan = json.loads(os.environ["FAULT_STAGE"])
