@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import statistics
 import sys
 import tempfile
 from pathlib import Path
@@ -50,9 +51,12 @@ def scenario_rows(folder: Path, suite: str, options: argparse.Namespace) -> bool
             [outcome.row() for outcome in outcomes],
         )
         for outcome in outcomes:
-            measured = [fact["fork_ms"] for fact in outcome.facts if "fork_ms" in fact]
-            if measured:
-                print(f"\n{outcome.name}: `os.fork()` took at most {max(measured):.1f} ms")
+            for fact in outcome.facts:
+                for name, measured in fact.items():
+                    if name.endswith("_ms"):
+                        print(
+                            f"\n{outcome.name}: {name} {statistics.median(measured):.1f}, at most {max(measured):.1f}"
+                        )
             unsound = outcome.silent or outcome.lies or outcome.phantoms or outcome.corrupt or outcome.secrets
             if unsound or outcome.ended == "hung":
                 sound = False
