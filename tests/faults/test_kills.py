@@ -19,11 +19,11 @@ def faults(*arguments):
 
 def test_kills_at_random_moments(tmp_path):
     """Agents in one thread, in four and in tasks, at both paces."""
-    printed = faults("kills", "--kills", "18", "--judge", "off", "--folder", str(tmp_path))
+    printed = faults("kills", "--kills", "36", "--folder", str(tmp_path))
     assert "| fast | steady | open |" in printed
 
 
 def test_kills_at_writes(tmp_path):
     """Before a write and in the middle of one."""
-    printed = faults("writes", "--every", "15", "--judge", "off", "--folder", str(tmp_path))
+    printed = faults("writes", "--every", "60", "--judge", "off", "--folder", str(tmp_path))
     assert "in the middle of a write" in printed or "left out: writes" in printed
