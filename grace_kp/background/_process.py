@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import itertools
 import logging  # before the hooks at the end of this file, see there
 import os
@@ -205,6 +206,17 @@ class Process:
             resident.at_exit()
         except Exception as error:  # noqa: BLE001
             _log.warning("%s failed at exit: %s: %s", type(resident).__name__, type(error).__name__, error)
+
+
+def is_subinterpreter() -> bool:
+    """Return whether this is not the first interpreter of its process. Others cannot load numpy or pydantic, and some hang when they try."""
+    for name in ("_interpreters", "_xxsubinterpreters"):
+        try:
+            interpreters = importlib.import_module(name)
+        except ImportError:
+            continue
+        return bool(interpreters.get_current() != interpreters.get_main())
+    return False
 
 
 PROCESS = Process()

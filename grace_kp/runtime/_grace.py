@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from grace_kp.background import Lock, Resident, watch
-from grace_kp.errors import SettingsError
+from grace_kp.background import Lock, Resident, is_subinterpreter, watch
+from grace_kp.errors import GraceError, SettingsError
 from grace_kp.record import HOST, TROUBLES, Listener, Recorder, Run, finish_late, new_trace_id
 from grace_kp.runtime._front import Front
 from grace_kp.runtime._models import ModelChoice
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
     Callback = Callable[[ReasoningTrace], Any]
+
+
+SUBINTERPRETER = (
+    "grace_kp does not work in a sub-interpreter, because numpy and pydantic cannot be loaded there: "
+    "use threads or processes, and in mod_wsgi `WSGIApplicationGroup %{GLOBAL}`"
+)
 
 
 class Grace(Front, Resident):
@@ -86,7 +92,10 @@ class Grace(Front, Resident):
         Raises:
             SettingsError: a setting is unknown or has no usable value.
             TypeError: `thresholds` is not a `Thresholds`.
+            GraceError: this is a sub-interpreter.
         """
+        if is_subinterpreter():
+            raise GraceError(SUBINTERPRETER)
         url = store if isinstance(store, str) else None
         self.settings = Settings.load(
             store=url, domain=domain, profile=profile, privacy_level=privacy_level, **settings

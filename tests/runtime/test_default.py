@@ -58,3 +58,59 @@ def test_a_decorated_function_pickles():
         assert pickle.loads(pickle.dumps(work)) is work
     """)
     assert (0, "") == (ran.returncode, ran.stderr)
+
+
+SUBINTERPRETER = """
+    import textwrap, threading
+    import grace_kp as gk
+
+    try:
+        import _interpreters
+        run = _interpreters.exec
+    except ImportError:
+        import _xxsubinterpreters as _interpreters
+        run = _interpreters.run_string
+
+    gk.configure(store="memory:", reviewer=None, embedder=None, evaluator=None)
+    gk.agent(len)("main")
+    assert gk.default().flush()
+    other = _interpreters.create()
+    failed = run(other, textwrap.dedent('''
+        import sys
+        import grace_kp as gk
+
+        @gk.agent
+        def agent(text):
+            return tool(text)
+
+        @gk.tool
+        def tool(text):
+            return text + "!"
+
+        print(agent("result"), agent("result"))
+
+        @gk.gate
+        def action():
+            print("the action ran")
+
+        for refused in (action, lambda: gk.Grace(store="memory:")):
+            try:
+                refused()
+            except gk.GraceError as error:
+                print(error)
+    '''))
+    assert failed is None, failed
+    _interpreters.destroy(other)
+    print(len(gk.default().store.query()))
+    """
+
+
+def test_in_a_subinterpreter_agents_run_unrecorded_and_gates_and_runtimes_are_refused():
+    """The models of traces cannot be loaded there; the log says so once for agents and once for tools, and the first interpreter goes on recording."""
+    done = python(SUBINTERPRETER, environment={"GRACE_KP_STRICT_RECORDING": ""})
+    refusal = (
+        "grace_kp does not work in a sub-interpreter, because numpy and pydantic cannot be loaded there: "
+        "use threads or processes, and in mod_wsgi `WSGIApplicationGroup %{GLOBAL}`"
+    )
+    assert ["result! result!", refusal, refusal, "1"] == done.stdout.splitlines()
+    assert 2 == done.stderr.count(refusal)
