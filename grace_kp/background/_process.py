@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib
 import itertools
 import logging  # before the hooks at the end of this file, see there
 import os
@@ -210,13 +209,14 @@ class Process:
 
 def is_subinterpreter() -> bool:
     """Return whether this is not the first interpreter of its process. Others cannot load numpy or pydantic, and some hang when they try."""
-    for name in ("_interpreters", "_xxsubinterpreters"):
-        try:
-            interpreters = importlib.import_module(name)
-        except ImportError:
-            continue
-        return bool(interpreters.get_current() != interpreters.get_main())
-    return False
+    try:
+        if sys.version_info >= (3, 13):
+            import _interpreters as interpreters
+        else:
+            import _xxsubinterpreters as interpreters  # type: ignore[import-not-found]
+    except ImportError:
+        return False
+    return bool(interpreters.get_current() != interpreters.get_main())
 
 
 PROCESS = Process()
