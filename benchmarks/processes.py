@@ -378,7 +378,10 @@ def main(arguments: list[str] | None = None) -> None:
         play for play in plays if not options.names or any(part in f"{play[0]} {play[1]}" for part in options.names)
     ]
     with ThreadPoolExecutor(options.parallel) as pool:
-        rows = list(pool.map(lambda play: measure(*play), wanted))
+        rows = []
+        for row in pool.map(lambda play: measure(*play), wanted):
+            rows.append(row)
+            print(f"{len(rows)} of {len(wanted)}: {', '.join(row)}", file=sys.stderr)
     print(machine())
     shown = [row for row in rows if row[5] != "0" or not options.missing]
     print_table(
