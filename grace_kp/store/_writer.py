@@ -101,12 +101,15 @@ class Writer(Resident):
             self._drop(item)
             return None
         queue.append(item)
-        if self._idle:
-            self._wake()
-        if self._closed:
-            self.write_now()
-        elif self._limits.durability != "fast":
-            return self._until_stored(can_await=can_await)
+        try:
+            if self._idle:
+                self._wake()
+            if self._closed:
+                self.write_now()
+            elif self._limits.durability != "fast":
+                return self._until_stored(can_await=can_await)
+        except RecursionError:  # the stack is full; whoever ends the run once more must not submit it twice
+            self._idle = True
         return None
 
     def _until_stored(self, *, can_await: bool) -> Mark | None:

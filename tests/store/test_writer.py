@@ -171,3 +171,17 @@ def test_flushing_inside_a_settling_does_not_hang(pipeline, store):
     assert writer.flush()
     assert [False] == answers
     writer.close()
+
+
+def test_a_full_stack_while_the_worker_is_woken_submits_the_run_once(writer, store, monkeypatch):
+    """The caller hears nothing of it, and the run is stored with the next flush."""
+
+    def full():
+        raise RecursionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writer._worker, "wake", full)
+        writer.submit(1)
+    assert writer._idle
+    assert writer.flush()
+    assert [1] == ids(store.query())
