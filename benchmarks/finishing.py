@@ -1,8 +1,9 @@
 """What finishing a recorded call costs: microseconds of processor time per call for each part, from the ended run to the stored row.
 
 A run makes ten calls with a text of 200 characters in and out. Texts are new in every call (as most are), or the same in all of them
-(as in `recording.py`): redaction remembers short texts that it has seen. The floor is pydantic's JSON of the finished document. Without
-`--pure` the packages of the extra `fast` are used where they are installed.
+(as in `recording.py`): redaction remembers short texts that it has seen. The last row is what the writer's thread does with a run before
+it stores it, from the parts in the pipeline. The floor is pydantic's JSON of the finished document. Without `--pure` the packages of the
+extra `fast` are used where they are installed.
 """
 
 from __future__ import annotations
@@ -64,15 +65,20 @@ def parts() -> Callable[[Callable[[], str]], dict[str, float]]:
     """Return the function that measures one round: the processor time of each part, per call."""
     from pydantic_core import to_json as floor
 
-    from grace_kp.confidence import ConfidenceCalculator, factors_from_trace
-    from grace_kp.record import Documents, to_json
+    from grace_kp.confidence import ConfidenceCalculator, Thresholds, factors_from_trace
+    from grace_kp.record import Documents, Listener, Recorder, to_json
     from grace_kp.runtime._assessor import Assessor
+    from grace_kp.runtime._models import ModelChoice
+    from grace_kp.runtime._pipeline import Pipeline
     from grace_kp.runtime._records import record_of
+    from grace_kp.settings import Settings
     from grace_kp.store._sqlite import SqliteStore
     from grace_kp.value import ValueScorer
 
     documents_of = Documents(privacy_level="private", visibility="network", max_text=8_192)
-    assessor = Assessor(ConfidenceCalculator(), ValueScorer())
+    assessor = Assessor(ConfidenceCalculator(), ValueScorer)
+    models = ModelChoice(Settings(), evaluator=None, embedder=None, thresholds=Thresholds, on_judged=Thresholds)
+    pipeline = Pipeline(Settings(), Recorder(Settings(), Listener()), models)
 
     def measure(text: Callable[[], str]) -> dict[str, float]:
         spent: dict[str, float] = {}
@@ -83,10 +89,14 @@ def parts() -> Callable[[Callable[[], str]], dict[str, float]]:
             spent[part] = (thread_time() - start) / RUNS / CALLS * 1e6
             return results
 
-        runs = [captured(text()) for _ in range(RUNS)]
-        for run in runs:
-            for event in run.events[::2]:
-                event.args, event.result = (text(),), text()
+        def ended() -> list[Any]:
+            runs = [captured(text()) for _ in range(RUNS)]
+            for run in runs:
+                for event in run.events[::2]:
+                    event.args, event.result = (text(),), text()
+            return runs
+
+        runs = ended()
         timed("steps, redacted", lambda run: documents_of.builder(run).finish(), runs)
         documents = timed("the rest of the document", documents_of.finished, runs)
         timed(
@@ -101,6 +111,7 @@ def parts() -> Callable[[Callable[[], str]], dict[str, float]]:
             store = SqliteStore(Path(folder) / "traces.db")
             timed("into SQLite", store.put, [records[start : start + BATCH] for start in range(0, RUNS, BATCH)])
             store.close()
+        timed("settled by the pipeline", pipeline.settle, ended())
         return spent
 
     return measure
