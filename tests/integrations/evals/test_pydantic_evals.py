@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 import grace_kp as gk
@@ -14,6 +16,13 @@ from pydantic_evals import Case, Dataset
 from grace_kp.integrations.pydantic_evals import SuiteEvaluator
 
 WANTED = sc.EditExpectation([sc.Operation("update", "a")], patterns={"Invoice": ["total"]})
+
+
+@pytest.fixture(autouse=True)
+def _loop():
+    """`evaluate_sync` takes the loop of its thread; one that it has to create itself stays open and is collected in another test."""
+    with asyncio.Runner():
+        yield
 
 
 def edit(target):
