@@ -384,3 +384,8 @@ class ReasoningTrace(_Part):
     def children(self) -> tuple[str, ...]:
         """Ids of the traces of nested runs."""
         return _records.texts_of(self._part("children"))
+
+    @property
+    def awaits(self) -> tuple[str, ...]:
+        """What is added to the trace later: "judgement", "value" or "scores"; empty for a trace that is complete."""
+        return _records.texts_of(self._part("awaits"))

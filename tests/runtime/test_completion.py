@@ -14,7 +14,7 @@ from grace_kp.runtime._completion import Completer, Completion
 from tests import warm
 
 BOTH = '{"score": 0.9, "reason": "right", "coverage": 0.8, "coverage_reason": "nearly all"}'
-LATER = ["judgement", "scores", "value"]
+LATER = ("judgement", "scores", "value")
 
 
 def runtime(store="memory:", **parts):
@@ -56,7 +56,7 @@ def test_a_run_is_stored_before_anything_else_happens_to_it(gate):
     agent(2)
     assert not grace.flush(1)
     first, second = reversed(grace._writer.store().query())
-    assert (["judgement", "scores", "value"], LATER) == (first.grace["awaits"], second.grace["awaits"])
+    assert (LATER, LATER) == (first.awaits, second.awaits)
     assert (True, 0.0, []) == (first.grace["unscored"], first.metadata.quality_score, seen)
     gate.set()
     assert grace.flush(60)

@@ -177,6 +177,11 @@ def test_what_a_run_stated_about_itself():
     assert ((), None, None, {}) == (plain.tags, plain.user, plain.session, plain.run_metadata)
 
 
+def test_what_a_stored_run_still_awaits():
+    """Its judgement, its value or its scores."""
+    assert ("judgement", "scores") == trace_with({"awaits": ["judgement", 3, "scores"]}).awaits
+
+
 def test_a_run_that_fails_says_with_what():
     """Type and message of the exception."""
     grace = make_grace()
@@ -189,9 +194,9 @@ def test_a_run_that_fails_says_with_what():
 def test_a_trace_without_our_part_has_none_of_it():
     """A foreign trace reads as missing, not as an error."""
     trace = ReasoningTrace.model_validate(document())
-    assert (None, None, None, [], [], [], None, {}, None, None, ()) == (
+    assert (None, None, None, [], [], [], None, {}, None, None, (), ()) == (
         trace.status, trace.confidence, trace.value, trace.decisions, trace.calls, trace.scores, trace.evaluation,
-        trace.usage, trace.error, trace.parent_id, trace.children,
+        trace.usage, trace.error, trace.parent_id, trace.children, trace.awaits,
     )  # fmt: skip
 
 
