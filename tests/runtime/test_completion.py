@@ -54,7 +54,8 @@ def test_a_run_is_stored_before_anything_else_happens_to_it(gate):
     grace.on_complete(seen.append)
     agent(1)
     agent(2)
-    assert not grace.flush(1)
+    assert grace._writer._write_through(None)
+    assert not grace.flush(0)
     first, second = reversed(grace._writer.store().query())
     assert (LATER, LATER) == (first.awaits, second.awaits)
     assert (True, 0.0, []) == (first.grace["unscored"], first.metadata.quality_score, seen)
@@ -72,7 +73,7 @@ def test_the_confidence_of_a_run_that_awaits_its_judgement_counts_the_judgement_
     """It is computed without it, never with a value in its place."""
     grace = runtime(evaluator=lambda _: gate.wait(60) and BOTH, judge_timeout=60)
     answering(grace)(1)
-    assert not grace.flush(0.2)
+    assert grace._writer._write_through(None)
     (trace,) = grace._writer.store().query()
     assert ("llm_self_eval" in trace.grace["confidence"]["not_evaluated"], "evaluation" in trace.grace) == (
         True,
@@ -119,11 +120,14 @@ def test_hooks_run_outside_of_locks_that_a_fork_waits_for(gate):
 
 
 PROGRAM = """
-import sys, time
+import os, signal, sys, threading, time
 import grace_kp as gk
+
+asked = threading.Event()
 
 def slow(answer):
     print("asked", flush=True)
+    asked.set()
     time.sleep(600)
 
 grace = gk.Grace(
@@ -138,8 +142,7 @@ def agent(question):
     return "the answer"
 
 agent("a question")
-assert not grace.flush(0.5)
-import os, signal
+assert asked.wait(60)  # nothing is asked before the run is stored
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -188,7 +191,7 @@ def test_a_run_that_is_deleted_while_it_is_judged_does_not_come_back(gate):
     """The judgement comes too late."""
     grace = runtime(evaluator=lambda _: gate.wait(60) and BOTH, judge_timeout=60)
     answering(grace)(1)
-    assert not grace.flush(0.2)
+    assert grace._writer._write_through(None)
     store = grace._writer.store()
     assert 1 == store.delete(id=store.query()[0].id)
     gate.set()
