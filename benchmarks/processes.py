@@ -249,7 +249,7 @@ def uvicorn(*options: str, sent: int = signal.SIGTERM):
 
 def aborted(folder: Path, use: str) -> str:
     """A worker of gunicorn hangs, and its master ends it; then the master is ended."""
-    command = ["-b", "127.0.0.1:PORT", "--workers", "1", "--timeout", "1", "app:wsgi"]
+    command = ["-b", "127.0.0.1:PORT", "--workers", "1", "--timeout", "4", "app:wsgi"]
     return served(folder, use, [sys.executable, "-m", "gunicorn", *command], signal.SIGTERM, "/hang", 1)
 
 
