@@ -119,6 +119,11 @@ def _take(lock: Lock, haste: Haste) -> bool:
     return True
 
 
+def _is_child_of_multiprocessing() -> bool:
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None
+
+
 class Process:
     """The residents of this process. They are not kept alive."""
 
@@ -189,7 +194,8 @@ class Process:
             self._finalizer = util.Finalize(None, self._exit_child, exitpriority=EXIT_PRIORITY)
 
     def _exit_child(self) -> None:
-        if threading.main_thread().is_alive():  # elsewhere the handlers of `atexit` are running
+        # Elsewhere the handlers of `atexit` are running. From Python 3.14 on these finalizers are among the handlers of a child.
+        if threading.main_thread().is_alive() or _is_child_of_multiprocessing():
             self.exit()
 
     def exit(self) -> None:

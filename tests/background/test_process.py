@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -373,15 +374,16 @@ def test_a_child_of_multiprocessing_that_imports_the_library_itself_finishes(tmp
     """No hook saw the fork, and a child that starts forgets the finalizers that exist."""
     program = tmp_path / "program.py"
     program.write_text(
-        textwrap.dedent(LATE)
+        textwrap.dedent(LATE).replace('print("finished"', 'print(__import__("os").getpid()')
         + "if __name__ == '__main__':\n"
         + f"    child = multiprocessing.get_context({method!r}).Process(target=job)\n"
         + "    child.start()\n    child.join()\n"
         + "else:\n    kept.append(load())\n"
     )
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, env=environment())
-    expected = ["finished"] if method == "fork" else ["finished", "finished"]
-    assert (expected, "") == (done.stdout.split(), done.stderr)
+    # The server of forks may have imported the program, too, and then finishes as well.
+    in_child = max(Counter(done.stdout.split()).values())
+    assert (1 if method == "fork" else 2, "") == (in_child, done.stderr)
 
 
 def test_the_finalizers_of_multiprocessing_do_nothing_where_the_handlers_of_atexit_run():

@@ -72,7 +72,7 @@ WARNINGS = {warm.run: (), subprocess.run: ("-W", "ignore")}
         ("sys_exit", 3, 5),
         ("exception", 1, 5),
         ("sigterm_handler", 0, 5),
-        ("sigint", 1, 5),
+        ("sigint", -2 if sys.version_info >= (3, 14) else 1, 5),
         ("thread", 0, 10),
         ("executor", 0, 25),
         ("sys_exit_in_thread", 0, 10),
