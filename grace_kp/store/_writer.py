@@ -37,13 +37,7 @@ class Writer(Resident):
     """Settles and stores what is submitted, in order, in a thread that starts when it is first needed."""
 
     def __init__(self, opener: Callable[[], Store], pipeline: Pipeline, limits: WriterLimits | None = None) -> None:
-        """Open nothing yet.
-
-        Args:
-            opener: opens the store when it is first used.
-            pipeline: settles the runs.
-            limits: bounds in memory and time.
-        """
+        """Open nothing yet: `opener` opens the store when it is first used."""
         self._opener = opener
         self._pipeline = pipeline
         self._limits = limits or WriterLimits()
@@ -174,11 +168,13 @@ class Writer(Resident):
     def _is_full(self) -> bool:
         return self._pending.bytes >= self._limits.max_pending_bytes
 
-    def _settle(self, most: int | None = None, *, until: Mark | None = None) -> None:
-        """Settle the submitted runs, each on its own, so that a fork waits for one run at most."""
+    def _settle(self, most: int | None = None, *, until: Mark | None = None, deadline: float | None = None) -> None:
+        """Settle the submitted runs, each on its own, so that a fork waits for one run at most; some even after the deadline."""
         if self._settling.is_mine:
             return
-        for _ in range(most or len(self._queue)):
+        for number in range(most or len(self._queue)):
+            if deadline is not None and number >= MAX_BATCH and time.monotonic() > deadline:
+                return
             with self._settling:
                 if self._is_full or not self._queue:
                     return
@@ -274,25 +270,30 @@ class Writer(Resident):
         self._pipeline.complete(0.0)
         self.write_pending(force=True)
 
-    def write_pending(self, *, force: bool = False) -> None:
-        """Write what is settled; with `force` also while a store that failed is left alone for a moment."""
+    def write_pending(self, *, force: bool = False, deadline: float | None = None) -> None:
+        """Write what is settled, in batches, so that a fork waits for one at most; with `force` even if the store failed just now."""
         while force or not self._outage.is_pausing:
-            with self._writing:
-                try:
-                    store, upkeep = self.store(), self._upkeep
-                    if self._pending or self._ended or force:
-                        upkeep.reopen_if_displaced()
-                        self._write_batch(store, upkeep)
-                        self._outage.end()
-                    if not (self._pending or self._ended):
-                        upkeep.report(self._backlog.dropped, self._backlog.lost)
-                        upkeep.do_what_is_due()
-                        return
-                except Exception as error:  # noqa: BLE001
-                    self._pending.failed()
-                    self._outage.begin(error)
-                    break
+            if not self._writing.acquire(timeout=-1 if deadline is None else max(0.0, deadline - time.monotonic())):
+                return
+            try:
+                store, upkeep = self.store(), self._upkeep
+                if self._pending or self._ended or force:
+                    upkeep.reopen_if_displaced()
+                    self._write_batch(store, upkeep)
+                    self._outage.end()
+                if not (self._pending or self._ended):
+                    upkeep.report(self._backlog.dropped, self._backlog.lost)
+                    upkeep.do_what_is_due()
+                    return
+            except Exception as error:  # noqa: BLE001
+                self._pending.failed()
+                self._outage.begin(error)
+                break
+            finally:
+                self._writing.release()
             self._writing.step_back()
+            if deadline is not None and time.monotonic() > deadline:
+                return
         if self._outage.is_on and self._pending:
             self._follow_unwritten()
 
@@ -341,14 +342,8 @@ class Writer(Resident):
         mark = Mark()
         self._queue.append(mark)
         while True:
-            self._settle(until=mark)
-            left = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
-            if not self._writing.acquire(timeout=left):
-                return False
-            try:
-                self.write_pending(force=True)
-            finally:
-                self._writing.release()
+            self._settle(until=mark, deadline=deadline)
+            self.write_pending(force=True, deadline=deadline)
             if mark.is_passed:
                 return True
             if deadline is not None and time.monotonic() >= deadline:
@@ -359,10 +354,16 @@ class Writer(Resident):
         """Flush, end the thread, close the store. What is submitted later is settled and written at once."""
         self.flush(timeout)
         self._pipeline.give_up()  # also for what ends later: nobody would be there to wait for it
-        if self._pipeline.is_completing:
-            self.flush(2.0)
-        self._closed = True
+        self._closed = True  # whoever ends a run now stores it, so that what waits only gets less
+        ends = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            waiting = self.waiting
+            self.flush(0.0 if self._outage.is_on else 1.0)
+            if self.waiting in {0, waiting} or self._outage.is_on or time.monotonic() > ends:
+                break
         self._worker.stop(1.0)
+        if self.waiting:
+            self.write_now()
         with self._writing:
             if self._store is not None:
                 self._store.close()
@@ -370,10 +371,7 @@ class Writer(Resident):
     def at_exit(self) -> None:
         """Close, unless that was done before, and report what is not in the store."""
         if not self._closed:
-            ends = time.monotonic() + PATIENCE_SECONDS
-            waiting = self.waiting
-            while not self.flush(self._limits.exit_seconds) and self.waiting < waiting and time.monotonic() < ends:
-                waiting = self.waiting  # what is slow is the work itself, and it gets done
+            self.flush(self._limits.exit_seconds)
             if self._outage.is_on and self._outage.is_busy:
                 self.flush(self._limits.busy_exit_seconds)
             self.close(0.0)

@@ -185,3 +185,32 @@ def test_a_full_stack_while_the_worker_is_woken_submits_the_run_once(writer, sto
     assert writer._idle
     assert writer.flush()
     assert [1] == ids(store.query())
+
+
+def test_what_ends_while_a_runtime_closes_is_stored(pipeline, store):
+    """A run that ends after the last flush is written before the store is closed."""
+    writer = Writer(lambda: store, pipeline)
+    give_up = pipeline.give_up
+
+    def ends_a_run():
+        give_up()
+        writer.submit(2)
+
+    pipeline.give_up = ends_a_run
+    writer.submit(1)
+    writer.close()
+    assert [2, 1] == ids(store.query())
+
+
+def test_a_flush_whose_time_is_over_leaves_the_rest_to_the_worker(pipeline, store):
+    """However much waits, flush(0) settles a bounded part of it."""
+    writer = Writer(lambda: store, pipeline)
+    with writer._settling:
+        for number in range(1_000):
+            writer.submit(number)
+        with writer._writing:  # the worker waits
+            writer._worker.stop(0)
+    assert not writer.flush(0)
+    assert 0 < store.count() < 1_000
+    writer.close()
+    assert 1_000 == store.count()
