@@ -6,6 +6,7 @@ It counts, and marks which figures were measured. It asks no model; `grace_kp.ju
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._evaluation import FALLBACK_SCORE
@@ -78,6 +79,11 @@ class Evidence:
         self._succeeded += ok
         return True
 
+    def calls_succeeded(self, count: int) -> None:
+        """Count so many calls that returned a result and opened no run, as `call_finished` does."""
+        self._executed += count
+        self._succeeded += count
+
     def search_finished(self, results: SearchResults) -> None:
         """Count the results of a search, possibly none."""
         self._searches += 1
@@ -121,15 +127,12 @@ class Evidence:
 
     def factors(self) -> ConfidenceFactors:
         """Return the factors so far. What was not measured is left out, or marked as a fallback."""
-        known: dict[str, Any] = {}
-        if self._executed:
-            known["tool_execution_count"] = self._executed
-            known["tool_success_count"] = self._succeeded
-            known["tool_success_rate"] = self._succeeded / self._executed
-        if self._searches:
-            known["search_result_count"] = self._found
-            # A search without results counts against the run; results without any score count neither for it nor against it.
-            known["search_made"] = bool(self._scored or self._unusable or self._unread) or not self._found
+        if not self._searches:
+            return _without_searches(self._executed, self._succeeded)
+        known = _of_tools(self._executed, self._succeeded)
+        known["search_result_count"] = self._found
+        # A search without results counts against the run; results without any score count neither for it nor against it.
+        known["search_made"] = bool(self._scored or self._unusable or self._unread) or not self._found
         if self._unusable:
             every = self._scored + self._unusable
             known["search_avg_with_unusable"] = min(self._best, max(0.0, self._mean * self._scored / every))
@@ -151,14 +154,31 @@ class Evidence:
             self._sources.update(sources)
 
 
+def _of_tools(executed: int, succeeded: int) -> dict[str, Any]:
+    """Return what the counts of calls say."""
+    if not executed:
+        return {}
+    return {
+        "tool_execution_count": executed,
+        "tool_success_count": succeeded,
+        "tool_success_rate": succeeded / executed,
+    }
+
+
+@lru_cache(maxsize=256)
+def _without_searches(executed: int, succeeded: int) -> ConfidenceFactors:
+    """Return the factors of a run that searched nothing: few counts are those of most runs."""
+    return ConfidenceFactors(**_of_tools(executed, succeeded))
+
+
 def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceFactors:
     """Return the factors of a finished run, as model or in its dict form.
 
     The recorded calls (`grace.calls`) are read where the trace has them. In any other trace every tool_call counts as executed, and as
     successful unless it, or its observation, is followed by an error_recovery.
     """
-    grace = trace.get("grace") if isinstance(trace, Mapping) else trace.grace
-    calls = grace.get("calls") if isinstance(grace, Mapping) else None
+    grace = trace.get("grace") if type(trace) is dict or isinstance(trace, Mapping) else trace.grace
+    calls = grace.get("calls") if type(grace) is dict or isinstance(grace, Mapping) else None
     if isinstance(calls, list):
         return evidence_of_calls(calls).factors()
     if isinstance(trace, Mapping):
@@ -184,11 +204,16 @@ def _kind(step: object) -> str:
 
 def _read_calls(calls: list[Any], evidence: Evidence) -> None:
     statuses: dict[Any, Any] | None = None
+    succeeded = 0
     for call in calls:
         if type(call) is not dict and not isinstance(call, Mapping):
             continue
         if "child" not in call and "search" not in call:
-            evidence.call_finished(call.get("status"), None)
+            status = call.get("status")
+            if type(status) is str and status == "ok":
+                succeeded += 1
+            else:
+                evidence.call_finished(status, None)
             continue
         inside: str | None = None
         if "child" in call and isinstance(parent := call.get("parent"), str):
@@ -198,6 +223,7 @@ def _read_calls(calls: list[Any], evidence: Evidence) -> None:
         search = call.get("search")
         if evidence.call_finished(call.get("status"), inside) and search is not None and isinstance(search, Mapping):
             evidence.search_finished(_recorded_results(search))
+    evidence.calls_succeeded(succeeded)
 
 
 def _has_id(call: object) -> bool:

@@ -31,7 +31,7 @@ class Assessor:
         """
         self.calculator = calculator
         self._make_scorer = make_scorer
-        self._known: dict[ConfidenceFactors, ConfidenceScore] = {}
+        self._known: dict[ConfidenceFactors, tuple[ConfidenceScore, dict[str, Any]]] = {}
 
     @cached_property
     def scorer(self) -> ValueScorer:
@@ -64,9 +64,9 @@ class Assessor:
         if judgement is not None:
             factors = judgement.put_into(factors, cautious=self.calculator.profile == "strict")
             grace["evaluation"] = judgement.to_dict()
-        score = self._confidence(factors)
+        score, known_record = self._confidence(factors)
         grace.pop("unscored", None)
-        grace["confidence"] = record = confidence_record(score, self.calculator.profile)
+        grace["confidence"] = record = {**known_record}
         failure = failure_of(document)
         if failure:
             record["run_failed"] = True
@@ -79,16 +79,19 @@ class Assessor:
         else:
             self.value(document)
 
-    def _confidence(self, factors: ConfidenceFactors) -> ConfidenceScore:
-        """Return the confidence of the factors; a profile of the user's is asked every time."""
-        if not self.calculator.is_known:
-            return self.calculator.calculate(factors)
-        score = self._known.get(factors)
-        if score is None:
+    def _confidence(self, factors: ConfidenceFactors) -> tuple[ConfidenceScore, dict[str, Any]]:
+        """Return the confidence of the factors and its record, whose parts nobody changes; a profile of the user's is asked every time."""
+        calculator = self.calculator
+        known = self._known.get(factors)
+        if known is None:
+            score = calculator.calculate(factors)
+            known = score, confidence_record(score, calculator.profile)
+            if not calculator.is_known:
+                return known
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
-            score = self._known[factors] = self.calculator.calculate(factors)
-        return score
+            self._known[factors] = known
+        return known
 
     def value(self, document: dict[str, Any]) -> None:
         """Set `metadata.quality_score` from the document, its confidence included."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,7 +18,7 @@ from grace_kp.errors import InvalidTrace, is_unit
 from grace_kp.levels import StepType
 from grace_kp.value._cache import VectorCache
 from grace_kp.value._overrides import Shape, apply_overrides
-from grace_kp.value._weights import DEFAULT_PROFILE, profile_for
+from grace_kp.value._weights import DEFAULT_PROFILE, ScoringWeights, profile_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -115,7 +116,7 @@ class ValueScorer:
         Raises:
             InvalidTrace: a field that the score needs is missing or out of range; the message names it.
         """
-        if isinstance(trace, Mapping):
+        if type(trace) is dict or isinstance(trace, Mapping):
             kinds, tools, metadata, confidence = _read_document(trace)
             success: Any = metadata.get("success")
             domain: Any = metadata.get("task_domain", DEFAULT_PROFILE)
@@ -249,12 +250,26 @@ def _score(
     novelty: float,
     fallback: str | None,
 ) -> ValueScore:
-    """Calculate the score by the formula."""
-    steps = len(kinds)
-    types = set(kinds)
+    """Calculate the score, or recall it: without an embedder, most runs have one of a few shapes."""
+    types = frozenset(kinds)
     recoveries = kinds.count(_RECOVERY) if _RECOVERY in types else 0
-    unique_tools = len(set(tools))
+    shape = (len(kinds), types, recoveries, bool(tools), len(set(tools)), success)
     profile, weights = profile_for(domain)
+    # A confidence of 0.0 equals one of -0.0.
+    calculate = _recalled if fallback is _NO_EMBEDDER and confidence else _calculated
+    return calculate(shape, confidence, profile, weights, novelty, fallback)
+
+
+def _calculated(
+    shape: tuple[int, frozenset[str], int, bool, int, bool],
+    confidence: float,
+    profile: str,
+    weights: ScoringWeights,
+    novelty: float,
+    fallback: str | None,
+) -> ValueScore:
+    """Calculate the score by the formula."""
+    steps, types, recoveries, _, unique_tools, success = shape
     complexity = min(1.0, len(types) / 4 * 0.5 + (0.3 if recoveries > 0 else 0.0) + steps / 20 * 0.2)
     diversity = min(1.0, unique_tools / max(1, steps) * 3)
     outcome = confidence * (1.0 if success else _FAILURE_SHARE)
@@ -265,9 +280,7 @@ def _score(
         + outcome * weights.outcome_confidence
     )
     # The weights may sum to slightly more than 1.
-    score, overrides = apply_overrides(
-        min(1.0, score), Shape(steps, types, recoveries, bool(tools), unique_tools, success)
-    )
+    score, overrides = apply_overrides(min(1.0, score), Shape(*shape))
     return ValueScore(
         score=score,
         complexity=complexity,
@@ -278,6 +291,9 @@ def _score(
         overrides=overrides,
         novelty_fallback=fallback,
     )
+
+
+_recalled = lru_cache(maxsize=256, typed=True)(_calculated)
 
 
 def _read_document(trace: Mapping[str, Any]) -> tuple[list[str], list[str], Mapping[str, Any], Any]:

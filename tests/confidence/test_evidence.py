@@ -190,6 +190,27 @@ def test_garbled_notes_make_no_evidence(calls):
     assert (0.0, 0) == (factors.search_max_score, factors.source_count)
 
 
+ENDINGS = st.sampled_from(["ok", "error", "cancelled", "closed", "suspended", "unfinished", None, 1, ["ok"]])
+
+
+@given(st.lists(ENDINGS, max_size=12), searches)
+def test_calls_counted_together_are_calls_counted_one_by_one(statuses, found):
+    """The factors of a trace's calls are those of the same calls as they end, with searches among them and without."""
+    for results in (found, []):
+        evidence = Evidence()
+        for status in statuses:
+            evidence.call_finished(status, None)
+        for result in results:
+            evidence.call_finished("ok", None)
+            evidence.search_finished(result)
+        calls = [{"status": status} for status in statuses]
+        calls += [
+            {"status": "ok", "search": {"count": r.count, "scores": list(r.scores), "sources": list(r.sources)}}
+            for r in results
+        ]
+        assert evidence.factors() == evidence_of_calls(calls).factors()
+
+
 @given(st.lists(st.sampled_from(["thought", "tool_call", "observation", "error_recovery"]), max_size=20))
 def test_every_sequence_of_steps_has_factors(kinds):
     """Every tool_call is counted once, and there are no more failures than recoveries."""

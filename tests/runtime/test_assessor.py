@@ -5,6 +5,9 @@ import asyncio
 import pytest
 
 import grace_kp as gk
+from grace_kp.confidence import ConfidenceCalculator
+from grace_kp.runtime._assessor import Assessor
+from grace_kp.value import ValueScorer
 
 PARTS = {"search_quality", "source_agreement", "llm_self_eval", "tool_success", "query_coverage"}
 
@@ -28,6 +31,27 @@ def test_parts_that_were_not_evaluated_are_none(grace):
     confidence = only(grace).grace["confidence"]
     assert dict.fromkeys(PARTS) | {"tool_success": 1.0} == confidence["breakdown"]
     assert PARTS - {"tool_success"} == set(confidence["not_evaluated"])
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+def test_a_known_confidence_is_recorded_as_a_new_one(profile):
+    """The records of runs with the same factors are equal, and a sentence added to one does not appear in the next."""
+    calculator = ConfidenceCalculator(profile)
+    known, calls = Assessor(calculator, ValueScorer), [{"status": "ok"}, {"status": "error"}, {"status": "ok"}]
+    for success in (False, True, False, True):
+        documents = [
+            {
+                "metadata": {"success": success, "task_domain": "x"},
+                "steps": [{"type": "tool_call", "tool": {"name": "look"}}],
+                "outcome": {},
+                "grace": {"calls": calls},
+            }
+            for _ in range(2)
+        ]
+        known.assess(documents[0], own_confidence=0.25)
+        Assessor(calculator, ValueScorer).assess(documents[1], own_confidence=0.25)
+        assert documents[1] == documents[0]
+        assert success is ("run_failed" not in documents[0]["grace"]["confidence"])
 
 
 def test_a_run_without_calls_mentions_no_tools(grace):

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from grace_kp.errors import InvalidTrace
 from grace_kp.trace import ReasoningTrace
-from grace_kp.value import ScoringWeights, ValueScorer, VectorCache, embedded_text, evaluate_value, register_profile
+from grace_kp.value import (
+    ScoringWeights,
+    ValueScorer,
+    VectorCache,
+    _score,
+    embedded_text,
+    evaluate_value,
+    register_profile,
+)
 from tests.value.traces import trace
 
 TYPES = ("thought", "tool_call", "observation", "error_recovery")
@@ -98,6 +106,19 @@ def test_forms_agree(document):
         confidence=document["outcome"]["confidence"],
         domain=document["metadata"]["task_domain"],
     )
+
+
+@given(traces, st.sampled_from([0, 1, 0.0, -0.0, 1.0, 0.5]), st.booleans())
+def test_a_recalled_score_is_the_calculated_one(document, confidence, warm):
+    """Without an embedder the score of a known shape is recalled, with the same digits, types and signs as if calculated."""
+    document["outcome"]["confidence"] = confidence
+    if warm:  # a confidence of 0 or 1 that equals one of 0.0 or 1.0
+        evaluate_value({**document, "outcome": {"confidence": abs(float(confidence))}})
+    recalled = [ValueScorer().score(document) for _ in range(2)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_score, "_recalled", _score._calculated)
+        calculated = ValueScorer().score(document)
+    assert [repr(calculated)] * 2 == [repr(score) for score in recalled]
 
 
 @given(traces, st.floats(0, 1))
