@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from grace_kp.record._events import Opener
     from grace_kp.record._resume import Pause
     from grace_kp.record._run import Run
+    from grace_kp.record._steps import KnownTools
     from grace_kp.trace import Redactor
 
 CONTEXT = "https://openknowledgepulse.org/schema/v1"
@@ -39,13 +40,14 @@ def instant(nanoseconds: int) -> str:
 class Documents:
     """Documents of the runs of one runtime, with its privacy and visibility."""
 
-    __slots__ = ("_identifiers", "_max_text", "_privacy_level", "_second", "_visibility")
+    __slots__ = ("_identifiers", "_known_tools", "_max_text", "_privacy_level", "_second", "_visibility")
 
     def __init__(self, *, privacy_level: str, visibility: str, max_text: int) -> None:
         self._privacy_level = privacy_level
         self._visibility = visibility
         self._identifiers = privacy_level != "private"
         self._max_text = max_text
+        self._known_tools: KnownTools = {}
         self._second = (0, instant(0))
         """The last second in which a run began, and its text: most runs begin in the same second as the one before."""
 
@@ -55,7 +57,7 @@ class Documents:
             if run.resumes is not None:
                 run.owner.recall(run)
             earlier = None if run.earlier is None else EarlierPart(run.earlier)
-            run.steps = StepBuilder(run, identifiers=self._identifiers, earlier=earlier)
+            run.steps = StepBuilder(run, identifiers=self._identifiers, earlier=earlier, known_tools=self._known_tools)
         builder: StepBuilder = run.steps
         return builder
 

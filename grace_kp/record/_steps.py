@@ -11,17 +11,28 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.record._call import Call
 from grace_kp.record._events import NOT_CAPTURED, ModelCall, Note
 from grace_kp.record._host import CLOSED, SUSPENDED
-from grace_kp.trace import Failure, Failures, Redactor, render, texts_in, to_text
+from grace_kp.record._inputs import named, plain_input, texts_of
+from grace_kp.trace import Failure, Failures, Redactor, have_plain_names, render, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from grace_kp.record._events import Event
     from grace_kp.record._resume import EarlierPart
     from grace_kp.record._run import Run
+    from grace_kp.record._spec import Spec
+
+    Tool = tuple[str, dict[str, str], tuple[str, ...] | None]
+    KnownTools = dict[tuple[str, tuple[str, ...]], Tool]
 
 MAX_HIT_TEXTS = 64
+MAX_TOOLS, MAX_NAME = 1_000, 200
+"""Bounds of the tools that are kept from run to run: how many, and the characters of a name."""
 WAITING = "waits for a person"
 NOTHING = "The run recorded no step and returned no text."
+_IDS = 256
+_ID = tuple(f"c{number}" for number in range(_IDS))
+"""Ids of the first calls of a run."""
 
 
 class StepBuilder:
@@ -33,12 +44,22 @@ class StepBuilder:
     """
 
     __slots__ = (
-        "_failures", "_index", "_position", "_reported_decisions", "_reported_steps", "_run", "_tools", "_touched",
+        "_failures", "_index", "_known_tools", "_position", "_reported_decisions", "_reported_steps", "_run", "_tools", "_touched",
         "calls", "hit_texts", "journaled", "journaled_changes", "model_calls", "nested", "places", "redactor",
         "steps",
     )  # fmt: skip
 
-    def __init__(self, run: Run, *, identifiers: bool, earlier: EarlierPart | None = None) -> None:
+    def __init__(
+        self, run: Run, *, identifiers: bool, earlier: EarlierPart | None = None, known_tools: KnownTools | None = None
+    ) -> None:
+        """Take nothing in yet.
+
+        Args:
+            run: the run.
+            identifiers: whether e-mail addresses and the like are removed.
+            earlier: the part of a resumed run from before.
+            known_tools: tools of other runs, to which those of this run are added.
+        """
         self.steps: list[dict[str, Any]] = [] if earlier is None else earlier.steps
         self.calls: list[dict[str, Any]] = [] if earlier is None else earlier.calls
         self.model_calls: list[dict[str, Any]] = [] if earlier is None else earlier.model_calls
@@ -54,7 +75,8 @@ class StepBuilder:
         self._position = 0
         self._index: dict[int, int] = {}
         self._touched: dict[int, None] = {}
-        self._tools: dict[str, tuple[str, dict[str, str]]] = {}
+        self._tools: dict[Spec, Tool] = {}
+        self._known_tools: KnownTools = {} if known_tools is None else known_tools
         self._reported_steps = 0
         self._reported_decisions = 0
         self.journaled = 0
@@ -72,17 +94,16 @@ class StepBuilder:
         if run is None:
             return
         events = run.events[self._position :]
-        self.redactor.expect([*texts, *_texts_of(events)])
+        self.redactor.expect(texts_of(events, list(texts)))
         while events:
-            begun: Call | None = None  # a plain call whose end has been taken in with its beginning
-            for event, following in zip(events, [*events[1:], None]):  # noqa: B905
-                self._position += 1
-                if event is begun:
-                    begun = None
-                elif event is following and isinstance(event, Call) and self._add_plain(event):
-                    begun = event
-                else:
-                    self._take(event)
+            place, count = 0, len(events)
+            while place < count:
+                first, place = place, self._add_plain(events, place)
+                self._position += place - first
+                if place < count:
+                    self._position += 1
+                    self._take(events[place])
+                    place += 1
             events = run.events[self._position :]
 
     def _take(self, event: object) -> None:
@@ -99,57 +120,62 @@ class StepBuilder:
         elif isinstance(event, ModelCall):
             self._model_called(event)
 
-    def _add_plain(self, call: Call) -> bool:
-        """Add a call that nothing came between, as `_called` and `_returned` do; return False for one that is not plain.
+    def _add_plain(self, events: list[Event], place: int) -> int:
+        """Add the plain calls from this place on, as `_called` and `_returned` do; return the place of the first other event.
 
-        Most calls are plain: with texts and numbers in, a text out, and no error, nested run, search or framework.
+        Most calls are plain: with harmless texts and whole numbers in, a harmless text out, and no error, nested run, search or
+        framework. Nothing came between their beginning and their end.
         """
-        run, result = call.run, call.result
-        owner = run.owner
-        if (
-            call.status != "ok"
-            or call.error is not None
-            or call.child is not None
-            or call.hits is not None
-            or call.place is not None
-            or type(result) is not str
-            or not (owner.capture_input and owner.capture_output)
-        ):
-            return False
-        if self._failures.pending:
-            self._recover()
-        calls, steps, spec, duration = self.calls, self.steps, call.spec, call.end - call.start
-        number, place, since = len(calls), len(steps), call.start - run.start
-        latency = duration // 1_000 / 1_000 if duration > 0 else 0.0
-        self._index[id(call)] = number
-        self._touched[number] = None
-        name, tool = self._tools.get(spec.name) or self._tool(spec.name)
-        redactor = self.redactor
-        steps.append(
-            {
-                "step_id": place,
-                "type": "tool_call",
-                "tool": tool,
-                "input": redactor.value(_named(call)),
+        run = self._run
+        if run is None or not (run.owner.capture_input and run.owner.capture_output):
+            return place
+        calls, index, add_step, harmless = self.calls, self._index, self.steps.append, self.redactor.harmless
+        first, number, step, last = len(calls), len(calls), len(self.steps), len(events) - 1
+        while place < last:
+            call: Any = events[place]
+            if (
+                call is not events[place + 1]
+                or type(call) is not Call
+                or call.status != "ok"
+                or type(content := call.result) is not str
+                or content not in harmless
+                or call.error is not None
+                or call.child is not None
+                or call.hits is not None
+                or call.place is not None
+            ):
+                break
+            name, tool, names = self._tools.get(call.spec) or self._tool(call.spec)
+            plain = plain_input(names, call.args, harmless)
+            if plain is None:
+                break
+            if self._failures.pending:
+                self._recover()
+                step = len(self.steps)
+            since, duration = call.start - run.start, call.end - call.start
+            latency = duration // 1_000 / 1_000 if duration > 0 else 0.0
+            started = since // 1_000 / 1_000 if since > 0 else 0.0
+            add_step({"step_id": step, "type": "tool_call", "tool": tool, "input": plain, "latency_ms": latency})
+            add_step({"step_id": step + 1, "type": "observation", "latency_ms": latency, "content": content})
+            entry = {
+                "call_id": _ID[number] if number < _IDS else f"c{number}",
+                "name": name,
+                "tool_call": step,
+                "status": "ok",
+                "started_ms": started,
                 "latency_ms": latency,
+                "observation": step + 1,
             }
-        )
-        steps.append(
-            {"step_id": place + 1, "type": "observation", "latency_ms": latency, "content": redactor.text(result)}
-        )
-        entry = {
-            "call_id": f"c{number}",
-            "name": name,
-            "tool_call": place,
-            "status": "ok",
-            "started_ms": since // 1_000 / 1_000 if since > 0 else 0.0,
-        }
-        if call.parent is not None and id(call.parent) in self._index:
-            entry["parent"] = f"c{self._index[id(call.parent)]}"
-        entry["latency_ms"] = latency
-        entry["observation"] = place + 1
-        calls.append(entry)
-        return True
+            if call.parent is not None and id(call.parent) in index:
+                del entry["latency_ms"], entry["observation"]
+                entry["parent"] = f"c{index[id(call.parent)]}"
+                entry["latency_ms"], entry["observation"] = latency, step + 1
+            calls.append(entry)
+            index[id(call)] = number
+            number, step, place = number + 1, step + 2, place + 2
+        if number > first:
+            self._touched.update(dict.fromkeys(range(first, number)))
+        return place
 
     def finish(self) -> None:
         """Take in the rest. A run that ended normally has recovered from errors that nothing followed."""
@@ -228,10 +254,10 @@ class StepBuilder:
         number, place = len(calls), len(steps)
         self._index[id(call)] = number
         self._touched[number] = None
-        name, tool = self._tools.get(call.spec.name) or self._tool(call.spec.name)
+        name, tool, _ = self._tools.get(call.spec) or self._tool(call.spec)
         step: dict[str, Any] = {"step_id": place, "type": "tool_call", "tool": tool}
         if run.owner.capture_input:
-            step["input"] = self.redactor.value(_named(call))
+            step["input"] = self.redactor.value(named(call))
         steps.append(step)
         entry: dict[str, Any] = {
             "call_id": f"c{number}",
@@ -248,11 +274,19 @@ class StepBuilder:
             self.places[place] = call.place
         calls.append(entry)
 
-    def _tool(self, name: str) -> tuple[str, dict[str, str]]:
-        """Return a tool's name without secrets, and the object with this name that all its steps share."""
-        clean = self._clean(name)
-        known = self._tools[name] = (clean, {"name": clean})
-        return known
+    def _tool(self, spec: Spec) -> Tool:
+        """Return a tool's name without secrets, the object with this name that all its steps share, and its plain parameters."""
+        known_tools, description = self._known_tools, (spec.name, spec.positional)
+        found = known_tools.get(description)
+        if found is None:
+            name = self._clean(spec.name)
+            found = name, {"name": name}, spec.positional if have_plain_names(spec.positional) else None
+            if name is spec.name and len(name) < MAX_NAME:  # a name with a secret is counted in every run
+                if len(known_tools) >= MAX_TOOLS:
+                    known_tools.clear()
+                known_tools[description] = found
+        self._tools[spec] = found
+        return found
 
     def _returned(self, call: Call, number: int) -> None:
         self._touched[number] = None
@@ -328,48 +362,6 @@ class StepBuilder:
         if failure.place is not None:
             self.places[step["step_id"]] = failure.place
         return step
-
-
-def _texts_of(events: Iterable[object]) -> list[str]:
-    """Return the texts of events, which are redacted one by one later; texts that are derived from them are not known yet."""
-    texts: list[str] = []
-    last: object = None
-    for event in events:
-        if event is last:  # the end of a call directly after its beginning
-            continue
-        last = event
-        if isinstance(event, Call):
-            if type(event.args) is list:
-                texts_in(event.args, texts)
-            else:
-                texts += [value for value in event.args if type(value) is str]
-            if event.kwargs:
-                texts_in(event.kwargs, texts)
-            if type(event.result) is str:
-                texts.append(event.result)
-            elif event.result is not None:
-                texts_in(event.result, texts)
-            if event.hits is not None:
-                texts += event.hits.texts
-                texts += event.hits.sources
-        elif isinstance(event, Note | ModelCall):
-            texts.append(event.text)
-    return texts
-
-
-def _named(call: Call) -> dict[str, Any]:
-    """Return the arguments of a call by name, as JSON values."""
-    args = call.args
-    if type(args) is list:  # rendered already
-        return call.spec.bind(args, call.kwargs)
-    names = call.spec.positional
-    # Without `strict`, which costs more than all the rest.
-    named = call.spec.bind(args, None) if len(args) > len(names) else dict(zip(names, args))  # noqa: B905
-    if float in map(type, args):
-        for key, value in named.items():
-            if type(value) is float and value - value != 0:
-                named[key] = str(value)
-    return named
 
 
 def _was_left(call: Call) -> bool:

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         UNSCANNED,
         Redaction,
         Redactor,
+        have_plain_names,
         redact,
         redact_text,
         redact_value,
@@ -84,8 +85,8 @@ __all__ = [
     "EvaluationRecord", "Failure", "Failures", "JudgementRecord", "KnowledgeGraphDelta", "Metadata", "NoticeRecord",
     "Outcome", "ReasoningTrace", "Redaction", "Redactor", "Relationship", "ResponseRecord", "ScoreRecord", "SearchRecord",
     "SourceFields", "SourceFile", "Step", "Task", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
-    "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages", "keep_private",
-    "label", "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_traces", "redact",
+    "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages",
+    "have_plain_names", "keep_private", "label", "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_traces", "redact",
     "redact_text", "redact_value", "redacted_arguments", "refuse_what_json_cannot_hold", "render", "render_text",
     "storable", "texts_in", "to_text", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
@@ -106,7 +107,7 @@ _NAMES = {
     "_source_file": "SourceFields SourceFile problem_at yaml_package",
     "_steps": "Failure Failures outcomes_of_calls",
     "formats": "from_openai_messages",
-    "redaction": "UNSCANNED Redaction Redactor redact redact_text redact_value redacted_arguments texts_in",
+    "redaction": "UNSCANNED Redaction Redactor have_plain_names redact redact_text redact_value redacted_arguments texts_in",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

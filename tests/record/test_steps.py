@@ -227,5 +227,21 @@ def test_plain_calls_become_the_same_steps_as_any_other(calls):
     """The short path for them differs from the general one in nothing but time."""
     short = recorded(calls)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StepBuilder, "_add_plain", lambda builder, call: False)
+        patch.setattr(StepBuilder, "_add_plain", lambda builder, events, place: place)
         assert recorded(calls) == short
+
+
+def test_tools_of_one_name_are_not_mixed_up(grace):
+    """Tools that share a name have their own parameters, in every run, and a secret in a name is removed in every run."""
+    first = grace.tool(lambda question: "a", name="look")
+    second = grace.tool(lambda place: "b", name="look")
+    third = grace.tool(lambda place: "c", name="look AKIAIOSFODNN7EXAMPLE")
+    with grace.collect() as traces:
+        for _ in range(2):
+            with grace.run("go"):
+                first("x")
+                second("y")
+                third("z")
+    named = [[(step.tool.name, step.input) for step in trace.steps if step.tool] for trace in traces]
+    secret = "look [REDACTED:api_key]"
+    assert [[("look", {"question": "x"}), ("look", {"place": "y"}), (secret, {"place": "z"})]] * 2 == named

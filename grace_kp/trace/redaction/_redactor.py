@@ -6,12 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.trace._render import storable
-from grace_kp.trace.redaction._scan import unaffected
+from grace_kp.trace.redaction._scan import known_texts, unaffected
 from grace_kp.trace.redaction._text import redact_text
 from grace_kp.trace.redaction._value import NONE, is_plain, redact_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Set
+    from collections.abc import Collection, Set
 
 
 class Redactor:
@@ -21,38 +21,41 @@ class Redactor:
         counts: places that were removed, by type.
     """
 
-    __slots__ = ("_identifiers", "_unaffected", "counts")
+    __slots__ = ("_identifiers", "counts", "harmless")
 
     def __init__(self, *, identifiers: bool) -> None:
         self.counts: Counter[str] = Counter()
         self._identifiers = identifiers
-        self._unaffected: Set[str] = NONE
+        self.harmless: Set[str] = NONE
+        """Texts that no rule can match."""
 
-    def expect(self, texts: Iterable[str]) -> None:
+    def expect(self, texts: Collection[str]) -> None:
         """Scan texts that are redacted next, alone or inside of values. This replaces the texts expected before."""
-        self._unaffected = unaffected(texts, identifiers=self._identifiers)
+        self.harmless = known_texts(texts, identifiers=self._identifiers) or unaffected(
+            texts, identifiers=self._identifiers
+        )
 
     def forget(self) -> None:
         """Expect no texts any more, so that none of them is kept."""
-        self._unaffected = NONE
+        self.harmless = NONE
 
     def text(self, text: str) -> str:
         """Return the text without what must not be stored, in a form that UTF-8 can hold."""
-        if text in self._unaffected:
+        if text in self.harmless:
             return text
         return redact_text(storable(text), identifiers=self._identifiers, counts=self.counts)
 
     def uncounted(self, text: str) -> str:
         """Return what `text` returns, but count nothing: for a text that occurs more than once in the document."""
-        if text in self._unaffected:
+        if text in self.harmless:
             return text
         return redact_text(storable(text), identifiers=self._identifiers)
 
     def value(self, value: object) -> Any:
         """Return a JSON value without what must not be stored; the same object where nothing was found."""
-        if type(value) is dict and is_plain(value, self._unaffected):
+        if type(value) is dict and is_plain(value, self.harmless):
             return value
-        return redact_value(value, identifiers=self._identifiers, counts=self.counts, unaffected=self._unaffected)
+        return redact_value(value, identifiers=self._identifiers, counts=self.counts, unaffected=self.harmless)
 
 
 def texts_in(value: object, texts: list[str]) -> None:

@@ -7,7 +7,7 @@ redacted text is the same with either scan.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from grace_kp.trace.redaction._commands import BARE, FILES, OPTIONS, SENTENCES, VENDOR_NAMES
@@ -75,15 +75,23 @@ MAX_TOGETHER = 8_192
 """Characters that are scanned together, so that no scan takes long, and one secret makes few other texts suspicious."""
 
 
-def unaffected(texts: Iterable[str], *, identifiers: bool) -> set[str]:
+def known_texts(texts: Collection[str], *, identifiers: bool) -> Set[str] | None:
+    """Return the memory of texts that no rule changes if it holds all of these texts, else None. Other threads may change it."""
+    scan = _SCANS.get(identifiers)
+    return scan.known if isinstance(scan, Remembering) and scan.known.issuperset(texts) else None
+
+
+def unaffected(texts: Collection[str], *, identifiers: bool) -> set[str]:
     """Return texts that no rule can match.
 
     Texts are scanned together up to `MAX_TOGETHER` characters. Longer texts, and those beside a suspicious one, are left out.
     """
     scan = _SCANS.get(identifiers) or scanner(identifiers)
-    found = {text for text in texts if len(text) <= MAX_TOGETHER}
+    found = set(texts)
+    if max(map(len, found), default=0) > MAX_TOGETHER:
+        found = {text for text in found if len(text) <= MAX_TOGETHER}
     if isinstance(scan, Remembering):
-        new, search = scan.unknown(found), scan.scan
+        new, search = list(found.difference(scan.known)), scan.scan
     else:
         new, search = list(found), scan
     for part in _parts(new):
@@ -139,11 +147,6 @@ class Remembering:
     def __call__(self, text: str) -> Sequence[Rule]:
         """Return the rules that can match; none for a text in memory."""
         return () if text in self.known else self.scan(text)
-
-    def unknown(self, texts: Iterable[str]) -> list[str]:
-        """Return the texts that are not in memory."""
-        known = self.known
-        return [text for text in texts if text not in known]
 
     def remember(self, texts: Iterable[str]) -> None:
         """Keep the short ones of these texts; a full memory is emptied first."""

@@ -14,7 +14,7 @@ from grace_kp.trace.redaction._text import redact_text
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Mapping, Set
+    from collections.abc import Collection, Mapping, Set
 
 _PASSWORD = MARK.format("password")
 _NAME_KEYS = ("name", "key", "field", "header", "id", "label", "k", "param", "parameter", "variable", "property", "attribute", "Name", "Key", "Header", "ParameterKey", "setting", "option")  # fmt: skip
@@ -58,6 +58,11 @@ def is_plain(value: dict[Any, Any], unaffected: Set[str]) -> bool:
         if not is_plain_name(key):
             return False
     return _VALUE_KEYS.isdisjoint(value) or _pair_name(value) is None
+
+
+def have_plain_names(names: Collection[str]) -> bool:
+    """Return whether an object with some of these names, and texts that no rule can match, holds no secrets."""
+    return all(map(is_plain_name, names)) and (_VALUE_KEYS.isdisjoint(names) or _NAMING_KEYS.isdisjoint(names))
 
 
 class _Walk:
@@ -172,6 +177,7 @@ def _numbered(name: object, taken: dict[Any, Any], numbers: dict[Any, int]) -> s
 _FIELD_KEYS = (
     "selector", "element", "locator", "target", "xpath", "css", "placeholder", "description", "aria_label", "element_description",
 )  # fmt: skip
+_NAMING_KEYS = frozenset({*_NAME_KEYS, "type", *_FIELD_KEYS})
 _FIELD = re.compile(
     r"passw(?:or)?d|passcode|(?<![a-z])pwd|api[_-]?key|(?<![a-z])(?:otp|cvv|cvc|pin)(?![a-z])|secret|パスワード|密码",
     re.IGNORECASE,
