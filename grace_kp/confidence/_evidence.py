@@ -6,7 +6,6 @@ It counts, and marks which figures were measured. It asks no model; `grace_kp.ju
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._evaluation import FALLBACK_SCORE
@@ -128,7 +127,9 @@ class Evidence:
     def factors(self) -> ConfidenceFactors:
         """Return the factors so far. What was not measured is left out, or marked as a fallback."""
         if not self._searches:
-            return _without_searches(self._executed, self._succeeded)
+            if self._executed == self._succeeded < len(_ALL_SUCCEEDED):
+                return _ALL_SUCCEEDED[self._executed]
+            return ConfidenceFactors(**_of_tools(self._executed, self._succeeded))
         known = _of_tools(self._executed, self._succeeded)
         known["search_result_count"] = self._found
         # A search without results counts against the run; results without any score count neither for it nor against it.
@@ -165,10 +166,8 @@ def _of_tools(executed: int, succeeded: int) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=256)
-def _without_searches(executed: int, succeeded: int) -> ConfidenceFactors:
-    """Return the factors of a run that searched nothing: few counts are those of most runs."""
-    return ConfidenceFactors(**_of_tools(executed, succeeded))
+_ALL_SUCCEEDED = tuple(ConfidenceFactors(**_of_tools(count, count)) for count in range(33))
+"""The factors of most runs: those that searched nothing, by the number of calls, all of which succeeded."""
 
 
 def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceFactors:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -35,6 +34,7 @@ _BATCH = 256
 _STEP_TYPES = frozenset(kind.value for kind in StepType)
 _RECOVERY = StepType.ERROR_RECOVERY.value
 _LONGEST_REASON = 300
+_MAX_KNOWN = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class ValueScorer:
         ttl_seconds: how long a trace stays in it; None for ever. Has no effect with a `cache`.
     """
 
-    __slots__ = ("_cache", "_embedder", "_lock", "_max_elements", "_ttl_seconds")
+    __slots__ = ("_cache", "_embedder", "_known_scores", "_lock", "_max_elements", "_ttl_seconds")
 
     def __init__(
         self,
@@ -101,6 +101,7 @@ class ValueScorer:
         self._max_elements = max_elements
         self._ttl_seconds = ttl_seconds
         self._lock = Lock()
+        self._known_scores: dict[tuple[Any, ...], tuple[ScoringWeights, ValueScore]] = {}
 
     @property
     def cache(self) -> VectorCache | None:
@@ -131,9 +132,9 @@ class ValueScorer:
         # Checked before the embedding, so that a trace that cannot be scored is not kept.
         _check(kinds, success, confidence, domain)
         if self._embedder is None:
-            return _score(kinds, tools, success, confidence, domain, FALLBACK_NOVELTY, _NO_EMBEDDER)
+            return _score(self._known_scores, kinds, tools, success, confidence, domain, FALLBACK_NOVELTY, _NO_EMBEDDER)
         novelty, fallback = self._novelty_of_text(embedded_text(trace))
-        return _score(kinds, tools, success, confidence, domain, novelty, fallback)
+        return _score(self._known_scores, kinds, tools, success, confidence, domain, novelty, fallback)
 
     def score_all(self, traces: Iterable[ReasoningTrace | Mapping[str, Any]]) -> Iterator[ValueScore]:
         """Score traces one after the other as `score` does, but embed them in batches, which is faster.
@@ -189,7 +190,7 @@ class ValueScorer:
             measured, fallback = self._novelty_of_vector(embedding)
         elif self._embedder is not None:
             measured, fallback = self._novelty_of_text(text) if text is not None else (FALLBACK_NOVELTY, "no text")
-        return _score(step_types, tool_names, success, confidence, domain, measured, fallback)
+        return _score(self._known_scores, step_types, tool_names, success, confidence, domain, measured, fallback)
 
     def _novelty_of_text(self, text: str) -> tuple[float, str | None]:
         try:
@@ -242,6 +243,7 @@ def embedded_text(trace: ReasoningTrace | Mapping[str, Any]) -> str:
 
 
 def _score(
+    known_scores: dict[tuple[Any, ...], tuple[ScoringWeights, ValueScore]],
     kinds: Sequence[str],
     tools: Sequence[str],
     success: bool,
@@ -250,14 +252,21 @@ def _score(
     novelty: float,
     fallback: str | None,
 ) -> ValueScore:
-    """Calculate the score, or recall it: without an embedder, most runs have one of a few shapes."""
+    """Calculate the score, or take a known one: without an embedder, most runs have one of a few shapes."""
     types = frozenset(kinds)
     recoveries = kinds.count(_RECOVERY) if _RECOVERY in types else 0
     shape = (len(kinds), types, recoveries, bool(tools), len(set(tools)), success)
     profile, weights = profile_for(domain)
-    # A confidence of 0.0 equals one of -0.0.
-    calculate = _recalled if fallback is _NO_EMBEDDER and confidence else _calculated
-    return calculate(shape, confidence, profile, weights, novelty, fallback)
+    if fallback is not _NO_EMBEDDER or type(confidence) is not float or not confidence:  # 0.0 equals -0.0
+        return _calculated(shape, confidence, profile, weights, novelty, fallback)
+    measured = (shape, confidence, profile)
+    known = known_scores.get(measured)
+    if known is None or known[0] is not weights:
+        if len(known_scores) >= _MAX_KNOWN:
+            known_scores.clear()
+        known = weights, _calculated(shape, confidence, profile, weights, novelty, fallback)
+        known_scores[measured] = known
+    return known[1]
 
 
 def _calculated(
@@ -291,9 +300,6 @@ def _calculated(
         overrides=overrides,
         novelty_fallback=fallback,
     )
-
-
-_recalled = lru_cache(maxsize=256, typed=True)(_calculated)
 
 
 def _read_document(trace: Mapping[str, Any]) -> tuple[list[str], list[str], Mapping[str, Any], Any]:

@@ -17,13 +17,14 @@ from grace_kp.value import (
     ScoringWeights,
     ValueScorer,
     VectorCache,
-    _score,
     embedded_text,
     evaluate_value,
     register_profile,
 )
 from tests.value.traces import trace
 
+SCORER = ValueScorer()
+"""Scores the traces of many examples."""
 TYPES = ("thought", "tool_call", "observation", "error_recovery")
 
 
@@ -113,12 +114,8 @@ def test_a_recalled_score_is_the_calculated_one(document, confidence, warm):
     """Without an embedder the score of a known shape is recalled, with the same digits, types and signs as if calculated."""
     document["outcome"]["confidence"] = confidence
     if warm:  # a confidence of 0 or 1 that equals one of 0.0 or 1.0
-        evaluate_value({**document, "outcome": {"confidence": abs(float(confidence))}})
-    recalled = [ValueScorer().score(document) for _ in range(2)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_score, "_recalled", _score._calculated)
-        calculated = ValueScorer().score(document)
-    assert [repr(calculated)] * 2 == [repr(score) for score in recalled]
+        SCORER.score({**document, "outcome": {"confidence": abs(float(confidence))}})
+    assert [repr(ValueScorer().score(document))] * 2 == [repr(SCORER.score(document)) for _ in range(2)]
 
 
 @given(traces, st.floats(0, 1))
@@ -170,6 +167,15 @@ def test_a_registered_profile_is_used():
     register_profile("test-outcome-only", ScoringWeights(0, 0, 0, 1))
     score = ValueScorer().score(trace(["thought", "observation"], domain="test-outcome-only", confidence=0.37))
     assert (0.37, "test-outcome-only") == (score.score, score.profile)
+
+
+def test_a_profile_that_is_registered_again_counts_at_once():
+    """The score of a known trace is calculated anew with the new weights."""
+    scorer, document = ValueScorer(), trace(["thought", "observation"], domain="test-again", confidence=0.37)
+    for weights in (ScoringWeights(0, 0, 0, 1), ScoringWeights(0, 1, 0, 0)):
+        register_profile("test-again", weights)
+        assert ValueScorer().score(document) == scorer.score(document)
+    assert scorer.score(document).score == 0.5
 
 
 def test_novelty_falls_as_traces_repeat():
