@@ -171,7 +171,7 @@ def terminal(store, url, *arguments, key="k", stdout=None):
     ]
     line = shlex.join([*words, *arguments]) + (f" >{shlex.quote(str(stdout))}" if stdout else "")
     env = {**os.environ, **({"GRACE_KP_REGISTRY_KEY": key} if key else {})}
-    return pexpect.spawn("/bin/sh", ["-c", line], env=env, timeout=30, encoding="utf-8", dimensions=(40, 120))
+    return pexpect.spawn("/bin/sh", ["-c", line], env=env, timeout=60, encoding="utf-8", dimensions=(40, 120))
 
 
 @pytest.mark.parametrize(("typed", "sent"), [("", 0), ("y", 0), ("no", 0), (None, 0), ("yes", 2)])

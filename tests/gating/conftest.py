@@ -31,7 +31,7 @@ class Person:
     def __init__(self, request, columns, rows):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        self.screen = fdspawn(self.master, encoding="utf-8", timeout=20)
+        self.screen = fdspawn(self.master, encoding="utf-8", timeout=60)
         self.screen.delaybeforesend = None
         self._stdin = os.fdopen(slave, encoding="utf-8")
         self._stdout = os.fdopen(os.dup(slave), "w", encoding="utf-8")
@@ -53,7 +53,7 @@ class Person:
         os.write(self.master, text.encode())
 
     def answered(self):
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         return self.response
 
@@ -61,7 +61,7 @@ class Person:
         """Answer no where the question is still open, and close the terminal."""
         if self._thread.is_alive() and self._thread.ident:
             self.types("n\n")
-            self._thread.join(20)
+            self._thread.join(60)
         self._stdin.close()
         self._stdout.close()
         os.close(self.master)

@@ -281,7 +281,7 @@ def test_the_agent_is_untouched_and_the_record_says_why(server, way):
 @pytest.mark.parametrize("way", [*STATUS_THEN, "late", "fine"])
 def test_what_passes_in_time_is_a_judgement(server, way):
     """After a refusal or two, or a while."""
-    returned, told = run_at(server, way, timeout=5.0, attempts=4)
+    returned, told = run_at(server, way, timeout=60.0, attempts=4)
     assert {"answer": "QUESTION"} == returned
     assert 0.8 == told["evaluation"]["self_evaluation"]["score"]
     assert "llm_self_eval" not in told["confidence"]["not_evaluated"]
@@ -291,14 +291,14 @@ def test_what_passes_in_time_is_a_judgement(server, way):
 @BOTH
 def test_a_first_attempt_that_hangs_leaves_time_for_another(server, sync):
     """No attempt takes more than half of the deadline."""
-    made = judged(sync=sync, **at(server, "slow", timeout=3.0))
+    made = judged(sync=sync, **at(server, "slow", timeout=8.0))
     assert (0.8, 2) == (made.score, made.attempts)
 
 
 @BOTH
 def test_a_service_that_works(server, sync):
     """At an address of one's own."""
-    assert 0.8 == judged(sync=sync, **at(server, "fine")).score
+    assert 0.8 == judged(sync=sync, **at(server, "fine", timeout=60.0)).score
 
 
 @BOTH

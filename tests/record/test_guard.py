@@ -257,10 +257,10 @@ def test_what_breaks_while_a_run_is_finished_costs_no_other_run(monkeypatch, wha
             elif what == "hook":
                 grace.on_complete(broken)
             assert "first" == agent("first")
-            grace.flush(10)
+            grace.flush(60)
         assert "second" == agent("second")
         lost = {"new_id", "finished", "assess"}
-        assert grace.flush(10) is (what not in lost)
+        assert grace.flush(60) is (what not in lost)
         objectives = {trace.task.objective for trace in grace.store.query()}
         assert "second" in objectives
         told = json.dumps(grace.status())
@@ -289,5 +289,5 @@ def test_a_store_that_raises_does_not_reach_the_agent(monkeypatch):
             status = grace.status()["writer"]
             assert 5 == status["pending"]
             assert status["errors"] >= 1
-        assert grace.flush(30)
+        assert grace.flush(60)
         assert [f"run {n}" for n in range(5)] == sorted(trace.task.objective for trace in grace.store.query())

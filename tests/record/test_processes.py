@@ -160,7 +160,7 @@ def test_a_fork_in_the_middle_of_a_run_writes_nothing_twice(tmp_path):
                 work("child, in the parent's run", 1)
                 for n in range(5):
                     agent(f"child {n}")
-                stored = grace.flush(20)
+                stored = grace.flush(60)
                 os.write(write, b"stored" if stored else b"not stored")
                 os._exit(0)
             os.close(write)
@@ -221,7 +221,7 @@ def test_a_fork_while_other_threads_record_does_not_hang(tmp_path):
             child = os.fork()
             if child == 0:
                 agent(f"child {round}")
-                os._exit(0 if grace.flush(20) else 1)
+                os._exit(0 if grace.flush(60) else 1)
             deadline = time.monotonic() + 30
             while True:
                 done, code = os.waitpid(child, os.WNOHANG)
@@ -252,9 +252,9 @@ def test_a_fork_while_the_first_run_is_finished_in_the_background_does_not_hang(
         time.sleep(float(sys.argv[2]))
         child = os.fork()
         if child == 0:
-            signal.alarm(30)
+            signal.alarm(120)
             agent("child")
-            os._exit(0 if grace.flush(20) else 1)
+            os._exit(0 if grace.flush(60) else 1)
         assert os.waitpid(child, 0)[1] == 0
     """)
     ran = python(code, url, seconds, flags=("-W", "ignore::DeprecationWarning"))
@@ -281,12 +281,12 @@ def test_a_fork_waits_for_a_thread_that_imports_and_then_asks_for_a_logger(tmp_p
         sys.meta_path.insert(0, Slow())
         thread = threading.Thread(target=agent, args=("thread",))
         thread.start()
-        assert importing.wait(20)
+        assert importing.wait(60)
         child = os.fork()
         if child == 0:
-            signal.alarm(30)
+            signal.alarm(120)
             agent("child")
-            os._exit(0 if grace.flush(20) else 1)
+            os._exit(0 if grace.flush(60) else 1)
         assert os.waitpid(child, 0)[1] == 0
         thread.join()
     """)
@@ -304,7 +304,7 @@ def test_a_journal_that_is_written_in_the_moment_a_call_begins_loses_nothing(tmp
             with grace.run(f"run {n}", name="run"):
                 for k in range(200):
                     work("x", k)
-        assert grace.flush(30)
+        assert grace.flush(60)
         status = grace.status()
         assert not status["writer"]["errors"] and not status["writer"]["last_error"], status
     """)

@@ -147,14 +147,14 @@ def test_a_call_that_is_unfinished_at_the_end_is_marked_so(grace):
     @grace.tool
     def slow():
         started.set()
-        release.wait(10)
+        release.wait(60)
         return "too late"
 
     with grace.collect() as traces:
         with grace.run("root"):
             thread = threading.Thread(target=gk.propagate(slow))
             thread.start()
-            assert started.wait(10)
+            assert started.wait(60)
         release.set()
         thread.join()
     (trace,) = traces
@@ -226,7 +226,7 @@ def test_a_run_left_open_at_exit_is_found_with_what_it_had_done(tmp_path):
         ready = threading.Event()
         with grace.run("finished"): work(0)
         threading.Thread(target=forever, args=("open",), daemon=True).start()
-        ready.wait(10)
+        ready.wait(60)
         """,
         url,
     )

@@ -164,7 +164,7 @@ class TestModel:
         import threading
 
         held = threading.Event()
-        found = rb.ModelRater(lambda prompt: held.wait(20), timeout=0.05, attempts=1).rate(DOCUMENT, "x")
+        found = rb.ModelRater(lambda prompt: held.wait(60), timeout=0.05, attempts=1).rate(DOCUMENT, "x")
         held.set()
         assert "did not answer within 0.05 s" in found.reasons["limit"]
 

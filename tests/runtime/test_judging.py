@@ -176,7 +176,7 @@ def test_the_agent_does_not_wait_for_the_judge():
         agent(number)
     assert [] == judged
     gate.set()
-    assert grace.flush(30)
+    assert grace.flush(60)
     results = [trace.outcome.result_summary for trace in reversed(grace.store.query())]
     assert [f"answer {number}" for number in range(5)] == results
     assert all(trace.grace["evaluation"]["calls"] == 1 for trace in grace.store.query())
@@ -268,9 +268,9 @@ def test_a_forked_child_judges_its_own_runs(tmp_path):
     import os, signal
     child = os.fork()
     if child == 0:
-        signal.alarm(30)
+        signal.alarm(120)
         agent("of the child")
-        os._exit(0 if grace.flush(20) else 1)
+        os._exit(0 if grace.flush(60) else 1)
     assert os.waitpid(child, 0)[1] == 0
     """)
     ran = subprocess.run(
@@ -438,7 +438,7 @@ def test_what_waits_for_an_embedder_is_embedded_in_batches():
             self.inner = gk.CallableEmbedder(lambda text: [len(text), 1.0])
 
         def embed(self, texts):
-            gate.wait(10)
+            gate.wait(60)
             sizes.append(len(texts))
             return self.inner.embed(texts)
 
@@ -451,7 +451,7 @@ def test_what_waits_for_an_embedder_is_embedded_in_batches():
     for number in range(40):
         agent(number)
     gate.set()
-    assert grace.flush(30)
+    assert grace.flush(60)
     assert max(sizes) > 5
     assert 40 == grace.store.count()
 

@@ -46,6 +46,7 @@ class Registry:
     def __init__(self, *answers):
         self.answers = list(answers)
         self.bodies = []
+        self.released = threading.Event()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -60,6 +61,9 @@ class Registry:
                     self.connection.close()
                 elif answer == "silence":
                     time.sleep(2.0)
+                elif answer == "held":
+                    outer.released.wait(60)
+                    self.wfile.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
                 elif answer == "half":
                     self.wfile.write(b"HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\nhalf")
                 elif answer == "endless":

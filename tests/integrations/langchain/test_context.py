@@ -87,7 +87,7 @@ async def test_a_thousand_runs_at_once_do_not_mix(grace, handler):
 
 
 def test_parallel_branches_are_steps_of_one_run(grace, handler):
-    barrier = threading.Barrier(3, timeout=10)
+    barrier = threading.Barrier(3, timeout=60)
 
     def branch(name):
         def run(_):

@@ -254,15 +254,17 @@ async def test_nobody_to_ask_means_no(grace, handler, bank, world):
 
 @both
 async def test_a_reviewer_who_does_not_answer_is_no_refusal(bank, world):
+    is_over = threading.Event()
     grace = gk.Grace(
         store="memory:",
         evaluator=None,
         embedder=None,
-        reviewer=lambda request: __import__("time").sleep(5),
+        reviewer=lambda request: is_over.wait(60),
         gate_timeout=0.05,
     )
     agent = agent_of(grace, bank, pays(("bob", 5)), saver=None)
     text, status = results(await call(agent, QUESTION, {}, world))["call_0_0"]
+    is_over.set()
     assert ("error", []) == (status, bank.paid)
     assert "nobody answered within 0.05 s" in text
 
