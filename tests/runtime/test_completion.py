@@ -113,8 +113,8 @@ def test_hooks_run_outside_of_locks_that_a_fork_waits_for(gate):
     assert began.wait(60)
     child = os.fork()
     if child == 0:
-        signal.alarm(30)
-        os._exit(0 if grace.flush(20) else 1)
+        signal.alarm(120)
+        os._exit(0 if grace.flush(60) else 1)
     statuses.append(os.waitpid(child, 0)[1])
     assert [0] == statuses
 
