@@ -1,7 +1,7 @@
 """Background work: the only room that starts threads, and the one place for forks and exits. It knows nothing about traces."""
 
 from grace_kp.background._calls import DeadlineExceeded, await_within, call_within, finish, for_each, in_thread
-from grace_kp.background._lock import PoliteLock
+from grace_kp.background._lock import Latch, PoliteLock
 from grace_kp.background._loss import report_loss
 from grace_kp.background._process import Lock, Resident, is_subinterpreter, watch
 from grace_kp.background._retry import retry_after
@@ -10,6 +10,7 @@ from grace_kp.background._worker import Worker
 
 __all__ = [
     "DeadlineExceeded",
+    "Latch",
     "Lock",
     "PoliteLock",
     "Resident",

@@ -5,9 +5,30 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Self
 
 STEP_BACK_SECONDS = 0.0005
+
+
+class Latch:
+    """An event for one thread that waits. A signal handler or a finalizer may open it anywhere.
+
+    `threading.Event` holds a lock while it is set, and would wait for itself where the same thread is just setting it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def open(self) -> None:
+        """Let the thread go on that waits, or the next that would."""
+        with suppress(RuntimeError):  # it is open
+            self._lock.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait up to `seconds` until it is open, and close it again; return whether it was open."""
+        return self._lock.acquire(timeout=seconds) if seconds > 0 else self._lock.acquire(blocking=False)
 
 
 class PoliteLock:
@@ -35,6 +56,11 @@ class PoliteLock:
     def release(self) -> None:
         """Release the lock."""
         self._lock.release()
+
+    def let_go(self) -> None:
+        """Release the lock as often as the current thread holds it."""
+        while self.is_mine:
+            self._lock.release()
 
     @property
     def is_mine(self) -> bool:

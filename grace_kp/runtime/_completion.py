@@ -183,12 +183,14 @@ class Completer(Resident):
             is_done = [self._guarded(self._is_done, completion) is not False for completion in ready]
             done = [*is_done, False].index(False)
             for _ in range(done):
-                completion = self._queue.popleft()
-                self._begun -= 1
-                self._warmed = max(0, self._warmed - 1)
+                # It leaves the queue last: whoever flushes meanwhile must see that something is under way.
+                completion = self._queue[0]
                 if completion.document is not None:
                     self._guarded(self._finish, completion)
                 self._finished.append(completion)
+                self._queue.popleft()
+                self._begun -= 1
+                self._warmed = max(0, self._warmed - 1)
             if not done or done < len(ready):
                 return
 

@@ -90,6 +90,7 @@ class Pipeline(Resident):
 
     def after_fork(self) -> None:
         """Replace the lock in the child, where nobody else is to give it back."""
+        self._settled: Run | Lost | None = None
         self._lock = threading.RLock()  # a run's steps are built in one thread at a time, for the journal or at the end
 
     @cached_property
@@ -158,15 +159,20 @@ class Pipeline(Resident):
             run.prepared = prepared
         return prepared
 
+    def _prepared(self, item: Run | Lost) -> Prepared:
+        if isinstance(item, Run):
+            return self._prepare(item)
+        return Prepared(self.documents.lost([entry.data for entry in item.rows]))
+
     def settle(self, item: Run | Lost) -> tuple[Record | None, Completion | None]:
         """Return the record of a run, and what completes it once it is stored; no record for a run that is sampled out."""
         run = item if isinstance(item, Run) else None
         with self._lock:
-            if isinstance(item, Run):
-                prepared = item.prepared or self._prepare(item)
-                item.prepared = None
-            else:
-                prepared = Prepared(self.documents.lost([entry.data for entry in item.rows]))
+            if self._settled is not None and self._settled is not item:
+                self._settled.prepared = None
+            self._settled = item
+            # Kept until the next run, because a run whose settling is interrupted is settled once more.
+            prepared = item.prepared = item.prepared or self._prepared(item)
             document = prepared.document
             if document is None:
                 self.sampled_out += 1
@@ -181,6 +187,8 @@ class Pipeline(Resident):
             )
         if awaits:
             document["grace"]["awaits"] = sorted(awaits)
+        else:
+            document["grace"].pop("awaits", None)
         resumed = run is not None and run.earlier is not None and not run.asked
         if resumed and self.conversations is not None and self.conversations.has_rival(document):
             document["id"] = self.recorder.new_id()

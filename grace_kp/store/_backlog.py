@@ -12,7 +12,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.background import may_wait, report_loss
+from grace_kp.background import Latch, may_wait, report_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -36,28 +36,26 @@ def runs_event_loop() -> bool:
 class Mark:
     """A place in the queue. It is passed when everything before it is stored, or counted as lost."""
 
-    __slots__ = ("_event", "_listeners", "at")
+    __slots__ = ("_latch", "_listeners", "at", "is_passed")
 
     def __init__(self) -> None:
         self.at = time.monotonic()
-        self._event = threading.Event()
-        self._listeners: deque[Callable[[], object]] = deque()
-
-    @property
-    def is_passed(self) -> bool:
+        self.is_passed = False
         """Whether everything before it is stored or counted as lost."""
-        return self._event.is_set()
+        self._latch = Latch()
+        self._listeners: deque[Callable[[], object]] = deque()
 
     def let_go(self) -> None:
         """End the waiting."""
-        self._event.set()
+        self.is_passed = True
+        self._latch.open()
         with suppress(IndexError):
             while True:
                 self._listeners.popleft()()
 
-    def wait(self, seconds: float | None) -> bool:
-        """Wait until it is passed; return whether it is."""
-        return self._event.wait(seconds)
+    def wait(self, seconds: float) -> bool:
+        """Wait until it is passed, in one thread; return whether it is."""
+        return self.is_passed or self._latch.wait(seconds)
 
     def __await__(self) -> Generator[Any, None, None]:
         """Wait in an event loop, without blocking it, for at most `PATIENCE_SECONDS`."""

@@ -27,11 +27,17 @@ class Journal:
                 self._ended.pop(row.run_id, None)
         self._rows += rows
 
+    @property
+    def waits(self) -> bool:
+        """Whether rows could not be written so far. No more are collected then, because an outage may last for hours."""
+        return bool(self._rows)
+
     def write(self, store: Store) -> bool:
         """Write the rows; return False where there are none. Rows of ended runs are dropped: nobody would delete them."""
         rows = [row for row in self._rows if row.run_id not in self._ended]
-        if rows:
-            store.journal(rows)
+        journal = getattr(store, "journal", None)
+        if rows and journal is not None:
+            journal(rows)
         self._rows.clear()
         return bool(rows)
 

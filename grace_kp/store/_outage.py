@@ -31,7 +31,7 @@ class Outage:
         """Whether the store is to be left alone for now."""
         return self.is_on and time.monotonic() < self._retry_at
 
-    def begin(self, error: Exception) -> None:
+    def begin(self, error: BaseException) -> None:
         """Note a failure, and report one that is not known yet."""
         self.errors += 1
         self._retry_at = time.monotonic() + self._pause

@@ -27,14 +27,17 @@ class Pending:
         self._in_batch = 0
         """Entries that are being written."""
         self.bytes = 0
+        self.newest: object = None
+        """The run of the record that was added last."""
 
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def add(self, record: Record, follows: object) -> None:
-        """Add a record, with what follows once it is stored."""
+    def add(self, record: Record, follows: object, run: object = None) -> None:
+        """Add the record of a run, with what follows once it is stored."""
         with self._lock:
             self.bytes += len(record.data)
+            self.newest = run  # right before the next line, so that no interrupt comes between the two
             self._entries.append((record, follows))
 
     def add_mark(self, mark: Mark) -> None:
@@ -59,16 +62,14 @@ class Pending:
             self._in_batch = len(entries)
         return [entry[0] for entry in entries if not isinstance(entry, Mark)], len(entries)
 
-    def written(self, entries: int) -> list[object]:
-        """Remove entries that were written, pass the marks between them, and return what follows."""
+    def written(self, entries: int) -> tuple[list[object], list[Mark]]:
+        """Remove entries that were written; return what follows, and the marks between them."""
         with self._lock:
             done = [self._entries.popleft() for _ in range(entries)]
             self._in_batch = 0
             self.bytes -= sum(len(entry[0].data) for entry in done if not isinstance(entry, Mark))
-        for entry in done:
-            if isinstance(entry, Mark):
-                entry.let_go()
-        return [entry[1] for entry in done if not isinstance(entry, Mark) and entry[1] is not None]
+        follows = [entry[1] for entry in done if not isinstance(entry, Mark) and entry[1] is not None]
+        return follows, [entry for entry in done if isinstance(entry, Mark)]
 
     def failed(self) -> None:
         """Take note that the batch was not written."""

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from grace_kp.store._pipeline import Pipeline
     from grace_kp.store._store import Store
@@ -27,7 +27,7 @@ class Upkeep:
         pipeline: Pipeline,
         *,
         retention_days: float,
-        resubmit: Callable[[Iterable[object]], object],
+        resubmit: Callable[[Sequence[object]], object],
         lose: Callable[[int, str], object],
     ) -> None:
         """Do nothing yet.
@@ -44,6 +44,7 @@ class Upkeep:
         self._retention_days, self._resubmit, self._lose = retention_days, resubmit, lose
         self._recover_at = self._retain_at = 0.0
         self._times_reopened = getattr(store, "times_reopened", 0)
+        self._report: tuple[str, bytes] | None = None
         self.written = 0
         """Runs written to the store's file since it was opened."""
 
@@ -75,9 +76,11 @@ class Upkeep:
 
     def report(self, dropped: int, lost: int) -> None:
         """Store what this process could not record, if that is news."""
-        report = self._pipeline.report(dropped, lost) if self._offers("report") else None
-        if report is not None:
-            self._store.report(*report)
+        if self._offers("report"):
+            self._report = self._pipeline.report(dropped, lost) or self._report
+            if self._report is not None:
+                self._store.report(*self._report)
+                self._report = None
 
     def reopen_if_displaced(self) -> bool:
         """Open the store's file anew where it was deleted or moved; return whether it was. What it held counts as lost."""

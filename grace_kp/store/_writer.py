@@ -6,18 +6,18 @@ write, records wait in memory up to a bound. Whatever does not get into the stor
 
 from __future__ import annotations
 
-import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from grace_kp.background import Lock, PoliteLock, Resident, Worker, may_wait, watch
+from grace_kp.background import Latch, Lock, PoliteLock, Resident, Worker, may_wait, watch
 from grace_kp.store._backlog import PATIENCE_SECONDS, Backlog, Mark, runs_event_loop
 from grace_kp.store._journal import Journal
 from grace_kp.store._limits import WriterLimits, WriterStats
 from grace_kp.store._outage import Outage
 from grace_kp.store._pending import MAX_BATCH, Pending
+from grace_kp.store._settler import Settler
 from grace_kp.store._upkeep import Upkeep
-from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from grace_kp.store._store import Store
 
 GATHER_SECONDS = 0.01
+STOP_SECONDS = 1.0
+"""How long closing waits for the thread, and for a store that is being used."""
 BOUND_SECONDS = 0.1
 """With the durability "bounded", how long after its end a run is stored."""
-POLITE_BACKLOG = 256
-"""Up to so many waiting runs, other threads may take the interpreter after each run that is settled."""
 
 
 class Writer(Resident):
@@ -53,12 +53,15 @@ class Writer(Resident):
         self._backlog = Backlog(self._limits.max_pending_bytes)
         self._queue = self._backlog.queue
         self._pending = Pending()
-        self._ended: list[str] = []
-        self._settling, self._writing = PoliteLock(), PoliteLock()
-        self._idle = True
-        self._urgent = threading.Event()
-        self._settled = self._written = 0
         self._outage = Outage()
+        self._settler = Settler(
+            self._pipeline, self._backlog, self._pending, self._outage, self._limits.max_pending_bytes
+        )
+        self._settling, self._writing = self._settler.lock, PoliteLock()
+        self._idle = True
+        self._urgent = Latch()
+        self._written = 0
+        self._is_writing = False
         self._journal = Journal()
 
     def fork_locks(self) -> Iterator[Lock]:
@@ -113,7 +116,7 @@ class Writer(Resident):
         waits = self._limits.durability == "every_run" or lag > BOUND_SECONDS / 2
         if not waits or self._outage.is_on or not may_wait() or self._settling.is_mine or self._writing.is_mine:
             return None
-        self._urgent.set()
+        self._urgent.open()
         if not self._wake():
             self.write_now()
         elif can_await and runs_event_loop():
@@ -124,14 +127,17 @@ class Writer(Resident):
         return None
 
     def _drop(self, item: object) -> None:
-        run_id = getattr(item, "journaled_id", None)
-        if run_id is not None:
-            self._ended.append(run_id)
+        self._settler.end_journal(item)
         self._backlog.drop()
 
     def opened(self) -> None:
         """Journal from now on: a run has begun."""
         if self._idle:
+            self._wake()
+
+    def _resubmit(self, runs: Sequence[object]) -> None:
+        self._queue.extend(runs)
+        if runs and self._idle:
             self._wake()
 
     def _wake(self) -> bool:
@@ -148,64 +154,28 @@ class Writer(Resident):
 
     def _round(self) -> float | None:
         """Do one round of work; return when the next is due."""
+        try:
+            return self._work()
+        except BaseException as error:  # noqa: BLE001 — such as a MemoryError while another error is reported
+            with suppress(BaseException):
+                self._outage.begin(error)
+            return self._limits.journal_interval
+
+    def _work(self) -> float | None:
         self._idle = False
         self._urgent.wait(GATHER_SECONDS)
-        self._urgent.clear()
         self._write_journal()
-        self._settle(MAX_BATCH)
+        self._settler.settle(MAX_BATCH)
         self.write_pending()
-        while self._queue and not self._is_full and not self._outage.is_on:
-            self._settle(MAX_BATCH)
+        while self._queue and not self._settler.is_full and not self._outage.is_on:
+            self._settler.settle(MAX_BATCH)
             self.write_pending()
         # Idle is set first and the queue read afterwards, so that whatever comes meanwhile is seen here or wakes the worker.
         self._idle = True
-        if self._queue and not self._is_full:
+        if self._queue and not self._settler.is_full:
             return 0.0
         is_due = self._pipeline.has_open_runs or self._pipeline.is_completing or self._pending or self._queue
         return self._limits.journal_interval if is_due else None
-
-    @property
-    def _is_full(self) -> bool:
-        return self._pending.bytes >= self._limits.max_pending_bytes
-
-    def _settle(self, most: int | None = None, *, until: Mark | None = None, deadline: float | None = None) -> None:
-        """Settle the submitted runs, each on its own, so that a fork waits for one run at most; some even after the deadline."""
-        if self._settling.is_mine:
-            return
-        for number in range(most or len(self._queue)):
-            if deadline is not None and number >= MAX_BATCH and time.monotonic() > deadline:
-                return
-            with self._settling:
-                if self._is_full or not self._queue:
-                    return
-                item = self._queue.popleft()
-                if type(item) is Mark:
-                    self._pending.add_mark(item)
-                    if item is until:
-                        return
-                    continue
-                self._settle_one(item)
-            self._settling.step_back()
-            if until is None and len(self._queue) < POLITE_BACKLOG:
-                time.sleep(0)
-
-    def _settle_one(self, item: object) -> None:
-        try:
-            record, follows = self._pipeline.settle(item)
-        except Exception as error:  # noqa: BLE001
-            message = redact_text(f"a run could not be finished: {type(error).__name__}: {error}", identifiers=False)
-            self._outage.report(message)
-            self._backlog.lose(1, message)
-            return
-        self._settled += 1
-        run_id = getattr(item, "journaled_id", None)
-        if run_id is not None:
-            self._ended.append(run_id)
-        if record is not None:
-            self._pending.add(record, follows)
-            self._backlog.take_up(self._pending.bytes, len(record.data))
-        elif follows is not None:
-            self._pipeline.follow((follows,))
 
     def put_now(self, records: Callable[[], Sequence[Record]], timeout: float = 1.0) -> bool:
         """Store records before this returns, in place of their runs' journals; False where others are busy, or the store fails."""
@@ -238,7 +208,7 @@ class Writer(Resident):
                     store,
                     self._pipeline,
                     retention_days=self._limits.retention_days,
-                    resubmit=lambda runs: self._queue.extend(runs),
+                    resubmit=self._resubmit,
                     lose=lambda runs, why: self._backlog.lose(runs, why),
                 )
                 self._store = store
@@ -249,7 +219,7 @@ class Writer(Resident):
         if not self._pipeline.has_open_runs or self._outage.is_pausing:
             return
         try:
-            runs = self._pipeline.journal()
+            runs = iter(()) if self._journal.waits else self._pipeline.journal()
             while True:
                 with self._settling:
                     rows = next(runs, None)
@@ -264,32 +234,33 @@ class Writer(Resident):
                 self._outage.begin(error)
 
     def write_now(self) -> None:
-        """Settle and write what waits, in this thread."""
-        self._settle()
-        self.write_pending(force=True)
+        """Settle and write what waits, in this thread, unless it was interrupted while it does just that."""
+        if self._settling.is_mine or self._writing.is_mine:
+            return
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        self._settler.settle(deadline=deadline)
+        self.write_pending(force=True, deadline=deadline)
         self._pipeline.complete(0.0)
-        self.write_pending(force=True)
+        self.write_pending(force=True, deadline=deadline)
 
     def write_pending(self, *, force: bool = False, deadline: float | None = None) -> None:
-        """Write what is settled, in batches, so that a fork waits for one at most; with `force` even if the store failed just now."""
+        """Write what is settled; with `force` also while a store that failed is left alone for a moment."""
         while force or not self._outage.is_pausing:
-            if not self._writing.acquire(timeout=-1 if deadline is None else max(0.0, deadline - time.monotonic())):
+            if self._is_writing and self._writing.is_mine:
+                return  # a finalizer or a signal handler has interrupted this very thread
+            left = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
+            if not self._writing.acquire(timeout=left):
                 return
             try:
-                store, upkeep = self.store(), self._upkeep
-                if self._pending or self._ended or force:
-                    upkeep.reopen_if_displaced()
-                    self._write_batch(store, upkeep)
-                    self._outage.end()
-                if not (self._pending or self._ended):
-                    upkeep.report(self._backlog.dropped, self._backlog.lost)
-                    upkeep.do_what_is_due()
+                self._is_writing = True
+                if self._write_some(force=force):
                     return
             except Exception as error:  # noqa: BLE001
                 self._pending.failed()
                 self._outage.begin(error)
                 break
             finally:
+                self._is_writing = False
                 self._writing.release()
             self._writing.step_back()
             if deadline is not None and time.monotonic() > deadline:
@@ -297,22 +268,37 @@ class Writer(Resident):
         if self._outage.is_on and self._pending:
             self._follow_unwritten()
 
+    def _write_some(self, *, force: bool) -> bool:
+        """Write one batch; return whether nothing is left to write."""
+        store, upkeep = self.store(), self._upkeep
+        if self._pending or self._settler.ended or force:
+            upkeep.reopen_if_displaced()
+            self._write_batch(store, upkeep)
+            self._outage.end()
+        if self._pending or self._settler.ended:
+            return False
+        upkeep.report(self._backlog.dropped, self._backlog.lost)
+        upkeep.do_what_is_due()
+        return True
+
     def _write_batch(self, store: Store, upkeep: Upkeep) -> None:
         records, entries = self._pending.batch()
-        ended = list(self._ended)
+        ended = list(self._settler.ended)
         if records or ended:
             store.put(records, ended=ended)
             if upkeep.reopen_if_displaced():
                 return  # the file went in the meantime, so they are written again
             self._journal.end(ended)
-            del self._ended[: len(ended)]
+            del self._settler.ended[: len(ended)]
         runs = sum(not record.completes for record in records)
         self._written += runs
         upkeep.written += runs
-        follows = self._pending.written(entries)
+        follows, marks = self._pending.written(entries)
         self._backlog.take_up(self._pending.bytes)
         if follows:
             self._pipeline.follow(follows)
+        for mark in marks:  # last, because whoever waits goes on to wait for what follows
+            mark.let_go()
 
     def _follow_unwritten(self) -> None:
         """Go on with runs that the store cannot take for now, so that it holds up nobody who waits for them."""
@@ -327,14 +313,19 @@ class Writer(Resident):
         Returns:
             True if another process can read every run that was submitted so far from the store's place. After any loss it is False.
         """
-        if self._settling.is_mine:
+        if self._settling.is_mine or self._writing.is_mine:
             return False
         timeout = timeout if may_wait() else 0.0
         deadline = None if timeout is None else time.monotonic() + timeout
-        if not self._write_through(deadline):
-            return False
-        is_complete = self._pipeline.complete(deadline)
-        is_stored = not self._pending or self._write_through(deadline)
+        try:
+            if not self._write_through(deadline):
+                return False
+            is_complete = self._pipeline.complete(deadline)
+            is_stored = not self._pending or self._write_through(deadline)
+        except BaseException:
+            for lock in (self._settling, self._writing):
+                lock.let_go()  # an interrupt may come right after a lock is taken
+            raise
         return is_stored and is_complete and not self._backlog.has_losses
 
     def _write_through(self, deadline: float | None) -> bool:
@@ -342,7 +333,7 @@ class Writer(Resident):
         mark = Mark()
         self._queue.append(mark)
         while True:
-            self._settle(until=mark, deadline=deadline)
+            self._settler.settle(until=mark, deadline=deadline)
             self.write_pending(force=True, deadline=deadline)
             if mark.is_passed:
                 return True
@@ -361,21 +352,25 @@ class Writer(Resident):
             self.flush(0.0 if self._outage.is_on else 1.0)
             if self.waiting in {0, waiting} or self._outage.is_on or time.monotonic() > ends:
                 break
-        self._worker.stop(1.0)
+        self._worker.stop(STOP_SECONDS)
         if self.waiting:
             self.write_now()
-        with self._writing:
-            if self._store is not None:
-                self._store.close()
+        if self._writing.acquire(timeout=STOP_SECONDS):  # a store that hangs stays as it is
+            try:
+                getattr(self._store, "close", lambda: None)()
+            finally:
+                self._writing.release()
 
     def at_exit(self) -> None:
-        """Close, unless that was done before, and report what is not in the store."""
-        if not self._closed:
-            self.flush(self._limits.exit_seconds)
-            if self._outage.is_on and self._outage.is_busy:
-                self.flush(self._limits.busy_exit_seconds)
-            self.close(0.0)
-        self._backlog.report_total(self.waiting, self._outage.last_error)
+        """Write what waits, close, and report what is not in the store."""
+        try:
+            if not self._closed or self.waiting:
+                self.flush(self._limits.exit_seconds)
+                if self._outage.is_on and self._outage.is_busy:
+                    self.flush(self._limits.busy_exit_seconds)
+                self.close(0.0)
+        finally:
+            self._backlog.report_total(self.waiting, self._outage.last_error)
 
     @property
     def waiting(self) -> int:
@@ -385,7 +380,7 @@ class Writer(Resident):
     def stats(self) -> WriterStats:
         """Counts since the beginning."""
         return WriterStats(
-            self._settled,
+            self._settler.settled,
             self._written,
             self._backlog.dropped,
             self._backlog.lost,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from grace_kp.background import PoliteLock
+from grace_kp.background import Latch, PoliteLock
 
 
 def test_it_can_be_taken_again_by_its_holder_only():
@@ -39,3 +39,22 @@ def test_whoever_waits_gets_the_lock_from_a_thread_that_takes_it_again_and_again
         lock.release()
     is_over.set()
     thread.join(60)
+
+
+def test_an_interrupted_thread_lets_go_of_all_that_it_holds():
+    """An interrupt may come right after the lock was taken, where nothing gives it back."""
+    lock = PoliteLock()
+    assert lock.acquire()
+    assert lock.acquire()
+    lock.let_go()
+    lock.let_go()
+    assert not lock.is_mine
+
+
+def test_a_latch_that_is_opened_twice_lets_one_wait_through():
+    """It closes behind whoever waited."""
+    latch = Latch()
+    assert not latch.wait(0.0)
+    latch.open()
+    latch.open()
+    assert (True, False) == (latch.wait(60.0), latch.wait(0.001))

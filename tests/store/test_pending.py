@@ -8,7 +8,7 @@ from tests.store.samples import record
 
 
 def test_batches_are_taken_in_order_and_removed_when_they_are_written():
-    """Their bytes are counted, and marks are passed with them."""
+    """Their bytes are counted, and marks are returned with what follows."""
     pending, mark = Pending(), Mark()
     pending.add(record(1), "after 1")
     pending.add_mark(mark)
@@ -17,8 +17,8 @@ def test_batches_are_taken_in_order_and_removed_when_they_are_written():
     records, entries = pending.batch()
     assert [record(1), record(2)] == records
     assert not mark.is_passed
-    assert ["after 1"] == pending.written(entries)
-    assert (True, 0, False) == (mark.is_passed, pending.bytes, bool(pending))
+    assert (["after 1"], [mark]) == pending.written(entries)
+    assert (0, False) == (pending.bytes, bool(pending))
 
 
 def test_a_batch_is_bounded():
@@ -55,4 +55,11 @@ def test_what_follows_can_go_ahead_of_the_store():
     pending = Pending()
     pending.add(record(1), "after 1")
     assert (["after 1"], []) == (pending.detach(), pending.detach())
-    assert [] == pending.written(pending.batch()[1])
+    assert ([], []) == pending.written(pending.batch()[1])
+
+
+def test_the_newest_run_is_known():
+    """A run that is interrupted right after its record was added is not settled again."""
+    pending, run = Pending(), object()
+    pending.add(record(1), None, run)
+    assert pending.newest is run

@@ -86,3 +86,16 @@ def test_a_plain_store_is_left_alone(lost):
     upkeep.do_what_is_due()
     upkeep.report(1, 1)
     assert not upkeep.reopen_if_displaced()
+
+
+def test_a_report_that_could_not_be_stored_is_stored_later(lost):
+    """The pipeline has it only once."""
+    store, pipeline = Store(), Pipeline()
+    upkeep = upkeep_of(store, pipeline, lost)
+    store.report = lambda *report: (_ for _ in ()).throw(OSError("busy"))
+    with pytest.raises(OSError, match="busy"):
+        upkeep.report(1, 0)
+    del store.report
+    upkeep.report(0, 0)
+    upkeep.report(0, 0)
+    assert [("report", "process", b"{}")] == store.calls

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 
+import pytest
+
 import grace_kp as gk
-from grace_kp.store import Writer, WriterLimits
+from grace_kp.store import JournalEntry, Writer, WriterLimits
+from grace_kp.store._backlog import Mark
 from tests.store.samples import ids, record
 
 
@@ -214,3 +217,163 @@ def test_a_flush_whose_time_is_over_leaves_the_rest_to_the_worker(pipeline, stor
     assert 0 < store.count() < 1_000
     writer.close()
     assert 1_000 == store.count()
+
+
+@pytest.mark.parametrize("lock", ["_settling", "_writing"])
+def test_an_interrupt_leaves_no_lock_behind(writer, pipeline, store, lock):
+    """It may come right after a lock was taken. Later flushes would wait for it, or take themselves for nested ones."""
+
+    def interrupted(deadline):
+        getattr(writer, lock).acquire()
+        raise KeyboardInterrupt
+
+    pipeline.complete = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        writer.flush()
+    pipeline.complete = lambda deadline: True
+    writer.submit(1)
+    assert writer.flush()
+    assert [1] == ids(store.query())
+
+
+def test_a_thread_that_writes_and_is_interrupted_by_a_flush_writes_everything_once(pipeline, store):
+    """A signal handler that flushes cannot wait for the write below it, and says so."""
+    writer, answers, puts = Writer(lambda: store, pipeline), [], []
+    put = store.put
+
+    def interrupted(records, *, ended=()):
+        puts.append([item.id for item in records])
+        put(records, ended=ended)
+        answers.append(writer.flush())
+        writer.write_now()
+        writer.write_pending(force=True)
+
+    store.put = interrupted
+    with writer._settling, writer._writing:
+        for number in range(3):
+            writer._pending.add(record(number), f"after {number}")
+        writer._settling.release()
+        writer.write_pending(force=True)
+        writer._settling.acquire()
+    assert ([False], 1, 3, 0) == (answers, len(puts), len(pipeline.followed), writer.waiting)
+    writer.close()
+
+
+def test_a_mark_is_passed_when_what_follows_is_under_way(writer, pipeline):
+    """Whoever flushes waits for what follows next."""
+    seen = []
+    mark = Mark()
+    pipeline.follow = lambda stored: seen.append(mark.is_passed)
+    writer._queue.append(1)
+    writer._queue.append(mark)
+    assert writer.flush()
+    assert ([False], True) == (seen, mark.is_passed)
+
+
+def test_the_thread_survives_whatever_the_store_raises(pipeline, store):
+    """It goes on, and later runs wake it."""
+    errors = [SystemExit(), MemoryError()]
+    put = store.put
+
+    def raising(records, *, ended=()):
+        if errors:
+            raise errors.pop()
+        put(records, ended=ended)
+
+    store.put = raising
+    writer, mark = Writer(lambda: store, pipeline), Mark()
+    writer.submit(1)
+    writer._queue.append(mark)
+    assert mark.wait(60)
+    assert ([1], []) == (ids(store.query()), errors)
+    writer.close()
+
+
+def test_a_run_that_ends_while_the_writer_closes_is_stored(pipeline, store):
+    """Its thread saw the writer open, and nobody else would write it."""
+    writer = Writer(lambda: store, pipeline)
+    stop = writer._worker.stop
+    writer._worker.stop = lambda seconds: (stop(seconds), writer._queue.append(1))
+    writer.close()
+    assert ([1], 0) == (ids(store.query()), writer.waiting)
+
+
+def test_what_waits_at_exit_is_written_though_the_writer_was_closed(pipeline, store, capfd):
+    """The store may have been busy when it was closed."""
+    failing = Failing(store)
+    writer = Writer(lambda: failing, pipeline)
+    writer.submit(1)
+    writer.close(0.0)
+    assert 0 == store.count()
+    failing.broken = False
+    writer.at_exit()
+    assert (1, "") == (store.count(), capfd.readouterr().err)
+
+
+def test_an_interrupted_exit_reports_what_is_not_stored(pipeline, store, capfd, monkeypatch):
+    """A second Ctrl-C ends the wait, not the report."""
+    writer = Writer(lambda: store, pipeline)
+    with writer._settling:
+        writer.submit(1)
+        monkeypatch.setattr(writer, "flush", lambda timeout: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            writer.at_exit()
+    monkeypatch.undo()
+    assert "runs of this process that are not in the store: 1 never written" in capfd.readouterr().err
+    writer.close()
+
+
+def test_a_store_that_hangs_does_not_hold_up_closing(pipeline, store, monkeypatch):
+    """It stays as it is."""
+    monkeypatch.setattr("grace_kp.store._writer.STOP_SECONDS", 0.01)
+    writer, closed = Writer(lambda: store, pipeline), []
+    writer.store()
+    store.close = lambda: closed.append(True)
+    with writer._writing:
+        thread = threading.Thread(target=writer.close)
+        thread.start()
+        thread.join(60)
+        assert (False, []) == (thread.is_alive(), closed)
+
+
+def test_a_store_with_nothing_but_put_is_enough(pipeline, store):
+    """Journals and closing are for those that offer them."""
+
+    class Plain:
+        put = staticmethod(store.put)
+
+    writer = Writer(Plain, pipeline)
+    pipeline.has_open_runs, pipeline.journal = True, lambda: iter([[JournalEntry("kp:trace:1", 0, b"{}")]])
+    writer._write_journal()
+    writer.submit(1)
+    assert writer.flush()
+    writer.close()
+    assert ([1], 0) == (ids(store.query()), writer.stats().errors)
+
+
+def test_runs_of_dead_processes_wake_the_thread(pipeline, store):
+    """Whoever opens the store may only want to read."""
+    settled = threading.Event()
+    settle = pipeline.settle
+    pipeline.settle = lambda item: (settle(item), settled.set())[0]
+    store.recover = lambda: [["row"]]
+    writer = Writer(lambda: store, pipeline)
+    writer.store()
+    assert settled.wait(60)
+    writer.close()
+    assert [91] == ids(store.query())
+
+
+def test_the_journal_does_not_grow_while_the_store_fails(pipeline, store):
+    """What is news then is collected when the store writes again."""
+    failing, collected = Failing(store), []
+    failing.journal = lambda rows: failing.put(())
+    writer = Writer(lambda: failing, pipeline)
+    pipeline.has_open_runs = True
+    pipeline.journal = lambda: (collected.append(1), iter([[JournalEntry("kp:trace:1", 0, b"{}")]]))[1]
+    for _ in range(3):
+        writer._outage._retry_at = 0.0
+        writer._write_journal()
+    assert [1] == collected
+    failing.broken = pipeline.has_open_runs = False
+    writer.close()
