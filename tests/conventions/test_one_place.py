@@ -41,7 +41,8 @@ CATCH_ALL = {
     "grace_kp/scorers/_patterns.py": "whatever a pattern makes the package raise that reads it is one error of ours",
     "grace_kp/scorers/_entry.py": "a scorer that fails counts as 0, and the report says why",
     "grace_kp/scorers/_suite_file.py": "a factory that fails is reported with its line",
-    "grace_kp/store/_writer.py": "a store or a run that fails is reported, never raised into the agent",
+    "grace_kp/store/_settler.py": "a run that cannot be finished is reported, never raised into the agent",
+    "grace_kp/store/_writer.py": "a store that fails is reported, never raised into the agent",
     "grace_kp/trace/_render.py": "foreign objects may raise anything on being shown",
     "grace_kp/value/_score.py": "whatever an embedder does ends in the documented fallback",
 }
