@@ -34,8 +34,10 @@ COLUMNS = (
     "lost after a flush",
     "lost without",
     "of them found as interrupted",
-    "oldest lost, 99 % of kills, ms",
-    "oldest lost, max, ms",
+    "oldest lost, 99 %, ms",
+    "max",
+    "lost runs span, 99 %, ms",
+    "max",
     "phantoms",
     "corrupt files",
     "files with a secret",
@@ -132,7 +134,7 @@ def at_random(
 
 
 def table_row(group: tuple[str, str, str], rows: list[dict[str, Any]]) -> tuple[Any, ...]:
-    oldest = sorted(row["oldest_ms"] for row in rows)
+    oldest, spans = (sorted(row[name] for row in rows) for name in ("oldest_ms", "span_ms"))
     total = {name: sum(row[name] for row in rows) for name in rows[0] if isinstance(rows[0][name], int)}
     return (
         *group,
@@ -144,6 +146,8 @@ def table_row(group: tuple[str, str, str], rows: list[dict[str, Any]]) -> tuple[
         total["interrupted"],
         oldest[min(len(oldest) - 1, int(len(oldest) * 0.99))],
         oldest[-1],
+        spans[min(len(spans) - 1, int(len(spans) * 0.99))],
+        spans[-1],
         total["phantoms"],
         total["corrupt"],
         total["secrets"],

@@ -31,6 +31,8 @@ class Verdict:
     """Runs that had returned and are not stored as completed; those that were flushed included."""
     oldest_ms: float = 0.0
     """Age of the oldest lost run at the kill; 0 if none is lost."""
+    span_ms: float = 0.0
+    """Time from the end of the oldest lost run to that of the newest."""
     interrupted: int = 0
     """Lost runs of which the journal was found: they are stored, as interrupted."""
     phantoms: int = 0
@@ -59,6 +61,7 @@ def verdict(folder: Path, killed_at: int) -> Verdict:
 def verdict_of(history: History, stored: list[tuple[int, str]], killed_at: int) -> Verdict:
     """Compare a log with the stored runs, as pairs of number and status."""
     completed = {number for number, status in stored if status == "completed"}
+    ends = [history.returned[number] for number in history.returned.keys() - completed]
     times = Counter(number for number, _ in stored)
     lost = history.returned.keys() - completed
     phantoms = {number for number, count in times.items() if count > 1 or number not in history.begun}
@@ -69,7 +72,8 @@ def verdict_of(history: History, stored: list[tuple[int, str]], killed_at: int) 
         stored=len(completed),
         lost_flushed=len(history.flushed - completed),
         lost=len(lost),
-        oldest_ms=max(((killed_at - history.returned[number]) / 1e6 for number in lost), default=0.0),
+        oldest_ms=(killed_at - min(ends)) / 1e6 if ends else 0.0,
+        span_ms=(max(ends) - min(ends)) / 1e6 if ends else 0.0,
         interrupted=len(lost & times.keys()),
         phantoms=len(phantoms),
     )

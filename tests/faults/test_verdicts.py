@@ -55,7 +55,7 @@ def test_a_run_that_is_gone_is_lost(tmp_path):
     )
     found = verdict_of(history, [], 10 * SECOND)
     assert (2, 1, 0, 2, 1) == (found.returned, found.flushed, found.stored, found.lost, found.lost_flushed)
-    assert 8_000 == found.oldest_ms
+    assert (8_000, 4_000) == (found.oldest_ms, found.span_ms)
 
 
 def test_a_run_that_is_stored_wrongly_is_a_phantom(tmp_path):
