@@ -91,6 +91,7 @@ class GoogleCaller:
         """Run as `call` does, without blocking the event loop."""
         import asyncio
 
+        import anyio
         from tenacity import AsyncRetrying
 
         client = await asyncio.to_thread(self._client, asyncio.get_running_loop())
@@ -103,7 +104,8 @@ class GoogleCaller:
             return await work(client.aio, self._options(deadline))
 
         try:
-            async with asyncio.timeout(self.timeout + 0.05):
+            # asyncio.timeout would also interrupt the closing of a connection, which httpcore shields by scopes of anyio.
+            with anyio.fail_after(self.timeout + 0.05):
                 reply: Any = await AsyncRetrying(**self._retrying(deadline))(attempt)
         except Exception as error:
             raise self._failure(error, attempts) from error

@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 pytest.importorskip("google.genai")
+anyio = pytest.importorskip("anyio")
 httpx = pytest.importorskip("httpx")
 respx = pytest.importorskip("respx")
 
@@ -293,6 +294,22 @@ def test_a_first_attempt_that_hangs_leaves_time_for_another(server, sync):
     """No attempt takes more than half of the deadline."""
     made = judged(sync=sync, **at(server, "slow", timeout=8.0))
     assert (0.8, 2) == (made.score, made.attempts)
+
+
+async def test_a_connection_that_is_being_closed_is_closed_also_when_the_deadline_passes(wire):
+    """Else it would stay open until somebody collects it."""
+    closed = []
+
+    async def work(client, options):
+        with anyio.CancelScope(shield=True):  # as httpcore does while it closes a connection
+            await asyncio.sleep(0.2)
+            closed.append(True)
+        await asyncio.sleep(60)
+
+    caller = _google.GoogleCaller(api_key=KEY, base_url=None, timeout=0.01, attempts=1)
+    with pytest.raises(gk.JudgeError, match=r"did not answer within 0\.01 s"):
+        await caller.acall(work)
+    assert [True] == closed
 
 
 @BOTH
