@@ -123,7 +123,11 @@ def open_run(
     """
     if not owner.enabled:
         return None
-    here = located() if inside is None else inside
+    here = inside
+    if here is None:
+        here = CURRENT.get()
+        if HOST.locate is not None:
+            here = HOST.locate(here)
     around = None if here is None else here.run
     via = None
     if around is not None and around.open and len(around.events) < around.owner.max_events:

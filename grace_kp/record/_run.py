@@ -373,7 +373,10 @@ class Run:
         if self.generation != owner.generation:
             return
         try:
-            self._hand_over((result, error))
+            if self.via is None:
+                owner.ended(self)
+            else:
+                self._hand_over((result, error))
         except RecursionError:
             TROUBLES.late += [(Run._hand_over, self, (result, error))]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence import UNKNOWN, checked_scores
 from grace_kp.integrations.langchain._messages import documents_in, question_of
-from grace_kp.record import CURRENT, RETRIEVER, TOOL, Call, Run, Spec, call_alone, located
+from grace_kp.record import CURRENT, RETRIEVER, Call, Run, Spec, call_alone, located
 from grace_kp.trace import cut, render, to_text
 
 if TYPE_CHECKING:
@@ -215,9 +215,8 @@ class Specs:
     """Descriptions of tools and chains, by kind, name and domain, with the kind of their search scores."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str, str | None, str | None], Spec] = {}
-        self.tools: dict[tuple[str, str | None], Spec] = {}
-        """Those of tools, by name and domain, for the callback that comes most often."""
+        self.known: dict[tuple[str | None, ...], Spec] = {}
+        """Those used so far, for callbacks that come often: by kind, name and domain, and the vector store of a retriever."""
         self._declared: dict[str, Scores] = {}
         self._searched = threading.local()
         """The vector store of the retriever that begins in this thread."""
@@ -225,20 +224,14 @@ class Specs:
     def __call__(self, kind: str, name: str, domain: str | None) -> Spec:
         """Return the description of this kind and name."""
         store = self._searched.__dict__.get(name) if kind == RETRIEVER else None
-        key = (kind, name, domain, store)
-        spec = self._known.get(key)
+        key = (kind, name, domain) if store is None else (kind, name, domain, store)
+        spec = self.known.get(key)
         if spec is None:
-            if len(self._known) >= MAX_SPECS:
-                self._clear()
+            if len(self.known) >= MAX_SPECS:
+                self.known.clear()
             scores = self._scores_of(name, store)
-            spec = self._known[key] = Spec(None, kind=kind, name=name, domain=domain, scores=scores)
-            if kind == TOOL:
-                self.tools[name, domain] = spec
+            spec = self.known[key] = Spec(None, kind=kind, name=name, domain=domain, scores=scores)
         return spec
-
-    def _clear(self) -> None:
-        self._known.clear()
-        self.tools.clear()
 
     def declare(self, scores: Scores | Mapping[str, Scores] | None) -> None:
         """Declare the kind of scores: for all searches, or by the name of a retriever, tool, chain or vector store.
@@ -254,7 +247,7 @@ class Specs:
                 raise ValueError(f"scores of {name!r} must not be None")
             checked_scores(kind)
         self._declared.update(declared)
-        self._clear()
+        self.known.clear()
 
     def stored_in(self, name: str, metadata: Mapping[str, Any] | None) -> None:
         """Note the class of vector store that a retriever searches, if LangChain states it."""

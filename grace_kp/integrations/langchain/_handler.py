@@ -112,7 +112,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
     ) -> None:
         """Record that a chain, graph or node begins."""
         try:
-            known = _name_of(serialized, name, "chain")
+            known = str(name) if name else _name_of(serialized, None, "chain")
             is_parser = run_type == "parser"
             self.tracker.chain_started(
                 inputs, run_id, parent_run_id, known, tags, metadata, self.domain, is_parser=is_parser
@@ -161,7 +161,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
             tool = str((serialized.get("name") if serialized else None) or name or "tool")
             arguments = inputs if inputs is not None else {"input": input_str}
             specs = self.tracker.spec
-            spec = specs.tools.get((tool, self.domain)) or specs(TOOL, tool, self.domain)
+            spec = specs.known.get((TOOL, tool, self.domain)) or specs(TOOL, tool, self.domain)
             place = metadata.get(PLACE) if metadata else None
             self.tracker.tool_started(spec, arguments, run_id, parent_run_id, place)
             if self._gated.gates and self._gated.may_be_bypassed():

@@ -13,6 +13,8 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+running_loop = asyncio._get_running_loop  # None outside of a loop, where `get_running_loop` would raise an exception
+
 
 class Tasks:
     """Root events by the task that they began in. Each task gets one callback, however many events begin in it."""
@@ -24,7 +26,7 @@ class Tasks:
 
     def began(self, key: int) -> set[int] | None:
         """Watch an event that begins here. Return the set to remove it from when it ends; None outside of any task."""
-        loop = asyncio._get_running_loop()
+        loop = running_loop()
         task = None if loop is None else asyncio.current_task(loop)
         if task is None:
             return None

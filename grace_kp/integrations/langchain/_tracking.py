@@ -32,7 +32,7 @@ from grace_kp.integrations.langchain._results import (
     streamed_so_far,
 )
 from grace_kp.integrations.langchain._suspension import Suspensions, interrupts_of, note_steps
-from grace_kp.integrations.langchain._tasks import Tasks
+from grace_kp.integrations.langchain._tasks import Tasks, running_loop
 from grace_kp.record import AGENT, CANCELLED, CLOSED, CURRENT, HOST, SUSPENDED, Call, Pause, Run, call_in, open_run
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ class Tracker:
         is_parser: bool = False,
     ) -> None:
         """Record that a chain, graph, node or other runnable begins."""
-        key = run_id.int
-        if key in self.frames or not self.recorder.enabled:
+        key, frames = run_id.int, self.frames
+        if key in frames or not self.recorder.enabled:
             return
         # An event without a parent id may still have a parent: an attempt of a fallback, a chain with its own callbacks.
-        parent = (parent_id and self.frames.get(parent_id.int)) or frame_here(self.frames)
+        parent = (parent_id and frames.get(parent_id.int)) or (frame_here(frames) if frames else None)
         if parent is None:
             self._root(key, inputs, name, tags, metadata, domain)
             return
@@ -122,7 +122,7 @@ class Tracker:
         # A graph without new input may continue a suspended run. Which run that is, it reports a moment later.
         quiet = thread is not None and (inputs is None or type(inputs).__name__ == "Command")
         objective = objective_of(self.recorder, name, inputs)
-        spec = self.spec(AGENT, name, domain)
+        spec = self.spec.known.get((AGENT, name, domain)) or self.spec(AGENT, name, domain)
         run = open_run(self.recorder, spec, (), {"input": inputs}, objective=objective, quiet=quiet)
         if run is None:
             return None
@@ -133,8 +133,11 @@ class Tracker:
         run.facts = {} if frame.thread is None else {"thread_id": frame.thread}
         if tags or metadata:
             describe(run, tags, metadata)
-        frame.task = self.tasks.began(key)
-        return self._keep(key, frame)
+        if running_loop() is not None:
+            frame.task = self.tasks.began(key)
+        frame.keys.add(key)
+        self.frames[key] = frame
+        return frame
 
     def _promote(self, frame: Chain, domain: str | None, resumes: Pause | None = None) -> None:
         """Give a chain inside a run its own run, because it turned out to be a graph: a nested agent."""
@@ -228,7 +231,7 @@ class Tracker:
         frame = self.frames.pop(key, None)
         if frame is not None:
             frame.keys.discard(key)
-            if frame.parent is None:
+            if frame.parent is None and (frame.keys or frame.task is not None):
                 self._root_done(frame, key)
         return frame
 
@@ -245,13 +248,14 @@ class Tracker:
         if frame is None:
             return
         # A dropped stream reports the end of the whole before the ends of its parts, and no error.
-        from_stream = streamed(frame.inputs)
+        from_stream = type(frame.inputs) is dict and streamed(frame.inputs)
         left = left_in(frame, self.frames) if from_stream else ()
         self._done(run_id)
         if frame.leaf and not frame.searched and isinstance(outputs, list):
             record_search(frame, outputs, self.spec)
         run = frame.own
-        if frame.is_node or (isinstance(run, Run) and frame.parent is None and frame.steps is None):
+        is_sequence = isinstance(run, Run) and frame.parent is None and frame.steps is None
+        if frame.is_node or (is_sequence and type(outputs) is not str):
             self.unreported.node_ended(frame, outputs)
         elif frame.is_parser:
             self.unreported.parser_ended(frame, outputs)
@@ -270,8 +274,9 @@ class Tracker:
         elif from_stream and (outputs is None or left):
             run.drop(streamed_so_far(frame, left, outputs))
         else:
-            note_steps(frame)
-            run.close(answer_of(outputs))
+            if frame.steps is not None:
+                note_steps(frame)
+            run.close(outputs if type(outputs) is str else answer_of(outputs))
 
     def chain_failed(self, error: BaseException, run_id: UUID, inputs: object) -> None:
         """Record that an exception left a chain. An interrupt is no failure."""
@@ -343,7 +348,7 @@ class Tracker:
         if frame is None:
             return
         frame.keys.discard(key)
-        if frame.parent is None:
+        if frame.parent is None and (frame.keys or frame.task is not None):
             self._root_done(frame, key)
         call = frame.own
         if isinstance(call, Call):
