@@ -104,13 +104,16 @@ class Documents:
             "duration_ms": max(0.0, round((end - run.start) / 1e6, 3)),
             "calls": calls,
         }
-        grace.update(self._links(run))
-        grace.update(attributes_of(run, self.clean, self.clean_all))
+        if run.via is not None or run.via_trace is not None:
+            grace.update(self._links(run))
+        if attributes := attributes_of(run, self.clean, self.clean_all):
+            grace.update(attributes)
         if run.facts:
             grace[run.framework] = redact_value(render(run.facts), identifiers=self._identifiers)
         if builder.model_calls:
             grace["model_calls"] = builder.model_calls
-        grace.update(self._usage(run, builder))
+        if usage := self._usage(run, builder):
+            grace.update(usage)
         children = [call["child"] for call in calls if "child" in call]
         if children:
             grace["children"] = children

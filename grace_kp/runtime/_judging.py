@@ -93,6 +93,8 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Return the trace's record."""
         record: dict[str, Any] = {} if self.skipped is None else {"skipped": self.skipped}
+        if self.own is None and self.coverage is None and self.agreement is None:
+            return record
         names = {"self_evaluation": self.own, "coverage": self.coverage, "source_agreement": self.agreement}
         record.update({name: evaluation.to_dict() for name, evaluation in names.items() if evaluation is not None})
         judged = [evaluation for evaluation in (self.own, self.coverage) if evaluation is not None]

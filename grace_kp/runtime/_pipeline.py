@@ -118,7 +118,7 @@ class Pipeline(Resident):
         """Whether stored runs wait for their judgement or scores."""
         return self.completer.is_busy
 
-    @property
+    @cached_property
     def parts(self) -> frozenset[str]:
         """What this runtime may be able to add to a stored run that awaits it."""
         models = self._models

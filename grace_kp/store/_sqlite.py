@@ -184,11 +184,12 @@ class SqliteStore:
         ]
         newest = {r.id: r for r in records}
         scores = [(r.id, scorer_name(name), score, passed) for r in newest.values() for name, score, passed in r.scores]
-        replaced = connection.execute(
-            "SELECT id FROM traces WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(newest)),)
-        ).fetchall()
-        for table in ("scores", "attributes") if replaced else ():
-            connection.executemany(f"DELETE FROM {table} WHERE trace = ?", replaced)  # noqa: S608
+        for table in ("scores", "attributes"):
+            if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None:  # noqa: S608
+                connection.execute(
+                    f"DELETE FROM {table} WHERE trace IN (SELECT value FROM json_each(?))",  # noqa: S608
+                    (json.dumps(list(newest)),),
+                )
         connection.executemany(f"INSERT OR REPLACE INTO traces ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", rows)  # noqa: S608
         connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", scores)
         connection.executemany(

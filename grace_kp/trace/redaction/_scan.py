@@ -88,7 +88,7 @@ def unaffected(texts: Collection[str], *, identifiers: bool) -> set[str]:
     """
     scan = _SCANS.get(identifiers) or scanner(identifiers)
     found = set(texts)
-    if max(map(len, found), default=0) > MAX_TOGETHER:
+    if sum(map(len, found)) > MAX_TOGETHER:
         found = {text for text in found if len(text) <= MAX_TOGETHER}
     if isinstance(scan, Remembering):
         new, search = list(found.difference(scan.known)), scan.scan
