@@ -167,7 +167,7 @@ def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:
     try:
         file = file_of(url)
         if file is not None and not file.exists():
-            return _missing_store(file, problems)
+            return {**_missing_store(file, problems), **_rescued(file, problems)}
         store = open_store(url, create=False)
         described = {**_described(store), **_lost(store)}
         store.close()
@@ -176,7 +176,19 @@ def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:
         return None
     if file is not None:
         described["free_disk_mb"] = _free_disk(file, problems)
+        described.update(_rescued(file, problems))
     return described
+
+
+def _rescued(file: Path, problems: list[str]) -> dict[str, Any]:
+    """Return what processes could not write before they ended, and left beside the database."""
+    from grace_kp.store import RescueFiles
+
+    waiting = RescueFiles(file).waiting()
+    problems += [
+        f"rescue file {reason}; its runs are not in the store: move or delete it" for reason in waiting.unusable
+    ]
+    return {"rescued": {"files": waiting.files, "runs": waiting.runs}} if waiting.files else {}
 
 
 def _missing_store(file: Path, problems: list[str]) -> dict[str, Any]:
@@ -285,8 +297,12 @@ def _model_words(model: dict[str, Any]) -> str:
 
 
 def _show_store(out: Console, store: dict[str, Any]) -> None:
-    facts = {name: value for name, value in store.items() if name != "not_recorded"}
+    facts = {name: value for name, value in store.items() if name not in {"not_recorded", "rescued"}}
     put_field(out, "store", clean(", ".join(f"{name} {value}" for name, value in facts.items())), label=NAMES)
+    rescued = store.get("rescued")
+    if rescued is not None:
+        what = f"{rescued['runs']:,} runs wait beside the database until a process opens it for writing"
+        put_field(out, "rescued", what, label=NAMES)
     lost = store.get("not_recorded")
     if lost is None:
         return

@@ -5,6 +5,7 @@ from grace_kp.store._limits import WriterLimits, WriterStats
 from grace_kp.store._open import file_of, open_store
 from grace_kp.store._query import Query, moment
 from grace_kp.store._record import JournalEntry, Record, scorer_name
+from grace_kp.store._rescue import RescueFiles
 from grace_kp.store._store import Store
 from grace_kp.store._writer import Writer
 
@@ -13,6 +14,7 @@ __all__ = [
     "JournalEntry",
     "Query",
     "Record",
+    "RescueFiles",
     "Selection",
     "Store",
     "Writer",

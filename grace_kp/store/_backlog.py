@@ -17,6 +17,8 @@ from grace_kp.background import Latch, may_wait, report_loss
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from grace_kp.store._pipeline import Pipeline
+
 PATIENCE_SECONDS = 60.0
 """How long a thread waits for a store that cannot write, before it goes on and its run is counted as not stored."""
 MIN_WAITING = 16
@@ -98,6 +100,9 @@ class Backlog:
         self.most = 0
         self.dropped = 0
         self.lost = 0
+        self.rescued = 0
+        self.unstored_report: tuple[str, bytes] | None = None
+        """What this process could not record, where the store has not taken it yet."""
         self.take_up(0)
 
     def take_up(self, pending_bytes: int, last: int | None = None) -> None:
@@ -144,6 +149,14 @@ class Backlog:
             self.lost += runs
         report_loss(f"{runs:,} {'run is' if runs == 1 else 'runs are'} not in the store: {why}")
 
+    def rescue(self, runs: int, place: object, error: str | None) -> None:
+        """Count runs that are kept beside the store as the process ends, and report where; nothing for none."""
+        self.rescued += runs
+        if runs:
+            what = "1 run waits" if runs == 1 else f"{runs:,} runs wait"
+            why = f"; {error}" if error else ""
+            report_loss(f"{what} in {place} and will be stored when the store is next opened{why}")
+
     def report_total(self, waiting: int, error: str | None) -> None:
         """Report how many runs are not in the store as the process ends, `waiting` because they were never written; nothing if none."""
         parts = {"dropped": self.dropped, "lost": self.lost, "never written": waiting}
@@ -152,10 +165,15 @@ class Backlog:
             why = f"; {error}" if waiting and error else ""
             report_loss(f"runs of this process that are not in the store: {counts}{why}")
 
+    def take_report(self, pipeline: Pipeline) -> tuple[str, bytes] | None:
+        """Return the name of this process and what it could not record; None where the store has that already."""
+        self.unstored_report = pipeline.report(self.dropped, self.lost) or self.unstored_report
+        return self.unstored_report
+
     @property
     def has_losses(self) -> bool:
         """Whether any run is not in the store that should be."""
-        return bool(self.dropped or self.lost)
+        return bool(self.dropped or self.lost or self.rescued)
 
     def count(self) -> int:
         """Return how many runs wait."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from grace_kp.store._record import JournalEntry
     from grace_kp.store._store import Store
@@ -26,6 +27,15 @@ class Journal:
             if row.seq == 0:  # a suspended run goes on under its id
                 self._ended.pop(row.run_id, None)
         self._rows += rows
+
+    def collect(self, runs: Iterator[Sequence[JournalEntry]], lock: AbstractContextManager[object]) -> None:
+        """Add what has happened in each open run, one run at a time under `lock`."""
+        while True:
+            with lock:
+                rows = next(runs, None)
+                if rows is None:
+                    return
+                self.add(rows)
 
     @property
     def waits(self) -> bool:

@@ -36,6 +36,8 @@ class WriterStats:
     """Runs that memory had no room for."""
     lost: int
     """Runs that could not be finished, and runs that went with the file that they were stored in."""
+    rescued: int
+    """Runs that wait beside the store, because it could not be written when the process ended."""
     pending: int
     """Runs that have ended and wait for the store."""
     pending_bytes: int

@@ -5,9 +5,14 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
+from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
 from grace_kp.trace import redact_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 RETRY_SECONDS = (0.1, 5.0)
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
@@ -24,6 +29,8 @@ class Outage:
         """Whether the last attempt failed."""
         self.is_busy = False
         """Whether it failed because somebody else keeps the store locked."""
+        self.rescue: Callable[..., Path] | None = None
+        """Keeps records beside a store that could not be opened."""
         self._retry_at, self._pause = 0.0, RETRY_SECONDS[0]
 
     @property
@@ -36,6 +43,7 @@ class Outage:
         self.errors += 1
         self._retry_at = time.monotonic() + self._pause
         self._pause = min(self._pause * 2, RETRY_SECONDS[1])
+        self.rescue = getattr(error, "rescue", self.rescue)
         self.is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY
         what = str(error) if isinstance(error, StoreError) else f"{type(error).__name__}: {error}"
         message = redact_text(f"the store cannot write: {what}", identifiers=False)

@@ -55,10 +55,10 @@ class Pending:
                     return True
         return False
 
-    def batch(self) -> tuple[list[Record], int]:
-        """Return the records that are written next, and how many entries these are with the marks between them."""
+    def batch(self, most: int | None = MAX_BATCH) -> tuple[list[Record], int]:
+        """Return the records that are written next, or all for None, and how many entries these are with the marks between them."""
         with self._lock:
-            entries = list(islice(self._entries, MAX_BATCH))
+            entries = list(islice(self._entries, most))
             self._in_batch = len(entries)
         return [entry[0] for entry in entries if not isinstance(entry, Mark)], len(entries)
 

@@ -1,4 +1,4 @@
-"""The schema of the SQLite store, as the steps that lead to it, and conditions on its tables.
+"""The schema of the SQLite store, as the steps that lead to it, with the rows of a record and conditions on its tables.
 
 A step that was released is never changed; a new one is added.
 """
@@ -6,16 +6,19 @@ A step that was released is never changed; a new one is added.
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
+from grace_kp.store._record import scorer_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from grace_kp.store._query import Query
+    from grace_kp.store._record import Record
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -53,6 +56,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     ("CREATE TABLE completions (run_id TEXT PRIMARY KEY, owner TEXT NOT NULL, awaits TEXT NOT NULL) WITHOUT ROWID",),
 )
+COLUMNS = "id, created_at, domain, score, success, status, text, data"
+"""The columns of a trace, beside its number."""
 READABLE = 4
 """The first version of the schema that has every table and column which reading needs."""
 
@@ -91,6 +96,25 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         with contextlib.suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
+
+
+def insert_records(connection: sqlite3.Connection, records: Sequence[Record]) -> None:
+    """Store records, replacing those with the same id, in the caller's transaction."""
+    rows = [(r.id, r.created_at, r.domain, r.score, r.success, r.status, searchable(r.text), r.data) for r in records]
+    newest = {r.id: r for r in records}
+    scores = [(r.id, scorer_name(name), score, passed) for r in newest.values() for name, score, passed in r.scores]
+    for table in ("scores", "attributes"):
+        if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None:  # noqa: S608
+            connection.execute(
+                f"DELETE FROM {table} WHERE trace IN (SELECT value FROM json_each(?))",  # noqa: S608
+                (json.dumps(list(newest)),),
+            )
+    connection.executemany(f"INSERT OR REPLACE INTO traces ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", rows)  # noqa: S608
+    connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", scores)
+    connection.executemany(
+        "INSERT INTO attributes VALUES (?,?,?,?)",
+        [(r.id, *row) for r in newest.values() for row in dict.fromkeys(r.attributes)],
+    )
 
 
 def where_of(query: Query) -> tuple[str, list[Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sqlite3
 import threading
@@ -18,8 +17,9 @@ from grace_kp.store._files import OpenFiles
 from grace_kp.store._owners import LEASE_SECONDS, Owners
 from grace_kp.store._purge import delete_rows, mark_unclean, overwrite
 from grace_kp.store._query import Query
-from grace_kp.store._record import JournalEntry, Record, load_trace, scorer_name
-from grace_kp.store._schema import migrate, searchable, transaction, where_of
+from grace_kp.store._record import JournalEntry, Record, load_trace
+from grace_kp.store._rescue import CannotOpen, RescueFiles
+from grace_kp.store._schema import insert_records, migrate, transaction, where_of
 from grace_kp.store._unfinished import Unfinished
 from grace_kp.trace import keep_private
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 BUSY_MS = 2_000
 DAY = 86_400
 T = TypeVar("T")
-_COLUMNS = "id, created_at, domain, score, success, status, text, data"
 
 
 class SqliteStore:
@@ -53,6 +52,7 @@ class SqliteStore:
     ) -> None:
         self._file_mode = file_mode
         self.path = Path(path).expanduser()
+        self._rescue_files = RescueFiles(self.path, file_mode)
         self._busy_ms, self._synchronous = busy_ms, "NORMAL"
         self.lock = threading.RLock()
         """Held while the store is used."""
@@ -72,12 +72,12 @@ class SqliteStore:
             connection = self._connect()
             self._prepare(connection)
             self._files.look_beside()
-            self._unfinished.enter_file(connection, self._insert)
+            self._unfinished.enter_file(connection)
         except BaseException as error:
             if connection is not None:
                 connection.close()
-            if isinstance(error, sqlite3.Error | OSError):
-                raise StoreError(f"store {self.path}: cannot be opened: {error}") from None
+            if isinstance(error, sqlite3.Error | OSError | StoreError):
+                raise CannotOpen(self.path, error, self._rescue_files.write) from None
             raise
         self._connection = connection
         return connection
@@ -104,6 +104,7 @@ class SqliteStore:
                 time.sleep(0.01)
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         migrate(connection, self.path)
+        self._rescue_files.take_in(connection)
 
     @property
     def is_displaced(self) -> bool:
@@ -173,29 +174,25 @@ class SqliteStore:
         with self.lock:
             with self._use(write=True) as connection:
                 kept = self._unfinished.current(connection, records)
-                self._insert(connection, kept)
+                insert_records(connection, kept)
                 self._unfinished.note(connection, kept, ended)
             self._unfinished.done(records, kept)
 
-    @staticmethod
-    def _insert(connection: sqlite3.Connection, records: Sequence[Record]) -> None:
-        rows = [
-            (r.id, r.created_at, r.domain, r.score, r.success, r.status, searchable(r.text), r.data) for r in records
-        ]
-        newest = {r.id: r for r in records}
-        scores = [(r.id, scorer_name(name), score, passed) for r in newest.values() for name, score, passed in r.scores]
-        for table in ("scores", "attributes"):
-            if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None:  # noqa: S608
-                connection.execute(
-                    f"DELETE FROM {table} WHERE trace IN (SELECT value FROM json_each(?))",  # noqa: S608
-                    (json.dumps(list(newest)),),
-                )
-        connection.executemany(f"INSERT OR REPLACE INTO traces ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)", rows)  # noqa: S608
-        connection.executemany("INSERT INTO scores VALUES (?,?,?,?)", scores)
-        connection.executemany(
-            "INSERT INTO attributes VALUES (?,?,?,?)",
-            [(r.id, *row) for r in newest.values() for row in dict.fromkeys(r.attributes)],
-        )
+    def rescue(
+        self, records: Sequence[Record], ended: Sequence[str] = (), *, report: tuple[str, bytes] | None = None
+    ) -> Path:
+        """Keep in a private file beside the database what this process cannot store before it ends, and return its path.
+
+        Whoever opens the store for writing next stores the records, deletes the journals of the runs in `ended` and adds the `report`.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        return self._rescue_files.write(records, ended, owner=self._owners.id, report=report)
+
+    def _take_in_rescued(self) -> str:
+        with self._use() as connection:
+            return self._rescue_files.take_in(connection)
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Store rows of the journal of runs that are still open."""
@@ -264,8 +261,9 @@ class SqliteStore:
         """Return the journals of runs whose process died. Each journal is returned to one caller only.
 
         A process on this machine is dead when it has ended, any other when its lease has expired. So a run may be found only by a later
-        call: call it every `lease_seconds`. It writes only if somebody has died.
+        call: call it every `lease_seconds`. It writes only if somebody has died, or has left a rescue file.
         """
+        self._take_in_rescued()
         return self._take_over(self._unfinished.take_journals)
 
     def incomplete(self, parts: frozenset[str], limit: int = 500) -> list[bytes]:
@@ -339,15 +337,16 @@ class SqliteStore:
     ) -> Deleted:
         """Delete the runs that meet every condition, with the runs nested in them; see `Store.delete`.
 
-        The rows are deleted from every table. The ledger keeps that actions ran, without contents. Then the file is rewritten without
+        Runs in rescue files are stored before that. The rows are deleted from every table. The ledger keeps that actions ran, without contents. Then the file is rewritten without
         free space and the write-ahead log is emptied, so that the bytes are gone. If that is not possible, `remains` says why.
         """
         selection = Selection(id=id, session=session, user=user, older_than=older_than)
         with self.lock:
+            waiting = self._take_in_rescued()
             with self._use(write=True) as connection:
                 deleted = delete_rows(connection, selection, self._owners.dead(connection))
             with self._use() as connection:
-                remains = overwrite(connection, self.path)
+                remains = "; ".join(filter(None, (overwrite(connection, self.path), waiting)))
         return Deleted(deleted, actions=deleted.actions, open=deleted.open, remains=remains)
 
     def retain(self, days: float) -> int:
@@ -363,6 +362,7 @@ class SqliteStore:
     def clear(self) -> int:
         """Delete all traces and rewrite the file without them. Return how many there were."""
         with self.lock:
+            self._take_in_rescued()
             with self._use(write=True) as connection:
                 for table in ("scores", "attributes", "completions"):
                     connection.execute(f"DELETE FROM {table}")  # noqa: S608

@@ -12,19 +12,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.store._record import JournalEntry, Record
-from grace_kp.store._schema import transaction
+from grace_kp.store._schema import insert_records, transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from grace_kp.store._owners import Owners
-
-    Insert = Callable[[sqlite3.Connection, Sequence[Record]], object]
 
 
 MAX_ACTIONS = 10_000
 NOBODY = ""
-"""Owner of what the process that took a run over cannot add: whoever can add it may take it."""
+"""Owner of what neither the run's own process nor the one that took it over can add: whoever can add it may take it."""
 _FIELDS = ("id", "created_at", "domain", "score", "success", "status", "text", "data")
 
 
@@ -76,14 +74,14 @@ class Unfinished:
                 "SELECT key, at, data FROM actions ORDER BY at DESC LIMIT ?", (MAX_ACTIONS,)
             ).fetchall()
 
-    def enter_file(self, connection: sqlite3.Connection, insert: Insert) -> None:
+    def enter_file(self, connection: sqlite3.Connection) -> None:
         """Go on in the next file. What it holds already stays as it is there."""
         luggage = self._luggage
         if luggage is None:
             return
         with transaction(connection):
             missing = [record for record in luggage.records if _row_of(connection, record.id) is None]
-            insert(connection, missing)
+            insert_records(connection, missing)
             self.note(connection, missing, ())
             self.journal(connection, luggage.entries)
             connection.executemany("INSERT OR IGNORE INTO actions VALUES (?,?,?)", luggage.actions)

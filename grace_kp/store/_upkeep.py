@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from grace_kp.store._backlog import Backlog
     from grace_kp.store._pipeline import Pipeline
     from grace_kp.store._store import Store
 
@@ -44,7 +45,6 @@ class Upkeep:
         self._retention_days, self._resubmit, self._lose = retention_days, resubmit, lose
         self._recover_at = self._retain_at = 0.0
         self._times_reopened = getattr(store, "times_reopened", 0)
-        self._report: tuple[str, bytes] | None = None
         self.written = 0
         """Runs written to the store's file since it was opened."""
 
@@ -74,13 +74,12 @@ class Upkeep:
             self._retain_at = now + RETENTION_SECONDS
             self._store.retain(self._retention_days)
 
-    def report(self, dropped: int, lost: int) -> None:
+    def report(self, backlog: Backlog) -> None:
         """Store what this process could not record, if that is news."""
-        if self._offers("report"):
-            self._report = self._pipeline.report(dropped, lost) or self._report
-            if self._report is not None:
-                self._store.report(*self._report)
-                self._report = None
+        report = backlog.take_report(self._pipeline) if self._offers("report") else None
+        if report is not None:
+            self._store.report(*report)
+            backlog.unstored_report = None
 
     def reopen_if_displaced(self) -> bool:
         """Open the store's file anew where it was deleted or moved; return whether it was. What it held counts as lost."""

@@ -16,6 +16,7 @@ from grace_kp.store._journal import Journal
 from grace_kp.store._limits import WriterLimits, WriterStats
 from grace_kp.store._outage import Outage
 from grace_kp.store._pending import MAX_BATCH, Pending
+from grace_kp.store._rescue import rescue_pending
 from grace_kp.store._settler import Settler
 from grace_kp.store._upkeep import Upkeep
 
@@ -43,7 +44,7 @@ class Writer(Resident):
         self._limits = limits or WriterLimits()
         self._store: Store | None = None
         self._upkeep: Upkeep
-        self._closed = False
+        self._closed = self._has_exited = False
         self._begin()
         # A thread that writes waits for nobody: it would wait for itself.
         self._worker = Worker(self._round, name="writer", may_wait=False)
@@ -219,13 +220,8 @@ class Writer(Resident):
         if not self._pipeline.has_open_runs or self._outage.is_pausing:
             return
         try:
-            runs = iter(()) if self._journal.waits else self._pipeline.journal()
-            while True:
-                with self._settling:
-                    rows = next(runs, None)
-                    if rows is None:
-                        break
-                    self._journal.add(rows)
+            if not self._journal.waits:
+                self._journal.collect(self._pipeline.journal(), self._settling)
             with self._writing:
                 if self._journal.write(self.store()):
                     self._outage.end()
@@ -242,6 +238,8 @@ class Writer(Resident):
         self.write_pending(force=True, deadline=deadline)
         self._pipeline.complete(0.0)
         self.write_pending(force=True, deadline=deadline)
+        if self._has_exited and self.waiting:
+            self._leave()
 
     def write_pending(self, *, force: bool = False, deadline: float | None = None) -> None:
         """Write what is settled; with `force` also while a store that failed is left alone for a moment."""
@@ -277,7 +275,7 @@ class Writer(Resident):
             self._outage.end()
         if self._pending or self._settler.ended:
             return False
-        upkeep.report(self._backlog.dropped, self._backlog.lost)
+        upkeep.report(self._backlog)
         upkeep.do_what_is_due()
         return True
 
@@ -362,7 +360,7 @@ class Writer(Resident):
                 self._writing.release()
 
     def at_exit(self) -> None:
-        """Write what waits, close, and report what is not in the store."""
+        """Write what waits, close, keep beside the store what it does not take, and report what is lost."""
         try:
             if not self._closed or self.waiting:
                 self.flush(self._limits.exit_seconds)
@@ -370,7 +368,24 @@ class Writer(Resident):
                     self.flush(self._limits.busy_exit_seconds)
                 self.close(0.0)
         finally:
-            self._backlog.report_total(self.waiting, self._outage.last_error)
+            self._has_exited = True
+            self._leave()
+
+    def _leave(self) -> None:
+        keep, ends = getattr(self._store, "rescue", self._outage.rescue), time.monotonic() + PATIENCE_SECONDS
+        while keep is not None and (self.waiting or self._settler.ended or self._backlog.unstored_report):
+            self._settler.settle(deadline=ends)
+            if not self._writing.acquire(timeout=STOP_SECONDS):
+                break  # the store hangs
+            try:
+                self._follow_unwritten()
+                if not rescue_pending(
+                    keep, self._pending, self._settler.ended, self._pipeline, self._backlog, self._outage
+                ):
+                    break
+            finally:
+                self._writing.release()
+        self._backlog.report_total(self.waiting, self._outage.last_error)
 
     @property
     def waiting(self) -> int:
@@ -379,13 +394,6 @@ class Writer(Resident):
 
     def stats(self) -> WriterStats:
         """Counts since the beginning."""
-        return WriterStats(
-            self._settler.settled,
-            self._written,
-            self._backlog.dropped,
-            self._backlog.lost,
-            self.waiting,
-            self._pending.bytes,
-            self._outage.errors,
-            self._outage.last_error,
-        )
+        backlog, outage = self._backlog, self._outage
+        counts = self._settler.settled, self._written, backlog.dropped, backlog.lost, backlog.rescued
+        return WriterStats(*counts, self.waiting, self._pending.bytes, outage.errors, outage.last_error)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         comparable,
         label,
     )
-    from grace_kp.trace._files import default_mode, keep_private, whole_file, write_whole
+    from grace_kp.trace._files import default_mode, keep_private, refuse_planted_link, whole_file, write_whole
     from grace_kp.trace._json_text import object_without_duplicates
     from grace_kp.trace._jsonl import read_traces, write_traces
     from grace_kp.trace._model import (
@@ -87,13 +87,13 @@ __all__ = [
     "SourceFields", "SourceFile", "Step", "Task", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
     "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages",
     "have_plain_names", "keep_private", "label", "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_traces", "redact",
-    "redact_text", "redact_value", "redacted_arguments", "refuse_what_json_cannot_hold", "render", "render_text",
+    "redact_text", "redact_value", "redacted_arguments", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text",
     "storable", "texts_in", "to_text", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
 
 _NAMES = {
     "_attributes": ("MAX_METADATA MAX_TAGS MAX_VALUE METADATA PARENT SESSION TAG USER attributes_in comparable label"),
-    "_files": "default_mode keep_private whole_file write_whole",
+    "_files": "default_mode keep_private refuse_planted_link whole_file write_whole",
     "_json_text": "object_without_duplicates",
     "_jsonl": "read_traces write_traces",
     "_model": "Entity KnowledgeGraphDelta Metadata Outcome ReasoningTrace Relationship Step Task ToolRef",

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from grace_kp.store import RescueFiles, open_store
+from tests import warm
 from tests.cli.program import run
 from tests.exhaustive import exhaustive
+from tests.store.samples import record
 
 
 def doctor(*arguments, **environ):
@@ -121,6 +124,50 @@ def test_doctor_says_what_is_there_and_what_is_broken(tmp_path):
     bad = run("doctor", GRACE_KP_STORE=f"sqlite:///{tmp_path / 'file' / 't.db'}")
     assert bad.returncode == 1
     assert "broken" in bad.stdout
+
+
+def test_doctor_counts_the_runs_that_wait_beside_the_database(command, tmp_path):
+    """It leaves them there; a file that cannot be used is broken, with what to do about it."""
+    path = tmp_path / "t.db"
+    open_store(f"sqlite:///{path}").close()
+    RescueFiles(path).write([record(1), record(2)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
+        ran = command("doctor", columns=400)
+        assert 0 == ran.returncode
+        assert "2 runs wait beside the database until a process opens it for writing" in ran.stdout
+        path.unlink()
+        assert {"files": 1, "runs": 2} == json.loads(command("doctor", "--json").stdout)["store"]["rescued"]
+        broken = RescueFiles(path).write([record(3)])
+        broken.write_bytes(b"")
+        ran = command("doctor", columns=400)
+        assert 1 == ran.returncode
+        assert f"rescue file {broken}: it is cut off; its runs are not in the store: move or delete it" in ran.stdout
+
+
+def test_doctor_shows_what_a_process_lost_once_the_store_could_be_written_again(command, tmp_path):
+    """The first attempt to store its report fails."""
+    program = """
+import sqlite3, sys
+import grace_kp as gk
+from grace_kp.store._sqlite import SqliteStore
+grace = gk.Grace(store=SqliteStore(sys.argv[1], busy_ms=1), evaluator=None, embedder=None, reviewer=None)
+with grace.run("first"): pass
+assert grace.flush()
+other = sqlite3.connect(sys.argv[1], isolation_level=None)
+other.execute("BEGIN IMMEDIATE")
+grace._writer._backlog.lose(2, "a test says so")
+grace._writer._backlog.drop()
+assert not grace.flush(0.1)
+other.close()
+"""
+    path = tmp_path / "t.db"
+    done = warm.run([sys.executable, "-c", program, path], capture_output=True, text=True)
+    assert 0 == done.returncode, done.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
+        lost = json.loads(command("doctor", "--json").stdout)["store"]["not_recorded"]
+    assert (1, 1, 2) == tuple(lost[name] for name in ("processes", "dropped_traces", "lost_traces"))
 
 
 def test_doctor_says_that_a_store_is_not_there_yet(command, tmp_path):

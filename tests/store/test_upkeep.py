@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from grace_kp.store._backlog import Backlog
 from grace_kp.store._upkeep import Upkeep
 from tests.store.samples import Pipeline
 
@@ -58,8 +59,10 @@ def test_a_report_is_stored_when_there_is_one(lost):
     """No losses are no news."""
     store = Store()
     upkeep = upkeep_of(store, Pipeline(), lost)
-    upkeep.report(0, 0)
-    upkeep.report(0, 2)
+    backlog = Backlog(1)
+    upkeep.report(backlog)
+    backlog.lose(2, "the file is gone")
+    upkeep.report(backlog)
     assert [("report", "process", b"{}")] == store.calls
 
 
@@ -84,18 +87,22 @@ def test_a_plain_store_is_left_alone(lost):
     upkeep = upkeep_of(object(), Pipeline(), lost, retention_days=3)
     upkeep.recover()
     upkeep.do_what_is_due()
-    upkeep.report(1, 1)
+    backlog = Backlog(1)
+    backlog.lose(1, "the file is gone")
+    upkeep.report(backlog)
     assert not upkeep.reopen_if_displaced()
 
 
 def test_a_report_that_could_not_be_stored_is_stored_later(lost):
     """The pipeline has it only once."""
-    store, pipeline = Store(), Pipeline()
+    store, pipeline, backlog = Store(), Pipeline(), Backlog(1)
     upkeep = upkeep_of(store, pipeline, lost)
+    backlog.lose(1, "the file is gone")
     store.report = lambda *report: (_ for _ in ()).throw(OSError("busy"))
     with pytest.raises(OSError, match="busy"):
-        upkeep.report(1, 0)
+        upkeep.report(backlog)
     del store.report
-    upkeep.report(0, 0)
-    upkeep.report(0, 0)
+    pipeline.report = lambda dropped, lost: None
+    upkeep.report(backlog)
+    upkeep.report(backlog)
     assert [("report", "process", b"{}")] == store.calls
