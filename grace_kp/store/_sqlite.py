@@ -337,8 +337,9 @@ class SqliteStore:
     ) -> Deleted:
         """Delete the runs that meet every condition, with the runs nested in them; see `Store.delete`.
 
-        Runs in rescue files are stored before that. The rows are deleted from every table. The ledger keeps that actions ran, without contents. Then the file is rewritten without
-        free space and the write-ahead log is emptied, so that the bytes are gone. If that is not possible, `remains` says why.
+        Runs in rescue files are stored before. The rows are deleted from every table. The ledger keeps that actions ran, without contents.
+        Then the file is rewritten without free space and the write-ahead log is emptied, so that the bytes are gone. If that is not
+        possible, `remains` says why.
         """
         selection = Selection(id=id, session=session, user=user, older_than=older_than)
         with self.lock:
