@@ -13,6 +13,7 @@ from grace_kp.trace import cut, render, to_text
 
 if TYPE_CHECKING:
     from grace_kp.confidence import Scores
+    from grace_kp.integrations.langchain._tasks import Watch
     from grace_kp.record import Recorder
 
 MAX_OBJECTIVE = 2_000
@@ -64,7 +65,7 @@ class Frame:
     raised: list[BaseException] | None = None
     start: int = 0
     steps: tuple[int, int] | None = None
-    task: set[int] | None = None
+    task: Watch | None = None
     tokens: list[str] | None = None
 
     def __init__(self, parent: Frame, here: Call | Run, name: str, own: Call | Run | None, seen: object) -> None:
@@ -160,7 +161,7 @@ class Chain(Frame):
         self.tokens = None
         """The text that a model has streamed so far."""
         self.task = None
-        """For a root, the open events of the asyncio task that it began in."""
+        """For a root, the asyncio task that it began in, and the callback there."""
         self.start = (here.run if isinstance(here, Call) else here).clock()
 
     @property

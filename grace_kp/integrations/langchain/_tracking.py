@@ -32,7 +32,7 @@ from grace_kp.integrations.langchain._results import (
     streamed_so_far,
 )
 from grace_kp.integrations.langchain._suspension import Suspensions, interrupts_of, note_steps
-from grace_kp.integrations.langchain._tasks import Tasks, running_loop
+from grace_kp.integrations.langchain._tasks import Tasks, running_loop, unwatch
 from grace_kp.record import AGENT, CANCELLED, CLOSED, CURRENT, HOST, SUSPENDED, Call, Pause, Run, call_in, open_run
 
 if TYPE_CHECKING:
@@ -232,12 +232,12 @@ class Tracker:
         if frame is not None:
             frame.keys.discard(key)
             if frame.parent is None and (frame.keys or frame.task is not None):
-                self._root_done(frame, key)
+                self._root_done(frame)
         return frame
 
-    def _root_done(self, frame: Frame, key: int) -> None:
+    def _root_done(self, frame: Frame) -> None:
         if frame.task is not None:
-            frame.task.discard(key)
+            unwatch(frame.task)
         # Events still open below the root will never end, or have no open run to be recorded in.
         for left in tuple(frame.keys):
             self.frames.pop(left, None)
@@ -349,7 +349,7 @@ class Tracker:
             return
         frame.keys.discard(key)
         if frame.parent is None and (frame.keys or frame.task is not None):
-            self._root_done(frame, key)
+            self._root_done(frame)
         call = frame.own
         if isinstance(call, Call):
             if type(output) is str:

@@ -412,11 +412,3 @@ async def test_a_run_that_is_cancelled_between_two_handlers_ends(grace, handler,
     (trace,) = grace.store.query()
     assert "cancelled" == trace.grace["status"]
     assert {} == handler.tracker.frames
-
-
-async def test_a_task_that_calls_many_chains_keeps_nothing_of_them(grace, handler):
-    chain = RunnableLambda(lambda value: value)
-    for number in range(100):
-        await chain.ainvoke(number, {"callbacks": [handler]})
-    (keys,) = handler.tracker.tasks._open.values()
-    assert set() == keys

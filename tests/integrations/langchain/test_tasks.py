@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from uuid import uuid4
 
 import pytest
 from langchain_core.documents import Document
@@ -89,3 +91,26 @@ class TestWaysOut:
         with pytest.raises(error):
             RunnableLambda(leave).invoke("q", {"callbacks": [handler]})
         assert {KeyboardInterrupt: "cancelled", SystemExit: "exited"}[error] == only(grace).grace["status"]
+
+
+async def test_a_task_that_calls_many_chains_keeps_nothing_of_them(grace, handler):
+    chain, task = RunnableLambda(lambda value: value), asyncio.current_task()
+    before = task._callbacks
+    for number in range(100):
+        await chain.ainvoke(number, {"callbacks": [handler]})
+    assert (before, {}) == (task._callbacks, handler.tracker.frames)
+
+
+async def test_a_cancelled_task_ends_every_chain_that_is_open_in_it(grace, handler):
+    ended = uuid4()
+
+    async def leave_open():
+        for run_id in (uuid4(), ended, uuid4()):
+            handler.on_chain_start(None, "q", run_id=run_id, name="chain")
+        handler.on_chain_end("a", run_id=ended)
+        raise asyncio.CancelledError
+
+    await asyncio.gather(asyncio.create_task(leave_open()), return_exceptions=True)
+    await asyncio.sleep(0)
+    assert {"completed": 1, "cancelled": 2} == Counter(trace.grace["status"] for trace in grace.store.query())
+    assert {} == handler.tracker.frames
