@@ -131,6 +131,7 @@ class StepBuilder:
             return place
         calls, index, add_step, harmless = self.calls, self._index, self.steps.append, self.redactor.harmless
         first, number, step, last = len(calls), len(calls), len(self.steps), len(events) - 1
+        spec, failures = None, self._failures.pending
         while place < last:
             call: Any = events[place]
             if (
@@ -145,11 +146,13 @@ class StepBuilder:
                 or call.place is not None
             ):
                 break
-            name, tool, names = self._tools.get(call.spec) or self._tool(call.spec)
+            if call.spec is not spec:
+                spec = call.spec
+                name, tool, names = self._tools.get(spec) or self._tool(spec)
             plain = plain_input(names, call.args, harmless)
             if plain is None:
                 break
-            if self._failures.pending:
+            if failures:
                 self._recover()
                 step = len(self.steps)
             since, duration = call.start - run.start, call.end - call.start

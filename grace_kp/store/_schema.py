@@ -58,6 +58,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 COLUMNS = "id, created_at, domain, score, success, status, text, data"
 """The columns of a trace, beside its number."""
+PAGE_BYTES = 8_192
+"""Page size of new files. A trace takes several pages of the default 4,096 bytes, and each page is written twice."""
 READABLE = 4
 """The first version of the schema that has every table and column which reading needs."""
 

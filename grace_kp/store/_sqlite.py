@@ -19,7 +19,7 @@ from grace_kp.store._purge import delete_rows, mark_unclean, overwrite
 from grace_kp.store._query import Query
 from grace_kp.store._record import JournalEntry, Record, load_trace
 from grace_kp.store._rescue import CannotOpen, RescueFiles
-from grace_kp.store._schema import insert_records, migrate, transaction, where_of
+from grace_kp.store._schema import PAGE_BYTES, insert_records, migrate, transaction, where_of
 from grace_kp.store._unfinished import Unfinished
 from grace_kp.trace import keep_private
 
@@ -92,6 +92,7 @@ class SqliteStore:
         return sqlite3.connect(self.path, timeout=self._busy_ms / 1_000, isolation_level=None, check_same_thread=False)
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         # Unlike other statements, the switch to WAL does not wait while another process makes the same switch.
         deadline = time.monotonic() + self._busy_ms / 1_000
         while True:
@@ -389,11 +390,10 @@ class SqliteStore:
             (traces,) = connection.execute("SELECT COUNT(*) FROM traces").fetchone()
             (version,) = connection.execute("SELECT MAX(version) FROM schema_migrations").fetchone()
             (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-        size = self.path.stat().st_size
         return {
             "kind": "sqlite",
             "path": str(self.path),
-            "bytes": size,
+            "bytes": self.path.stat().st_size,
             "traces": traces,
             "schema_version": version,
             "journal_mode": mode,
