@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.background import Lock, PoliteLock, Resident, Worker, may_wait, watch
+from grace_kp.background import Latch, Lock, PoliteLock, Resident, Worker, may_wait, watch
 from grace_kp.record import note, to_json
 from grace_kp.value import embedded_text
 
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 JUDGEMENT, VALUE, SCORES = "judgement", "value", "scores"
 WARM_BATCH = 64
 MAX_WAITING = 2_000
-"""Runs that may wait for scorers; beyond it they go without, so that slow scorers do not fill the memory."""
+"""Runs that may wait for judgements and scores; beyond it they go without, so that slow models do not fill the memory."""
+DOCUMENT_FACTOR = 5
+"""How much larger a document is than its JSON."""
+TOO_MANY = f"more than {MAX_WAITING:,} runs wait, or more than memory may hold"
 POLL_SECONDS = 0.1
 
 
@@ -67,6 +70,7 @@ class Completer(Resident):
         clean: Callable[[str], str],
         finish: Callable[[Completion], object],
         hand_out: Callable[[Completion], object],
+        max_bytes: int = 256 << 20,
     ) -> None:
         """Start no thread yet.
 
@@ -77,7 +81,9 @@ class Completer(Resident):
             clean: cleans a text as the traces' texts are cleaned.
             finish: called with a completion that awaits nothing more, to store it.
             hand_out: called with the same, in order, outside of all locks: the user's hooks.
+            max_bytes: how much memory the runs may take that are not complete.
         """
+        self._max_bytes = max_bytes
         self._models, self._scorers, self._assessor = models, scorers, assessor
         self._clean, self._finish, self._hand_out = clean, finish, hand_out
         self.after_fork()
@@ -90,14 +96,15 @@ class Completer(Resident):
 
     def after_fork(self) -> None:
         """Forget in the child what waited: the parent completes it."""
-        self._turn, self._completing, self._handing = threading.RLock(), PoliteLock(), threading.RLock()
+        self._turn, self._completing, self._handing = PoliteLock(), PoliteLock(), PoliteLock()
         self._queue: deque[Completion] = deque()
         self._finished: deque[Completion] = deque()
         self._begun = self._warmed = 0
         """How many at the head of the queue are being judged, and are embedded."""
-        self._landed = threading.Event()
+        self._landed = Latch()
         self._handing_thread: int | None = None
-        self._given_up = False
+        self._completing_thread: int | None = None
+        self._given_up = self._is_crowded = False
 
     @property
     def is_busy(self) -> bool:
@@ -116,7 +123,7 @@ class Completer(Resident):
 
     def landed(self) -> None:
         """Go on: a judgement or a score that a run waits for is there."""
-        self._landed.set()
+        self._landed.open()
         if self._queue:
             self._worker.wake()
 
@@ -136,14 +143,22 @@ class Completer(Resident):
     def complete(self, deadline: float | None, *, waits: bool = True) -> bool:
         """Complete what can be completed, waiting until a time of `time.monotonic`; return whether everything is complete.
 
-        Inside a hook it returns False at once, because the hook would wait for itself.
+        Inside a hook or an embedder it returns False at once, because these would wait for themselves.
         """
-        if self._handing_thread == threading.get_ident():
+        if threading.get_ident() in {self._handing_thread, self._completing_thread}:
             return False
         if not may_wait():
             deadline = 0.0
+        try:
+            return self._complete(deadline, waits=waits)
+        except BaseException:
+            for lock in (self._turn, self._handing):
+                lock.let_go()  # an interrupt may come right after a lock is taken
+            raise
+
+    def _complete(self, deadline: float | None, *, waits: bool) -> bool:
         while True:
-            self._landed.clear()
+            self._landed.wait(0.0)
             left = None if deadline is None else deadline - time.monotonic()
             timeout = -1.0 if left is None or not waits else max(0.0, left)
             for lock, step in ((self._turn, self._complete_ready), (self._handing, self._hand_out_finished)):
@@ -163,20 +178,34 @@ class Completer(Resident):
         self._handing_thread = threading.get_ident()
         try:
             while self._finished:
-                self._hand_out(self._finished.popleft())
+                completion = self._finished.popleft()
+                try:
+                    self._hand_out(completion)
+                except Exception as error:  # noqa: BLE001
+                    note("handing out a run", error)
         finally:
             self._handing_thread = None
 
     def _complete_ready(self) -> None:
+        self._completing_thread = threading.get_ident()
+        try:
+            self._complete_first()
+        finally:
+            self._completing_thread = None
+
+    def _complete_first(self) -> None:
         while self._queue:
             while self._begun < len(self._queue):
                 self._guarded(self._begin, self._queue[self._begun])
                 self._begun += 1
             ready = []
+            self._is_crowded = self._has_too_many()
             for number in range(min(WARM_BATCH, len(self._queue))):
                 completion = self._queue[number]
                 if completion.judgement is not None and not completion.judgement.is_done:
-                    break
+                    if not self._is_crowded:
+                        break
+                    completion.judgement.skip(TOO_MANY)
                 ready.append(completion)
             self._warm(ready)
             # Later runs are assessed and their scorers begin even while the first waits for its scores.
@@ -187,12 +216,21 @@ class Completer(Resident):
                 completion = self._queue[0]
                 if completion.document is not None:
                     self._guarded(self._finish, completion)
+                run = completion.run
+                if completion.document is None and run is not None and (run.keep or run.capture is not None):
+                    run.document = completion.data  # whoever asks for the trace gets what is stored
                 self._finished.append(completion)
                 self._queue.popleft()
                 self._begun -= 1
                 self._warmed = max(0, self._warmed - 1)
             if not done or done < len(ready):
                 return
+
+    def _has_too_many(self) -> bool:
+        if len(self._queue) > MAX_WAITING:
+            return True
+        waiting = [len(completion.data) for completion in tuple(self._queue) if completion.document is not None]
+        return len(waiting) > 1 and sum(waiting) * DOCUMENT_FACTOR > self._max_bytes
 
     def _guarded(self, step: Callable[[Completion], object], completion: Completion) -> object:
         """Do a step of a completion. If it fails, the run stays as it is stored, awaiting what could not be added."""
@@ -234,6 +272,8 @@ class Completer(Resident):
         """Embed the runs that are assessed next in one go. What fails here fails again, and is reported, one by one."""
         new = [item.document for item in ready[self._warmed :] if item.document is not None and VALUE in item.awaits]
         self._warmed = len(ready)
+        if self._is_crowded:
+            return
         embed = getattr(self._models.get().embedder, "embed", None) if len(new) > 1 else None
         if callable(embed):
             with contextlib.suppress(Exception):
@@ -250,11 +290,15 @@ class Completer(Resident):
         scoring, scorers = completion.scoring, self._scorers
         if scoring is None or scorers is None:
             return True
-        if not scorers.is_done(scoring) and self.waiting > MAX_WAITING:
-            scorers.skip(f"more than {MAX_WAITING:,} runs wait")
+        if not scorers.is_done(scoring) and self._is_crowded:
+            scorers.skip(TOO_MANY)
         return scorers.is_done(scoring)
 
     def _assess(self, completion: Completion, document: dict[str, Any]) -> None:
+        if self._is_crowded and VALUE in completion.awaits:
+            completion.left = tuple(
+                sorted({*completion.left, VALUE})
+            )  # embedding takes time, and another process can do it
         if left := completion.left:
             document["grace"]["awaits"] = list(left)
         else:
@@ -263,7 +307,13 @@ class Completer(Resident):
         if judgement is not None or VALUE in completion.awaits:
             own = (document["grace"].get("confidence") or {}).get("own")
             factors = None if judgement is None else judgement.factors
-            self._assessor().assess(document, own_confidence=own, factors=factors, judgement=judgement)
+            self._assessor().assess(
+                document,
+                own_confidence=own,
+                factors=factors,
+                judgement=judgement,
+                has_value=VALUE not in completion.left,
+            )
         if SCORES in completion.awaits and self._scorers is not None:
             from grace_kp.trace import ReasoningTrace
 

@@ -56,6 +56,10 @@ class Judgement:
         if self._result is None:
             self._result = result
 
+    def skip(self, reason: str) -> None:
+        """End it with a fallback that states the reason, whatever a model answers later."""
+        self.end(Result.failed(reason))
+
     def put_into(self, factors: ConfidenceFactors, *, cautious: bool) -> ConfidenceFactors:
         """Return the factors with what was judged and measured."""
         result = self._result
@@ -157,7 +161,8 @@ class RunJudge(Resident):
         self.on_end: Callable[[], object] = lambda: None
         """Called when a judgement is there."""
         self.after_fork()
-        self._worker = Worker(self._judge_next, name="judge", threads=workers)
+        # A judge that flushes would wait for itself.
+        self._worker = Worker(self._judge_next, name="judge", threads=workers, may_wait=False)
         watch(self)
 
     def after_fork(self) -> None:
@@ -233,7 +238,7 @@ class RunJudge(Resident):
                 return Result(agreement=agreement, skipped=reason_to_skip)
             own, coverage = self._ask(self.mode, factors, None, request.material, request.run_id)
             return Result(own, coverage, agreement)
-        except Exception as error:  # noqa: BLE001 — a judgement that fails is a fallback
+        except BaseException as error:  # noqa: BLE001 — a judgement that fails is a fallback, even if it raises SystemExit
             return Result.failed(": ".join(describe_error(error, 300)), agreement)
 
     def _ask(

@@ -97,6 +97,18 @@ class ModelChoice(Resident):
         """Whether there may be an embedder."""
         return self._embedder is not None
 
+    @property
+    def has_judge(self) -> bool:
+        """Whether there is a judge for certain: "auto" finds out when the models are needed."""
+        if self._models is not None:
+            return self._models.judge.asks_models
+        return self._evaluator not in (None, "auto") and self._settings.judge != "never"
+
+    @property
+    def has_embedder(self) -> bool:
+        """Whether there is an embedder for certain."""
+        return self._models.embedder is not None if self._models else self._embedder not in (None, "auto")
+
     def get(self) -> Models:
         """Return the models."""
         models = self._models

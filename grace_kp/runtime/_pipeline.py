@@ -83,7 +83,13 @@ class Pipeline(Resident):
         self._models = models
         self._born, self._reported = time_ns(), (0, 0, 0)
         self.completer = Completer(
-            models, scorers, lambda: self.assessor, self.documents.clean, self._finish, self._hand_out
+            models,
+            scorers,
+            lambda: self.assessor,
+            self.documents.clean,
+            self._finish,
+            self._hand_out,
+            settings.max_pending_mb << 20,
         )
         self.after_fork()
         watch(self)
@@ -103,7 +109,8 @@ class Pipeline(Resident):
 
         settings = self._settings
         return ValueScorer(
-            self._models.get().embedder,
+            # Choosing models may import for seconds, so it is left where there can be no embedder.
+            self._models.get().embedder if self._models.may_embed else None,
             max_elements=settings.novelty_cache_size,
             ttl_seconds=settings.novelty_cache_ttl or None,
         )
@@ -120,7 +127,14 @@ class Pipeline(Resident):
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """What this runtime may be able to add to a stored run that awaits it."""
+        """What this runtime can add to a stored run of a dead process. What it cannot add, it leaves to others."""
+        models = self._models
+        present = {JUDGEMENT: models.has_judge, VALUE: models.has_embedder, SCORES: self.scorers is not None}
+        return frozenset(part for part, is_present in present.items() if is_present)
+
+    @property
+    def _possible(self) -> frozenset[str]:
+        """What this runtime may be able to add to its own runs."""
         models = self._models
         may_judge = models.may_judge or models.may_embed  # the agreement of sources is measured by an embedder
         present = {JUDGEMENT: may_judge, VALUE: models.may_embed, SCORES: self.scorers is not None}
@@ -210,7 +224,7 @@ class Pipeline(Resident):
         if document["grace"].get("status") == SUSPENDED:
             return None, frozenset()
         models, scorers = self._models, self.scorers
-        judgement, awaits = None, set(self.parts)
+        judgement, awaits = None, set(self._possible)
         # Choosing a model may import for seconds, and nothing delays the storing of a run.
         if models.are_chosen or JUDGEMENT not in awaits:
             chosen = models.get()
@@ -330,8 +344,10 @@ class Pipeline(Resident):
                 answer = hook(trace)
                 if inspect.iscoroutine(answer):
                     finish(answer)
-            except KeyboardInterrupt:
-                raise
+            except KeyboardInterrupt as error:
+                if threading.current_thread() is threading.main_thread():
+                    raise  # it may be the user's
+                note(f"hook {getattr(hook, '__name__', type(hook).__name__)}", error, theirs=True)
             except BaseException as error:  # noqa: BLE001 — also what would end the writer's thread, such as SystemExit
                 note(f"hook {getattr(hook, '__name__', type(hook).__name__)}", error, theirs=True)
         for collector in tuple(self.collectors):

@@ -44,6 +44,8 @@ class Upkeep:
         self._pipeline = pipeline
         self._retention_days, self._resubmit, self._lose = retention_days, resubmit, lose
         self._recover_at = self._retain_at = 0.0
+        self._parts: frozenset[str] = frozenset()
+        """What the pipeline could add when it was asked last. It may choose models later."""
         self._times_reopened = getattr(store, "times_reopened", 0)
         self.written = 0
         """Runs written to the store's file since it was opened."""
@@ -54,11 +56,12 @@ class Upkeep:
     def recover(self) -> None:
         """Take over what dead processes have left."""
         self._recover_at = time.monotonic() + RECOVER_SECONDS
+        self._parts = self._pipeline.parts
         if self._offers("recover"):
             # Not settled here: the store's lock is held, and a hook that asks for the store would wait for it.
             self._resubmit([self._pipeline.lost(rows) for rows in self._store.recover()])
-        if self._offers("incomplete") and self._pipeline.parts:
-            found = self._store.incomplete(self._pipeline.parts)
+        if self._offers("incomplete") and self._parts:
+            found = self._store.incomplete(self._parts)
             self._pipeline.adopt(found)
             if found:
                 self._recover_at = 0.0  # there may be more
@@ -68,7 +71,7 @@ class Upkeep:
         if self._offers("renew_lease") and (self._pipeline.has_open_runs or self._pipeline.is_completing):
             self._store.renew_lease()
         now = time.monotonic()
-        if now >= self._recover_at:
+        if now >= self._recover_at or not self._pipeline.parts <= self._parts:
             self.recover()
         if self._retention_days and now >= self._retain_at and self._offers("retain"):
             self._retain_at = now + RETENTION_SECONDS

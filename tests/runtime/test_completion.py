@@ -10,6 +10,7 @@ import threading
 import pytest
 
 import grace_kp as gk
+from grace_kp.models import Choice
 from grace_kp.runtime._completion import Completer, Completion
 from tests import warm
 
@@ -228,3 +229,152 @@ def test_a_run_that_cannot_be_completed_stays_as_it_is_stored(monkeypatch):
     second, first = grace.store.query()
     assert (["judgement"], False) == (first.grace["awaits"], "awaits" in second.grace)
     assert "completing a run: RuntimeError" in grace.status()["troubles"]
+
+
+def test_a_completion_that_is_being_finished_is_waited_for():
+    """A flush meanwhile does not take the runtime for done."""
+    seen = []
+    completer = Completer(None, None, lambda: None, str, lambda item: seen.append(completer.is_busy), lambda item: None)
+    completer.add([Completion(b"1", document={"grace": {}})])
+    assert completer.complete(None)
+    assert ([True], False) == (seen, completer.is_busy)
+
+
+def test_a_trace_that_cannot_be_handed_out_holds_up_no_other(monkeypatch):
+    """The trouble is counted, and flush does not raise."""
+    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING", raising=False)
+    grace, seen = runtime(), []
+    grace.on_complete(lambda trace: seen.append(trace.outcome.result_summary))
+    hand_out, broken = grace._pipeline.completer._hand_out, [b"no JSON"]
+    grace._pipeline.completer._hand_out = lambda item: hand_out(Completion(broken.pop()) if broken else item)
+    agent = answering(grace)
+    agent(1)
+    agent(2)
+    assert grace.flush(60)
+    assert ["answer 2"] == seen
+    assert "handing out a run: InvalidTrace" in grace.status()["troubles"]
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+def test_whatever_a_judge_raises_is_a_fallback(interrupt):
+    """The thread goes on with the next run."""
+
+    def judge(prompt):
+        raise interrupt
+
+    grace = runtime(evaluator=judge, judge="always", judge_workers=1)
+    agent = answering(grace)
+    for number in range(3):
+        agent(number)
+    assert grace.flush(60)
+    assert [interrupt.__name__] * 3 == [
+        trace.grace["evaluation"]["self_evaluation"]["error"].partition(":")[0] for trace in grace.store.query()
+    ]
+
+
+def test_a_judge_that_flushes_does_not_wait_for_itself():
+    """It hears that not everything is complete."""
+    answers = []
+    grace = runtime(evaluator=lambda _: (answers.append(grace.flush(60)), BOTH)[1], judge_timeout=60)
+    answering(grace)(1)
+    assert grace.flush(60)
+    assert [False] == answers
+
+
+def test_what_ends_a_run_inside_a_completion_does_not_complete_others():
+    """An embedder may be recorded, and a finalizer may end a run anywhere."""
+    answers = []
+    completer = Completer(
+        None, None, lambda: None, str, lambda item: answers.append(completer.complete(None)), lambda item: None
+    )
+    completer.add([Completion(b"1", document={"grace": {}}), Completion(b"2", document={"grace": {}})])
+    assert completer.complete(None)
+    assert [False, False] == answers
+
+
+def test_an_interrupt_in_a_hook_leaves_no_lock_behind():
+    """The next flush hands out the rest."""
+    seen, interrupts = [], [KeyboardInterrupt]
+
+    def hook(item):
+        if interrupts:
+            raise interrupts.pop()
+        seen.append(item)
+
+    completer = Completer(None, None, lambda: None, str, lambda item: None, hook)
+    completer._worker.stop(0)
+    completer.add([Completion(b"1"), Completion(b"2")])
+    with pytest.raises(KeyboardInterrupt):
+        completer.complete(None)
+    assert (False, False) == (completer._turn.is_mine, completer._handing.is_mine)
+    assert completer.complete(None)
+    assert [b"2"] == [item.data for item in seen]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "reason"), [({"MAX_WAITING": 3}, "more than"), ({"DOCUMENT_FACTOR": 1 << 30}, "more than")]
+)
+def test_runs_behind_a_judge_that_hangs_do_not_fill_the_memory(gate, monkeypatch, bounds, reason):
+    """Beyond the bound they are completed with a fallback that states the reason."""
+    for name, value in bounds.items():
+        monkeypatch.setattr(f"grace_kp.runtime._completion.{name}", value)
+    grace = runtime(evaluator=lambda _: gate.wait(60) and BOTH, judge="always", judge_timeout=60, judge_workers=1)
+    agent, seen = answering(grace), threading.Event()
+    grace.on_complete(lambda trace: seen.set())
+    for number in range(8):
+        agent(number)
+    assert seen.wait(60)
+    first = grace._writer.store().query()[-1]
+    assert first.grace["evaluation"]["self_evaluation"]["error"].startswith(reason)
+    assert "awaits" not in first.grace
+    gate.set()
+    assert grace.flush(60)
+    assert 8 == len(grace.store.query())
+
+
+def test_beyond_the_bound_novelty_is_left_to_another_process(gate, monkeypatch):
+    """An embedder cannot be hurried, and what is missing is never a measurement."""
+    monkeypatch.setattr("grace_kp.runtime._completion.MAX_WAITING", 2)
+    grace = runtime(embedder=lambda _: gate.wait(60) and [1.0, 0.0])
+    agent = answering(grace)
+    for number in range(6):
+        agent(number)
+    grace.flush(0.2)
+    gate.set()
+    assert grace.flush(60)
+    waiting = [trace.grace["unscored"] for trace in grace.store.query() if trace.grace.get("awaits") == ["value"]]
+    scored = [trace for trace in grace.store.query() if "value" in trace.grace]
+    assert 6 == len(waiting) + len(scored)
+    assert set(waiting) <= {True}
+
+
+def test_a_run_that_cannot_be_completed_still_has_its_trace(monkeypatch):
+    """`run.trace` is what the store holds."""
+    monkeypatch.delenv("GRACE_KP_STRICT_RECORDING", raising=False)
+    grace = runtime(scorers=[lambda trace: 1.0])
+    monkeypatch.setattr(grace._pipeline.completer, "_assess", lambda *_: 1 / 0)
+    with grace.run("objective") as run:
+        pass
+    assert ("completed", ["scores"]) == (run.trace.status, run.trace.grace["awaits"])
+
+
+def test_a_process_takes_only_what_it_can_add(tmp_path, monkeypatch):
+    """Without a judge for certain it takes no runs that await one, and others can have them."""
+    url = killed(tmp_path, "judge")
+    monkeypatch.setattr("grace_kp.models.choose_judge", lambda settings: Choice(None, "none", "there is no key"))
+    undecided = runtime(url, evaluator="auto")
+    agent = answering(undecided)
+    assert frozenset() == undecided._pipeline.parts
+    agent(1)
+    assert undecided.flush(60)
+    trace, _ = completed_of(url, evaluator=lambda _: BOTH)
+    undecided.close()
+    assert 0.9 == trace.grace["evaluation"]["self_evaluation"]["score"]
+
+
+def completed_of(url, **parts):
+    """Return the oldest trace of a store after a runtime with these parts has worked on it."""
+    with runtime(url, **parts) as grace:
+        _ = grace.store
+        assert grace.flush(60)
+        return grace.store.query()[-1], None
