@@ -3,7 +3,8 @@
 One chain calls a tool ten times with 200 characters in and out. All handlers take turns in one process; a figure is the median of the
 rounds, less the median of the chain without any; the fastest round is beside it. In short rounds what a handler does in the background
 is waited for outside of the clock; in sustained ones it competes inside of it. `--clock thread` counts the agent's own processor time
-alone. Nobody reaches a network. What is not installed is left out, and named.
+alone. `--inside` adds the time inside the callbacks, without what LangChain does to call them. Nobody reaches a network. What is not
+installed is left out, and named.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import logging
 import statistics
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter, thread_time
+from time import perf_counter, perf_counter_ns, thread_time
 from typing import TYPE_CHECKING, Any
 
 from _measure import interleaved, machine, print_table
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CALLS = 10
+CALLBACKS = ("on_chain_start", "on_chain_end", "on_tool_start", "on_tool_end")
 CLOCKS = {"wall": perf_counter, "thread": thread_time}
 logging.disable(logging.WARNING)
 
@@ -184,6 +186,44 @@ def measured(subject: Subject, runs: int, clock: Callable[[], float], *, is_asyn
     return spent / runs / CALLS * 1e6
 
 
+def timed(kind: type[Any], times: dict[str, list[int]]) -> type[Any]:
+    """A kind of handler that notes the nanoseconds of each callback."""
+
+    def timing(name: str, callback: Callable[..., None]) -> Callable[..., None]:
+        noted = times.setdefault(name, [])
+
+        def called(self: Any, *args: Any, **kwargs: Any) -> None:
+            start = perf_counter_ns()
+            callback(self, *args, **kwargs)
+            noted.append(perf_counter_ns() - start)
+
+        return called
+
+    return type(kind.__name__, (kind,), {name: timing(name, getattr(kind, name)) for name in CALLBACKS})
+
+
+def print_inside(subjects: dict[str, Subject], rounds: int, runs: int) -> None:
+    """The first quartile of each callback: other programs on the machine make the rest slower."""
+    for is_async in (False, True):
+        noted: dict[str, dict[str, list[int]]] = {name: {} for name in subjects}
+        for _ in range(rounds):
+            for name, subject in subjects.items():
+                (handler,) = subject.handlers
+                kind = type(handler)
+                handler.__class__ = timed(kind, noted[name])
+                measured(subject, runs, perf_counter, is_async=is_async)
+                handler.__class__ = kind
+        rows = []
+        for name, times in noted.items():
+            spent = [sorted(times[callback])[len(times[callback]) // 4] / 1_000 for callback in CALLBACKS]
+            rows.append((name, *spent, sum(spent[:2]) / CALLS + sum(spent[2:])))
+        print_table(
+            f"inside the callbacks, {'ainvoke' if is_async else 'invoke'}, µs",
+            ("handler", *CALLBACKS, "a tool call"),
+            rows,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=f"which ones (default all): {', '.join(SUBJECTS)}")
@@ -192,6 +232,7 @@ def main() -> None:
     parser.add_argument("--sustained-rounds", type=int, default=5)
     parser.add_argument("--sustained-runs", type=int, default=300, help="0 leaves the sustained rounds out")
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="thread: the agent's own processor time alone")
+    parser.add_argument("--inside", action="store_true", help="also the time inside the callbacks")
     given = parser.parse_args()
     clock = CLOCKS[given.clock]
     built: dict[str, Subject] = {}
@@ -227,6 +268,8 @@ def main() -> None:
                 ("handler", "µs a tool call", "added µs", "fastest round", "to BaseTracer"),
                 rows,
             )
+    if given.inside:
+        print_inside({name: subject for name, subject in built.items() if subject.handlers}, given.rounds, given.runs)
 
 
 if __name__ == "__main__":
