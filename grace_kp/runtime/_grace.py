@@ -192,7 +192,7 @@ class Grace(Front, Resident):
     def _wire(self) -> tuple[Pipeline, Writer]:
         from grace_kp.record import Conversations
         from grace_kp.runtime._pipeline import Pipeline
-        from grace_kp.store import Writer, WriterLimits, open_store
+        from grace_kp.store import Opener, Writer, WriterLimits
 
         settings, store = self.settings, self._own_store
         pipeline = Pipeline(settings, self.recorder, self._models, self._scorers)
@@ -209,11 +209,7 @@ class Grace(Front, Resident):
             durability=settings.durability,
             overflow=settings.overflow,
         )
-        writer = Writer(
-            lambda: open_store(settings.store if store is None else store, file_mode=settings.permissions),
-            pipeline,
-            limits,
-        )
+        writer = Writer(Opener(settings.store if store is None else store, settings.permissions), pipeline, limits)
         pipeline.store_later, pipeline.store_now = writer.put_later, writer.write_pending
         pipeline.conversations = Conversations(lambda: writer)
         return pipeline, writer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -42,6 +43,26 @@ def open_store(url: str | Store | None = None, *, create: bool = True, file_mode
     if store is None:
         raise StoreError(f"unknown store {url!r}; known are {KNOWN}")
     return store
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Opens a store whenever it is called, as `open_store` does."""
+
+    url: str | Store | None
+    file_mode: int
+
+    def __call__(self) -> Store:
+        """Return the store, opened anew."""
+        return open_store(self.url, file_mode=self.file_mode)
+
+    @property
+    def file(self) -> Path | None:
+        """The file that it will open; None for a store without one, a store object, or a URL that cannot be opened."""
+        try:
+            return file_of(self.url) if self.url is None or isinstance(self.url, str) else None
+        except StoreError:
+            return None
 
 
 def file_of(url: str | None) -> Path | None:

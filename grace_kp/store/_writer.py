@@ -18,6 +18,7 @@ from grace_kp.store._outage import Outage
 from grace_kp.store._pending import MAX_BATCH, Pending
 from grace_kp.store._rescue import rescue_pending
 from grace_kp.store._settler import Settler
+from grace_kp.store._tally import ENDED, Tally
 from grace_kp.store._upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Writer(Resident):
         self._store: Store | None = None
         self._upkeep: Upkeep
         self._closed = self._has_exited = False
+        self._tally = Tally(getattr(opener, "file", None), getattr(opener, "file_mode", None))
         self._begin()
         # A thread that writes waits for nobody: it would wait for itself.
         self._worker = Worker(self._round, name="writer", may_wait=False)
@@ -53,7 +55,7 @@ class Writer(Resident):
     def _begin(self) -> None:
         self._backlog = Backlog(self._limits.max_pending_bytes)
         self._queue = self._backlog.queue
-        self._pending = Pending()
+        self._pending = Pending(self._tally)
         self._outage = Outage()
         self._settler = Settler(
             self._pipeline, self._backlog, self._pending, self._outage, self._limits.max_pending_bytes
@@ -100,6 +102,7 @@ class Writer(Resident):
             return None
         queue.append(item)
         try:
+            self._tally.cells[ENDED] = next(self._tally.numbers)
             if self._idle:
                 self._wake()
             if self._closed:
@@ -129,11 +132,13 @@ class Writer(Resident):
 
     def _drop(self, item: object) -> None:
         self._settler.end_journal(item)
+        self._tally.cells[ENDED] = next(self._tally.numbers)
         self._backlog.drop()
 
     def opened(self) -> None:
         """Journal from now on: a run has begun."""
         if self._idle:
+            self._tally.begin()
             self._wake()
 
     def _resubmit(self, runs: Sequence[object]) -> None:
@@ -205,13 +210,8 @@ class Writer(Resident):
                 store = self._opener()
                 if self._limits.durability == "every_run" and hasattr(store, "sync_writes"):
                     store.sync_writes()
-                self._upkeep = Upkeep(
-                    store,
-                    self._pipeline,
-                    retention_days=self._limits.retention_days,
-                    resubmit=self._resubmit,
-                    lose=lambda runs, why: self._backlog.lose(runs, why),
-                )
+                days = self._limits.retention_days
+                self._upkeep = Upkeep(store, self._pipeline, self._tally, days, self._resubmit, lambda: self._backlog)
                 self._store = store
                 self._upkeep.recover()
             return self._store
@@ -355,7 +355,8 @@ class Writer(Resident):
             self.write_now()
         if self._writing.acquire(timeout=STOP_SECONDS):  # a store that hangs stays as it is
             try:
-                getattr(self._store, "close", lambda: None)()
+                if self._store is not None:
+                    self._upkeep.leave()
             finally:
                 self._writing.release()
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from grace_kp.store._backlog import Backlog
+from grace_kp.store._tally import Tally
 from grace_kp.store._upkeep import Upkeep
 from tests.store.samples import Pipeline
 
@@ -36,9 +39,10 @@ def upkeep_of(store, pipeline, lost, **options):
     return Upkeep(
         store,
         pipeline,
-        **{"retention_days": 0, **options},
-        resubmit=lambda runs: None,
-        lose=lambda *loss: lost.append(loss),
+        Tally(None),
+        options.get("retention_days", 0),
+        lambda runs: None,
+        lambda: SimpleNamespace(lose=lambda *loss: lost.append(loss)),
     )
 
 
