@@ -124,7 +124,7 @@ class Run:
     """
 
     __slots__ = (
-        "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
+        "__weakref__", "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
         "name", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "prepared",
         "result", "resumes", "sample", "spec", "start", "status", "steps", "stored", "suspended", "troubles_before",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 import threading
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from time import time_ns
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 class Lost:
     """A run whose process died, with the journal that it left."""
 
-    __slots__ = ("prepared", "rows")
+    __slots__ = ("__weakref__", "prepared", "rows")
 
     def __init__(self, rows: Sequence[JournalEntry]) -> None:
         self.rows = rows
@@ -96,7 +97,7 @@ class Pipeline(Resident):
 
     def after_fork(self) -> None:
         """Replace the lock in the child, where nobody else is to give it back."""
-        self._settled: Run | Lost | None = None
+        self._settled: Callable[[], Run | Lost | None] = lambda: None
         self._lock = threading.RLock()  # a run's steps are built in one thread at a time, for the journal or at the end
 
     @cached_property
@@ -182,9 +183,11 @@ class Pipeline(Resident):
         """Return the record of a run, and what completes it once it is stored; no record for a run that is sampled out."""
         run = item if isinstance(item, Run) else None
         with self._lock:
-            if self._settled is not None and self._settled is not item:
-                self._settled.prepared = None
-            self._settled = item
+            earlier = self._settled()
+            if earlier is not item:
+                if earlier is not None:
+                    earlier.prepared = None
+                self._settled = weakref.ref(item)  # nobody may need the run any more
             # Kept until the next run, because a run whose settling is interrupted is settled once more.
             prepared = item.prepared = item.prepared or self._prepared(item)
             document = prepared.document
