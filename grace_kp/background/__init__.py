@@ -3,7 +3,7 @@
 from grace_kp.background._calls import DeadlineExceeded, await_within, call_within, finish, for_each, in_thread
 from grace_kp.background._lock import Latch, PoliteLock
 from grace_kp.background._loss import report_loss
-from grace_kp.background._process import Lock, Resident, is_subinterpreter, watch
+from grace_kp.background._process import Lock, Resident, haste, is_subinterpreter, watch
 from grace_kp.background._retry import retry_after
 from grace_kp.background._thread import may_wait
 from grace_kp.background._worker import Worker
@@ -19,6 +19,7 @@ __all__ = [
     "call_within",
     "finish",
     "for_each",
+    "haste",
     "in_thread",
     "is_subinterpreter",
     "may_wait",

@@ -78,31 +78,34 @@ def _import_is_under_way() -> bool:
 
 
 class Haste:
-    """Shorter turns of the threads while a fork waits for a lock. Its holder gets the interpreter sooner among busy threads."""
+    """Shorter turns of the threads while a fork waits for a lock, or background work lags behind.
+
+    The thread that is waited for gets the interpreter sooner among busy threads.
+    """
 
     def __init__(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        self._forks, self._usual = 0, 0.0
+        self._users, self._usual = 0, 0.0
 
     def __enter__(self) -> None:
         with self._lock:
-            if not self._forks:
+            if not self._users:
                 self._usual = sys.getswitchinterval()
                 sys.setswitchinterval(min(self._usual, HASTY_TURN_SECONDS))
-            self._forks += 1
+            self._users += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._forks -= 1
-            if not self._forks:
+            self._users -= 1
+            if not self._users:
                 sys.setswitchinterval(self._usual)
 
     def after_fork(self) -> None:
-        """Return to the usual turns in the child, where no other fork waits."""
-        if self._forks:
+        """Return to the usual turns in the child, where nobody else is in haste."""
+        if self._users:
             sys.setswitchinterval(self._usual)
         self._begin()
 
@@ -131,7 +134,7 @@ class Process:
         self._residents: WeakValueDictionary[tuple[bool, int], Resident] = WeakValueDictionary()
         self._numbers = itertools.count()
         self._held: dict[int, list[Lock]] = {}
-        self._haste = Haste()
+        self.haste = Haste()
         self._has_exited = False
         self._is_registered = False
         self._finalizer: Finalize | None = None
@@ -159,7 +162,7 @@ class Process:
             held = self._held[threading.get_ident()] = []
             for resident in residents:
                 # One by one: an interrupt may come while the next is waited for.
-                held.extend(lock for lock in resident.fork_locks() if _take(lock, self._haste))
+                held.extend(lock for lock in resident.fork_locks() if _take(lock, self.haste))
             if {*map(id, self.residents())} <= {*map(id, residents)}:
                 return
             # Another thread has created a resident meanwhile, and may be using its locks.
@@ -173,7 +176,7 @@ class Process:
     def after_fork(self) -> None:
         """Let every resident forget the parent's work, in the child."""
         self._held = {}
-        self._haste.after_fork()
+        self.haste.after_fork()
         for resident in self.residents():
             resident.after_fork()
         self._finalizer = None
@@ -226,7 +229,7 @@ def is_subinterpreter() -> bool:
 
 
 PROCESS = Process()
-watch, prepare_exit = PROCESS.watch, PROCESS.prepare_exit
+watch, prepare_exit, haste = PROCESS.watch, PROCESS.prepare_exit, PROCESS.haste
 
 # The hook registered last runs first before a fork. Logging takes its lock in such a hook. Imported later than this line,
 # it would hold that lock while we wait for a thread that is about to log, or to import a module that asks for a logger.

@@ -179,6 +179,15 @@ class Pipeline(Resident):
             return self._prepare(item)
         return Prepared(self.documents.lost([entry.data for entry in item.rows]))
 
+    def prepare(self) -> None:
+        """Load what settling needs, while the first run is still open."""
+        self.documents.clean(self._settings.domain)
+        _ = self.assessor.calculator
+        to_json({})
+        if not (self._models.may_judge or self._models.may_embed):
+            self._models.get()
+            _ = self.assessor.scorer
+
     def settle(self, item: Run | Lost) -> tuple[Record | None, Completion | None]:
         """Return the record of a run, and what completes it once it is stored; no record for a run that is sampled out."""
         run = item if isinstance(item, Run) else None

@@ -25,7 +25,7 @@ MIN_WAITING = 16
 """Runs that may wait however large they are."""
 LIVE_FACTOR = 1.25
 """How much larger a live run is than its JSON, at most; runs with texts of their own take 0.6 to 1 times as much."""
-FIRST_GUESS = 8_192
+FIRST_GUESS = 2_048
 """Bytes of a run as JSON, before the first was seen."""
 
 
@@ -90,12 +90,13 @@ class Backlog:
     How many may wait follows from the bytes that the last runs took, so that adding a run computes nothing.
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, *, has_marks: bool = False) -> None:
         self.queue: deque[Any] = deque()
         self._max_bytes = max_bytes
         self._lock = threading.RLock()
         self._marks: deque[Mark] = deque()
         """Marks behind runs whose threads may have to wait, the oldest first."""
+        self._entries_per_run = 2 if has_marks else 1
         self._size = float(FIRST_GUESS)
         self.most = 0
         self.dropped = 0
@@ -109,7 +110,8 @@ class Backlog:
         """Compute how many runs may wait, from the bytes that already wait as JSON and from the size of the last run."""
         if last is not None:
             self._size = max(last, self._size + (last - self._size) / 32)
-        self.most = max(MIN_WAITING, int((self._max_bytes - pending_bytes) / (LIVE_FACTOR * self._size)))
+        runs = int((self._max_bytes - pending_bytes) / (LIVE_FACTOR * self._size))
+        self.most = max(MIN_WAITING, runs) * self._entries_per_run
 
     def add_mark(self, mark: Mark) -> float:
         """Add a mark; return for how many seconds the oldest run with a mark has waited."""

@@ -31,6 +31,10 @@ class Pipeline(Protocol):
         """What this runtime can add to a stored run that awaits it, such as a judgement."""
         ...
 
+    def prepare(self) -> None:
+        """Load what settling needs, while the first run is still open."""
+        ...
+
     def settle(self, item: Any, /) -> tuple[Record | None, object]:
         """Return the record of a run and what follows once it is stored.
 

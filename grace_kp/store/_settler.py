@@ -7,9 +7,10 @@ nothing is left to do for it, and an interrupted run is settled again.
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from grace_kp.background import PoliteLock
+from grace_kp.background import PoliteLock, haste
 from grace_kp.store._backlog import Mark
 from grace_kp.store._pending import MAX_BATCH
 from grace_kp.trace import redact_text
@@ -64,6 +65,11 @@ class Settler:
         """
         if self.lock.is_mine:
             return
+        # A writer that lags behind gets shorter turns of all threads: it releases the interpreter several times for each run.
+        with haste if len(self._queue) > POLITE_BACKLOG else nullcontext():
+            self._settle_each(most, until, deadline)
+
+    def _settle_each(self, most: int | None, until: Mark | None, deadline: float | None) -> None:
         for number in range(most or len(self._queue)):
             if deadline is not None and number >= MAX_BATCH and time.monotonic() > deadline:
                 return

@@ -53,7 +53,7 @@ class Writer(Resident):
         watch(self)
 
     def _begin(self) -> None:
-        self._backlog = Backlog(self._limits.max_pending_bytes)
+        self._backlog = Backlog(self._limits.max_pending_bytes, has_marks=self._limits.durability != "fast")
         self._queue = self._backlog.queue
         self._pending = Pending(self._tally)
         self._outage = Outage()
@@ -61,10 +61,8 @@ class Writer(Resident):
             self._pipeline, self._backlog, self._pending, self._outage, self._limits.max_pending_bytes
         )
         self._settling, self._writing = self._settler.lock, PoliteLock()
-        self._idle = True
-        self._urgent = Latch()
-        self._written = 0
-        self._is_writing = False
+        self._idle, self._urgent = True, Latch()
+        self._written, self._is_writing = 0, False
         self._journal = Journal()
 
     def fork_locks(self) -> Iterator[Lock]:
@@ -98,7 +96,9 @@ class Writer(Resident):
         if len(queue) >= self._backlog.most and not (
             self._limits.overflow == "wait" and self._backlog.wait_for_room(self._wake)
         ):
-            self._drop(item)
+            self._settler.end_journal(item)
+            self._tally.cells[ENDED] = next(self._tally.numbers)
+            self._backlog.drop()
             return None
         queue.append(item)
         try:
@@ -129,11 +129,6 @@ class Writer(Resident):
             while not mark.wait(0.1) and not self._outage.is_on and time.monotonic() - mark.at < PATIENCE_SECONDS:
                 self._wake()
         return None
-
-    def _drop(self, item: object) -> None:
-        self._settler.end_journal(item)
-        self._tally.cells[ENDED] = next(self._tally.numbers)
-        self._backlog.drop()
 
     def opened(self) -> None:
         """Journal from now on: a run has begun."""
@@ -169,6 +164,11 @@ class Writer(Resident):
 
     def _work(self) -> float | None:
         self._idle = False
+        if self._store is None and not self._outage.is_on:
+            with suppress(Exception):  # whatever needs it fails again, and reports it
+                with self._settling:  # a fork waits, as a module that is half imported stays so in the child
+                    self._pipeline.prepare()
+                self.store()
         self._urgent.wait(GATHER_SECONDS)
         self._write_journal()
         self._settler.settle(MAX_BATCH)

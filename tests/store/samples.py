@@ -70,6 +70,9 @@ class Pipeline:
         self.given_up = False
         self.completes = True
 
+    def prepare(self):
+        pass
+
     def settle(self, item):
         if item == "broken":
             raise ValueError("no")

@@ -377,3 +377,15 @@ def test_the_journal_does_not_grow_while_the_store_fails(pipeline, store):
     assert [1] == collected
     failing.broken = pipeline.has_open_runs = False
     writer.close()
+
+
+def test_marks_do_not_count_as_runs(pipeline, store):
+    """Waiting until a run is stored takes no room from other runs."""
+    writer = Writer(lambda: store, pipeline, WriterLimits(max_pending_bytes=1, durability="every_run"))
+    with writer._settling:  # the background thread waits
+        for number in range(16):
+            writer.submit(number, can_await=True)
+        assert 0 == writer.stats().dropped
+    assert writer.flush()
+    assert 16 == store.count()
+    writer.close()
