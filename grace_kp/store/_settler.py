@@ -85,6 +85,7 @@ class Settler:
                 self._pending.newest = None
                 if item is until:
                     return
+                del item  # a run that is settled is not kept while other threads go first
             self.lock.step_back()
             if until is None and len(self._queue) < POLITE_BACKLOG:
                 time.sleep(0)
