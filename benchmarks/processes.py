@@ -1,7 +1,7 @@
 """Starts and ends processes in every manner that programs and servers use, and counts the runs that got into the store.
 
 Each row is a program that records runs and notes each run that has returned. The table shows how many were recorded, how many are in the
-store, and how many are missing. Rows of servers and tools that are not installed are listed as such. Programs of the standard library are
+store, how many are missing, and how many the next process that opens the store reports as lost. Rows of servers and tools that are not installed are listed as such. Programs of the standard library are
 those of `tests/record/endings.py`.
 
     python benchmarks/processes.py                 all rows: about two minutes
@@ -133,14 +133,35 @@ def standard_rows():
 
 
 def counted(folder: Path) -> tuple[int, int]:
-    """Runs that have returned, and runs in the store."""
+    """Runs that have returned, and runs in the store, without those that were found again as interrupted."""
     counts, store = folder / "counts", folder / "t.db"
     recorded = counts.stat().st_size if counts.exists() else 0
     try:
         with contextlib.closing(sqlite3.connect(store)) as connection:
-            return recorded, connection.execute("SELECT COUNT(*) FROM traces").fetchone()[0]
+            return recorded, connection.execute("SELECT COUNT(*) FROM traces WHERE status <> 'interrupted'").fetchone()[
+                0
+            ]
     except sqlite3.Error:
         return recorded, 0
+
+
+SUCCESSOR = """
+import json, os, sys
+import grace_kp as gk
+
+with gk.Grace(store=os.environ["STORE"], reviewer=None, embedder=None, evaluator=None) as grace:
+    reports = [json.loads(data) for data in grace.store.reports()]
+print(sum(report.get(name, 0) for report in reports for name in ("killed", "dropped", "lost")))
+"""
+
+
+def reported_as_lost(folder: Path) -> int:
+    """Open the store as the next process does; return how many runs it reports as lost."""
+    done = subprocess.run(
+        [sys.executable, "-c", SUCCESSOR], env=environment(folder, "module"), capture_output=True, text=True,
+        timeout=SECONDS, check=True,
+    )  # fmt: skip
+    return int(done.stdout)
 
 
 def flushing(play):
@@ -348,10 +369,11 @@ def measure(name: str, use: str, play) -> tuple[str, ...]:
             ended = play(folder)
         except (subprocess.TimeoutExpired, TimeoutError) as error:
             ended = type(error).__name__
+        lost = reported_as_lost(folder)
         recorded, stored = counted(folder)
         lines = (folder / "stderr").read_text().splitlines() if (folder / "stderr").exists() else []
         reported = next((line for line in lines if line.startswith("grace_kp: ")), "")
-        return name, use, ended, str(recorded), str(stored), str(recorded - stored), reported
+        return name, use, ended, str(recorded), str(stored), str(recorded - stored), str(lost), reported
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -383,9 +405,11 @@ def main(arguments: list[str] | None = None) -> None:
             rows.append(row)
             print(f"{len(rows)} of {len(wanted)}: {', '.join(row)}", file=sys.stderr)
     print(machine())
-    shown = [row for row in rows if row[5] != "0" or not options.missing]
+    shown = [row for row in rows if row[5:7] != ("0", "0") or not options.missing]
     print_table(
-        "starts and ends", ("program", "runtime", "exit", "recorded", "stored", "missing", "reported on stderr"), shown
+        "starts and ends",
+        ("program", "runtime", "exit", "recorded", "stored", "missing", "reported as lost", "reported on stderr"),
+        shown,
     )
 
 

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+import grace_kp as gk
 from grace_kp.store import RescueFiles, open_store
+from grace_kp.store._tally import ENDED, Tally
 from tests import warm
 from tests.cli.program import run
 from tests.exhaustive import exhaustive
@@ -143,6 +145,30 @@ def test_doctor_counts_the_runs_that_wait_beside_the_database(command, tmp_path)
         ran = command("doctor", columns=400)
         assert 1 == ran.returncode
         assert f"rescue file {broken}: it is cut off; its runs are not in the store: move or delete it" in ran.stdout
+
+
+def test_doctor_counts_runs_that_a_kill_lost_and_changes_nothing(command, tmp_path):
+    """Also those that no writer has reported yet, and processes that record now."""
+    path = tmp_path / "t.db"
+    open_store(f"sqlite:///{path}").close()
+    live, dead = Tally(path), Tally(path)
+    live.begin()
+    for _ in range(3):
+        dead.cells[ENDED] = next(dead.numbers)
+    del dead
+    before = sorted(tmp_path.iterdir())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
+        shown = command("doctor", columns=400).stdout
+        assert "1 process records now; runs that are not stored yet may still be written" in shown
+        assert "3 runs that ended just before their process was killed" in shown
+        assert before == sorted(tmp_path.iterdir())
+        open_store(f"sqlite:///{path}").close()
+        with gk.Grace(store=f"sqlite:///{path}", evaluator=None, embedder=None, reviewer=None) as grace:
+            grace.store.count()
+        store = json.loads(command("doctor", "--json").stdout)["store"]
+    assert (3, 1) == (store["not_recorded"]["killed_traces"], store["recording"])
+    assert live.close()
 
 
 def test_doctor_shows_what_a_process_lost_once_the_store_could_be_written_again(command, tmp_path):

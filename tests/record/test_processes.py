@@ -129,6 +129,28 @@ def test_a_child_loses_no_run_wherever_its_runtime_begins(tmp_path, start, use):
     assert recorded >= 5
 
 
+@pytest.mark.parametrize(
+    ("start", "use", "end"),
+    [
+        *(("plain", "module", end) for end in ("os_exit", "sigterm", "sigkill", "abort", "execv")),
+        ("fork", "before", "os_exit"),
+        ("process:fork", "child", "sigkill"),
+        ("terminated:fork", "child", "return_"),
+        ("pool_block:fork", "child", "return_"),
+        pytest.param("killed:spawn", "module", "return_", marks=exhaustive),
+        pytest.param("pool_block:forkserver", "before", "return_", marks=exhaustive),
+    ],
+)
+def test_no_end_of_a_process_loses_runs_silently(tmp_path, start, use, end):
+    """Ends that run no Python code are found by the next process; what it reports and what is stored is what was recorded."""
+    _, _, recorded, _ = ended(tmp_path, start, use, end)
+    with gk.Grace(store=f"sqlite:///{tmp_path / 't.db'}", embedder=None, reviewer=None) as grace:
+        lost = sum(json.loads(report)["killed"] for report in grace.store.reports())
+        stored = sum(trace.status != "interrupted" for trace in grace.store.query(limit=ALL))
+    assert recorded == stored + lost
+    assert [] == list(tmp_path.glob("*.tally-*"))
+
+
 PROCESS = """
 import multiprocessing, os, sys
 import grace_kp as gk
