@@ -30,7 +30,7 @@ LANGGRAPH = ("langchain.agents", "langgraph.checkpoint.sqlite", "grace_kp.integr
 AT_START = {"PYTHONHASHSEED", "PYTHONUTF8", "PYTHONWARNINGS", "LC_ALL", "LC_CTYPE", "PYTHONDEVMODE"}
 
 
-def run(command, *, imports=(), input=None, cwd=None, env=None, text=False, timeout=60, **streams):  # noqa: A002
+def run(command, *, imports=(), input=None, cwd=None, env=None, text=False, timeout=300, **streams):  # noqa: A002
     """Run a Python program as `subprocess.run` does, in a fork of an interpreter that has imported `imports` too.
 
     Args:
@@ -81,7 +81,7 @@ class Server:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as document:
             json.dump(request, document)
             document.flush()
-            self._socket.settimeout(60)
+            self._socket.settimeout(300)
             self._socket.sendmsg([document.name.encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
             pid = int(self._socket.recv(64))
         self._socket.settimeout(timeout)
@@ -89,7 +89,7 @@ class Server:
             return int(self._socket.recv(64))
         except TimeoutError:
             os.kill(pid, signal.SIGKILL)
-            self._socket.settimeout(60)
+            self._socket.settimeout(300)
             self._socket.recv(64)
             raise subprocess.TimeoutExpired(command, timeout) from None
 

@@ -13,7 +13,7 @@ from grace_kp.background import report_loss
 def run(code):
     """Run a program and return its exit code and what it writes to stderr."""
     command = [sys.executable, "-c", "import sys\nfrom grace_kp.background import report_loss\n" + code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, encoding="utf-8")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, encoding="utf-8")
     return done.returncode, done.stderr
 
 

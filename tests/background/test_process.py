@@ -307,7 +307,7 @@ def run(code, **options):
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=True,
         **options,
     )
@@ -380,7 +380,7 @@ def test_a_child_of_multiprocessing_that_imports_the_library_itself_finishes(tmp
         + "    child.start()\n    child.join()\n"
         + "else:\n    kept.append(load())\n"
     )
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, env=environment())
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300, env=environment())
     # The server of forks may have imported the program, too, and then finishes as well.
     in_child = max(Counter(done.stdout.split()).values())
     assert (1 if method == "fork" else 2, "") == (in_child, done.stderr)

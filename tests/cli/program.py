@@ -36,5 +36,5 @@ def run(*arguments, stdin=None, **environment):
     """Run `grace-kp` with these arguments."""
     return warm.run(
         [sys.executable, "-m", "grace_kp.cli", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment}, input=stdin, capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment}, input=stdin, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip

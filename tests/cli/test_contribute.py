@@ -56,7 +56,7 @@ def command(*arguments, store, url, key="k-123"):
     env = {**os.environ, "GRACE_KP_REGISTRY_KEY": key} if key else dict(os.environ)
     return warm.run(
         [sys.executable, "-m", "grace_kp.cli", "traces", "contribute", "--store", store, "--url", url, *arguments],
-        capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=60,
+        capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL, timeout=300,
     )  # fmt: skip
 
 
@@ -171,7 +171,7 @@ def terminal(store, url, *arguments, key="k", stdout=None):
     ]
     line = shlex.join([*words, *arguments]) + (f" >{shlex.quote(str(stdout))}" if stdout else "")
     env = {**os.environ, **({"GRACE_KP_REGISTRY_KEY": key} if key else {})}
-    return pexpect.spawn("/bin/sh", ["-c", line], env=env, timeout=60, encoding="utf-8", dimensions=(40, 120))
+    return pexpect.spawn("/bin/sh", ["-c", line], env=env, timeout=300, encoding="utf-8", dimensions=(40, 120))
 
 
 @pytest.mark.parametrize(("typed", "sent"), [("", 0), ("y", 0), ("no", 0), (None, 0), ("yes", 2)])

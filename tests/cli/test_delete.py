@@ -90,7 +90,7 @@ def test_delete_without_a_condition_or_an_answer_deletes_nothing(url, call, argu
 def test_delete_asks_at_a_terminal(url, answer, left):
     """Only a yes deletes; the question says how many runs."""
     child = pexpect.spawn(
-        sys.executable, ["-m", "grace_kp.cli", "traces", "delete", "--user", "ana"], env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60
+        sys.executable, ["-m", "grace_kp.cli", "traces", "delete", "--user", "ana"], env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=300
     )  # fmt: skip
     child.expect(r"Delete 2 runs \(user ana\)")
     child.sendline(answer)

@@ -20,7 +20,7 @@ PROGRAM = Path(sys.executable).parent / "grace-kp"
 def start(command, folder, **environment):
     ran = subprocess.run(
         command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **environment},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (0, "") == (ran.returncode, ran.stderr)
     return ran.stdout

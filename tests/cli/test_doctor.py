@@ -30,7 +30,7 @@ def doctor(*arguments, **environ):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -32,7 +32,7 @@ def run(tmp_path):
         file.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in cases), "utf-8")
         return warm.run(
             [sys.executable, "-m", "grace_kp.cli", "eval", suite, str(file), *arguments],
-            capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=120,
+            capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=300,
         )  # fmt: skip
 
     return call
@@ -254,7 +254,7 @@ def test_systems_that_cannot_fork_or_do_not_tell_their_cores(tmp_path, method):
     )
     ran = subprocess.run(
         [sys.executable, "-c", script, "eval", "standard", "cases.jsonl", method],
-        capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=120,
+        capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=300,
     )  # fmt: skip
     assert (0, "") == (ran.returncode, ran.stderr)
     assert "600 of 600 cases pass" in ran.stdout
@@ -283,7 +283,7 @@ def write(path, data):
 def test_what_is_wrong_with_a_line(run, tmp_path, data, problem):
     ran = warm.run(
         [sys.executable, "-m", "grace_kp.cli", "eval", "standard", write(tmp_path / "c.jsonl", data)],
-        capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=120,
+        capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=300,
     )  # fmt: skip
     assert (2, 1) == (ran.returncode, len(ran.stderr.splitlines()))
     assert problem in ran.stderr
@@ -293,6 +293,6 @@ def test_a_byte_order_mark_is_no_part_of_the_first_case(tmp_path):
     write(tmp_path / "c.jsonl", b"\xef\xbb\xbf" + json.dumps(case(1)).encode())
     ran = warm.run(
         [sys.executable, "-m", "grace_kp.cli", "eval", "standard", "c.jsonl"],
-        capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=120,
+        capture_output=True, text=True, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=300,
     )  # fmt: skip
     assert (0, "") == (ran.returncode, ran.stderr)

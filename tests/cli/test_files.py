@@ -94,7 +94,7 @@ def test_long_work_shows_its_share_and_what_remains_in_a_terminal(written):
         "p.Progress.update = update\n"
         f"from grace_kp.cli import main; main(['score', {str(path)!r}, '--no-summary'])"
     )
-    child = pexpect.spawn(sys.executable, ["-c", code], env=environment, encoding="utf-8", timeout=60)
+    child = pexpect.spawn(sys.executable, ["-c", code], env=environment, encoding="utf-8", timeout=300)
     child.expect("scoring")
     child.expect(r"100%.*300.*left")
     child.expect(pexpect.EOF)

@@ -43,7 +43,7 @@ def in_terminal(columns, *arguments, **environment):
     """What a terminal of this many columns gets."""
     kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     child = pexpect.spawn(
-        sys.executable, ["-m", "grace_kp.cli", *arguments], env={**kept, "PYTHONPATH": str(ROOT), **environment}, encoding="utf-8", timeout=60,
+        sys.executable, ["-m", "grace_kp.cli", *arguments], env={**kept, "PYTHONPATH": str(ROOT), **environment}, encoding="utf-8", timeout=300,
         dimensions=(24, columns),
     )  # fmt: skip
     child.expect(pexpect.EOF)
@@ -81,7 +81,7 @@ def test_a_stream_that_lacks_characters_gets_others_in_their_place(store, encodi
     def run(*arguments):
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding, "COLUMNS": "60"}
         ran = warm.run(
-            [sys.executable, "-m", "grace_kp.cli", *arguments, "--store", store], env=environment, capture_output=True, timeout=60, check=False
+            [sys.executable, "-m", "grace_kp.cli", *arguments, "--store", store], env=environment, capture_output=True, timeout=300, check=False
         )  # fmt: skip
         assert (0, b"") == (ran.returncode, ran.stderr)
         return ran.stdout.decode(encoding)
@@ -98,7 +98,7 @@ def test_the_demo_fits_a_narrow_terminal():
     """One line for each step."""
     shown = warm.run(
         [sys.executable, "-m", "grace_kp.cli", "demo"], env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "44"}, capture_output=True,
-        text=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=60, check=True,
+        text=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=300, check=True,
     ).stdout  # fmt: skip
     steps = [line for line in shown.splitlines() if line.startswith(("  ✓", "  ✗"))]
     assert 18 == len(steps)

@@ -67,7 +67,7 @@ def run(room):
         keys = {name: value for name, value in os.environ.items() if name not in {"GEMINI_API_KEY", "GOOGLE_API_KEY"}}
         return warm.run(
             [sys.executable, "-m", "grace_kp.cli", "rubric", *arguments], capture_output=True, text=True, cwd=room, env={**keys, **env},
-            stdin=subprocess.DEVNULL, timeout=120, imports=("scipy.stats", "matplotlib.figure"),
+            stdin=subprocess.DEVNULL, timeout=300, imports=("scipy.stats", "matplotlib.figure"),
         )  # fmt: skip
 
     return call
@@ -202,7 +202,7 @@ def at_terminal(room):
         [*arguments, "--out", "judged.json"],
         cwd=str(room),
         encoding="utf-8",
-        timeout=60,
+        timeout=300,
         dimensions=(40, 200),
         # Whoever runs the tests in the background may have them ignore the signal, and children inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),

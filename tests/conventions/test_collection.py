@@ -41,7 +41,7 @@ def test_the_names_of_the_tests_depend_on_neither_the_clock_nor_the_hash_seed():
     time.sleep(1.1)  # a name that carries the time carries another one now
     second = collect("2")
     before, after = (
-        {line for line in job.communicate(timeout=120)[0].splitlines() if "::" in line} for job in (first, second)
+        {line for line in job.communicate(timeout=1_200)[0].splitlines() if "::" in line} for job in (first, second)
     )
 
     assert first.returncode == second.returncode == 0

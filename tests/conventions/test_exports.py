@@ -54,7 +54,7 @@ def test_a_public_sub_package_is_an_attribute(name):
         f"assert gk.{name} is sys.modules['grace_kp.{name}'] is gk.{name}"
     )
     ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=300, check=False
     )
     assert (0, "") == (ran.returncode, ran.stderr)
 

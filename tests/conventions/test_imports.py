@@ -105,7 +105,7 @@ def loaded_by(code, folder):
     script = f"{WATCHED}{textwrap.dedent(code)}"
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
-        cwd=folder, capture_output=True, text=True, timeout=60, check=False,
+        cwd=folder, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (0, "") == (ran.returncode, ran.stderr)
     return {name.partition(".")[0] for name in json.loads(ran.stdout)} | {
@@ -248,7 +248,7 @@ def test_importing_changes_nothing(code, tmp_path):
         world = world.replace('"exits"', '# "exits"').replace('"warning filters"', '# "warning filters"')
     ran = subprocess.run(
         [sys.executable, "-B", "-c", world.replace("IMPORT_HERE", code)],
-        cwd=tmp_path, env={**os.environ, "GRACE_KP_DOMAIN": "x"}, capture_output=True, text=True, timeout=60, check=False,
+        cwd=tmp_path, env={**os.environ, "GRACE_KP_DOMAIN": "x"}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (0, "") == (ran.returncode, ran.stderr)
     assert {} == json.loads(ran.stdout)
@@ -259,7 +259,7 @@ def test_importing_does_not_read_settings(tmp_path):
     code = "import grace_kp as gk\n@gk.tool\ndef f(): ...\ntry:\n    gk.Grace()\nexcept gk.SettingsError as error:\n    print(error)"
     ran = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=tmp_path, env={**os.environ, "GRACE_KP_NONSENSE": "1"}, capture_output=True, text=True, timeout=60, check=False,
+        cwd=tmp_path, env={**os.environ, "GRACE_KP_NONSENSE": "1"}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (0, "") == (ran.returncode, ran.stderr)
     assert "unknown setting 'nonsense'" in ran.stdout

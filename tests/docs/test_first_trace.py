@@ -22,7 +22,7 @@ def blocks(text, language):
 
 def run(command, folder):
     ran = subprocess.run(
-        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "110", "PYTHONIOENCODING": "utf-8"},
     )  # fmt: skip
     assert (0, "") == (ran.returncode, ran.stderr)

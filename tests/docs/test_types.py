@@ -50,7 +50,7 @@ def errors(tmp_path_factory):
             "--follow-imports", "silent", "--ignore-missing-imports", "--no-error-summary", "--no-color-output", "--no-pretty",
             "--cache-dir", ".mypy_cache", *(str(folder / module) for module in modules),
         ],
-        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=1_200, check=False,
     )  # fmt: skip
     assert "" == ran.stderr
     assert ran.returncode in (0, 1), ran.stdout

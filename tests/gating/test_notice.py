@@ -212,7 +212,7 @@ def test_a_real_terminal():
     """The line appears before the action runs, and no secret and no escape with it."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "PYTHONUNBUFFERED": "1"}
     child = pexpect.spawn(
-        sys.executable, ["-c", PROGRAM], env=environment, encoding="utf-8", timeout=60, dimensions=(40, 200)
+        sys.executable, ["-c", PROGRAM], env=environment, encoding="utf-8", timeout=300, dimensions=(40, 200)
     )
     child.expect(pexpect.EOF)
     child.close()

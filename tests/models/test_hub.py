@@ -77,7 +77,7 @@ def test_fetching_from_a_hub(tmp_path, right):
             env=environ,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         if right:
@@ -91,7 +91,7 @@ def test_fetching_from_a_hub(tmp_path, right):
                 env=environ,
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=300,
                 check=False,
             )
             assert 0 == again.returncode, again.stderr

@@ -139,7 +139,7 @@ def test_a_forked_child_loads_its_own(onnx_folder):
         [sys.executable, "-W", "ignore", "-c", code, str(onnx_folder)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert (0, "") == (ran.returncode, ran.stderr)

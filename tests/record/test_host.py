@@ -118,5 +118,5 @@ def test_signals_are_known_without_the_adapter(tmp_path, imports):
     """A graph that runs inside decorated functions suspends their run, whichever module of the package was imported first."""
     pytest.importorskip("langgraph", reason="needs the extra langchain")
     code = SUSPENDS.format(imports=imports)
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert ("suspended", "") == (ran.stdout.strip(), ran.stderr)

@@ -41,7 +41,7 @@ def python(code, *args, flags=("-W", "error")):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 
@@ -56,7 +56,7 @@ def ended(tmp_path, start, use, end, run=subprocess.run):
     counts, url = tmp_path / "counts", f"sqlite:///{tmp_path / 't.db'}"
     command = [sys.executable, *WARNINGS[run], str(ENDINGS), url, str(counts), start, use, end, "5"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = run(command, env=environment, capture_output=True, text=True, timeout=300)
     return done.returncode, done.stderr, counts.stat().st_size, len(stored_in(url))
 
 

@@ -68,7 +68,7 @@ def python(code, *args, flags=("-W", "error")):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

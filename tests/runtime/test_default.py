@@ -23,7 +23,7 @@ def python(code, *args, **options):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         **options,
     )

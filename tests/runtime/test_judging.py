@@ -277,7 +277,7 @@ def test_a_forked_child_judges_its_own_runs(tmp_path):
         [sys.executable, "-W", "ignore", "-c", code, url, "0.05", "20"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (0, "") == (ran.returncode, ran.stderr)

@@ -270,7 +270,7 @@ for number in range(3):
     with grace.run(f"run {{number}}"):
         pass
 """
-        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
         assert (0, "") == (ran.returncode, ran.stderr)
         store = gk.Grace(store=f"sqlite:///{tmp_path}/t.db").store
         said = [trace.grace["scores"][0] for trace in store.iterate()]
@@ -296,7 +296,7 @@ for number in range(30):
     with grace.run(f"run {{number}}"):
         pass
 """
-        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
         assert (0, "") == (ran.returncode, ran.stderr)
         assert 30 == gk.Grace(store=f"sqlite:///{tmp_path}/t.db").store.count(scorer="<lambda>", min_scorer=1)
 

@@ -40,7 +40,7 @@ def terminal(timeout=30):
         ["-c", PROGRAM, str(timeout)],
         env=ENVIRONMENT,
         encoding="utf-8",
-        timeout=60,
+        timeout=300,
         dimensions=(40, 80),
     )
 
@@ -159,7 +159,7 @@ def test_end_of_input_is_no_approval():
 def test_without_a_terminal_it_does_not_run(stdin):
     """Standard input closed, or a pipe that says y: nobody is at a terminal."""
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "5"], env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False,
+        [sys.executable, "-c", PROGRAM, "5"], env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False,
         **({"stdin": stdin} if stdin is subprocess.DEVNULL else {"input": "y\ny\n"}),
     )  # fmt: skip
     assert "NOT ActionCancelled" in ran.stdout

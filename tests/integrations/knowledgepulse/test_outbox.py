@@ -189,7 +189,7 @@ for one in started:
 class TestTheEndOfAProgram:
     def end(self, url, code, seconds=30.0):
         whole = (PROGRAM + code).format(url=url, seconds=seconds)
-        return warm.run([sys.executable, "-c", whole], capture_output=True, text=True, timeout=60)
+        return warm.run([sys.executable, "-c", whole], capture_output=True, text=True, timeout=300)
 
     @pytest.mark.parametrize(
         ("code", "sent"),

@@ -171,7 +171,7 @@ def test_a_process_that_is_killed_as_soon_as_the_question_is_seen_has_stored_its
         imports=warm.LANGGRAPH,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert (-signal.SIGKILL, "") == (ran.returncode, ran.stderr)
     with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:
@@ -197,7 +197,7 @@ def test_a_killed_process_s_run_goes_on_in_another_one(tmp_path):
         [sys.executable, "-c", program, str(tmp_path), "invoke"],
         imports=warm.LANGGRAPH,
         capture_output=True,
-        timeout=60,
+        timeout=300,
     )
     assert -signal.SIGKILL == asked.returncode
     answered = warm.run(
@@ -205,7 +205,7 @@ def test_a_killed_process_s_run_goes_on_in_another_one(tmp_path):
         imports=warm.LANGGRAPH,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert ("['found', 'found', 'yes', 'found']", "") == (answered.stdout.strip(), answered.stderr)
     with gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) as grace:

@@ -537,7 +537,7 @@ def program(tmp_path, step, when="-"):
         imports=warm.LANGGRAPH,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
 

@@ -395,7 +395,7 @@ def test_a_process_that_is_killed_while_it_acts(tmp_path):
             imports=warm.LANGGRAPH,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
         )
 
     assert 0 == run("ask").returncode

@@ -354,7 +354,7 @@ def test_another_process_goes_on(tmp_path):
             imports=warm.LANGGRAPH,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
         )
         assert (0, "") == (ran.returncode, ran.stderr)
         store = gk.Grace(store=f"sqlite:///{tmp_path}/traces.db", evaluator=None, embedder=None).store
