@@ -31,7 +31,7 @@ from grace_kp.levels import RunStatus
 from grace_kp.trace import refuse_planted_link
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from grace_kp.store._record import Record
 
@@ -72,9 +72,7 @@ class _First:
 class Tally(Resident):
     """The tally of one writer. A thread that ends a run counts it by `tally.cells[ENDED] = next(tally.numbers)`.
 
-    Args:
-        database: the path of the database; None for a store without one, which has no tally.
-        mode: permissions of the file; 0600 when None.
+    A store without a database has none. The file has the permissions `mode`, 0600 when None.
     """
 
     cells: Any
@@ -92,6 +90,7 @@ class Tally(Resident):
         self.lock = threading.RLock()
         self._pid = os.getpid()
         self._stored = self._skipped = self._reported = self._batch = 0
+        self._early: set[str] = set()
         self.numbers = count(1)
         self.cells = [0] * CELLS if self._database is None else _First(self._begin)
 
@@ -143,7 +142,9 @@ class Tally(Resident):
 
     def begin_batch(self, records: Sequence[Record]) -> None:
         """Note which records of this process's runs are being stored, in one transaction."""
-        own = [record.id for record in records if not record.completes and record.status != RunStatus.INTERRUPTED]
+        ids = [record.id for record in records if not record.completes and record.status != RunStatus.INTERRUPTED]
+        own = [name for name in ids if name not in self._early]
+        self._early.difference_update(ids)
         self._batch = len(own)
         mapped = self._map
         if not own or mapped is None:
@@ -153,6 +154,13 @@ class Tally(Resident):
         mapped[ID_AT : ID_AT + len(name)] = name
         self.cells[ID_BYTES] = len(name)
         self.cells[BATCH] = self._stored + self._batch
+
+    def stored_early(self, ids: Iterable[str]) -> None:
+        """Note runs that are stored before they end, because others may see that they wait for an answer."""
+        new = {*ids} - self._early
+        self._early |= new
+        self._stored += len(new)
+        self.cells[STORED] = self._stored
 
     def end_batch(self) -> None:
         """Note that they are stored."""
@@ -218,11 +226,7 @@ class Killed:
 
 
 class Tallies:
-    """The tallies beside a database, as other processes find them.
-
-    Args:
-        database: the path of the database, which may be a symbolic link.
-    """
+    """The tallies beside a database, as other processes find them."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -307,12 +311,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 @contextlib.contextmanager
 def _locked(path: Path, *, to_take: bool) -> Iterator[Cells | None]:
-    """Lock the tally of a dead process for the block and yield its cells; None where its process lives, or where it is gone.
-
-    Raises:
-        OSError: it cannot be opened.
-        ValueError: it is no tally, or another user has put it into a shared folder.
-    """
+    """Lock the tally of a dead process for the block and yield its cells; None where its process lives, or where it is gone."""
     access, lock = (os.O_RDWR, fcntl.LOCK_EX) if to_take else (os.O_RDONLY, fcntl.LOCK_SH)
     try:
         handle = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

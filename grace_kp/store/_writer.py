@@ -40,8 +40,7 @@ class Writer(Resident):
 
     def __init__(self, opener: Callable[[], Store], pipeline: Pipeline, limits: WriterLimits | None = None) -> None:
         """Open nothing yet: `opener` opens the store when it is first used."""
-        self._opener = opener
-        self._pipeline = pipeline
+        self._opener, self._pipeline = opener, pipeline
         self._limits = limits or WriterLimits()
         self._store: Store | None = None
         self._upkeep: Upkeep
@@ -190,8 +189,9 @@ class Writer(Resident):
         try:
             found = records()
             with self._writing:
-                self.store().put(found, ended=[record.id for record in found])
-                self._journal.end(record.id for record in found)
+                self.store().put(found, ended=(ids := [record.id for record in found]))
+                self._journal.end(ids)
+                self._tally.stored_early(ids)
         except Exception as error:  # noqa: BLE001
             self._outage.begin(error)
             return False

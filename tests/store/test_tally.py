@@ -380,6 +380,23 @@ def test_the_batch_that_was_being_written_is_looked_up_by_one_of_its_runs(databa
     assert [lost] == store.killed
 
 
+def test_a_run_that_is_stored_before_it_ends_is_no_loss(database):
+    """Its question is in the store as soon as anybody can see it; its end is counted once."""
+    tally = Tally(database)
+    tally.begin()
+    tally.stored_early(["kp:trace:1"])
+    ended(tally, 1)
+    tally.begin_batch([record(1)])
+    tally.end_batch()
+    ended(tally, 2)
+    tally.begin_batch([record(1)])
+    tally.end_batch()
+    del tally
+    store = Reports()
+    Tallies(database).take(store)
+    assert [1] == store.killed
+
+
 def test_a_process_that_could_not_store_its_runs_leaves_the_number(database, capfd):
     """It ended by itself, and says so."""
     tally = Tally(database)
