@@ -1,7 +1,7 @@
 """Background work: the only room that starts threads, and the one place for forks and exits. It knows nothing about traces."""
 
 from grace_kp.background._calls import DeadlineExceeded, await_within, call_within, finish, for_each, in_thread
-from grace_kp.background._lock import Latch, PoliteLock
+from grace_kp.background._lock import Latch, PoliteLock, is_mine
 from grace_kp.background._loss import report_loss
 from grace_kp.background._process import Lock, Resident, haste, is_subinterpreter, watch
 from grace_kp.background._retry import retry_after
@@ -21,6 +21,7 @@ __all__ = [
     "for_each",
     "haste",
     "in_thread",
+    "is_mine",
     "is_subinterpreter",
     "may_wait",
     "report_loss",

@@ -11,6 +11,11 @@ from typing import Self
 STEP_BACK_SECONDS = 0.0005
 
 
+def is_mine(lock: object) -> bool:
+    """Return whether the current thread holds a reentrant lock; False for anything else."""
+    return bool(getattr(lock, "_is_owned", bool)())  # `threading.Condition` asks for it too
+
+
 class Latch:
     """An event for one thread that waits. A signal handler or a finalizer may open it anywhere.
 
@@ -65,7 +70,10 @@ class PoliteLock:
     @property
     def is_mine(self) -> bool:
         """Whether the current thread holds the lock."""
-        return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # `threading.Condition` asks for it too
+        return is_mine(self._lock)
+
+    def _is_owned(self) -> bool:
+        return is_mine(self._lock)
 
     def step_back(self) -> None:
         """Let those go first who wait. The caller has released the lock and is about to take it again."""

@@ -7,6 +7,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING
 
+from grace_kp.background._lock import is_mine
 from grace_kp.background._process import Resident, prepare_exit, watch
 from grace_kp.background._thread import BackgroundThread
 
@@ -69,6 +70,9 @@ class Worker(Resident):
             elif len(self._threads) < self._most:
                 self._start()
             return bool(self._threads)
+
+    def _is_owned(self) -> bool:  # as a lock has it, for `is_mine`: the current thread is just waking it
+        return is_mine(self._changed)
 
     @property
     def is_running(self) -> bool:

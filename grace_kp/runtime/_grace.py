@@ -119,7 +119,7 @@ class Grace(Front, Resident):
 
             self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._landed)
         self._policies = {**self.settings.policies, **(policies or {})}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._made_gates: Gates | None = None
         self._wiring: tuple[Pipeline, Writer] | None = None
         listener = Listener(
@@ -185,7 +185,8 @@ class Grace(Front, Resident):
         if wiring is None:
             with self._lock:
                 if self._wiring is None:
-                    self._wiring = self._wire()
+                    wired = self._wire()
+                    self._wiring = self._wiring or wired  # a signal handler may have been first
                 wiring = self._wiring
         return wiring
 
@@ -336,7 +337,7 @@ class Grace(Front, Resident):
 
     def after_fork(self) -> None:
         """In a forked child, the runs that are open belong to the parent: they are not ended here."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.recorder.after_fork()
 
     def __enter__(self) -> Self:

@@ -15,7 +15,7 @@ from functools import cached_property
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.background import Resident, finish, watch
+from grace_kp.background import Resident, finish, is_mine, watch
 from grace_kp.record import SUSPENDED, TROUBLES, Documents, Recorder, Run, note, to_json
 from grace_kp.runtime._assessor import Assessor
 from grace_kp.runtime._completion import JUDGEMENT, SCORES, VALUE, Completer, Completion
@@ -126,7 +126,7 @@ class Pipeline(Resident):
         """Whether stored runs wait for their judgement or scores."""
         return self.completer.is_busy
 
-    @cached_property
+    @property
     def parts(self) -> frozenset[str]:
         """What this runtime can add to a stored run of a dead process. What it cannot add, it leaves to others."""
         models = self._models
@@ -134,6 +134,11 @@ class Pipeline(Resident):
         return frozenset(part for part, is_present in present.items() if is_present)
 
     @property
+    def is_mine(self) -> bool:
+        """Whether the current thread is at work in it."""
+        return is_mine(self._lock)
+
+    @cached_property
     def _possible(self) -> frozenset[str]:
         """What this runtime may be able to add to its own runs."""
         models = self._models

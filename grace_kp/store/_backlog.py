@@ -12,7 +12,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.background import Latch, may_wait, report_loss
+from grace_kp.background import Latch, report_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -25,6 +25,8 @@ MIN_WAITING = 16
 """Runs that may wait however large they are."""
 LIVE_FACTOR = 1.25
 """How much larger a live run is than its JSON, at most; runs with texts of their own take 0.6 to 1 times as much."""
+SAMPLE = 16
+"""How many of the waiting runs are looked at to estimate their size."""
 FIRST_GUESS = 2_048
 """Bytes of a run as JSON, before the first was seen."""
 
@@ -97,7 +99,9 @@ class Backlog:
         self._marks: deque[Mark] = deque()
         """Marks behind runs whose threads may have to wait, the oldest first."""
         self._entries_per_run = 2 if has_marks else 1
-        self._size = float(FIRST_GUESS)
+        self._size = self._piece = float(FIRST_GUESS)
+        self._pending_bytes = 0
+        self._has_patience = True
         self.most = 0
         self.dropped = 0
         self.lost = 0
@@ -106,12 +110,28 @@ class Backlog:
         """What this process could not record, where the store has not taken it yet."""
         self.take_up(0)
 
-    def take_up(self, pending_bytes: int, last: int | None = None) -> None:
-        """Compute how many runs may wait, from the bytes that already wait as JSON and from the size of the last run."""
-        if last is not None:
+    def take_up(self, pending_bytes: int, last: int | None = None, events: int = 0) -> None:
+        """Compute how many runs may wait, from the bytes that already wait as JSON, and from the last run: its size and events."""
+        self._pending_bytes = pending_bytes
+        if last is None:
+            self._has_patience = True
+        else:
+            piece = last / (events + 1)
             self._size = max(last, self._size + (last - self._size) / 32)
+            self._piece = max(piece, self._piece + (piece - self._piece) / 32)
         runs = int((self._max_bytes - pending_bytes) / (LIVE_FACTOR * self._size))
         self.most = max(MIN_WAITING, runs) * self._entries_per_run
+
+    def has_room(self) -> bool:
+        """Return whether more than `most` runs may wait, because those that wait are smaller than the last that was settled."""
+        waiting = len(self.queue)
+        try:
+            places = {waiting * number // SAMPLE for number in range(SAMPLE)}
+            events = [len(getattr(self.queue[place], "events", ())) + 1 for place in places]
+        except IndexError:  # it has become shorter meanwhile
+            return len(self.queue) < self.most
+        size = self._piece * sum(events) / len(events)
+        return (waiting + 1) * LIVE_FACTOR * size <= self._max_bytes - self._pending_bytes
 
     def add_mark(self, mark: Mark) -> float:
         """Add a mark; return for how many seconds the oldest run with a mark has waited."""
@@ -125,11 +145,13 @@ class Backlog:
 
     def wait_for_room(self, wake: Callable[[], object]) -> bool:
         """Wait until another run may be added; False where this thread may not wait, or has waited long enough."""
-        if not may_wait() or runs_event_loop():
+        if not self._has_patience or runs_event_loop():
             return False
         ends = time.monotonic() + PATIENCE_SECONDS
-        while len(self.queue) >= self.most:
+        while len(self.queue) >= self.most and not self.has_room():
             if time.monotonic() > ends:
+                self._has_patience = False  # until something is written
+            if not self._has_patience:
                 return False
             wake()
             time.sleep(0.005)

@@ -24,7 +24,7 @@ class Pending:
 
     def __init__(self, tally: Tally | None = None) -> None:
         self._entries: deque[tuple[Record, object] | Mark] = deque()
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._in_batch = 0
         """Entries that are being written."""
         self.bytes = 0
@@ -37,19 +37,19 @@ class Pending:
 
     def add(self, record: Record, follows: object, run: object = None) -> None:
         """Add the record of a run, with what follows once it is stored."""
-        with self._lock:
+        with self.lock:
             self.bytes += len(record.data)
             self.newest = run  # right before the next line, so that no interrupt comes between the two
             self._entries.append((record, follows))
 
     def add_mark(self, mark: Mark) -> None:
         """Add a mark, which is passed when everything before it is stored."""
-        with self._lock:
+        with self.lock:
             self._entries.append(mark)
 
     def replace(self, record: Record) -> bool:
         """Replace the version of a record that still waits and is not being written; return whether there is one."""
-        with self._lock:
+        with self.lock:
             for number, entry in enumerate(self._entries):
                 if number >= self._in_batch and not isinstance(entry, Mark) and entry[0].id == record.id:
                     self.bytes += len(record.data) - len(entry[0].data)
@@ -59,7 +59,7 @@ class Pending:
 
     def batch(self, most: int | None = MAX_BATCH) -> tuple[list[Record], int]:
         """Return the records that are written next, or all for None, and how many entries these are with the marks between them."""
-        with self._lock:
+        with self.lock:
             entries = list(islice(self._entries, most))
             self._in_batch = len(entries)
         records = [entry[0] for entry in entries if not isinstance(entry, Mark)]
@@ -69,7 +69,7 @@ class Pending:
     def written(self, entries: int) -> tuple[list[object], list[Mark]]:
         """Remove the batch that was written; return what follows, and the marks between them."""
         self.tally.end_batch()
-        with self._lock:
+        with self.lock:
             done = [self._entries.popleft() for _ in range(entries)]
             self._in_batch = 0
             self.bytes -= sum(len(entry[0].data) for entry in done if not isinstance(entry, Mark))
@@ -83,7 +83,7 @@ class Pending:
     def detach(self) -> Sequence[object]:
         """Return what follows for all records, although they are not stored; nothing follows for them later."""
         follows = []
-        with self._lock:
+        with self.lock:
             for number, entry in enumerate(self._entries):
                 if not isinstance(entry, Mark) and entry[1] is not None:
                     follows.append(entry[1])
@@ -92,5 +92,5 @@ class Pending:
 
     def count(self) -> int:
         """Return how many records wait."""
-        with self._lock:
+        with self.lock:
             return sum(not isinstance(entry, Mark) for entry in self._entries)

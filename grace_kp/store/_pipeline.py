@@ -27,6 +27,11 @@ class Pipeline(Protocol):
         ...
 
     @property
+    def is_mine(self) -> bool:
+        """Whether the current thread is at work in it, so that settling would wait for this thread."""
+        ...
+
+    @property
     def parts(self) -> frozenset[str]:
         """What this runtime can add to a stored run that awaits it, such as a judgement."""
         ...

@@ -10,7 +10,7 @@ import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from grace_kp.background import PoliteLock, haste
+from grace_kp.background import PoliteLock, haste, is_mine, may_wait
 from grace_kp.store._backlog import Mark
 from grace_kp.store._pending import MAX_BATCH
 from grace_kp.trace import redact_text
@@ -55,6 +55,14 @@ class Settler:
         """Whether no more records may wait for the store."""
         return self._pending.bytes >= self._max_bytes
 
+    def may_wait(self, *held: object) -> bool:
+        """Return whether this thread may wait for the writer's, which needs these locks too.
+
+        A finalizer or a signal handler may have interrupted its own thread while that held one.
+        """
+        held = (self.lock, self._pending.lock, *held)
+        return may_wait() and not self._pipeline.is_mine and not any(map(is_mine, held))
+
     def settle(self, most: int | None = None, *, until: Mark | None = None, deadline: float | None = None) -> None:
         """Settle up to `most` runs, all by default, each on its own, so that a fork waits for one run at most.
 
@@ -91,6 +99,7 @@ class Settler:
                 time.sleep(0)
 
     def _settle_one(self, item: object) -> None:
+        events = len(getattr(item, "events", ()))
         try:
             record, follows = self._pipeline.settle(item)
         except BaseException as error:
@@ -105,7 +114,7 @@ class Settler:
         self.end_journal(item)
         if record is not None:
             self._pending.add(record, follows, item)
-            self._backlog.take_up(self._pending.bytes, len(record.data))
+            self._backlog.take_up(self._pending.bytes, len(record.data), events)
             return
         self._pending.tally.skip()
         if follows is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.store._tally import Tallies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from grace_kp.store._backlog import Backlog
     from grace_kp.store._pipeline import Pipeline
@@ -32,7 +32,7 @@ class Upkeep:
         pipeline: Pipeline,
         tally: Tally,
         retention_days: float,
-        resubmit: Callable[[Sequence[object]], object],
+        wake: Callable[[], object],
         backlog: Callable[[], Backlog],
     ) -> None:
         """Do nothing yet.
@@ -42,12 +42,12 @@ class Upkeep:
             pipeline: completes what dead processes have left.
             tally: counts the runs of this process.
             retention_days: how long runs are kept; 0 for ever.
-            resubmit: takes runs of dead processes to be settled.
-            backlog: counts runs that are not in the store any more; another one after a fork.
+            wake: has the backlog settled.
+            backlog: takes runs of dead processes, and counts runs that are not in the store any more; another one after a fork.
         """
         self._store: Any = store
         self._pipeline = pipeline
-        self._tally, self._retention_days, self._resubmit, self._backlog = tally, retention_days, resubmit, backlog
+        self._tally, self._retention_days, self._wake, self._backlog = tally, retention_days, wake, backlog
         path = getattr(store, "path", None)
         self._tallies = Tallies(path) if isinstance(path, Path) and self._offers("report") else None
         self._recover_at = self._retain_at = 0.0
@@ -69,7 +69,10 @@ class Upkeep:
             self._tallies.take(self._store)
         if self._offers("recover"):
             # Not settled here: the store's lock is held, and a hook that asks for the store would wait for it.
-            self._resubmit([self._pipeline.lost(rows) for rows in self._store.recover()])
+            runs = [self._pipeline.lost(rows) for rows in self._store.recover()]
+            if runs:
+                self._backlog().queue.extend(runs)
+                self._wake()
         if self._offers("incomplete") and self._parts:
             found = self._store.incomplete(self._parts)
             self._pipeline.adopt(found)

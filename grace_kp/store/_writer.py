@@ -93,7 +93,8 @@ class Writer(Resident):
         """
         queue = self._queue
         if len(queue) >= self._backlog.most and not (
-            self._limits.overflow == "wait" and self._backlog.wait_for_room(self._wake)
+            self._backlog.has_room()
+            or (self._limits.overflow == "wait" and self._may_wait() and self._backlog.wait_for_room(self._wake))
         ):
             self._settler.end_journal(item)
             self._tally.cells[ENDED] = next(self._tally.numbers)
@@ -117,7 +118,7 @@ class Writer(Resident):
         mark = Mark()
         lag = self._backlog.add_mark(mark)
         waits = self._limits.durability == "every_run" or lag > BOUND_SECONDS / 2
-        if not waits or self._outage.is_on or not may_wait() or self._settling.is_mine or self._writing.is_mine:
+        if not waits or self._outage.is_on or not self._may_wait():
             return None
         self._urgent.open()
         if not self._wake():
@@ -129,15 +130,13 @@ class Writer(Resident):
                 self._wake()
         return None
 
+    def _may_wait(self) -> bool:
+        return self._settler.may_wait(self._writing, self._worker, getattr(self._store, "lock", None))
+
     def opened(self) -> None:
         """Journal from now on: a run has begun."""
         if self._idle:
             self._tally.begin()
-            self._wake()
-
-    def _resubmit(self, runs: Sequence[object]) -> None:
-        self._queue.extend(runs)
-        if runs and self._idle:
             self._wake()
 
     def _wake(self) -> bool:
@@ -211,7 +210,7 @@ class Writer(Resident):
                 if self._limits.durability == "every_run" and hasattr(store, "sync_writes"):
                     store.sync_writes()
                 days = self._limits.retention_days
-                self._upkeep = Upkeep(store, self._pipeline, self._tally, days, self._resubmit, lambda: self._backlog)
+                self._upkeep = Upkeep(store, self._pipeline, self._tally, days, self._wake, lambda: self._backlog)
                 self._store = store
                 self._upkeep.recover()
             return self._store

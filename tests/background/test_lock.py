@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from grace_kp.background import Latch, PoliteLock
+from grace_kp.background import Latch, PoliteLock, is_mine
 
 
 def test_it_can_be_taken_again_by_its_holder_only():
@@ -58,3 +58,14 @@ def test_a_latch_that_is_opened_twice_lets_one_wait_through():
     latch.open()
     latch.open()
     assert (True, False) == (latch.wait(60.0), latch.wait(0.001))
+
+
+def test_whose_a_reentrant_lock_is_can_be_asked_of_any_object():
+    """A store of a user's own may have any lock, or none."""
+    locks = [threading.RLock(), threading.Condition(), PoliteLock()]
+    for lock in locks:
+        lock.acquire()
+    assert [True, True, True, False, False] == [is_mine(lock) for lock in [*locks, threading.Lock(), None]]
+    for lock in locks:
+        lock.release()
+    assert [False] * 3 == [is_mine(lock) for lock in locks]

@@ -63,6 +63,7 @@ class Pipeline:
 
     has_open_runs = False
     is_completing = False
+    is_mine = False
     parts = frozenset()
 
     def __init__(self):

@@ -108,3 +108,33 @@ def test_marks_are_not_counted_as_runs():
     backlog = Backlog(1)
     backlog.queue.extend([1, Mark(), 2])
     assert 2 == backlog.count()
+
+
+class Small:
+    """A run with few events."""
+
+    events = ()
+
+
+def test_one_large_run_leaves_room_for_many_small_ones():
+    """What waits is measured by its own events, not by those of the last run."""
+    backlog = Backlog(256 << 20)
+    backlog.take_up(0, 8 << 20, events=2_000)
+    assert backlog.most < 100
+    backlog.queue.extend([Small()] * 1_000)
+    assert backlog.has_room()
+    backlog.queue.extend([Small()] * 99_000)
+    assert not backlog.has_room()
+
+
+def test_whoever_has_waited_in_vain_does_not_wait_again_until_something_is_written(monkeypatch):
+    """An agent of many runs would wait for each of them."""
+    monkeypatch.setattr("grace_kp.store._backlog.PATIENCE_SECONDS", -1.0)
+    backlog, wakes = Backlog(1), []
+    backlog.queue.extend(range(MIN_WAITING))
+    assert not backlog.wait_for_room(lambda: None)
+    monkeypatch.undo()
+    assert not backlog.wait_for_room(lambda: wakes.append(1))
+    backlog.take_up(0)
+    assert backlog.wait_for_room(backlog.queue.clear)
+    assert [] == wakes

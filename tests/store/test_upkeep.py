@@ -41,7 +41,7 @@ def upkeep_of(store, pipeline, lost, **options):
         pipeline,
         Tally(None),
         options.get("retention_days", 0),
-        lambda runs: None,
+        lambda: None,
         lambda: SimpleNamespace(lose=lambda *loss: lost.append(loss)),
     )
 

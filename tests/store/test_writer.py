@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 
@@ -388,4 +389,24 @@ def test_marks_do_not_count_as_runs(pipeline, store):
         assert 0 == writer.stats().dropped
     assert writer.flush()
     assert 16 == store.count()
+    writer.close()
+
+
+@pytest.mark.parametrize("limits", [{"durability": "every_run"}, {"overflow": "wait", "max_pending_bytes": 1}])
+@pytest.mark.parametrize("lock", ["store", "pending", "worker", "pipeline"])
+def test_a_thread_that_holds_what_the_writer_needs_does_not_wait_for_it(pipeline, store, limits, lock, monkeypatch):
+    """A finalizer may end a run anywhere, such as inside a query."""
+    writer = Writer(lambda: store, pipeline, WriterLimits(**limits))
+    writer.store()
+    waits = []
+    monkeypatch.setattr(Mark, "wait", lambda mark, seconds: waits.append(seconds))
+    monkeypatch.setattr(writer._backlog, "wait_for_room", lambda wake: waits.append(wake))
+    held = {"store": store.lock, "pending": writer._pending.lock, "worker": writer._worker._changed}
+    pipeline.is_mine = lock == "pipeline"
+    with held.get(lock, contextlib.nullcontext()):
+        for number in range(20):
+            writer.submit(number)
+    assert [] == waits
+    monkeypatch.undo()
+    pipeline.is_mine = False
     writer.close()
