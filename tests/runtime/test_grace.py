@@ -360,3 +360,18 @@ async def test_an_event_loop_goes_on_while_a_coroutine_awaits_that_its_run_is_st
                 await asyncio.sleep(0)
             assert not task.done()
         assert "waits" == await task
+
+
+def test_a_signal_handler_that_needs_the_wiring_while_it_is_under_way_gets_the_same(monkeypatch):
+    """It interrupts the thread that loads the modules. Two writers would share the runs."""
+    grace, wirings = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None), []
+    wire = grace._wire
+
+    def interrupted():
+        if not wirings:
+            wirings.append(None)
+            wirings.append(grace._wired())
+        return wire()
+
+    monkeypatch.setattr(grace, "_wire", interrupted)
+    assert grace._wired() is wirings[1] is grace._wiring
