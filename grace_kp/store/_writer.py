@@ -118,12 +118,13 @@ class Writer(Resident):
         mark = Mark()
         lag = self._backlog.add_mark(mark)
         waits = self._limits.durability == "every_run" or lag > BOUND_SECONDS / 2
-        if not waits or self._outage.is_on or not self._may_wait():
+        can_await = can_await and runs_event_loop()  # that blocks no thread, whatever the thread holds
+        if not waits or self._outage.is_on or not (can_await or self._may_wait()):
             return None
         self._urgent.open()
         if not self._wake():
             self.write_now()
-        elif can_await and runs_event_loop():
+        elif can_await:
             return mark
         elif self._limits.durability == "every_run" or not runs_event_loop():
             while not mark.wait(0.1) and not self._outage.is_on and time.monotonic() - mark.at < PATIENCE_SECONDS:
