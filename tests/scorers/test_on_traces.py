@@ -352,7 +352,7 @@ for number in range(30):
         assert grace.flush(60)
         assert 1_300 == grace.store.count()
         said = {one.get("skipped") for trace in grace.store.iterate() for one in trace.grace["scores"]}
-        assert "more than 50 runs wait" in said
+        assert any("runs wait" in str(reason) for reason in said)
 
     def test_a_scorer_that_is_an_agent_itself_is_not_scored_for_ever(self, agent):
         box = []
