@@ -109,7 +109,8 @@ class Owners:
         if self.id is not None:
             connection.execute("UPDATE completions SET owner = '' WHERE owner = ?", (self.id,))
             connection.execute(
-                "DELETE FROM owners WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM journal WHERE owner = ?1)", (self.id,)
+                "DELETE FROM owners WHERE id = ? AND NOT EXISTS (SELECT 1 FROM journal WHERE owner = ?)",
+                (self.id, self.id),
             )
 
     def dead(self, connection: sqlite3.Connection) -> set[str]:

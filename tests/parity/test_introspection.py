@@ -13,7 +13,6 @@ import typing
 import weakref
 
 import pytest
-from langchain_core.tools import tool as langchain_tool
 from pydantic import validate_call
 
 import grace_kp as gk
@@ -183,6 +182,7 @@ def test_single_dispatch_on_a_recorded_function(grace, name):
 @pytest.mark.parametrize("name", ["plain", "coroutine"])
 async def test_a_tool_of_langchain_on_a_recorded_function(grace, name):
     """`@tool` reads the same schema and description, and calls the function."""
+    langchain_tool = pytest.importorskip("langchain_core.tools").tool
     bare, recorded = (langchain_tool(made) for made in (FUNCTIONS[name], grace.tool(FUNCTIONS[name])))
     assert bare.args_schema.model_json_schema() == recorded.args_schema.model_json_schema()
     assert (bare.name, bare.description) == (recorded.name, recorded.description)

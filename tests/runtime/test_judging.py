@@ -258,6 +258,8 @@ def test_a_script_that_ends_gets_its_judgement(tmp_path, seconds, patience, judg
     )
     assert (0, "") == (ran.returncode, ran.stderr)
     (trace,) = gk.Grace(store=url, evaluator=None, embedder=None).store.query()
+    # Python 3.12.0 and 3.12.1 start no thread while the interpreter exits, so nobody can be asked.
+    judged = judged and sys.version_info[:3] not in {(3, 12, 0), (3, 12, 1)}
     assert judged != trace.grace["evaluation"]["self_evaluation"].get("fallback", False)
 
 

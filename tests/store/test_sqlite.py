@@ -175,7 +175,7 @@ def test_a_full_disk_is_reported_and_counted(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
         @grace.agent
         def agent(text): return text
-        for n in range(400):
+        for n in range(2_000):
             assert agent(f"{n} " + "x" * 6_000).startswith(str(n))
         assert grace.flush(timeout=1) is False
         full = grace.status()["writer"]
@@ -183,7 +183,7 @@ def test_a_full_disk_is_reported_and_counted(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         assert grace.flush(timeout=60) is False  # runs were dropped
         after = grace.status()["writer"]
-        assert after["written"] + after["dropped"] == 401 and not after["pending"], after
+        assert after["written"] + after["dropped"] == 2_001 and not after["pending"], after
         assert grace.store.count() == after["written"]
     """)
     ran = subprocess.run(

@@ -22,7 +22,8 @@ from tests import warm
 from tests.store.samples import record
 
 PROGRAM = """
-import os, signal, sys, threading, time
+import os, signal, sys, threading, time, warnings
+warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # from Python 3.12
 import grace_kp as gk
 from grace_kp.store._settler import Settler
 from grace_kp.store._sqlite import SqliteStore
@@ -277,7 +278,7 @@ def test_dropped_runs_are_reported_by_the_next_process_if_the_store_does_not_kno
     code = """
         hold()
         agent("opens the backlog")
-        grace._writer._backlog.most = 1
+        grace._writer._backlog.most, grace._writer._backlog._max_bytes = 1, 0
         record(4)
         kill()
     """
