@@ -101,6 +101,7 @@ def test_the_own_confidence_of_a_run_survives_its_judgement():
     assert (0.3, 0.3) == (run.trace.outcome.confidence, run.trace.grace["confidence"]["own"])
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_hooks_run_outside_of_locks_that_a_fork_waits_for(gate):
     """A slow hook holds up no fork."""
     grace, began, statuses = runtime(), threading.Event(), []
