@@ -46,7 +46,7 @@ def test_a_store_that_cannot_write_loses_nothing(pipeline, store, caplog):
     writer = Writer(lambda: failing, pipeline)
     with caplog.at_level(logging.WARNING, "grace_kp.store"):
         writer.submit(1)
-        assert not writer.flush(0.0)
+        writer.write_now()  # waits where the worker is just writing
         assert not writer.flush(0.0)
         assert "the store cannot write: the disk is full" == writer.stats().last_error
         failing.broken = False
