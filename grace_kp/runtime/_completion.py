@@ -1,7 +1,7 @@
 """What comes after a run is stored: its judgement, its novelty, the user's scorers, and at last the hooks.
 
-Runs are completed in the order in which they ended, by a thread of their own, so that nothing here delays the storing of others. A run
-that is killed half-way is complete some day all the same: another process finds in the store what the run still awaits.
+A separate thread completes runs in the order in which they ended, so that nothing here delays the storing of other runs. If the process
+is killed first, another process finds in the store what a run still awaits.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class Completion:
     run: Run | None = None
     """The run of this process; None for a run of another."""
     is_adopted: bool = False
-    """Whether the run was handed out, or is not to be, by the process that recorded it."""
+    """Whether another process recorded the run. Its hooks are not called here."""
     judgement: Judgement | None = None
     scoring: Scoring | None = None
     is_assessed: bool = False
     left: tuple[str, ...] = ()
-    """What it awaits still, and this runtime cannot add."""
+    """What the run still awaits because this runtime cannot add it."""
 
 
 class Completer(Resident):
@@ -296,9 +296,8 @@ class Completer(Resident):
 
     def _assess(self, completion: Completion, document: dict[str, Any]) -> None:
         if self._is_crowded and VALUE in completion.awaits:
-            completion.left = tuple(
-                sorted({*completion.left, VALUE})
-            )  # embedding takes time, and another process can do it
+            # Embedding takes time, and another process can do it.
+            completion.left = tuple(sorted({*completion.left, VALUE}))
         if left := completion.left:
             document["grace"]["awaits"] = list(left)
         else:
