@@ -1,4 +1,4 @@
-"""Agents that are broken by the fault suite. They keep a log of their own: which runs began and returned, when, and what `flush()` said.
+"""Agents that are broken by the fault suite. They keep a log of their own: which runs began and returned, when, and what `flush()` returned.
 
 The log is appended by `os.write`, so it survives every end of the process. It holds monotonic times, which all processes of a
 machine share.
