@@ -65,7 +65,7 @@ class Settings:
     An event loop never waits."""
     durability: str = "fast"
     """When a run that has ended is safe from a kill of the process: `fast` in the background, usually within 15 ms; `bounded` within
-    100 ms, because threads that end runs wait where storing lags behind; `every_run` before the call returns."""
+    100 ms unless the machine is overloaded, because threads that end runs wait where storing lags behind; `every_run` before the call returns."""
     max_document_mb: float = 32.0
     """Megabytes, unpacked, of one line or document of an input file; longer ones are reported and not read."""
     file_mode: str = "600"
