@@ -10,7 +10,7 @@
     @grace.agent
     def answer(question): ...
 
-Names and sub-packages (`gk.scorers`, `gk.rubric`, `gk.integrations`, `gk.testing`) are resolved on first use, so that importing
+Names and sub-packages (`gk.calibrate`, `gk.scorers`, `gk.rubric`, `gk.integrations`, `gk.testing`) are resolved on first use, so that importing
 the package costs next to nothing.
 """
 
@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from grace_kp import calibrate as calibrate
     from grace_kp import integrations as integrations
     from grace_kp import rubric as rubric
     from grace_kp import scorers as scorers
@@ -133,7 +134,7 @@ _PLACES = {
     "value": "ScoringWeights ValueScore ValueScorer VectorCache WEIGHT_PROFILES evaluate_value register_profile",
 }
 _LAZY = {name: place for place, names in _PLACES.items() for name in names.split()}
-_SUBPACKAGES = ("integrations", "rubric", "scorers", "testing")
+_SUBPACKAGES = ("calibrate", "integrations", "rubric", "scorers", "testing")
 
 __all__ = [
     *sorted(_LAZY),
