@@ -36,6 +36,7 @@ EXTRAS = {
     "inspect-ai": ("inspect-ai", "suites do not run inside of Inspect AI"),
     "pydantic-evals": ("pydantic-evals", "suites do not run inside of pydantic-evals"),
     "knowledgepulse": ("httpx", "traces are not contributed to a registry"),
+    "calibration": ("matplotlib", "the report of `grace-kp calibrate` has tables and no plots"),
     "fast": ("google-re2", "redaction gives the same texts, several times slower"),
 }
 WEEK = 7 * 86_400
