@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from grace_kp.errors import MissingExtra as MissingExtra
     from grace_kp.errors import SettingsError as SettingsError
     from grace_kp.errors import StoreError as StoreError
+    from grace_kp.errors import UnknownTrace as UnknownTrace
     from grace_kp.gating import ConfirmationFlow as ConfirmationFlow
     from grace_kp.gating import ConsoleReviewer as ConsoleReviewer
     from grace_kp.gating import InterventionHandler as InterventionHandler
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime import agent as agent
     from grace_kp.runtime import configure as configure
     from grace_kp.runtime import default as default
+    from grace_kp.runtime import feedback as feedback
     from grace_kp.runtime import gate as gate
     from grace_kp.runtime import outcome as outcome
     from grace_kp.runtime import retriever as retriever
@@ -116,7 +118,7 @@ _PLACES = {
     "errors": (
         "ActionCancelled ActionDenied ActionNotApproved ActionOutcomeUnknown ActionRedirected ActionTimedOut "
         "EmbedderError EvaluationFailed GateError GraceError InvalidHistory InvalidRecord InvalidTrace JudgeError MissingExtra "
-        "SettingsError StoreError"
+        "SettingsError StoreError UnknownTrace"
     ),
     "gating": "ConfirmationFlow ConsoleReviewer InterventionHandler InterventionRequest InterventionResponse Policy",
     "judge": (
@@ -126,7 +128,7 @@ _PLACES = {
     "models": "CallableEmbedder GeminiEmbedder GeminiJudge OnnxEmbedder SentenceTransformerEmbedder",
     "protocols": "Embedder Judge JudgeReply",
     "record": "Run instrument_threads propagate",
-    "runtime": "Grace agent configure default gate outcome retriever run thought tool update",
+    "runtime": "Grace agent configure default feedback gate outcome retriever run thought tool update",
     "trace": (
         "ConfidenceRecord DecisionRecord ReasoningTrace Redaction ValueRecord from_openai_messages read_traces redact "
         "write_traces"

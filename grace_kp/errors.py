@@ -6,6 +6,7 @@ GraceError
  │    └── InvalidRecord                an invalid trace in a file; `.file` and `.line` name the place
  ├── InvalidHistory (ValueError)       a history of rounds that cannot be read; `.file` and `.line` name the place
  ├── StoreError                        a store that cannot be opened or read
+ ├── UnknownTrace (LookupError)        a trace that the store does not hold; `.trace_id`
  ├── GateError (TypeError)             a gate on something that cannot be gated
  ├── MissingExtra (ImportError)        an optional package is not installed; names the pip command
  ├── JudgeError                        a judge could not be asked, or a spending limit forbade it
@@ -82,6 +83,18 @@ class InvalidHistory(GraceError, ValueError):
 
 class StoreError(GraceError):
     """A store cannot be opened or read: an unknown URL, a newer schema, a damaged file."""
+
+
+class UnknownTrace(GraceError, LookupError):
+    """The store holds no trace with this id.
+
+    Attributes:
+        trace_id: the id.
+    """
+
+    def __init__(self, message: str, trace_id: str = "") -> None:
+        self.trace_id = trace_id
+        super().__init__(message)
 
 
 class GateError(GraceError, TypeError):

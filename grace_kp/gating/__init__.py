@@ -1,6 +1,7 @@
 """Decisions become actions: requests, policies, the consent flow, the gated call, reviewers. It fails closed."""
 
 from grace_kp.gating._action import gate
+from grace_kp.gating._audit import audit_probability
 from grace_kp.gating._call import Unknown
 from grace_kp.gating._case import Case, Consent, GateScope
 from grace_kp.gating._confirmation import ConfirmationFlow
@@ -70,6 +71,7 @@ __all__ = [
     "Rules",
     "Unknown",
     "attempt",
+    "audit_probability",
     "consent_to",
     "digest_of",
     "drive",

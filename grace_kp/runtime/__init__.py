@@ -8,12 +8,25 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from grace_kp.runtime._default import agent, configure, default, gate, outcome, retriever, run, thought, tool, update
+from grace_kp.runtime._default import (
+    agent,
+    configure,
+    default,
+    feedback,
+    gate,
+    outcome,
+    retriever,
+    run,
+    thought,
+    tool,
+    update,
+)
 from grace_kp.runtime._front import Front
 from grace_kp.runtime._grace import Grace
 
 if TYPE_CHECKING:
     from grace_kp.runtime._assessor import Assessor
+    from grace_kp.runtime._feedback import add_feedback, feedback_entry
     from grace_kp.runtime._gates import GateSpec, Scope
     from grace_kp.runtime._records import record_of
 
@@ -23,9 +36,12 @@ __all__ = [
     "GateSpec",
     "Grace",
     "Scope",
+    "add_feedback",
     "agent",
     "configure",
     "default",
+    "feedback",
+    "feedback_entry",
     "gate",
     "outcome",
     "record_of",
@@ -36,7 +52,14 @@ __all__ = [
     "update",
 ]
 
-_MODULES = {"Assessor": "_assessor", "GateSpec": "_gates", "Scope": "_gates", "record_of": "_records"}
+_MODULES = {
+    "Assessor": "_assessor",
+    "GateSpec": "_gates",
+    "Scope": "_gates",
+    "add_feedback": "_feedback",
+    "feedback_entry": "_feedback",
+    "record_of": "_records",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -47,6 +47,19 @@ class Default(Front):
             before.close()
         return grace
 
+    def feedback(
+        self,
+        trace_id: str,
+        correct: bool | float,
+        source: str = "user",
+        *,
+        by: str | None = None,
+        note: str | None = None,
+        probability: float | None = None,
+    ) -> None:
+        """State whether a finished run was right; see `Grace.feedback`."""
+        self.get().feedback(trace_id, correct, source, by=by, note=note, probability=probability)
+
     def _recorder(self) -> Recorder:
         return self.get().recorder
 
@@ -65,4 +78,5 @@ thought = DEFAULT.thought
 outcome = DEFAULT.outcome
 update = DEFAULT.update
 configure = DEFAULT.configure
+feedback = DEFAULT.feedback
 default = DEFAULT.get

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from grace_kp.background import Lock, Resident, is_subinterpreter, watch
 from grace_kp.errors import GraceError, SettingsError
+from grace_kp.levels import PrivacyLevel
 from grace_kp.record import HOST, TROUBLES, Listener, Recorder, Run, finish_late, new_trace_id
 from grace_kp.runtime._front import Front
 from grace_kp.runtime._models import ModelChoice
@@ -310,6 +311,50 @@ class Grace(Front, Resident):
         """
         finish_late()
         return True if self._wiring is None else self._wiring[1].flush(timeout)
+
+    def feedback(
+        self,
+        trace_id: str,
+        correct: bool | float,
+        source: str = "user",
+        *,
+        by: str | None = None,
+        note: str | None = None,
+        probability: float | None = None,
+    ) -> None:
+        """State whether a finished run was right. The label is stored with its trace: `trace.grace["feedback"]`, newest last.
+
+        Runs of other processes in the same store may be labelled, and any run repeatedly: the newest label counts, the others stay. It
+        writes to the store before it returns. In an event loop call `await asyncio.to_thread(grace.feedback, trace_id, True)`.
+
+        Args:
+            trace_id: the id of the run or trace; a suspended run has one, too, an open run not yet.
+            correct: True or False, or a number from 0 (wrong) to 1 (right). Guarantees use only 0 and 1.
+            source: where the label comes from: `user`, `test`, `audit` (the run was drawn at random), `approval` (a person agreed to it,
+                which is no label of correctness and counts only where it is named), `outcome`, or a name of your own.
+            by: who stated it; at most 200 characters.
+            note: a remark; at most 2,000 characters. Secrets are removed from `by` and `note`.
+            probability: the probability with which the run was chosen to be labelled, above 0 and at most 1. Labels are weighted by its
+                inverse. When None, it is 1, and for an `audit` what the gates have recorded.
+
+        Raises:
+            ValueError: an argument cannot be used, or an audit has no probability.
+            UnknownTrace: the store holds no such trace, or its run is still open.
+            StoreError: the store cannot be opened or written, or keeps no feedback.
+        """
+        from grace_kp.runtime._feedback import feedback_entry, state_feedback
+
+        entry = feedback_entry(
+            trace_id,
+            correct,
+            source,
+            by=by,
+            note=note,
+            probability=probability,
+            identifiers=PrivacyLevel(self.settings.privacy_level).hides_identifiers,
+            at_ns=self.recorder.wall_clock(),
+        )
+        state_feedback(self._writer, entry, {run.id for run in list(self.recorder.open_runs)})
 
     def close(self) -> None:
         """Flush, and give back the thread and the store. Runs that end later are still stored, one by one."""

@@ -1,6 +1,7 @@
 """Where finished traces go: memory or SQLite, and the writer thread that brings them there."""
 
 from grace_kp.store._deletion import Deleted, Selection
+from grace_kp.store._feedback import FeedbackEntry, to_bytes
 from grace_kp.store._limits import WriterLimits, WriterStats
 from grace_kp.store._open import Opener, file_of, open_store
 from grace_kp.store._query import Query, moment
@@ -12,6 +13,7 @@ from grace_kp.store._writer import Writer
 
 __all__ = [
     "Deleted",
+    "FeedbackEntry",
     "JournalEntry",
     "Opener",
     "Query",
@@ -27,4 +29,5 @@ __all__ = [
     "moment",
     "open_store",
     "scorer_name",
+    "to_bytes",
 ]

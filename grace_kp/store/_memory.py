@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from bisect import insort
 from collections import OrderedDict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from urllib.parse import parse_qs
 
 from grace_kp.errors import StoreError
 from grace_kp.store._deletion import Deleted, Selection, belongs_to, decisions_in, nested_in, without_contents
+from grace_kp.store._feedback import carried_by, missing_from, with_feedback
 from grace_kp.store._query import Query
 from grace_kp.store._record import load_trace
 from grace_kp.trace import PARENT
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from grace_kp.store._feedback import FeedbackEntry
     from grace_kp.store._record import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
 
@@ -34,6 +37,8 @@ class MemoryStore:
         self._max_traces = max_traces
         self._max_bytes = int(max_mb * (1 << 20))
         self._records: OrderedDict[str, Record] = OrderedDict()
+        self._feedback: dict[str, list[FeedbackEntry]] = {}
+        """By trace, oldest first."""
         self._actions: dict[str, bytes] = {}
         self._bytes = 0
         self.lock = threading.RLock()
@@ -53,10 +58,49 @@ class MemoryStore:
                 before = self._records.pop(record.id, None)
                 self._bytes += len(record.data) - (len(before.data) if before else 0)
                 self._records[record.id] = record
-            while len(self._records) > self._max_traces or (self._bytes > self._max_bytes and len(self._records) > 1):
-                _, oldest = self._records.popitem(last=False)
-                self._bytes -= len(oldest.data)
-                self.evicted += 1
+                self._add(missing_from(carried_by(record), [entry.data for entry in self._feedback_on(record.id)]))
+            self._evict()
+
+    def _evict(self) -> None:
+        while len(self._records) > self._max_traces or (self._bytes > self._max_bytes and len(self._records) > 1):
+            self._drop(next(iter(self._records)))
+            self.evicted += 1
+
+    def _drop(self, name: str) -> Record | None:
+        """Remove a record with its feedback and return it; None if there is none."""
+        found = self._records.pop(name, None)
+        self._bytes -= len(found.data) if found else 0
+        self._bytes -= sum(len(entry.data) for entry in self._feedback.pop(name, ()))
+        return found
+
+    def put_feedback(self, entries: Sequence[FeedbackEntry]) -> list[str]:
+        """Add feedback to stored runs. Later versions of a trace keep it; deleting the run deletes it.
+
+        Returns:
+            The ids of traces that are not stored, each once. Their entries are left out.
+        """
+        with self.lock:
+            missing = self._add(entries)
+            self._evict()
+        return missing
+
+    def _add(self, entries: Sequence[FeedbackEntry]) -> list[str]:
+        missing: dict[str, None] = {}
+        for entry in entries:
+            if entry.trace in self._records:
+                insort(self._feedback.setdefault(entry.trace, []), entry, key=lambda known: known.at)
+                self._bytes += len(entry.data)
+            else:
+                missing[entry.trace] = None
+        return list(missing)
+
+    def _feedback_on(self, name: str) -> Sequence[FeedbackEntry]:
+        return self._feedback.get(name, ())
+
+    def _load(self, record: Record) -> ReasoningTrace:
+        with self.lock:
+            feedback = [entry.data for entry in self._feedback_on(record.id)]
+        return with_feedback(load_trace(record.data), feedback)
 
     def journal(self, entries: Sequence[JournalEntry]) -> None:
         """Do nothing: memory does not outlive the process."""
@@ -81,11 +125,11 @@ class MemoryStore:
         """Return the trace with this id; None if there is none."""
         with self.lock:
             record = self._records.get(id)
-        return None if record is None else load_trace(record.data)
+        return None if record is None else self._load(record)
 
     def _matching(self, query: Query) -> list[Record]:
         with self.lock:
-            found = [record for record in self._records.values() if query.matches(record)]
+            found = [record for record in self._records.values() if query.matches(record, self._feedback_on(record.id))]
         found.reverse()
         found.sort(key=lambda record: record.created_at, reverse=True)
         end = None if query.limit is None else query.offset + query.limit
@@ -93,7 +137,7 @@ class MemoryStore:
 
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
         """Return the traces that meet all conditions, newest first; see `Query`."""
-        return [load_trace(record.data) for record in self._matching(Query(**conditions))]
+        return [self._load(record) for record in self._matching(Query(**conditions))]
 
     def count(self, **conditions: Any) -> int:
         """Return the number of traces that meet all conditions."""
@@ -102,7 +146,7 @@ class MemoryStore:
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
         """Yield the traces that meet all conditions, oldest first."""
         for record in reversed(self._matching(Query(**{"limit": None, **conditions}))):
-            yield load_trace(record.data)
+            yield self._load(record)
 
     def delete(
         self,
@@ -128,11 +172,10 @@ class MemoryStore:
             deleted, decisions = 0, set[str]()
             while waiting:
                 run = waiting.pop()
-                found = self._records.pop(run, None)
+                found = self._drop(run)
                 waiting += nested.pop(run, ())
                 if found is not None:
                     deleted += 1
-                    self._bytes -= len(found.data)
                     document = json.loads(found.data)
                     decisions.update(decisions_in(document))
                     waiting.extend(nested_in(document))
@@ -150,6 +193,7 @@ class MemoryStore:
         with self.lock:
             count = len(self._records)
             self._records.clear()
+            self._feedback.clear()
             self._bytes = 0
         return count
 

@@ -23,6 +23,7 @@ TABLES = (
     ("traces", "id"),
     ("scores", "trace"),
     ("attributes", "trace"),
+    ("feedback", "trace"),
     ("journal", "run_id"),
     ("completions", "run_id"),
 )

@@ -13,6 +13,7 @@ from grace_kp.trace import METADATA, SESSION, TAG, USER, comparable, label
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from grace_kp.store._feedback import FeedbackEntry
     from grace_kp.store._record import Record
 
 
@@ -43,6 +44,10 @@ class Query:
     session: str | None = None
     metadata: Mapping[str, Any] | None = None
     """All of these values under these keys; compared as text, so that 3 and "3" are the same."""
+    feedback: bool | None = None
+    """Only runs with feedback, or only runs without."""
+    feedback_source: str | None = None
+    """The previous condition counts only feedback from this source, such as "user"; alone it asks for runs with such feedback."""
     limit: int | None = 100
     offset: int = 0
 
@@ -57,13 +62,13 @@ class Query:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
                 raise ValueError(f"{name} must be a whole number from 0, not {value!r}")
-        for name in ("domain", "status", "text", "scorer", "user", "session"):
+        for name in ("domain", "status", "text", "scorer", "user", "session", "feedback_source"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise ValueError(f"{name} must be a text, not {value!r}")
         if self.scorer is not None:
             object.__setattr__(self, "scorer", scorer_name(self.scorer))
-        for name in ("success", "scorer_passed"):
+        for name in ("success", "scorer_passed", "feedback"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, bool):
                 raise ValueError(f"{name} must be true or false, not {value!r}")
@@ -80,8 +85,8 @@ class Query:
         ):
             raise ValueError(f"metadata must be a dict with texts as keys, not {self.metadata!r}")
 
-    def matches(self, record: Record) -> bool:
-        """Return whether a record meets all conditions, limit and offset apart."""
+    def matches(self, record: Record, feedback: Sequence[FeedbackEntry] = ()) -> bool:
+        """Return whether a record with this feedback meets all conditions, limit and offset apart."""
         return (
             (self.domain is None or record.domain == self.domain)
             and (self.min_score is None or record.score >= self.min_score)
@@ -93,7 +98,17 @@ class Query:
             and (self.text is None or self.text.casefold() in record.text.casefold())
             and (not self.asks_for_scores or any(map(self._meets, record.scores)))
             and all(condition in record.attributes for condition in self.attributes)
+            and (not self.asks_for_feedback or self._meets_feedback(feedback))
         )
+
+    @property
+    def asks_for_feedback(self) -> bool:
+        """Whether a condition is about feedback."""
+        return self.feedback is not None or self.feedback_source is not None
+
+    def _meets_feedback(self, feedback: Sequence[FeedbackEntry]) -> bool:
+        found = any(self.feedback_source in {None, entry.source} for entry in feedback)
+        return found is not (self.feedback is False)
 
     @property
     def attributes(self) -> list[tuple[str, str, str]]:

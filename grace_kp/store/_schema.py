@@ -11,12 +11,14 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
+from grace_kp.store._feedback import carried_by, missing_from
 from grace_kp.store._record import scorer_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from grace_kp.store._feedback import FeedbackEntry
     from grace_kp.store._query import Query
     from grace_kp.store._record import Record
 
@@ -55,13 +57,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     ),
     ("CREATE TABLE completions (run_id TEXT PRIMARY KEY, owner TEXT NOT NULL, awaits TEXT NOT NULL) WITHOUT ROWID",),
+    (
+        """CREATE TABLE feedback (
+            number INTEGER PRIMARY KEY, trace TEXT NOT NULL, at REAL NOT NULL, source TEXT NOT NULL, data BLOB NOT NULL)""",
+        "CREATE INDEX feedback_by_trace ON feedback (trace, at)",
+        "CREATE INDEX feedback_by_source ON feedback (source, trace)",
+    ),
 )
 COLUMNS = "id, created_at, domain, score, success, status, text, data"
 """The columns of a trace, beside its number."""
 PAGE_BYTES = 8_192
 """Page size of new files. A trace takes several pages of the default 4,096 bytes, and each page is written twice."""
 READABLE = 4
-"""The first version of the schema that has every table and column which reading needs."""
+"""The first version of the schema that can be read: it lacks only tables whose absence readers take for no rows."""
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -117,10 +125,33 @@ def insert_records(connection: sqlite3.Connection, records: Sequence[Record]) ->
         "INSERT INTO attributes VALUES (?,?,?,?)",
         [(r.id, *row) for r in newest.values() for row in dict.fromkeys(r.attributes)],
     )
+    for record in newest.values():
+        entries = carried_by(record)
+        if entries:
+            known = connection.execute("SELECT data FROM feedback WHERE trace = ?", (record.id,))
+            insert_feedback(connection, missing_from(entries, (bytes(data) for (data,) in known)))
 
 
-def where_of(query: Query) -> tuple[str, list[Any]]:
-    """Return the conditions of a query as SQL, with its values."""
+def insert_feedback(connection: sqlite3.Connection, entries: Iterable[FeedbackEntry]) -> list[str]:
+    """Add feedback to stored traces, in the caller's transaction. Return the ids of traces that are not stored, each once."""
+    missing: dict[str, None] = {}
+    for entry in entries:
+        added = connection.execute(
+            "INSERT INTO feedback (trace, at, source, data) SELECT id, ?, ?, ? FROM traces WHERE id = ?",
+            (entry.at, entry.source, entry.data, entry.trace),
+        )
+        if added.rowcount != 1:
+            missing[entry.trace] = None
+    return list(missing)
+
+
+def where_of(query: Query, *, has_feedback: bool = True) -> tuple[str, list[Any]]:
+    """Return the conditions of a query as SQL, with its values.
+
+    Args:
+        query: the conditions.
+        has_feedback: whether the file has the table of feedback.
+    """
     parts, values = _compared(
         ("domain", "=", query.domain),
         ("score", ">=", query.min_score),
@@ -145,6 +176,11 @@ def where_of(query: Query) -> tuple[str, list[Any]]:
     for condition in query.attributes:
         parts.append("id IN (SELECT trace FROM attributes WHERE kind = ? AND name = ? AND value = ?)")
         values += condition
+    if query.asks_for_feedback:
+        named = "" if query.feedback_source is None else " WHERE source = ?"
+        found = f"SELECT trace FROM feedback{named}" if has_feedback else "SELECT NULL WHERE 0"  # noqa: S608
+        parts.append(f"id {'NOT IN' if query.feedback is False else 'IN'} ({found})")
+        values += [query.feedback_source] if named and has_feedback else []
     return (f"WHERE {' AND '.join(parts)}" if parts else ""), values
 
 

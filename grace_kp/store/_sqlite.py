@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.errors import StoreError
-from grace_kp.store._deletion import Deleted, Selection, forgotten
+from grace_kp.store._actions import read_action, replace_action
+from grace_kp.store._deletion import Deleted, Selection
 from grace_kp.store._files import OpenFiles
 from grace_kp.store._owners import LEASE_SECONDS, Owners
 from grace_kp.store._purge import delete_rows, mark_unclean, overwrite
 from grace_kp.store._query import Query
-from grace_kp.store._record import JournalEntry, Record, load_trace
+from grace_kp.store._reading import count_traces, feedback_on, find_numbers, find_traces, load_traces
 from grace_kp.store._rescue import CannotOpen, RescueFiles
-from grace_kp.store._schema import PAGE_BYTES, insert_records, migrate, transaction, where_of
+from grace_kp.store._schema import PAGE_BYTES, insert_feedback, insert_records, migrate, transaction
 from grace_kp.store._unfinished import Unfinished
 from grace_kp.trace import keep_private
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
+    from grace_kp.store._feedback import FeedbackEntry
+    from grace_kp.store._record import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
 
 BUSY_MS = 2_000
@@ -204,8 +207,7 @@ class SqliteStore:
         """Return the entry of an action in the ledger; None if there is none."""
         self._follow_path()
         with self._use() as connection:
-            row = connection.execute("SELECT data FROM actions WHERE key IN (?, ?)", (key, forgotten(key))).fetchone()
-        return None if row is None else bytes(row[0])
+            return read_action(connection, key)
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
         """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did.
@@ -218,19 +220,26 @@ class SqliteStore:
                 connection.execute("PRAGMA synchronous = FULL")
             try:
                 with self._use(write=True) as connection:
-                    if only_if is None:
-                        sql = (
-                            "INSERT INTO actions SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM actions WHERE key = ?)"
-                            " ON CONFLICT DO NOTHING"
-                        )
-                        values: tuple[Any, ...] = (key, time.time(), data, forgotten(key))
-                    else:
-                        sql = "UPDATE actions SET at = ?, data = ? WHERE key IN (?, ?) AND data = ?"
-                        values = (time.time(), data, key, forgotten(key), only_if)
-                    return connection.execute(sql, values).rowcount == 1
+                    return replace_action(connection, key, data, only_if)
             finally:
                 with self._use() as connection:
                     connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+
+    def put_feedback(self, entries: Sequence[FeedbackEntry]) -> list[str]:
+        """Add feedback to stored runs, in one transaction. Later versions of a trace keep it; deleting the run deletes it.
+
+        Returns:
+            The ids of traces that are not stored, each once. Their entries are left out.
+
+        Raises:
+            StoreError: the file cannot be written, for example because it was opened for reading only.
+        """
+        self._follow_path()
+        try:
+            with self._use(write=True) as connection:
+                return insert_feedback(connection, entries)
+        except sqlite3.Error as error:
+            raise StoreError(f"store {self.path}: the feedback cannot be stored: {error}") from error
 
     def report(self, process: str, data: bytes) -> None:
         """Store the report of what a process could not record, replacing its earlier report. The newest 200 reports are kept."""
@@ -291,42 +300,32 @@ class SqliteStore:
 
     def get(self, id: str) -> ReasoningTrace | None:  # noqa: A002
         """Return the trace with this id; None if there is none."""
+        return next(self._load("SELECT id, data FROM traces WHERE id = ?", id), None)
+
+    def _load(self, sql: str, value: str | int) -> Iterator[ReasoningTrace]:
         with self._use() as connection:
-            row = connection.execute("SELECT data FROM traces WHERE id = ?", (id,)).fetchone()
-        return None if row is None else load_trace(row[0])
+            rows = connection.execute(sql, (value,)).fetchall()
+            feedback = feedback_on(connection, [name for name, _ in rows])
+        return load_traces(rows, feedback)
 
     def query(self, **conditions: Any) -> list[ReasoningTrace]:
         """Return the traces that meet all conditions, newest first; see `Query`."""
-        query = Query(**conditions)
-        where, values = where_of(query)
-        limit = -1 if query.limit is None else query.limit
         with self._use() as connection:
-            rows = connection.execute(
-                f"SELECT data FROM traces {where} ORDER BY created_at DESC, number DESC LIMIT ? OFFSET ?",  # noqa: S608
-                (*values, limit, query.offset),
-            ).fetchall()
-        return [load_trace(data) for (data,) in rows]
+            rows = find_traces(connection, Query(**conditions))
+            feedback = feedback_on(connection, [name for name, _ in rows])
+        return list(load_traces(rows, feedback))
 
     def count(self, **conditions: Any) -> int:
         """Return the number of traces that meet all conditions."""
-        where, values = where_of(Query(**conditions))
         with self._use() as connection:
-            (count,) = connection.execute(f"SELECT COUNT(*) FROM traces {where}", values).fetchone()  # noqa: S608
-        return int(count)
+            return count_traces(connection, Query(**conditions))
 
     def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
         """Yield the traces that meet all conditions, oldest first."""
-        where, values = where_of(Query(**{"limit": None, **conditions}))
         with self._use() as connection:
-            ids = connection.execute(
-                f"SELECT number FROM traces {where} ORDER BY created_at, number",  # noqa: S608
-                values,
-            ).fetchall()
-        for number in ids:
-            with self._use() as connection:
-                row = connection.execute("SELECT data FROM traces WHERE number = ?", number).fetchone()
-            if row is not None:
-                yield load_trace(row[0])
+            numbers = find_numbers(connection, Query(**{"limit": None, **conditions}))
+        for (number,) in numbers:
+            yield from self._load("SELECT id, data FROM traces WHERE number = ?", number)
 
     def delete(
         self,
@@ -366,7 +365,7 @@ class SqliteStore:
         with self.lock:
             self._take_in_rescued()
             with self._use(write=True) as connection:
-                for table in ("scores", "attributes", "completions"):
+                for table in ("scores", "attributes", "completions", "feedback"):
                     connection.execute(f"DELETE FROM {table}")  # noqa: S608
                 count = int(connection.execute("DELETE FROM traces").rowcount)
                 mark_unclean(connection)

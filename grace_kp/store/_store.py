@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Store(Protocol):
-    """Keeps finished traces. Several threads may use it at the same time."""
+    """Keeps finished traces. Several threads may use it at the same time.
+
+    `Grace.feedback` needs one method more: `put_feedback(entries)`, which adds each `FeedbackEntry` to its trace and returns the ids of
+    traces that are not stored. `get`, `query` and `iterate` then return the entries under `grace.feedback`, oldest first, whatever
+    version of the trace is stored later.
+    """
 
     def put(self, records: Sequence[Record], *, ended: Sequence[str] = ()) -> None:
         """Store traces, replacing those with the same id, and delete the journals of the runs in `ended`; see `Record.completes`."""

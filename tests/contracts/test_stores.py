@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.gating import LedgerEntry
-from grace_kp.store import Query, open_store
+from grace_kp.store import FeedbackEntry, Query, open_store, to_bytes
 from tests.store.samples import MARK, document, ids, left, put, record
 
 # A store that is added here passes the same suite.
@@ -297,3 +297,116 @@ def test_an_emptied_entry_goes_on_changing_state(store):
     assert 1 == store.delete(id="kp:trace:a").actions
     assert LedgerEntry(lambda: store, key).claim() is None
     assert "running" == LedgerEntry(lambda: store, key).claim().state
+
+
+def label(name, correct=True, at=1.0, source="user", **fields):
+    return FeedbackEntry(
+        f"kp:trace:{name}", at, source, to_bytes({"correct": correct, "source": source, "at": f"{at}", **fields})
+    )
+
+
+def labels(store, name):
+    """What the labels of a trace say, oldest first."""
+    return [entry["correct"] for entry in (store.get(f"kp:trace:{name}").grace or {}).get("feedback", [])]
+
+
+def test_feedback_is_read_with_its_trace(store):
+    """By id, by conditions and one by one; the oldest first, whatever the order in which it came."""
+    store.put([record(1), record(2)])
+    assert [] == store.put_feedback([label(1, at=2.0), label(1, False, at=1.0)])
+    assert [False, True] == labels(store, 1)
+    for traces in (store.query(), list(store.iterate())):
+        found = {trace.id: (trace.grace or {}).get("feedback") for trace in traces}
+        assert (2, None) == (len(found["kp:trace:1"]), found["kp:trace:2"])
+    assert [label(9).trace] == store.put_feedback([label(9), label(2), label(9)])
+    assert [True] == labels(store, 2)
+
+
+def test_feedback_outlives_later_versions_of_its_trace(store):
+    """A judgement that comes later, and a run that goes on, replace the document and no label."""
+    store.put([record(1, awaits=("judgement",), status="suspended")])
+    store.put_feedback([label(1)])
+    store.put([completed(1, score=0.9)])
+    store.put([record(1, score=0.7)])
+    assert ([True], 0.7) == (labels(store, 1), store.get("kp:trace:1").metadata.quality_score)
+
+
+def test_feedback_goes_with_its_run(store):
+    """However it is deleted; a run that is stored again begins without labels."""
+    put(store, document("1", user="ana"), document("2", session="s"), document("3"))
+    for condition in ({"id": "kp:trace:1"}, {"session": "s"}, {"older_than": "0s"}):
+        assert [] == store.put_feedback([label(name) for name in ("1", "2", "3") if store.get(f"kp:trace:{name}")])
+        assert 1 == store.delete(**condition)
+    put(store, document("1"), document("2"), document("3"))
+    assert [[], [], []] == [labels(store, name) for name in "123"]
+    store.put_feedback([label(1)])
+    store.clear()
+    put(store, document("1"))
+    assert [] == labels(store, 1)
+    store.put_feedback([label(1)])
+    assert 1 == store.retain(1)
+    put(store, document("1"))
+    assert [] == labels(store, 1)
+
+
+def test_feedback_in_a_document_is_taken_over_once(store):
+    """From an export that is imported, and imported again; labels that came meanwhile stay."""
+    put(store, document("1"))
+    store.put_feedback([label(1, at=5.0), label(1, at=5.0), label(1, False, at=6.0)])
+    exported = store.get("kp:trace:1").to_dict()
+    store.delete(id="kp:trace:1")
+    put(store, exported)
+    assert [True, True, False] == labels(store, 1)
+    assert [label(9).trace] == store.put_feedback([label(1, 0.5, at=7.0), label(9)])
+    put(store, exported)
+    put(store, store.get("kp:trace:1").to_dict())
+    assert [True, True, False, 0.5] == labels(store, 1)
+    assert 1 == store.count(feedback=True)
+
+
+@pytest.mark.parametrize("feedback", ["good", 3, {"correct": True}, [None, "good", [1]]])
+def test_anything_else_under_that_name_is_kept(store, feedback):
+    """A document from elsewhere reads as it was written, and may be labelled all the same."""
+    put(store, document("1", feedback=feedback))
+    assert (feedback, 0) == (store.get("kp:trace:1").grace["feedback"], store.count(feedback=True))
+    store.put_feedback([label(1)])
+    *others, entry = store.get("kp:trace:1").grace["feedback"]
+    assert (feedback if isinstance(feedback, list) else [feedback], True) == (others, entry["correct"])
+
+
+def test_runs_are_found_by_their_feedback(store):
+    """With any, with that of a source, and without."""
+    store.put([record(n) for n in range(4)])
+    store.put_feedback([label(1), label(1, source="audit"), label(2, source="audit"), label(3)])
+    assert ([3, 2, 1], [0]) == (ids(store.query(feedback=True)), ids(store.query(feedback=False)))
+    assert (
+        [2, 1] == ids(store.query(feedback_source="audit")) == ids(store.query(feedback=True, feedback_source="audit"))
+    )
+    assert [3, 0] == ids(store.query(feedback=False, feedback_source="audit"))
+    assert (2, [1, 2]) == (store.count(feedback_source="audit"), ids(store.iterate(feedback_source="audit")))
+    with pytest.raises(ValueError, match="feedback must be true or false, not 'audit'"):
+        store.query(feedback="audit")
+
+
+FEEDBACK = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, 4), st.sampled_from([True, False, 0.5]), st.sampled_from(["user", "test"])), max_size=8
+)  # fmt: skip
+
+
+@given(FEEDBACK, st.lists(st.sampled_from("abc"), max_size=3))
+def test_both_stores_keep_feedback_alike(entries, rewritten):
+    """Memory and SQLite hold the same labels in the same order, however often a trace is stored anew from what was read."""
+    with tempfile.TemporaryDirectory() as folder:
+        stores = open_store("memory:"), open_store(f"sqlite:///{folder}/t.db")
+        for each in stores:
+            put(each, document("a"), document("b"))
+            for name, at, correct, source in entries:
+                each.put_feedback([label(name, correct, float(at), source)])
+            for name in rewritten:
+                found = each.get(f"kp:trace:{name}")
+                put(each, document(name) if found is None else found.to_dict())
+        memory, lite = ({trace.id: trace.to_dict() for trace in each.iterate()} for each in stores)
+        assert memory == lite
+        expected = sorted((at, n, correct) for n, (name, at, correct, _) in enumerate(entries) if name == "a")
+        assert [correct for _, _, correct in expected] == labels(stores[1], "a")
+        stores[1].close()

@@ -1,0 +1,162 @@
+"""Feedback on finished runs: the checks of one label, its redaction, and its way into the store.
+
+Unlike recording, it raises: a label that was stated and not stored would be missing from a calibration without anybody noticing.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.errors import StoreError, UnknownTrace, brief, check_unit
+from grace_kp.gating import audit_probability
+from grace_kp.record import finish_late
+from grace_kp.store import FeedbackEntry, to_bytes
+from grace_kp.trace import cut, label, redact_text, storable
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from grace_kp.store import Store, Writer
+
+MAX_NOTE = 2_000
+"""Characters of a note."""
+MAX_RAW = 50_000
+"""Characters of a note that are read; what is behind them is neither scanned for secrets nor kept."""
+MAX_SOURCE = 40
+AUDIT = "audit"
+PREFIX = "kp:trace:"
+_SOURCE = re.compile(rf"[A-Za-z_][A-Za-z0-9_.-]{{0,{MAX_SOURCE - 1}}}", re.ASCII)
+
+
+def feedback_entry(
+    trace_id: str,
+    correct: bool | float,
+    source: str = "user",
+    *,
+    by: str | None = None,
+    note: str | None = None,
+    probability: float | None = None,
+    identifiers: bool = False,
+    at_ns: int | None = None,
+) -> FeedbackEntry:
+    """Return the label of one trace, checked and without secrets.
+
+    Args:
+        trace_id: the id of the trace, with or without `kp:trace:`.
+        correct: True or False, or a number from 0 (wrong) to 1 (right). 0 and 1 become False and True.
+        source: where the label comes from.
+        by: who stated it.
+        note: a remark.
+        probability: the probability with which the run was chosen to be labelled, above 0 and at most 1.
+        identifiers: True removes e-mail addresses and the like from `by` and `note`, too.
+        at_ns: when it was stated, in nanoseconds since the epoch; now when None.
+
+    Raises:
+        ValueError: an argument cannot be used; the message names it.
+    """
+    if not isinstance(trace_id, str) or not trace_id:
+        raise ValueError(f"trace_id must be the id of a trace (got {brief(trace_id)})")
+    if not isinstance(source, str) or not _SOURCE.fullmatch(source):
+        raise ValueError(
+            f"source must be a name of at most {MAX_SOURCE} letters, digits, '_', '-' and '.', "
+            f"such as 'user', 'test' or 'audit' (got {brief(source)})"
+        )
+    at = (time.time_ns() if at_ns is None else at_ns) // 1_000
+    stated = datetime.fromtimestamp(at // 1_000_000, UTC).replace(microsecond=at % 1_000_000)
+    entry: dict[str, Any] = {
+        "correct": _correct(correct),
+        "source": source,
+        "at": stated.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+    }
+    for name, text in (("by", by), ("note", note)):
+        if text is None:
+            continue
+        if not isinstance(text, str):
+            raise ValueError(f"{name} must be a text (got {brief(text)})")
+        clean = redact_text(storable(text[:MAX_RAW]), identifiers=identifiers)
+        entry[name] = label(clean) if name == "by" else cut(clean, MAX_NOTE)
+    if probability is not None:
+        check_unit("probability", probability)
+        if not probability:
+            raise ValueError("probability must be above 0: a run that could not be chosen cannot have a label")
+        entry["probability"] = probability
+    name = trace_id if trace_id.startswith(PREFIX) else PREFIX + trace_id
+    return FeedbackEntry(name, at / 1e6, source, to_bytes(entry))
+
+
+def _correct(value: Any) -> bool | float:
+    """Return a label as True, False, or a number between 0 and 1."""
+    if isinstance(value, bool):
+        return value
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind in {"b", "f", "i", "u"} and getattr(value, "shape", None) == ():
+        return _correct(value.item())  # a number of numpy
+    check_unit("correct", value, "True or False")
+    number = float(value)
+    return bool(number) if number in {0.0, 1.0} else number
+
+
+def add_feedback(store: Store, entries: Sequence[FeedbackEntry]) -> list[str]:
+    """Store labels, and return the ids of traces that are not in the store.
+
+    Raises:
+        StoreError: the store cannot be written, or keeps no feedback.
+        ValueError: a label of the source `audit` has no probability, and its trace states none.
+    """
+    put_feedback = getattr(store, "put_feedback", None)
+    if not callable(put_feedback):
+        # Reading the trace, changing it and storing it again would lose labels to a judgement or another process that does the same.
+        raise StoreError(
+            f"{type(store).__name__} keeps no feedback: it needs a method put_feedback(entries) that adds each entry to its trace, "
+            "whatever version of the trace is stored later, and returns the ids of traces that it does not hold"
+        )
+    for entry in entries:
+        if entry.source == AUDIT and b'"probability"' not in entry.data:
+            _check_audit(store, entry.trace)
+    missing: list[str] = put_feedback(entries)
+    return missing
+
+
+def _check_audit(store: Store, trace_id: str) -> None:
+    """Refuse a label whose weight would be unknown."""
+    trace = store.get(trace_id)
+    if trace is None:
+        return
+    decisions = (trace.grace or {}).get("decisions")
+    found = [entry for entry in decisions if isinstance(entry, dict)] if isinstance(decisions, list) else []
+    if audit_probability(found) is None:
+        raise ValueError(
+            f"source 'audit' needs probability=…, the share of runs that were chosen for the audit: no gate of {trace_id} "
+            "recorded an audit rate; use another source if the run was not chosen at random"
+        )
+
+
+def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[str]) -> None:
+    """Store a label of any trace in a runtime's store, or of a run that has just ended.
+
+    Args:
+        writer: stores the runs of the runtime.
+        entry: the label.
+        open_runs: the ids of its open runs.
+
+    Raises:
+        UnknownTrace: the store has no such trace, also after what waits was written.
+        StoreError: the store cannot be opened or written.
+        ValueError: see `add_feedback`.
+    """
+    store = writer.store()
+    if not add_feedback(store, [entry]):
+        return
+    finish_late()
+    writer.write_now()
+    if not add_feedback(store, [entry]):
+        return
+    if entry.trace in open_runs:
+        raise UnknownTrace(f"the run {entry.trace} is still open; state feedback when it has ended", entry.trace)
+    raise UnknownTrace(
+        f"no trace {entry.trace} in the store: it was deleted, sampled out or never recorded, or its run is still open",
+        entry.trace,
+    )

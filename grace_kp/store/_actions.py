@@ -1,0 +1,36 @@
+"""The ledger of gated actions in a SQLite file: one row per action, replaced only from what it was."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.store._deletion import forgotten
+
+if TYPE_CHECKING:
+    import sqlite3
+
+
+def read_action(connection: sqlite3.Connection, ledger_key: str) -> bytes | None:
+    """Return the entry of an action; None if there is none."""
+    keys = (ledger_key, forgotten(ledger_key))
+    row = connection.execute("SELECT data FROM actions WHERE key IN (?, ?)", keys).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def replace_action(connection: sqlite3.Connection, ledger_key: str, data: bytes, only_if: bytes | None) -> bool:
+    """Replace the entry of an action if it equals `only_if`, in the caller's transaction; None stands for no entry.
+
+    Returns:
+        Whether it did.
+    """
+    if only_if is None:
+        sql = (
+            "INSERT INTO actions SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM actions WHERE key = ?)"
+            " ON CONFLICT DO NOTHING"
+        )
+        values: tuple[Any, ...] = (ledger_key, time.time(), data, forgotten(ledger_key))
+    else:
+        sql = "UPDATE actions SET at = ?, data = ? WHERE key IN (?, ?) AND data = ?"
+        values = (time.time(), data, ledger_key, forgotten(ledger_key), only_if)
+    return connection.execute(sql, values).rowcount == 1

@@ -1,0 +1,111 @@
+"""Feedback on stored runs: labels in a place of their own, which no later version of a trace replaces.
+
+A trace that is read carries them under `grace.feedback`, oldest first. A trace that is stored with such a list, for example from an
+export, hands its entries over, each once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from grace_kp.store._record import Record
+    from grace_kp.trace import ReasoningTrace
+
+FIELD = "feedback"
+"""The field of `grace` that holds the entries."""
+UNNAMED = ""
+"""Source of an entry from elsewhere that names none."""
+_MARK = b'"feedback"'
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackEntry:
+    """One label of a stored run."""
+
+    trace: str
+    """The id of the trace."""
+    at: float
+    """When it was stated, in seconds since the epoch. The entries of a trace are kept in this order."""
+    source: str
+    """Where it comes from, for example `user`; also part of `data`."""
+    data: bytes
+    """The entry as a JSON object, as `grace.feedback` holds it."""
+
+
+def carried_by(record: Record) -> list[FeedbackEntry]:
+    """Return the entries that a record's own document holds. Anything there that is no object is not an entry."""
+    if _MARK not in record.data:
+        return []
+    entries = (json.loads(record.data).get("grace") or {}).get(FIELD)
+    found: list[FeedbackEntry] = []
+    at = 0.0
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            at = _seconds(entry.get("at"), at)
+            source = entry.get("source")
+            source = _storable(source) if isinstance(source, str) else UNNAMED
+            found.append(FeedbackEntry(record.id, at, source, to_bytes(entry)))
+    return found
+
+
+def missing_from(entries: Iterable[FeedbackEntry], known: Iterable[bytes]) -> list[FeedbackEntry]:
+    """Return the entries that are not among those known for their trace; equal ones count as often as they occur."""
+    left = Counter(map(_comparable, known))
+    missing: list[FeedbackEntry] = []
+    for entry in entries:
+        form = _comparable(entry.data)
+        if left[form] > 0:
+            left[form] -= 1
+        else:
+            missing.append(entry)
+    return missing
+
+
+def with_feedback(trace: ReasoningTrace, entries: Sequence[bytes]) -> ReasoningTrace:
+    """Return the trace with these entries under `grace.feedback`, behind what only its own document holds."""
+    if not entries:
+        return trace
+    grace = dict(trace.grace or {})
+    own = grace.get(FIELD, [])
+    left = Counter(map(_comparable, entries))
+    kept: list[Any] = []
+    for entry in own if isinstance(own, list) else [own]:
+        form = _comparable(to_bytes(entry))
+        if left[form] > 0:
+            left[form] -= 1
+        else:
+            kept.append(entry)
+    grace[FIELD] = kept + [json.loads(entry) for entry in entries]
+    trace.grace = grace
+    return trace
+
+
+def to_bytes(entry: object) -> bytes:
+    """Return an entry as JSON, in which half a surrogate pair stands as an escape."""
+    return json.dumps(entry, separators=(",", ":")).encode()
+
+
+def _comparable(data: bytes) -> str:
+    return json.dumps(json.loads(data), sort_keys=True)
+
+
+def _storable(source: str) -> str:
+    return source.encode("utf-8", errors="replace").decode("utf-8").replace("\0", " ")
+
+
+def _seconds(at: object, otherwise: float) -> float:
+    """Return a time in ISO 8601 as seconds since the epoch."""
+    try:
+        moment = datetime.fromisoformat(at) if isinstance(at, str) else None
+    except ValueError:
+        moment = None
+    if moment is None:
+        return otherwise
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,235 @@
+"""Feedback on runs: what is taken, what is refused, and where it ends up."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import grace_kp as gk
+from grace_kp.runtime import add_feedback, feedback_entry
+from grace_kp.store import open_store
+from grace_kp.testing import make_grace
+
+KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+
+
+@pytest.fixture
+def grace(tmp_path):
+    runtime = gk.Grace(store=f"sqlite:///{tmp_path / 't.db'}", evaluator=None, embedder=None, reviewer=None)
+    yield runtime
+    runtime.close()
+
+
+def finished(grace):
+    with grace.run("an objective") as run:
+        run.thought("hm")
+    return run.id
+
+
+def labels(grace, name):
+    return grace.store.get(name).grace["feedback"]
+
+
+def test_a_run_is_labelled_as_soon_as_it_has_ended(grace):
+    """Nobody has to flush; each label stays, and the newest is the last."""
+    name = finished(grace)
+    assert grace.feedback(name, True) is None
+    grace.feedback(name, 0.25, "test", by="ana", note="half of it", probability=0.5)
+    grace.feedback(name.removeprefix("kp:trace:"), 0)
+    first, second, third = labels(grace, name)
+    assert {"correct": True, "source": "user"} == {key: first[key] for key in ("correct", "source")}
+    at = second.pop("at")
+    assert {"correct": 0.25, "source": "test", "by": "ana", "note": "half of it", "probability": 0.5} == second
+    assert third["correct"] is False
+    assert first["at"] < at < third["at"]
+    assert at.endswith("Z")
+
+
+@pytest.mark.parametrize("correct", [np.bool_(True), np.float64(1), np.int64(1), 1, 1.0, True])
+def test_one_is_true(grace, correct):
+    """Numbers of numpy, too."""
+    name = finished(grace)
+    grace.feedback(name, correct)
+    assert labels(grace, name)[0]["correct"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"correct": float("nan")}, r"correct must be a number from 0 to 1, True or False \(got nan\)"),
+        ({"correct": 2}, r"correct must be .* \(got 2\)"),
+        ({"correct": -0.1}, r"correct must be"),
+        ({"correct": "yes"}, r"correct must be .* \(got 'yes'\)"),
+        ({"correct": None}, r"correct must be"),
+        ({"correct": np.array([1, 0])}, r"correct must be .* \(got ndarray\)"),
+        ({"source": ""}, r"source must be a name of at most 40 letters"),
+        ({"source": "a b"}, r"source must be .* \(got 'a b'\)"),
+        ({"source": "x" * 41}, r"source must be"),
+        ({"source": "scorer:exact"}, r"source must be"),
+        ({"source": 3}, r"source must be"),
+        ({"by": 3}, r"by must be a text \(got 3\)"),
+        ({"note": b"x"}, r"note must be a text"),
+        ({"probability": 0}, r"probability must be above 0"),
+        ({"probability": 1.5}, r"probability must be a number from 0 to 1 \(got 1.5\)"),
+        ({"trace_id": ""}, r"trace_id must be the id of a trace"),
+        ({"trace_id": None}, r"trace_id must be the id of a trace"),
+        ({"source": "audit"}, r"source 'audit' needs probability=…"),
+    ],
+)
+def test_what_cannot_be_used_is_named(grace, arguments, message):
+    """And nothing is stored."""
+    name = finished(grace)
+    with pytest.raises(ValueError, match=message):
+        grace.feedback(**{"trace_id": name, "correct": True, **arguments})
+    assert "feedback" not in grace.store.get(name).grace
+
+
+def test_a_trace_that_is_not_there_is_named(grace):
+    """Unknown, deleted and open runs; each error says which it is."""
+    with pytest.raises(gk.UnknownTrace, match="no trace kp:trace:nobody in the store") as caught:
+        grace.feedback("nobody", True)
+    assert "kp:trace:nobody" == caught.value.trace_id
+    assert isinstance(caught.value, LookupError)
+    name = finished(grace)
+    assert 1 == grace.store.delete(id=name)
+    with pytest.raises(gk.UnknownTrace, match=name):
+        grace.feedback(name, True)
+    with (
+        grace.run("open") as run,
+        pytest.raises(gk.UnknownTrace, match="is still open; state feedback when it has ended"),
+    ):
+        grace.feedback(run.id, True)
+    grace.feedback(run.id, True)
+    assert 1 == len(labels(grace, run.id))
+
+
+def test_secrets_and_lengths(grace, tmp_path):
+    """Secrets never reach the disk; identifiers stay at `private` and go at `aggregated`."""
+    name = finished(grace)
+    grace.feedback(name, False, by="ana@example.com", note=f"used {KEY} " + "word " * 1_000)
+    with gk.Grace(
+        store=f"sqlite:///{tmp_path / 't.db'}", privacy_level="aggregated", evaluator=None, embedder=None
+    ) as other:
+        other.feedback(name, False, by="ana@example.com " + "x" * 300)
+    first, second = labels(grace, name)
+    assert "ana@example.com" == first["by"]
+    assert first["note"].startswith("used [REDACTED:api_key] word")
+    assert 1_900 < len(first["note"]) < 2_100
+    assert (True, 200) == ("[REDACTED:email]" in second["by"], len(second["by"]))
+    grace.close()
+    assert [] == [path for path in tmp_path.iterdir() if KEY.encode() in path.read_bytes()]
+
+
+def test_a_label_that_comes_while_a_judge_works_stays(tmp_path):
+    """The judgement is stored after it and replaces the document, not the label."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def judge(prompt):
+        asked.set()
+        assert go_on.wait(60)
+        return "0.8"
+
+    with gk.Grace(store=f"sqlite:///{tmp_path / 't.db'}", evaluator=judge, embedder=None, reviewer=None) as grace:
+
+        @grace.agent
+        def answer(question):
+            return f"The answer to {question} is long enough to be judged."
+
+        answer("what?")
+        assert asked.wait(60)
+        (name,) = [trace.id for trace in open_store(f"sqlite:///{tmp_path / 't.db'}", create=False).query()]
+        grace.feedback(name, True, by="early")
+        go_on.set()
+        assert grace.flush()
+        grace.feedback(name, False, by="late")
+        trace = grace.store.get(name)
+    assert ["early", "late"] == [entry["by"] for entry in trace.grace["feedback"]]
+    assert trace.evaluation.calls
+
+
+def test_a_hook_may_state_feedback(grace):
+    """It runs on a thread of the runtime, which must not wait for itself."""
+    problems = []
+
+    @grace.on_complete
+    def look(trace):
+        try:
+            grace.feedback(trace.id, trace.metadata.success, "test")
+        except Exception as error:
+            problems.append(error)
+
+    name = finished(grace)
+    assert grace.flush()
+    assert ([], [True]) == (problems, [entry["correct"] for entry in labels(grace, name)])
+
+
+def test_from_an_event_loop(grace):
+    """In a thread, as its docstring advises, or directly."""
+
+    async def main():
+        name = finished(grace)
+        await asyncio.gather(*(asyncio.to_thread(grace.feedback, name, True, by=f"{n}") for n in range(20)))
+        grace.feedback(name, False)
+        return name
+
+    assert 21 == len(labels(grace, asyncio.run(main())))
+
+
+def test_from_another_process(grace, tmp_path):
+    """The default runtime of a process that only knows the id."""
+    name = finished(grace)
+    grace.flush()
+    code = f"import grace_kp as gk; gk.configure(store='sqlite:///{tmp_path / 't.db'}'); gk.feedback({name!r}, False, 'test')"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert ["test"] == [entry["source"] for entry in labels(grace, name)]
+
+
+def test_an_audit_needs_the_rate_of_its_gate(grace):
+    """Either the trace states it, or the caller does."""
+    store = grace.store
+    decisions = [{"action": "pay", "outcome": "executed", "level": "silent", "audit": {"rate": 0.1, "selected": True}}]
+    from tests.store.samples import document, put
+
+    put(store, document("gated", decisions=decisions), document("free"))
+    grace.feedback("gated", True, "audit")
+    grace.feedback("free", True, "audit", probability=0.1)
+    assert 2 == store.count(feedback_source="audit")
+
+
+def test_a_store_that_keeps_no_feedback_is_named():
+    """The message says what it needs."""
+
+    class Own:
+        def __init__(self):
+            held = open_store("memory:")
+            for name in ("put", "journal", "recover", "get", "query", "count", "iterate", "close"):
+                setattr(self, name, getattr(held, name))
+
+    with gk.Grace(store=Own(), evaluator=None, embedder=None, reviewer=None) as grace:
+        name = finished(grace)
+        with pytest.raises(gk.StoreError, match=r"Own keeps no feedback: it needs a method put_feedback\(entries\)"):
+            grace.feedback(name, True)
+
+
+def test_the_time_of_a_test_clock_is_used():
+    """Two labels at the same time keep their order."""
+    grace = make_grace()
+    name = finished(grace)
+    for correct in (True, False, True):
+        grace.feedback(name, correct)
+    assert [True, False, True] == [entry["correct"] for entry in labels(grace, name)]
+    grace.close()
+
+
+def test_many_labels_at_once(grace):
+    """`add_feedback` takes a batch and returns what is unknown."""
+    name = finished(grace)
+    entries = [feedback_entry(name, number % 2, "test") for number in range(100)]
+    assert ["kp:trace:x"] == add_feedback(grace.store, [*entries, feedback_entry("x", True)])
+    assert 100 == len(labels(grace, name))
