@@ -1,0 +1,66 @@
+"""Facts about runs that say whether a profile fits them: their agents, models, tools, times and tasks. No labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from grace_kp.trace import ReasoningTrace
+
+MAX_NAMES = 500
+_TASK_IDS = ("task_id", "instance_id", "problem_id", "question_id", "sample_id")
+"""Fields of a recorded run that name its task."""
+
+
+def facts_of(trace: Mapping[str, Any] | ReasoningTrace) -> dict[str, list[str]]:
+    """Return the distinct agents, models and tools that a trace names."""
+    document = trace if isinstance(trace, Mapping) else trace.to_dict()
+    metadata, grace = _mapping(document.get("metadata")), _mapping(document.get("grace"))
+    source = _mapping(grace.get("source"))
+    calls = grace.get("model_calls")
+    models = [call.get("model") for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+    steps = document.get("steps")
+    tools = [_mapping(_mapping(step).get("tool")).get("name") for step in (steps if isinstance(steps, list) else ())]
+    return {
+        "agents": _texts([metadata.get("agent_id")]),
+        "models": _texts([*models, source.get("model")]),
+        "tools": _texts(tools),
+    }
+
+
+def facts_of_all(traces: Iterable[Mapping[str, Any] | ReasoningTrace]) -> dict[str, Any]:
+    """Return the distinct agents, models and tools of several traces, sorted, and the time of the first and of the last run."""
+    names: dict[str, set[str]] = {"agents": set(), "models": set(), "tools": set()}
+    times = set()
+    for trace in traces:
+        document = trace if isinstance(trace, Mapping) else trace.to_dict()
+        for kind, found in facts_of(document).items():
+            names[kind].update(found)
+        if _mapping(document.get("grace")).get("created_from") != "unknown":
+            times.update(_texts([_mapping(document.get("metadata")).get("created_at")]))
+    ordered = sorted(times)
+    facts: dict[str, Any] = {kind: sorted(found)[:MAX_NAMES] for kind, found in names.items()}
+    return {**facts, "from": ordered[0] if ordered else None, "to": ordered[-1] if ordered else None}
+
+
+def task_of(trace: Mapping[str, Any] | ReasoningTrace) -> str:
+    """Return what identifies the task of a run: a task id that its document or its metadata names, or else its objective."""
+    document = trace if isinstance(trace, Mapping) else trace.to_dict()
+    grace = _mapping(document.get("grace"))
+    for place in (_mapping(grace.get("metadata")), _mapping(grace.get("source"))):
+        for name in _TASK_IDS:
+            value = place.get(name)
+            if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+                return f"{name}={value}"
+    return str(_mapping(document.get("task")).get("objective", ""))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _texts(values: Iterable[object]) -> list[str]:
+    return list(dict.fromkeys(value for value in values if isinstance(value, str) and value))

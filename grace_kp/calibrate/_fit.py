@@ -1,0 +1,233 @@
+"""Fit a learned confidence on labelled runs: features, cross-validation by task, regression, calibration."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grace_kp.calibrate._columns import Columns, matrix_of
+from grace_kp.calibrate._crossval import FOLDS, Samples, choose_penalty, group_folds, out_of_fold
+from grace_kp.calibrate._facts import facts_of_all, task_of
+from grace_kp.calibrate._features import features
+from grace_kp.calibrate._head import Head
+from grace_kp.calibrate._logistic import fit_calibration, fit_logistic, probability
+from grace_kp.calibrate._profile import CalibratedProfile, OutOfFold
+from grace_kp.errors import brief
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from numpy.typing import NDArray
+
+    from grace_kp.calibrate._features import Features
+    from grace_kp.trace import ReasoningTrace
+
+    Floats = NDArray[np.float64]
+    Trace = Mapping[str, Any] | ReasoningTrace
+
+LEAST_LABELS = 50
+LEAST_OF_EACH = 15
+LEAST_GROUPS = 5
+MAX_RUNS = 100_000
+"""More labelled runs than this add nothing to about fifty weights; this many are drawn, whole tasks at a time."""
+MAX_ACTION_RUNS = 20_000
+MAX_PREFIXES = 8
+"""Prefixes of a run at the moment "action", spread evenly over its actions."""
+UNGROUPED = (
+    "the objectives do not tell tasks apart, so each run counts as a task of its own; pass groups= if runs share tasks"
+)
+
+
+def fit(
+    runs: Sequence[Trace],
+    labels: Sequence[float],
+    groups: Sequence[Hashable] | None = None,
+    *,
+    weights: Sequence[float] | None = None,
+    sources: Sequence[str] | None = None,
+    seed: int = 0,
+) -> CalibratedProfile:
+    """Fit a confidence on labelled runs.
+
+    A regularised logistic regression on the features of each run, at two moments: at its end, and before each of its actions. Its
+    penalty is chosen by cross-validation, and its scores are calibrated on predictions for tasks that were left out.
+
+    Args:
+        runs: finished traces, or their dict forms.
+        labels: whether each run was correct: bools, or numbers from 0 to 1.
+        groups: the task of each run. Runs of the same task are never split between training and validation. None takes the task
+            id that a run's document names (`grace.source` or `grace.metadata`: `task_id`, `instance_id`, …), or else its objective.
+        weights: how much each label counts, such as the inverse probability that it was collected; None counts each once.
+        sources: where each label is from, such as "user" or "test"; kept as counts in `fitted_on`.
+        seed: of the folds. The same input and seed give the same profile.
+
+    Returns:
+        The profile, with out-of-fold predictions. It has no thresholds yet.
+
+    Raises:
+        ValueError: the lengths differ, a label or weight is unusable, or there are too few labels: 50 are needed, 15 of each class,
+            from at least five tasks. The message says how many there are.
+    """
+    correct, counted = _labels(labels, len(runs)), _weights(weights, len(runs))
+    for name, values in (("groups", groups), ("sources", sources)):
+        if values is not None and len(values) != len(runs):
+            raise ValueError(f"there are {len(runs):,} runs and {len(values):,} {name}; each run needs an entry")
+    _check_counts(correct)
+    notes: list[str] = []
+    tasks = _tasks(runs, groups, notes)
+    random = np.random.default_rng(seed)
+    chosen = _drawn(tasks, MAX_RUNS, random)
+    if len(chosen) < len(runs):
+        notes.append(f"{len(chosen):,} of {len(runs):,} labelled runs were drawn, whole tasks at a time")
+    used = [runs[place] for place in chosen]
+    correct, counted, tasks = correct[chosen], counted[chosen], tasks[chosen]
+    heads, predictions = {}, {}
+    for moment, samples in (
+        ("end", _end_samples(used, correct, counted, tasks)),
+        ("action", _action_samples(used, correct, counted, tasks, random)),
+    ):
+        heads[moment], predictions[moment] = _fit_head(moment, samples, len(used), random)
+    kinds = Counter(str(sources[place]) for place in chosen) if sources is not None else Counter({"unknown": len(used)})
+    facts = {
+        "runs": len(used),
+        "tasks": len(set(tasks.tolist())),
+        **facts_of_all(used),
+        "fitted_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "labels": dict(sorted(kinds.items())),
+        "share_correct": float(np.average(correct, weights=counted)),
+        "notes": notes,
+    }
+    return CalibratedProfile(heads=heads, fitted_on=facts, predictions=predictions)
+
+
+def _fit_head(moment: str, samples: Samples, runs: int, random: np.random.Generator) -> tuple[Head, OutOfFold]:
+    folds = group_folds(samples.groups, samples.labels, FOLDS, random)
+    penalty = choose_penalty(samples, folds)
+    columns = Columns.fit(samples.matrix, samples.tools)
+    rows = columns.rows(samples.matrix, samples.tools)
+    regression = fit_logistic(rows, samples.labels, penalty, weights=samples.weights)
+    logits = out_of_fold(samples, folds, penalty)
+    slope, offset = fit_calibration(logits, samples.labels, samples.weights)
+    confidence = np.zeros(len(samples))
+    for fold in range(int(folds.max()) + 1):
+        rest, test = folds != fold, folds == fold
+        own = fit_calibration(logits[rest], samples.labels[rest], samples.weights[rest])
+        confidence[test] = probability(own[0] * logits[test] + own[1])
+    head = Head(moment, columns, regression, slope, offset, penalty, runs, len(samples))
+    return head, OutOfFold(confidence, samples.labels, tuple(samples.groups.tolist()), samples.weights)
+
+
+def _end_samples(runs: Sequence[Trace], labels: Floats, weights: Floats, tasks: NDArray[np.intp]) -> Samples:
+    known: dict[int, Features] = {}  # a run that occurs again is read once
+    rows = [known.get(id(run)) or known.setdefault(id(run), features(run)) for run in runs]
+    return Samples(matrix_of(rows), [row.tools for row in rows], labels, weights, tasks)
+
+
+def _action_samples(
+    runs: Sequence[Trace], labels: Floats, weights: Floats, tasks: NDArray[np.intp], random: np.random.Generator
+) -> Samples:
+    rows: list[Features] = []
+    places: list[int] = []
+    shares: list[float] = []
+    known: dict[int, list[Features]] = {}
+    for place in _drawn(tasks, MAX_ACTION_RUNS, random).tolist():
+        run = runs[place]
+        prefixes = known.get(id(run)) or known.setdefault(id(run), _prefixes(run))
+        rows += prefixes
+        places += [place] * len(prefixes)
+        shares += [1 / len(prefixes)] * len(prefixes)
+    tools = [row.tools for row in rows]
+    return Samples(matrix_of(rows), tools, labels[places], weights[places] * np.array(shares), tasks[places])
+
+
+def _prefixes(run: Trace) -> list[Features]:
+    """Return the features of a run before its actions: those that were gated, or else all calls of tools, or else its end."""
+    document = run if isinstance(run, Mapping) else run.to_dict()
+    steps = document.get("steps")
+    steps = steps if isinstance(steps, list) else []
+    grace = document.get("grace")
+    decisions = grace.get("decisions") if isinstance(grace, Mapping) else None
+    gated = (
+        [entry.get("step") for entry in decisions if isinstance(entry, Mapping)] if isinstance(decisions, list) else []
+    )
+    places = sorted({place for place in gated if type(place) is int and 0 <= place <= len(steps)})
+    if not places:
+        kinds = [step.get("type") if isinstance(step, Mapping) else None for step in steps]
+        places = [place for place, kind in enumerate(kinds) if kind == "tool_call"] or [len(steps)]
+    if len(places) > MAX_PREFIXES:
+        places = [places[round(index * (len(places) - 1) / (MAX_PREFIXES - 1))] for index in range(MAX_PREFIXES)]
+    return [features(document, moment="action", upto=place) for place in places]
+
+
+def _labels(labels: Sequence[float], runs: int) -> Floats:
+    if len(labels) != runs:
+        raise ValueError(f"there are {runs:,} runs and {len(labels):,} labels; each run needs a label")
+    try:
+        values = np.asarray(labels, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("a label must be a bool or a number from 0 to 1") from None
+    wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
+    if len(wrong):
+        raise ValueError(
+            f"a label must be a bool or a number from 0 to 1: label {wrong[0]} is {brief(values[wrong[0]].item())}, "
+            f"and {len(wrong):,} of {runs:,} are unusable"
+        )
+    return values
+
+
+def _weights(weights: Sequence[float] | None, runs: int) -> Floats:
+    if weights is None:
+        return np.ones(runs)
+    if len(weights) != runs:
+        raise ValueError(f"there are {runs:,} runs and {len(weights):,} weights; each run needs a weight")
+    values = np.asarray(weights, dtype=np.float64)
+    wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))
+    if len(wrong):
+        raise ValueError(
+            f"a weight must be a finite number above 0: weight {wrong[0]} is {brief(values[wrong[0]].item())}"
+        )
+    return values
+
+
+def _check_counts(labels: Floats) -> None:
+    count, right = len(labels), float(labels.sum())
+    if count >= LEAST_LABELS and min(right, count - right) >= LEAST_OF_EACH:
+        return
+    missing = max(0, LEAST_LABELS - count)
+    rarer, lacking = ("correct", right) if right <= count - right else ("wrong", count - right)
+    wanted = [f"{missing} more labels"] if missing else []
+    if lacking < LEAST_OF_EACH:
+        wanted.append(f"{math.ceil(LEAST_OF_EACH - lacking)} more of them {rarer}")
+    raise ValueError(
+        f"too few labels to fit a confidence: there are {count:,}, {right:g} correct and {count - right:g} wrong; "
+        f"at least {LEAST_LABELS} are needed, {LEAST_OF_EACH} of each. Collect {', '.join(wanted)}"
+    )
+
+
+def _tasks(runs: Sequence[Trace], groups: Sequence[Hashable] | None, notes: list[str]) -> NDArray[np.intp]:
+    names = list(groups) if groups is not None else [task_of(run) for run in runs]
+    numbers: dict[Hashable, int] = {}
+    tasks = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
+    if len(numbers) >= LEAST_GROUPS:
+        return tasks
+    if groups is None:
+        notes.append(UNGROUPED)
+        return np.arange(len(runs), dtype=np.intp)
+    raise ValueError(
+        f"too few tasks to fit a confidence: the runs are of {len(numbers)} groups, and at least {LEAST_GROUPS} are needed"
+    )
+
+
+def _drawn(tasks: NDArray[np.intp], most: int, random: np.random.Generator) -> NDArray[np.intp]:
+    """Return the places of at most so many runs, of tasks drawn at random and taken whole; all runs if they are no more."""
+    if len(tasks) <= most:
+        return np.arange(len(tasks), dtype=np.intp)
+    sizes = np.bincount(tasks)
+    order = random.permutation(len(sizes))
+    taken = order[: max(LEAST_GROUPS, int(np.searchsorted(np.cumsum(sizes[order]), most, side="right")))]
+    return np.flatnonzero(np.isin(tasks, taken))

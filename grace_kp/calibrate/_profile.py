@@ -1,0 +1,195 @@
+"""The learned profile: a confidence in [0, 1] for a trace, its explanation, and what the profile was fitted on.
+
+It needs numpy and no other package, and is saved as plain JSON. `_fit` fits it; `runtime` applies it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from grace_kp.calibrate._facts import facts_of
+from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
+from grace_kp.calibrate._head import SCHEMA, VERSION
+from grace_kp.confidence import ConfidenceScore, Thresholds, factors_from_trace
+from grace_kp.trace import write_whole
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from grace_kp.calibrate._explanation import Explanation
+    from grace_kp.calibrate._features import Moment
+    from grace_kp.calibrate._head import Head
+    from grace_kp.confidence import ConfidenceFactors
+    from grace_kp.trace import ReasoningTrace
+
+    Floats = NDArray[np.float64]
+    Trace = Mapping[str, Any] | ReasoningTrace
+
+MAX_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutOfFold:
+    """Predictions for the labelled rows, each by a model that saw no row of the same task."""
+
+    confidence: Floats
+    correct: Floats
+    groups: tuple[Any, ...]
+    weights: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CalibratedProfile:
+    """A confidence learned from labelled runs. Fit it with `fit`, or load it with `load`; it never changes."""
+
+    name: ClassVar[str] = "calibrated"
+
+    heads: Mapping[str, Head] = field(repr=False)
+    """The regression of each moment: `"end"` for a run that has ended, `"action"` for an open run before an action."""
+    fitted_on: Mapping[str, Any]
+    """What it was fitted on: `runs`, `tasks`, `agents`, `models`, `tools`, `from`, `to`, `fitted_at`, `labels` and `notes`."""
+    quality: Mapping[str, Any] = field(default_factory=dict)
+    """Figures of the out-of-fold predictions, by moment."""
+    thresholds: Thresholds | None = None
+    """Thresholds that were chosen with it; None if there are none."""
+    promise: Mapping[str, Any] | None = None
+    """What the thresholds promise: `kind`, `risks`, `delta`, `moment`, `n`, `notes`; None without a promise."""
+    predictions: Mapping[str, OutOfFold] = field(default_factory=dict, repr=False)
+    """The out-of-fold predictions, by moment. Not saved."""
+
+    def predict(self, trace: Trace | Features, *, moment: Moment = "end") -> float:
+        """Return the confidence of a run, 0 to 1. It is not rounded.
+
+        Args:
+            trace: the trace, its dict form, or its features.
+            moment: `"end"` for a run that has ended, `"action"` for an open run before an action.
+
+        Raises:
+            ValueError: the moment is unknown, or not the moment of the features.
+        """
+        return self._head(moment).predict(self._features(trace, moment))
+
+    def explain(self, trace: Trace | Features, *, moment: Moment = "end") -> Explanation:
+        """Return the confidence of a run with the contribution of each feature, in log-odds.
+
+        Raises:
+            ValueError: as `predict` does.
+        """
+        return self._head(moment).explain(self._features(trace, moment))
+
+    def confidence(self, document: Trace, *, moment: Moment = "end") -> ConfidenceScore:
+        """Return the confidence of a run as a score with its factors and its reason; the score is rounded to three decimals."""
+        return _score(self.explain(document, moment=moment), factors_from_trace(document))
+
+    def calculate(self, factors: ConfidenceFactors) -> ConfidenceScore:
+        """Return the confidence at the end of a run of which only the factors are known. Every other feature counts as missing."""
+        found: dict[str, float | None] = {"calls": math.log1p(factors.tool_execution_count)}
+        if factors.tool_execution_count:
+            failed = factors.tool_execution_count - factors.tool_success_count
+            found["errors"] = math.log1p(failed)
+            found["error_rate"] = (failed + 0.5) / (factors.tool_execution_count + 1)
+        if factors.search_made:
+            found["search_quality"], found["search_average"] = factors.search_max_score, factors.search_avg_score
+            found["search_results"] = math.log1p(factors.search_result_count)
+            found["sources"] = math.log1p(factors.source_count)
+        if factors.self_evaluated:
+            found["self_evaluation"] = factors.llm_self_confidence
+        if factors.coverage_evaluated:
+            found["coverage"] = factors.query_coverage
+        if factors.agreement_evaluated:
+            found["agreement"] = factors.source_agreement
+        known = Features("end", tuple(found.get(name) for name in FEATURES))
+        return _score(self.explain(known), factors)
+
+    def mismatches(self, document: Trace) -> tuple[str, ...]:
+        """Return a sentence for each way in which a run differs from those the profile was fitted on: agent, model, tools.
+
+        Empty where the run fits, and for what either side does not name.
+        """
+        found = facts_of(document)
+        sentences = []
+        for kind, word in (("agents", "agent"), ("models", "model"), ("tools", "tool")):
+            known = self.fitted_on.get(kind) or ()
+            unknown = [name for name in found[kind] if name not in known]
+            if known and unknown:
+                sentences.append(f"the {word} is now {_names(unknown)}; the profile was fitted on {_names(known)}")
+        return tuple(sentences)
+
+    def out_of_fold(self, moment: Moment = "end") -> tuple[Floats, Floats, tuple[Any, ...]]:
+        """Return confidence, label and group of each labelled row, as predicted by models that saw no row of the same task.
+
+        Raises:
+            ValueError: the profile was loaded from a file, which does not keep them.
+        """
+        found = self.predictions.get(moment)
+        if found is None:
+            raise ValueError(f"there are no out-of-fold predictions for {moment!r}: a saved profile does not keep them")
+        return found.confidence, found.correct, found.groups
+
+    def with_thresholds(
+        self, thresholds: Thresholds | None, promise: Mapping[str, Any] | None = None
+    ) -> CalibratedProfile:
+        """Return the same profile with thresholds, and with what they promise."""
+        return dataclasses.replace(self, thresholds=thresholds, promise=promise)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "schema": SCHEMA,
+            "version": VERSION,
+            "fitted_on": dict(self.fitted_on),
+            "quality": dict(self.quality),
+            "thresholds": None if self.thresholds is None else self.thresholds.to_dict(),
+            "promise": None if self.promise is None else dict(self.promise),
+            "heads": {moment: head.to_dict() for moment, head in self.heads.items()},
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the profile as JSON. The file is replaced as a whole; out-of-fold predictions are not kept.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        write_whole(path, json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> CalibratedProfile:
+        """Read a profile that `save` wrote. It predicts exactly what the saved profile predicts.
+
+        Raises:
+            ProfileFileError: the file is no profile, is of a newer version, or holds a value that cannot be used.
+            OSError: the file cannot be read.
+        """
+        from grace_kp.calibrate._profile_file import read_profile  # loads pydantic
+
+        return cls(**read_profile(path))
+
+    def _head(self, moment: str) -> Head:
+        head = self.heads.get(moment)
+        if head is None:
+            raise ValueError(f"moment must be {' or '.join(map(repr, MOMENTS))} (got {moment!r})")
+        return head
+
+    def _features(self, trace: Trace | Features, moment: Moment) -> Features:
+        if not isinstance(trace, Features):
+            return features(trace, moment=moment)
+        if trace.moment != moment:
+            raise ValueError(f"these are features of the moment {trace.moment!r}, not of {moment!r}")
+        return trace
+
+
+def _score(explanation: Explanation, factors: ConfidenceFactors) -> ConfidenceScore:
+    return ConfidenceScore(score=round(explanation.confidence, 3), factors=factors, reason=explanation.reason)
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:MAX_SHOWN])
+    return f"{shown} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else shown

@@ -1,0 +1,133 @@
+"""Files of learned profiles: their fields, checked as they are read. Loads pydantic, so that applying a profile need not.
+
+Every number must be finite, every name known; an error names the file and the field.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import ConfigDict, Field
+
+from grace_kp.calibrate._columns import Columns
+from grace_kp.calibrate._features import MOMENTS
+from grace_kp.calibrate._head import SCHEMA, VERSION, Head, ProfileFileError
+from grace_kp.calibrate._logistic import Logistic
+from grace_kp.confidence import Thresholds
+from grace_kp.errors import brief
+from grace_kp.trace import SourceFields, SourceFile, object_without_duplicates
+
+if TYPE_CHECKING:
+    import os
+    from typing import NoReturn
+
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class _Strict(SourceFields):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Column(_Strict):
+    name: str
+    fill: Finite
+    centre: Finite
+    scale: Positive
+    low: Finite
+    high: Finite
+    weight: Finite
+
+
+class _Calibration(_Strict):
+    slope: Positive
+    offset: Finite
+
+
+class _Head(_Strict):
+    runs: Count
+    rows: Count
+    penalty: Positive
+    intercept: Finite
+    calibration: _Calibration
+    columns: list[_Column]
+
+
+class _Profile(_Strict):
+    fitted_on: dict[str, Any]
+    quality: dict[str, Any]
+    thresholds: dict[str, float | str] | None
+    promise: dict[str, Any] | None
+    heads: dict[str, _Head]
+
+
+def read_profile(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the arguments of the profile in a file, as `CalibratedProfile.load` reads it."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+        content = json.loads(text, object_pairs_hook=object_without_duplicates, parse_constant=_refuse)
+    except UnicodeDecodeError:
+        raise ProfileFileError(f"{file}: is not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise ProfileFileError(f"{file}: is not JSON: {error}") from None
+    _check_kind(SourceFile(file, content, ProfileFileError))
+    rest = {name: value for name, value in content.items() if name not in {"schema", "version"}}
+    source = SourceFile(file, rest, ProfileFileError)
+    fields = source.parse(_Profile)
+    unknown = [moment for moment in MOMENTS if moment not in fields.heads] or [
+        m for m in fields.heads if m not in MOMENTS
+    ]
+    if unknown:
+        raise source.error(f"must have the moments {' and '.join(MOMENTS)}; see {unknown[0]!r}", ("heads",))
+    try:
+        thresholds = None if fields.thresholds is None else Thresholds.from_dict(fields.thresholds)
+    except ValueError as error:
+        raise source.error(str(error), ("thresholds",)) from None
+    return {
+        "heads": {moment: _head(source, moment, fields.heads[moment]) for moment in MOMENTS},
+        "fitted_on": fields.fitted_on,
+        "quality": fields.quality,
+        "thresholds": thresholds,
+        "promise": fields.promise,
+    }
+
+
+def _check_kind(source: SourceFile) -> None:
+    content = source.content
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        found = brief(content.get("schema")) if isinstance(content, dict) else brief(content)
+        raise source.error(f"is no learned profile: schema must be {SCHEMA!r} (got {found})")
+    version = content.get("version")
+    if type(version) is int and version > VERSION:
+        raise source.error(
+            f"is of version {version}, and this library reads {VERSION}: install a newer one", ("version",)
+        )
+    if version != VERSION or type(version) is not int:
+        raise source.error(f"must be {VERSION} (got {brief(version)})", ("version",))
+
+
+def _head(source: SourceFile, moment: str, fields: _Head) -> Head:
+    names = [column.name for column in fields.columns]
+    figures = np.array(
+        [[column.fill, column.centre, column.scale, column.low, column.high] for column in fields.columns],
+        dtype=np.float64,
+    )
+    try:
+        if len(set(names)) < len(names):
+            raise ValueError("a name occurs twice")
+        columns = Columns.build(names, figures.reshape(len(names), 5).T.copy())
+    except ValueError as error:
+        raise source.error(str(error), ("heads", moment, "columns")) from None
+    regression = Logistic(fields.intercept, np.array([column.weight for column in fields.columns], dtype=np.float64))
+    slope, offset = fields.calibration.slope, fields.calibration.offset
+    return Head(moment, columns, regression, slope, offset, fields.penalty, fields.runs, fields.rows)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")

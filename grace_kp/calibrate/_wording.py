@@ -1,0 +1,137 @@
+"""What the words of a text show: hedging, refusal, apology, trouble, a stated confidence, and the words it shares with another text.
+
+Lists of phrases, not a model: English, and a little Japanese. Texts are cut first, so that the cost has a bound.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_WORDS_FROM = 4_000
+"""Characters of one text that are searched for phrases."""
+
+_HEDGES = (
+    " maybe ", " perhaps ", " possibly ", " probably ", " might ", " may be ", " could be ", " likely ", " unlikely ", " seems ", " appears ",
+    " not sure ", " unsure ", " uncertain ", " unclear ", " i think ", " i believe ", " i guess ", " i assume ", " assuming ", " apparently ",
+    " presumably ", " roughly ", " approximately ", " not certain ", " hard to say ", " it depends ", " as far as i ",
+)  # fmt: skip
+_HEDGES_JA = ("かもしれ", "おそらく", "たぶん", "と思い", "と思われ", "可能性があ", "ようです", "不明", "推測")
+_REFUSALS = (
+    " cannot ", " can not ", " can t ", " unable to ", " not able to ", " couldn t ", " could not ", " i m sorry ", " i am sorry ",
+    " not possible ", " impossible ", " not allowed ", " no information ", " not available ", " don t have ", " do not have ",
+    " failed to ", " i won t ", " not found ", " no results ", " transfer you ", " transferred to ", " human agent ",
+)  # fmt: skip
+_REFUSALS_JA = (
+    "できません",
+    "わかりません",
+    "分かりません",
+    "見つかりません",
+    "ございません",
+    "申し訳",
+    "いたしかね",
+    "ありませんでした",
+)
+_APOLOGIES = (
+    " sorry ", " apologize ", " apologies ", " apologise ", " mistake ", " incorrect ", " my error ", " misunderst", " try again ",
+    " instead ", " wrong ", " oops ", " however ",
+)  # fmt: skip
+_APOLOGIES_JA = ("申し訳", "すみません", "間違", "誤り", "やり直")
+_TROUBLE = (
+    "error", "exception", "fail", "invalid", "not found", "no such", "denied", "unable", "cannot", "unknown", "undefined", "timeout",
+    "timed out", "nothing happens", "エラー", "失敗", "見つかりません",
+)  # fmt: skip
+_EMPTY = frozenset({"", "[]", "{}", "()", "null", "none", "nan", '""', "''", "0", "no results", "[null]"})
+
+_FAILED = ("Error", "Traceback (most recent call last)", "エラー", '{"error":', "{'error':")
+"""How the text of a failed call begins."""
+
+_TO_SPACES = dict.fromkeys((*range(48), *range(58, 65), *range(91, 97), *range(123, 128)), " ")
+_TO_SPACES |= {ord(mark): " " for mark in "。、「」『』（）・！？：；…’‘“”—–"}
+_STATED = re.compile(
+    r"(?:confidence|confident|certainty|probability|確信度|自信|信頼度)[^0-9\n(]{0,24}(?:\([^)\n]{0,20}\)[^0-9\n]{0,8})?([01]?\.\d{1,4}|\d{1,3}(?:\.\d{1,3})?)\s{0,2}(%|percent|パーセント|/\s?10\b|/\s?100\b)?"
+    r"|\b(\d{1,3}(?:\.\d{1,3})?)\s{0,2}(%|percent)\s+(?:confident|certain|sure)",
+    re.IGNORECASE,
+)
+_STATES = ("confiden", "certain", "probability", "sure", "確信度", "自信", "信頼度")
+_SHORT = 3
+_WIDE = "\u3040"
+
+
+def plain(text: str) -> str:
+    """Return the beginning of a text in lower case, with a space for each punctuation mark, and a space at both ends."""
+    return f" {' '.join(text[:MAX_WORDS_FROM].translate(_TO_SPACES).lower().split())} "
+
+
+def count_hedges(words: str) -> int:
+    """Count the phrases of doubt in a text that `plain` returned."""
+    return _count(words, _HEDGES) + (0 if words.isascii() else _count(words, _HEDGES_JA))
+
+
+def count_refusals(words: str) -> int:
+    """Count the phrases of refusal or of not having found something, in a text that `plain` returned."""
+    return _count(words, _REFUSALS) + (0 if words.isascii() else _count(words, _REFUSALS_JA))
+
+
+def count_apologies(words: str) -> int:
+    """Count the phrases of apology and of a new attempt, in a text that `plain` returned."""
+    return _count(words, _APOLOGIES) + (0 if words.isascii() else _count(words, _APOLOGIES_JA))
+
+
+def shows_failure(text: str) -> bool:
+    """Return whether the text of a result begins as an error does."""
+    return text.lstrip()[:40].startswith(_FAILED)
+
+
+def shows_trouble(text: str) -> bool:
+    """Return whether the beginning of a result names a problem; weaker than `shows_failure`."""
+    beginning = text[:240].lower()
+    return any(word in beginning for word in _TROUBLE)
+
+
+def is_empty_result(text: str) -> bool:
+    """Return whether a result holds nothing."""
+    return len(text) < 24 and text.strip().lower() in _EMPTY
+
+
+def stated_confidence(text: str) -> float | None:
+    """Return the confidence that a text states last, 0 to 1; None if it states none, or a number that cannot be a share.
+
+    "Confidence: 0.8", "I am 85 % sure" and "確信度: 7/10" state one.
+    """
+    ending = text[-MAX_WORDS_FROM:]
+    lower = ending.lower()
+    if not any(word in lower for word in _STATES):
+        return None
+    found = None
+    for found in _STATED.finditer(ending):  # noqa: B007 — the last one counts
+        pass
+    if found is None:
+        return None
+    number, unit = (found[1], found[2]) if found[1] is not None else (found[3], found[4])
+    value = float(number)
+    if unit is not None:
+        value /= 10 if unit.startswith("/") and not unit.endswith("100") else 100
+    elif value > 1:
+        value /= 100
+    return value if 0 <= value <= 1 else None
+
+
+def words_of(words: str) -> set[str]:
+    """Return the distinct words of three or more characters, and each number, of a text that `plain` returned.
+
+    Japanese is written without spaces; its words are taken to be all pairs of neighbouring characters.
+    """
+    found = set(words.split())
+    if words.isascii():
+        return {word for word in found if len(word) >= _SHORT or word.isdigit()}
+    result: set[str] = set()
+    for word in found:
+        if word >= _WIDE:
+            result.update(word[place : place + 2] for place in range(len(word) - 1))
+        elif len(word) >= _SHORT or word.isdigit():
+            result.add(word)
+    return result
+
+
+def _count(words: str, phrases: tuple[str, ...]) -> int:
+    return sum(phrase in words for phrase in phrases)

@@ -1,0 +1,34 @@
+"""Facts about runs that say whether a profile fits them."""
+
+from __future__ import annotations
+
+from grace_kp.calibrate._facts import facts_of, facts_of_all, task_of
+from grace_kp.trace import from_openai_messages
+from tests.calibrate.examples import run
+
+CHAT = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day"}]
+
+
+def test_agents_models_and_tools_are_named():
+    """Models come from recorded calls of models, or from the document of a recorded run."""
+    document = run([("tool_call", ("find", {}))], model_calls=[{"model": "m-1"}, {"model": "m-1"}, 3])
+    assert {"agents": ["kp:agent:clerk"], "models": ["m-1"], "tools": ["find"]} == facts_of(document)
+    assert ["m-2"] == facts_of(from_openai_messages(CHAT, extra={"model": "m-2"}))["models"]
+    assert {"agents": [], "models": [], "tools": []} == facts_of({})
+
+
+def test_a_time_that_is_unknown_is_left_out():
+    """A chat without times has a made-up one in its trace."""
+    document = run([])
+    assert ("2026-11-01T00:00:00Z",) * 2 == tuple(
+        facts_of_all([document, from_openai_messages(CHAT)])[k] for k in ("from", "to")
+    )
+    assert None is facts_of_all([from_openai_messages(CHAT)])["from"]
+
+
+def test_a_task_is_its_id_or_else_its_objective():
+    """Simulated users word the same task in many ways, so an id in the document wins."""
+    assert "Send the order" == task_of(run([]))
+    assert "task_id=7" == task_of(from_openai_messages(CHAT, extra={"task_id": 7}))
+    assert "task_id=a" == task_of(run([], metadata={"task_id": "a"}))
+    assert "" == task_of({})

@@ -1,0 +1,110 @@
+"""Fitting a learned confidence, and refusing where that is not possible."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from grace_kp import ReasoningTrace
+from grace_kp import calibrate as cal
+from tests.calibrate.examples import drawn_runs
+
+RUNS, LABELS = drawn_runs(200)
+
+
+def test_confidence_ranks_runs_that_were_not_fitted():
+    """Wrong runs fail and hedge more often, and the profile learns it for both moments."""
+    profile = cal.fit(RUNS, LABELS)
+    others, labels = drawn_runs(400, seed=1)
+    for moment, least in (("end", 0.75), ("action", 0.6)):
+        confidence = [profile.predict(run, moment=moment) for run in others]
+        assert all(0 <= value <= 1 for value in confidence)
+        assert least < roc_auc_score(labels, confidence)
+    assert abs(np.mean([profile.predict(run) for run in others]) - np.mean(labels)) < 0.1
+
+
+def test_out_of_fold_predictions_are_kept():
+    """One per run at the end, one per action before it, with label and task."""
+    profile = cal.fit(RUNS, LABELS, groups=[number // 4 for number in range(200)])
+    confidence, correct, groups = profile.out_of_fold("end")
+    assert (200, 200, 50) == (len(confidence), len(correct), len(set(groups)))
+    assert [float(label) for label in LABELS] == correct.tolist()
+    assert 0.7 < roc_auc_score(correct, confidence)
+    assert len(profile.out_of_fold("action")[0]) > 300
+
+
+def test_the_same_labels_give_the_same_profile():
+    """Also from models instead of dicts."""
+    first = cal.fit(RUNS, LABELS, seed=3)
+    second = cal.fit([ReasoningTrace.model_validate(run) for run in RUNS], LABELS, seed=3)
+    assert {**first.to_dict(), "fitted_on": 0} == {**second.to_dict(), "fitted_on": 0}
+
+
+def test_runs_without_signal_get_the_share_of_successes():
+    """Labels that have nothing to do with the runs leave the confidence near their mean."""
+    runs, _ = drawn_runs(300, seed=2)
+    profile = cal.fit(runs, [number % 3 > 0 for number in range(300)], groups=range(300))
+    assert all(0.55 < profile.predict(run) < 0.8 for run in runs)
+
+
+def test_labels_may_be_shares_and_may_have_weights():
+    """Doubling the weight of the wrong runs lowers every confidence."""
+    shares = [0.9 if label else 0.2 for label in LABELS]
+    plain = cal.fit(RUNS, shares)
+    wary = cal.fit(RUNS, shares, weights=[1.0 if label else 3.0 for label in LABELS])
+    assert np.mean([plain.predict(run) for run in RUNS]) == pytest.approx(np.mean(shares), abs=0.05)
+    assert np.mean([wary.predict(run) for run in RUNS]) < np.mean(shares) - 0.05
+
+
+def test_what_it_was_fitted_on_is_recorded():
+    """Runs, tasks, agents, tools, dates and sources of labels."""
+    found = cal.fit(RUNS, LABELS, sources=["test"] * 150 + ["user"] * 50).fitted_on
+    assert (200, 20) == (found["runs"], found["tasks"])
+    assert (["kp:agent:clerk"], ["find", "pay", "send"]) == (found["agents"], found["tools"])
+    assert {"test": 150, "user": 50} == found["labels"]
+    assert ("2026-11-01T00:00:00Z",) * 2 == (found["from"], found["to"])
+
+
+def test_runs_of_the_same_objective_are_tasks_of_their_own():
+    """An objective that all runs share says nothing about tasks, and the profile notes it."""
+    runs, labels = drawn_runs(80, tasks=1)
+    found = cal.fit(runs, labels).fitted_on
+    assert 80 == found["tasks"]
+    assert "pass groups=" in found["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        ([True] * 3, "there are 3, 3 correct and 0 wrong; at least 50 are needed, 15 of each. Collect 47 more labels, 15 more of them wrong"),
+        ([True] * 80, "80 correct and 0 wrong; .* Collect 15 more of them wrong"),
+        ([True] * 10 + [False] * 70, "Collect 5 more of them correct"),
+        ([True] * 20 + [False] * 20, "Collect 10 more labels$"),
+        ([0.5] * 79 + [float("nan")], "label 79 is nan, and 1 of 80 are unusable"),
+        ([2] * 80, "label 0 is 2.0, and 80 of 80"),
+        (["yes"] * 80, "must be a bool or a number"),
+    ],
+)  # fmt: skip
+def test_too_few_or_unusable_labels_are_refused(labels, problem):
+    """The message says how many labels there are and how many are needed."""
+    with pytest.raises(ValueError, match=problem):
+        cal.fit(RUNS[: len(labels)], labels)
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        ({"groups": [1]}, "200 runs and 1 groups"),
+        ({"groups": [1, 2] * 100}, "the runs are of 2 groups, and at least 5 are needed"),
+        ({"weights": [1.0]}, "200 runs and 1 weights"),
+        ({"weights": [0.0] * 200}, "weight 0 is 0.0"),
+        ({"sources": []}, "200 runs and 0 sources"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(how, problem):
+    """Each run needs its group, weight and source."""
+    with pytest.raises(ValueError, match=problem):
+        cal.fit(RUNS, LABELS, **how)
+    with pytest.raises(ValueError, match="200 runs and 199 labels"):
+        cal.fit(RUNS, LABELS[:-1])

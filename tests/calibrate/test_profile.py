@@ -1,0 +1,77 @@
+"""A learned profile in use: predictions, mismatches, factors alone."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from grace_kp import ConfidenceCalculator, ConfidenceFactors, Thresholds
+from grace_kp import calibrate as cal
+from tests.calibrate.examples import drawn_run, drawn_runs, run
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return cal.fit(*drawn_runs(150))
+
+
+def test_the_confidence_is_a_score_with_a_reason(profile):
+    """Rounded to three decimals, with the factors of the run."""
+    trace = drawn_run(5, correct=False)
+    score = profile.confidence(trace, moment="end")
+    assert score.score == round(profile.predict(trace), 3)
+    assert score.reason.startswith("Learned from 150 runs: ")
+    assert score.factors.tool_execution_count == sum(step["type"] == "tool_call" for step in trace["steps"])
+
+
+@pytest.mark.parametrize("moment", cal.MOMENTS)
+def test_any_run_gets_a_confidence(profile, moment):
+    """Runs without steps, of other dialects, and very long ones."""
+    odd = [
+        {},
+        {"steps": None},
+        run([]),
+        run([("tool_call", ("new", {"x": "y" * 100_000}))] * 5_000, answer="?" * 1_000_000),
+    ]
+    assert all(0 <= profile.predict(trace, moment=moment) <= 1 for trace in odd)
+
+
+def test_factors_alone_give_a_confidence(profile):
+    """It is a profile for `ConfidenceCalculator`; more failures give no higher confidence."""
+    calculator = ConfidenceCalculator(profile=profile)
+    assert "calibrated" == calculator.profile
+    fine, poor = (calculator.calculate(ConfidenceFactors(tool_execution_count=5, tool_success_count=n)) for n in (5, 0))
+    assert poor.score <= fine.score
+    assert 0 <= calculator.calculate(ConfidenceFactors()).score <= 1
+
+
+def test_a_run_of_another_agent_model_or_tool_is_noticed(profile):
+    """Each difference is a sentence; what the fitted runs did not name is not compared."""
+    trace = run([("tool_call", ("refund", {}))], model_calls=[{"model": "m-2"}])
+    assert ("the tool is now 'refund'; the profile was fitted on 'find', 'pay', 'send'",) == profile.mismatches(trace)
+    trace["metadata"]["agent_id"] = "kp:agent:other"
+    assert (
+        "the agent is now 'kp:agent:other'; the profile was fitted on 'kp:agent:clerk'" == profile.mismatches(trace)[0]
+    )
+    assert () == profile.mismatches(drawn_run(1, correct=True))
+    assert () == profile.mismatches({})
+
+
+def test_thresholds_and_their_promise_stay_with_the_profile(profile):
+    """The profile itself does not change."""
+    chosen = Thresholds(silent=math.inf, notify=0.9, confirm=0.2)
+    changed = profile.with_thresholds(chosen, {"kind": "selective", "delta": 0.1})
+    assert (None, None) == (profile.thresholds, profile.promise)
+    assert (chosen, "selective") == (changed.thresholds, changed.promise["kind"])
+    assert profile.predict(drawn_run(1, correct=True)) == changed.predict(drawn_run(1, correct=True))
+
+
+def test_features_may_be_passed_instead_of_a_trace(profile):
+    """They must be of the moment that is asked for."""
+    trace = drawn_run(3, correct=True)
+    assert profile.predict(trace) == profile.predict(cal.features(trace))
+    with pytest.raises(ValueError, match="features of the moment 'end', not of 'action'"):
+        profile.predict(cal.features(trace), moment="action")
+    with pytest.raises(ValueError, match="moment must be 'end' or 'action'"):
+        profile.predict(trace, moment="later")

@@ -1,0 +1,103 @@
+"""Profiles in files: they come back exactly, and a damaged file is refused by name."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from grace_kp import Thresholds
+from grace_kp import calibrate as cal
+from tests.calibrate.examples import drawn_runs
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return cal.fit(*drawn_runs(150)).with_thresholds(
+        Thresholds(math.inf, 0.8, 0.4), {"kind": "overall", "risks": {"silent": 0.05}}
+    )
+
+
+def test_a_loaded_profile_predicts_the_same(profile, tmp_path):
+    """To the last bit, at both moments, with thresholds and promise."""
+    profile.save(tmp_path / "profile.json")
+    loaded = cal.CalibratedProfile.load(tmp_path / "profile.json")
+    for trace in drawn_runs(50, seed=9)[0]:
+        for moment in cal.MOMENTS:
+            assert profile.predict(trace, moment=moment) == loaded.predict(trace, moment=moment)
+            assert profile.explain(trace, moment=moment) == loaded.explain(trace, moment=moment)
+    assert profile.to_dict() == loaded.to_dict()
+    assert Thresholds(math.inf, 0.8, 0.4) == loaded.thresholds
+    with pytest.raises(ValueError, match="a saved profile does not keep them"):
+        loaded.out_of_fold("end")
+
+
+def changed(document, path, value):
+    """A copy with another value at a path; `...` removes the field."""
+    document = json.loads(json.dumps(document))
+    place = document
+    for name in path[:-1]:
+        place = place[name]
+    if value is ...:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return document
+
+
+COLUMN = ("heads", "end", "columns", 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "problem"),
+    [
+        (("schema",), "other", "schema must be 'grace_kp/calibrated-profile'"),
+        (("version",), 2, "version: is of version 2, and this library reads 1"),
+        (("version",), "1", "version: must be 1"),
+        (("version",), True, "version: must be 1"),
+        (("heads",), ..., "heads"),
+        (("heads", "action"), ..., "heads: must have the moments end and action"),
+        (("heads", "later"), {}, "heads.later"),
+        (("extra",), 1, "unknown field 'extra'"),
+        ((*COLUMN, "weight"), "0.5", r"heads.end.columns\[0\].weight"),
+        ((*COLUMN, "weight"), None, r"heads.end.columns\[0\].weight"),
+        ((*COLUMN, "scale"), 0, r"heads.end.columns\[0\].scale"),
+        ((*COLUMN, "low"), ..., r"heads.end.columns\[0\].low"),
+        ((*COLUMN, "name"), "unheard_of", "heads.end.columns: 'unheard_of' is no feature of this version"),
+        ((*COLUMN, "name"), "calls", "heads.end.columns: a name occurs twice"),
+        (("heads", "end", "calibration", "slope"), -1.0, "heads.end.calibration.slope"),
+        (("thresholds",), {"silent": 0.1, "notify": 0.5, "confirm": 0.4}, "thresholds: thresholds must satisfy"),
+        (("fitted_on",), [], "fitted_on"),
+    ],
+)  # fmt: skip
+def test_a_damaged_profile_is_refused_with_the_field(profile, tmp_path, path, value, problem):
+    """Unknown schemas, newer versions, missing fields, other types and impossible numbers."""
+    file = tmp_path / "profile.json"
+    file.write_text(json.dumps(changed(profile.to_dict(), path, value)))
+    with pytest.raises(cal.ProfileFileError, match=problem) as caught:
+        cal.CalibratedProfile.load(file)
+    assert str(caught.value).startswith(str(file))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"schema": NaN}', '"x"', '{"a": 1, "a": 2}', "[" * 100_000])
+def test_a_file_that_is_no_profile_is_refused(tmp_path, text):
+    """Also where it is no JSON at all."""
+    file = tmp_path / "profile.json"
+    file.write_text(text)
+    with pytest.raises(cal.ProfileFileError):
+        cal.CalibratedProfile.load(file)
+    file.write_bytes(b"\xff")
+    with pytest.raises(cal.ProfileFileError, match="UTF-8"):
+        cal.CalibratedProfile.load(file)
+    with pytest.raises(FileNotFoundError):
+        cal.CalibratedProfile.load(tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999"])
+def test_a_number_that_is_not_finite_is_refused(profile, tmp_path, value):
+    """A weight without a value would turn into a confidence."""
+    text = json.dumps(changed(profile.to_dict(), (*COLUMN, "weight"), 12345.5)).replace("12345.5", value)
+    (tmp_path / "profile.json").write_text(text)
+    with pytest.raises(cal.ProfileFileError):
+        cal.CalibratedProfile.load(tmp_path / "profile.json")
