@@ -16,6 +16,7 @@ QUICK = {
     "scoring": (),
     "redaction": ("--limit", "0.5"),
     "evaluating": ("--cases", "1000"),
+    "monitoring": ("--streams", "500", "--labels", "500"),
     "judging": ("--runs", "100"),
     "langchain_handler": ("--rounds", "9", "--sustained-runs", "100"),
     "tail": ("--rounds", "1", "--seconds", "2", "--threads", "20", "--runs", "50", "--tasks", "1000"),

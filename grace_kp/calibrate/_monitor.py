@@ -1,0 +1,389 @@
+"""A monitor of promised error rates: it takes labels as they come, and raises an alarm when a promise is refuted.
+
+It may be looked at after every label. It knows no traces and no stores; `runtime` feeds it and keeps its state. It is no detector of
+drift: it sees errors only, and is silent as long as the promise holds (see `drift` for changed inputs).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Self
+
+from grace_kp.calibrate._alarm import ALL, Alarm
+from grace_kp.calibrate._betting import interval, log_wealth, log_wealth_bound, start_capital
+from grace_kp.calibrate._weeks import name_of, number_of, week_of
+from grace_kp.errors import brief
+from grace_kp.levels import InterventionLevel
+
+if TYPE_CHECKING:
+    _Weeks = dict[str, dict[str, dict[float, list[int]]]]
+    """Right and wrong labels by week, level and weight."""
+
+MAX_ACTIONS = 100
+"""Action classes with a test of their own. Further ones count among all actions only."""
+MAX_IDS = 100_000
+"""Trace ids in memory, to count each trace once."""
+SCHEMA, VERSION = "grace_kp.monitor", 1
+PROMISES = ("selective", "overall")
+LEVELS = tuple(str(level) for level in InterventionLevel)
+PROMISED = LEVELS[:3]
+MAX_LOG = 700.0
+"""Wealth is shown up to exp(700), about 1e304."""
+
+
+class Monitor:
+    """Tests promised error rates while labels arrive. Safe to share between threads.
+
+    **Selective promise**: at most `risk` of the actions at a level or a milder one are wrong. A label of a silent action counts for
+    silent, notify and confirm; a label of a notified one for notify and confirm. **Overall promise**: at most `risk` of all runs both
+    proceed at the level or a milder one and are wrong. Every label counts for every level; it is an error only if the level is mild enough.
+
+    **False alarms.** If every promise holds, an alarm is ever raised with probability at most `delta`. Each test is a bet with fair or
+    unfavourable odds under its promise, so it reaches 1 / d with probability at most d at any time (Ville). Delta is shared: all actions
+    together are class 1, and the k-th action class that appears is class k + 1. Class k gets delta / (k (k + 1)), in equal parts for its
+    levels. A class gets its number before its first label is seen, so its share does not depend on its labels, and the expected sum of
+    the shares is at most delta · Σ 1 / (k (k + 1)) = delta.
+
+    **What it assumes.** Labels are a random sample of the actions, or `weight` is the inverse of the probability with which this action
+    is labelled (1 / `audit_rate` for an audited one). If people only report errors, no weight can repair that. A label that depends on
+    another, such as those of two actions in one run, must be one observation: see `observe`.
+
+    Args:
+        risks: the promised error rate by level, for example `{"silent": 0.05, "notify": 0.15}`; each above 0 and below 1.
+        delta: the probability of any false alarm; above 0 and below 1.
+        promise: `selective` or `overall`.
+        max_weight: the largest weight that a label can have, known in advance, such as 1 / `audit_rate`. It bounds the bets.
+
+    Raises:
+        ValueError: an argument is not usable.
+    """
+
+    def __init__(
+        self, risks: Mapping[str, float], delta: float = 0.1, *, promise: str = "selective", max_weight: float = 1.0
+    ) -> None:
+        self.risks = _checked_risks(risks)
+        self.delta = _between("delta", delta, 0.0, 1.0)
+        if promise not in PROMISES:
+            raise ValueError(f"promise must be {' or '.join(PROMISES)} (got {brief(promise)})")
+        self.promise = promise
+        self.max_weight = _between("max_weight", max_weight, 0.0, math.inf)
+        self._counts: dict[str, _Weeks] = {ALL: {}}
+        self._alarms: dict[tuple[str, str], Alarm] = {}
+        self._ids: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def update(
+        self,
+        level: str,
+        correct: float,
+        *,
+        weight: float = 1.0,
+        action: str = ALL,
+        trace_id: str | None = None,
+        at: datetime | None = None,
+    ) -> Alarm | None:
+        """Count one label.
+
+        Args:
+            level: the level at which the action was decided: silent, notify, confirm or escalate.
+            correct: True or False, 1 or 0. Guarantees use no numbers between.
+            weight: the inverse of the probability that this action is labelled, up to `max_weight`.
+            action: the action class. Every label counts among all actions (`*`) too.
+            trace_id: a second label of the class with the same id is ignored, even if it differs. Old labels cannot be revised: a test that
+                is valid at each look must not choose which labels count after it has seen them.
+            at: when the label arrived; now when None. It selects the week.
+
+        Returns:
+            The alarm that stands for a promise for which this label counts, the mildest level first; None while there is none. An alarm stands
+            until `reset`.
+
+        Raises:
+            ValueError: an argument is not usable. Nothing is counted then.
+        """
+        return self.observe({action: level}, correct, weight=weight, trace_id=trace_id, at=at)
+
+    def observe(
+        self,
+        levels: Mapping[str, str],
+        correct: float,
+        *,
+        weight: float = 1.0,
+        trace_id: str | None = None,
+        at: datetime | None = None,
+    ) -> Alarm | None:
+        """Count the label of one run with several actions, as `update` does.
+
+        The run counts once in each class, at the level that `levels` has for the class, and once among all actions, at the mildest level.
+        Its actions share one label, and a bet on each of them would count the same evidence again.
+
+        Args:
+            levels: the mildest level of the run's actions, by action class.
+            correct: see `update`.
+            weight: see `update`.
+            trace_id: see `update`.
+            at: see `update`.
+        """
+        wrong = not _checked_label(correct)
+        if not levels:
+            raise ValueError("levels must name at least one action class and its level (got none)")
+        classes = {action: _checked_level(level) for action, level in levels.items()}
+        classes[ALL] = min(classes.values(), key=LEVELS.index)
+        stored = self._rounded(_between("weight", weight, 0.0, self.max_weight, inclusive=True), wrong)
+        now = at or datetime.now(UTC)
+        week = week_of(now)
+        with self._lock:
+            for action, level in classes.items():
+                if self._is_new(action, trace_id):
+                    counts = self._counts[action].setdefault(week, {}).setdefault(level, {}).setdefault(stored, [0, 0])
+                    counts[wrong] += 1
+                    if wrong:  # a right label never raises the wealth
+                        self._test(action, level, now)
+            return next(
+                (alarm for (action, name), alarm in self._alarms.items() if self._counts_for(classes, action, name)),
+                None,
+            )
+
+    def _rounded(self, weight: float, wrong: bool) -> float:
+        """Return a weight with three digits, to bound the state: lower for errors and higher for right labels, which favours the promise."""
+        if weight == self.max_weight:
+            return weight
+        unit = 10.0 ** (math.floor(math.log10(weight)) - 2)
+        digits = round(weight / unit, 6)
+        return min(self.max_weight, float(f"{(math.floor(digits) if wrong else math.ceil(digits)) * unit:.3g}"))
+
+    def _is_new(self, action: str, trace_id: str | None) -> bool:
+        """Return whether to count a label in this class; open the class at its first label."""
+        if action not in self._counts:
+            if len(self._counts) > MAX_ACTIONS:
+                return False
+            self._counts[action] = {}
+        if trace_id is None:
+            return True
+        if (action, trace_id) in self._ids:
+            return False
+        self._ids[action, trace_id] = None
+        if len(self._ids) > MAX_IDS:
+            self._ids.popitem(last=False)
+        return True
+
+    def _counts_for(self, classes: Mapping[str, str], action: str, promised: str) -> bool:
+        level = classes.get(action)
+        return level is not None and (self.promise == "overall" or _is_milder(level, promised))
+
+    def _test(self, action: str, level: str, now: datetime) -> None:
+        """Raise the alarms of a class for which an error at this level counts."""
+        for promised, risk in self.risks.items():
+            if (action, promised) in self._alarms or not _is_milder(level, promised):
+                continue
+            weeks = self._weeks(action, promised)
+            limit = self._log_limit(action)
+            if log_wealth_bound(weeks, risk) < limit:
+                continue
+            wealth, start = log_wealth(weeks, risk)
+            if wealth >= limit:
+                figures = self._figures(action, promised, start)
+                self._alarms[action, promised] = Alarm(**figures, at=now.astimezone(UTC).isoformat(timespec="seconds"))
+
+    def _log_limit(self, action: str) -> float:
+        number = list(self._counts).index(action) + 1
+        return math.log(number * (number + 1) * len(self.risks) / self.delta)
+
+    def _weeks(self, action: str, promised: str) -> list[tuple[int, dict[float, list[int]]]]:
+        """Return the labels that count for a promise: for each week, numbered from the first, right and wrong ones by share of `max_weight`."""
+        found = self._counts[action]
+        first = min(map(number_of, found), default=0)
+        weeks = []
+        for week in sorted(found):
+            total: dict[float, list[int]] = {}
+            for level, weights in found[week].items():
+                milder = _is_milder(level, promised)
+                if not milder and self.promise == "selective":
+                    continue
+                for weight, (right, wrong) in weights.items():
+                    counts = total.setdefault(weight / self.max_weight, [0, 0])
+                    counts[0] += right if milder else right + wrong
+                    counts[1] += wrong if milder else 0
+            weeks.append((number_of(week) - first, total))
+        return weeks
+
+    def _figures(self, action: str, promised: str, start: int) -> dict[str, Any]:
+        """Return the figures of a promise, from a week on."""
+        weeks = self._weeks(action, promised)
+        counts: dict[float, list[int]] = {}
+        for _, of_week in weeks[bisect_left(weeks, start, key=itemgetter(0)) :]:
+            for share, (right, wrong) in of_week.items():
+                so_far = counts.setdefault(share, [0, 0])
+                so_far[0] += right
+                so_far[1] += wrong
+        n, errors = sum(map(sum, counts.values())), sum(wrong for _, wrong in counts.values())
+        everything = sum(share * (right + wrong) for share, (right, wrong) in counts.items())
+        low, high = interval(counts, self.delta * start_capital(start))
+        return {
+            "level": promised,
+            "action": action,
+            "risk": self.risks[promised],
+            "n": n,
+            "errors": errors,
+            "rate": sum(share * wrong for share, (_, wrong) in counts.items()) / everything if n else None,
+            "low": low,
+            "high": high,
+            "wealth": math.exp(min(log_wealth(weeks, self.risks[promised])[0], MAX_LOG)),
+            "since": name_of(min(map(number_of, self._counts[action])) + start) if n else None,
+        }
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """The alarms that stand, in the order in which they were raised."""
+        with self._lock:
+            return tuple(self._alarms.values())
+
+    def refuted(self, level: str, action: str = ALL) -> Alarm | None:
+        """Return an alarm that concerns an action at this level: its class or all actions, at this level or a stricter promised one.
+
+        Raises:
+            ValueError: there is no such level.
+        """
+        level = _checked_level(level)
+        return next(
+            (alarm for alarm in self.alarms if alarm.action in (action, ALL) and _is_milder(level, alarm.level)), None
+        )
+
+    def report(self) -> list[dict[str, Any]]:
+        """Return the figures of each promise in each class: those of an `Alarm`, over all labels, with `alarm` (True or False).
+
+        `rate` and `since` are None without labels.
+        """
+        with self._lock:
+            return [
+                {**self._figures(action, level, 0), "alarm": (action, level) in self._alarms}
+                for action in self._counts
+                for level in self.risks
+            ]
+
+    def reset(self) -> None:
+        """Forget all labels and alarms, for example after fitting again. Each reset spends a further `delta`."""
+        with self._lock:
+            self._counts = {ALL: {}}
+            self._alarms.clear()
+            self._ids.clear()
+
+    def merge(self, other: Monitor) -> None:
+        """Add the labels of another monitor with the same configuration, as if they had arrived here; alarms of both stand.
+
+        If actions were taken on alarms of both parts, false alarms of the parts add up.
+
+        Raises:
+            ValueError: the other monitor has other promises.
+        """
+        mine, others = self._configuration(), other._configuration()
+        if mine != others:
+            raise ValueError(f"only monitors of the same promises can be merged (got {others}, and this has {mine})")
+        state = other.to_dict()
+        with self._lock:
+            self._add(state)
+            for action in state["actions"]:
+                self._test(action, LEVELS[0], datetime.now(UTC))
+
+    def _configuration(self) -> dict[str, Any]:
+        return {
+            "risks": self.risks,
+            "delta": self.delta,
+            "promise": self.promise,
+            "max_weight": self.max_weight,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as plain JSON: counts by action class, week, level and weight. It holds no contents and no trace ids."""
+        with self._lock:
+            return {
+                "schema": SCHEMA,
+                "version": VERSION,
+                **self._configuration(),
+                "actions": list(self._counts),
+                "counts": [
+                    [action, week, level, weight, *counts]
+                    for action, weeks in self._counts.items()
+                    for week, levels in weeks.items()
+                    for level, weights in levels.items()
+                    for weight, counts in weights.items()
+                ],
+                "alarms": [asdict(alarm) for alarm in self._alarms.values()],
+            }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Return the monitor whose `to_dict` this is.
+
+        Raises:
+            ValueError: it is not the state of a monitor, or of a newer version; the message names the field.
+        """
+        found = (state.get("schema"), state.get("version"))
+        if found != (SCHEMA, VERSION):
+            raise ValueError(f"schema, version: must be {SCHEMA}, {VERSION} (got {found[0]}, {found[1]})")
+        try:
+            monitor = cls(state["risks"], state["delta"], promise=state["promise"], max_weight=state["max_weight"])
+            monitor._add(state)
+        except KeyError as error:
+            raise ValueError(f"state of a monitor: {error} is missing") from None
+        except TypeError as error:
+            raise ValueError(f"state of a monitor: {error}") from None
+        return monitor
+
+    def _add(self, state: Mapping[str, Any]) -> None:
+        for action in state["actions"]:
+            self._counts.setdefault(str(action), {})
+        for action, week, level, weight, right, wrong in state["counts"]:
+            number_of(week)
+            if not (isinstance(right, int) and isinstance(wrong, int) and right >= 0 and wrong >= 0):
+                raise ValueError(f"counts: must be whole numbers from 0 (got {brief([right, wrong])})")
+            weight = _between("counts: weight", weight, 0.0, self.max_weight, inclusive=True)
+            levels = self._counts[action].setdefault(week, {})
+            counts = levels.setdefault(_checked_level(level), {}).setdefault(weight, [0, 0])
+            counts[0] += right
+            counts[1] += wrong
+        for entry in state["alarms"]:
+            alarm = Alarm(**entry)
+            self._alarms.setdefault((alarm.action, alarm.level), alarm)
+
+
+def _is_milder(level: str, promised: str) -> bool:
+    """Return whether an action at a level counts for a promise about that level or a milder one."""
+    return LEVELS.index(level) <= LEVELS.index(promised)
+
+
+def _checked_risks(risks: Mapping[str, float]) -> dict[str, float]:
+    if not isinstance(risks, Mapping) or not risks or any(level not in PROMISED for level in risks):
+        shown = ", ".join(map(brief, risks)) or "none" if isinstance(risks, Mapping) else brief(risks)
+        raise ValueError(f"risks must have a rate for one or more of {', '.join(PROMISED)} (got {shown})")
+    return {level: _between(f"risks[{level!r}]", risks[level], 0.0, 1.0) for level in PROMISED if level in risks}
+
+
+def _checked_level(level: str) -> str:
+    if level not in LEVELS:
+        raise ValueError(f"level must be one of {', '.join(LEVELS)} (got {brief(level)})")
+    return str(level)
+
+
+def _checked_label(correct: float) -> bool:
+    # Numbers of numpy count; a text, NaN and anything between 0 and 1 do not.
+    if not hasattr(correct, "__float__") or float(correct) not in (0.0, 1.0):
+        raise ValueError(
+            f"correct must be True or False, 1 or 0 (got {brief(correct)}); a guarantee uses no labels between, so leave them out"
+        )
+    return bool(correct)
+
+
+def _between(name: str, value: float, low: float, high: float, *, inclusive: bool = False) -> float:
+    """Return a number that is above `low` and below `high`, or equal to it where that is allowed."""
+    is_number = isinstance(value, float | int) and not isinstance(value, bool)
+    if not (is_number and low < value and (value <= high if inclusive else value < high)):
+        limit = f"above {low:g} and {'at most' if inclusive else 'below'} {high:g}"
+        raise ValueError(f"{name} must be a number {limit} (got {brief(value)})")
+    return float(value)

@@ -1,0 +1,357 @@
+"""The monitor of promised error rates: few false alarms, one count per run, and a state that outlives the process."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import threading
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from grace_kp import calibrate as cal
+from grace_kp.levels import InterventionLevel
+
+RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
+LEVELS = [str(level) for level in InterventionLevel]
+MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
+LABELS = st.lists(
+    st.tuples(
+        st.sampled_from(LEVELS),
+        st.booleans(),
+        st.sampled_from([1.0, 2.0, 20.0]),
+        st.sampled_from(["*", "refund", "mail"]),
+        st.integers(0, 5).map(lambda weeks: MONDAY + timedelta(weeks=weeks)),
+    ),
+    max_size=60,
+)
+PROMISES = st.sampled_from(["selective", "overall"])
+
+
+def fed(labels, promise="selective"):
+    """A monitor that has seen these labels."""
+    monitor = cal.Monitor(RISKS, promise=promise, max_weight=20)
+    for level, correct, weight, action, at in labels:
+        monitor.update(level, correct, weight=weight, action=action, at=at)
+    return monitor
+
+
+def figures(monitor):
+    """The counts and the wealth of each promise, whatever the order of the classes."""
+    names = ("level", "action", "n", "errors", "since")
+    rows = [([row[name] for name in names], round(math.log(row["wealth"]), 6)) for row in monitor.report()]
+    return sorted(rows, key=str)
+
+
+def until_alarm(monitor, level, rate, seed=1, **fields):
+    """Feed labels with this error rate until an alarm, and return it with their number."""
+    source = random.Random(seed)
+    for n in range(1, 5_000):
+        alarm = monitor.update(level, source.random() >= rate, **fields)
+        if alarm is not None:
+            return n, alarm
+    return None, None
+
+
+def test_a_broken_promise_raises_an_alarm():
+    """At three times the promised risk it comes soon, says what it rests on, and its interval excludes the promise."""
+    monitor = cal.Monitor(RISKS)
+    n, alarm = until_alarm(monitor, "silent", 0.15)
+    assert n < 200
+    assert ("silent", "*", 0.05, n) == (alarm.level, alarm.action, alarm.risk, alarm.n)
+    assert alarm.errors == round(alarm.rate * n)
+    assert alarm.risk < alarm.low < alarm.rate < alarm.high
+    assert 60 <= alarm.wealth
+    assert (alarm,) == monitor.alarms
+
+
+def test_an_alarm_stands_until_reset():
+    """Good labels do not clear it; `reset` does, and counting starts anew."""
+    monitor = cal.Monitor(RISKS)
+    _, alarm = until_alarm(monitor, "silent", 0.5)
+    assert [alarm] * 500 == [monitor.update("silent", True) for _ in range(500)]
+    monitor.reset()
+    assert () == monitor.alarms
+    assert None is monitor.update("silent", True)
+    assert [1, 1, 1] == [row["n"] for row in monitor.report()]
+
+
+def good_streams(streams, seed):
+    """Streams in which all three promises hold exactly: levels, and which actions are wrong."""
+    source = np.random.default_rng(seed)
+    levels = source.integers(0, 3, (streams, 200))
+    return levels, source.random(levels.shape) < np.array([0.05, 0.25, 0.75])[levels]
+
+
+@pytest.mark.parametrize("promise", ["selective", "overall"])
+def test_false_alarms_are_rare(promise):
+    """In 40 streams that keep every promise exactly, no more alarms than delta and chance explain."""
+    levels, wrong = good_streams(40, 3)
+    risks = RISKS if promise == "selective" else {"silent": 0.05 / 3, "notify": 0.3 / 3, "confirm": 0.35}
+    alarmed = 0
+    for stream in range(len(levels)):
+        monitor = cal.Monitor(risks, 0.2, promise=promise)
+        actions = ["refund", "mail", "search"]
+        for number, (level, error) in enumerate(zip(levels[stream], wrong[stream], strict=True)):
+            monitor.update(
+                LEVELS[level], not error, action=actions[number % 3], at=MONDAY + timedelta(days=number // 2)
+            )
+        alarmed += bool(monitor.alarms)
+    assert stats.binomtest(alarmed, len(levels), 0.2, alternative="greater").pvalue > 1e-6
+
+
+def test_labels_by_an_audit_need_their_weights():
+    """Silent actions are right and rarely labelled, confirmed ones wrong and always: only the weights keep the promise from alarm."""
+    source = random.Random(5)
+    weighted, unweighted = cal.Monitor({"confirm": 0.1}, max_weight=20), cal.Monitor({"confirm": 0.1})
+    for _ in range(20_000):
+        if source.random() < 0.9:
+            if source.random() < 0.05:
+                weighted.update("silent", True, weight=20)
+                unweighted.update("silent", True)
+        else:
+            correct = source.random() < 0.2
+            weighted.update("confirm", correct)
+            unweighted.update("confirm", correct)
+    assert (0, 1) == (len(weighted.alarms), len(unweighted.alarms))
+    (row,) = weighted.report()
+    assert row["low"] < 0.08 < row["high"]
+    assert 0.05 < row["rate"] < 0.1
+
+
+def test_milder_levels_count_for_stricter_promises():
+    """A silent action belongs to all three populations of the selective promise, a confirmed one to the last."""
+    monitor = cal.Monitor(RISKS)
+    for level in ("silent", "notify", "confirm", "escalate"):
+        monitor.update(level, level == "silent")
+    assert [(1, 0), (2, 1), (3, 2)] == [(row["n"], row["errors"]) for row in monitor.report()]
+
+
+def test_the_overall_promise_counts_every_run():
+    """A wrong run that was escalated is no error of the promise, and still one of the runs."""
+    monitor = cal.Monitor(RISKS, promise="overall")
+    for level in ("silent", "notify", "confirm", "escalate"):
+        monitor.update(level, False)
+    assert [(4, 1), (4, 2), (4, 3)] == [(row["n"], row["errors"]) for row in monitor.report()]
+
+
+def test_a_class_has_a_test_of_its_own():
+    """One bad action raises its own alarm while the good ones hide it among all actions, and concerns no other action."""
+    monitor = cal.Monitor({"silent": 0.1, "notify": 0.3})
+    for _ in range(60):
+        monitor.update("silent", False, action="refund")
+        for _ in range(12):
+            monitor.update("silent", True, action="mail")
+    assert {"refund"} == {alarm.action for alarm in monitor.alarms}
+    assert "refund" == monitor.refuted("silent", "refund").action
+    assert None is monitor.refuted("silent", "mail")
+    assert None is monitor.refuted("silent")
+
+
+def test_an_alarm_concerns_its_level_and_milder_ones():
+    """A refuted promise about notify concerns silent and notified actions; an alarm of all actions concerns each class."""
+    monitor = cal.Monitor({"notify": 0.05})
+    until_alarm(monitor, "notify", 0.5)
+    concerned = {level: monitor.refuted(level, "mail") is not None for level in LEVELS}
+    assert {"silent": True, "notify": True, "confirm": False, "escalate": False} == concerned
+
+
+def test_later_classes_have_smaller_parts_of_delta():
+    """The k-th class needs a wealth of k (k + 1) / delta, so that any number of classes shares delta."""
+    monitor = cal.Monitor({"silent": 0.05}, 0.1)
+    wealth = []
+    for name in ("a", "b", "c"):
+        while not any(alarm.action == name for alarm in monitor.alarms):
+            monitor.update("silent", False, action=name)
+        wealth.append(next(alarm.wealth for alarm in monitor.alarms if alarm.action == name))
+    assert [True] * 3 == [amount >= k * (k + 1) / 0.1 for k, amount in enumerate(wealth, 2)]
+    assert wealth[0] < wealth[2]
+
+
+def test_the_number_of_classes_is_bounded():
+    """Beyond a hundred, a class counts among all actions only."""
+    monitor = cal.Monitor(RISKS)
+    for number in range(150):
+        monitor.update("silent", True, action=f"tool {number}")
+    assert (101, 150) == (len(monitor.to_dict()["actions"]), monitor.report()[0]["n"])
+
+
+def test_a_run_counts_once():
+    """Its actions share one label: it counts once per class and once among all, at the mildest level; its id is counted once."""
+    monitor = cal.Monitor(RISKS)
+    for _ in range(3):
+        monitor.observe({"refund": "confirm", "mail": "silent"}, False, trace_id="kp:trace:1")
+        monitor.update("notify", True, action="refund", trace_id="kp:trace:1")
+    counted = {(row["action"], row["level"]): (row["n"], row["errors"]) for row in monitor.report()}
+    assert {(1, 1)} == {counted["*", level] for level in RISKS}
+    assert {(1, 1)} == {counted["mail", level] for level in RISKS}
+    assert [(0, 0), (0, 0), (1, 1)] == [counted["refund", level] for level in RISKS]
+
+
+def test_a_rate_that_rises_late_is_found():
+    """After 26 good weeks, an error rate of three times the risk is found within 400 labels, although the mean is below the risk."""
+    monitor = cal.Monitor(RISKS)
+    source = random.Random(8)
+    for number in range(26 * 50):
+        monitor.update("silent", source.random() >= 0.03, at=MONDAY + timedelta(weeks=number // 50))
+    assert () == monitor.alarms
+    for number in range(400):
+        at = MONDAY + timedelta(weeks=26 + number // 50)
+        alarm = monitor.update("silent", source.random() >= 0.15, at=at)
+        if alarm is not None:
+            break
+    assert alarm.since >= "2026-W20"
+    assert alarm.low > 0.05
+
+
+@given(LABELS, st.randoms(use_true_random=False), PROMISES)
+def test_order_does_not_matter(labels, shuffler, promise):
+    """Counts and wealth depend on which labels arrived in which week, and on nothing else."""
+    shuffled = list(labels)
+    shuffler.shuffle(shuffled)
+    assert figures(fed(labels, promise)) == figures(fed(shuffled, promise))
+
+
+@given(LABELS, LABELS, PROMISES)
+def test_merging_is_concatenation(first, second, promise):
+    """Two processes that count apart and merge have counted together."""
+    merged, together = fed(first, promise), fed(first + second, promise)
+    merged.merge(fed(second, promise))
+    assert sorted(together.to_dict()["counts"]) == sorted(merged.to_dict()["counts"])
+    assert figures(together) == figures(merged)
+
+
+def test_merging_finds_what_no_part_shows():
+    """Two halves, neither of which raises an alarm, raise it together; other promises cannot be merged."""
+    halves = [cal.Monitor({"silent": 0.05}) for _ in range(2)]
+    for half in halves:
+        for correct in [False] * 2 + [True] * 2:
+            half.update("silent", correct, at=MONDAY)
+    assert [(), ()] == [half.alarms for half in halves]
+    halves[0].merge(halves[1])
+    assert 1 == len(halves[0].alarms)
+    with pytest.raises(ValueError, match="same promises"):
+        halves[0].merge(cal.Monitor({"silent": 0.06}))
+
+
+@given(LABELS, PROMISES)
+def test_the_state_is_plain_json(labels, promise):
+    """It survives JSON and goes on where it stopped."""
+    monitor = fed(labels, promise)
+    again = cal.Monitor.from_dict(json.loads(json.dumps(monitor.to_dict(), allow_nan=False)))
+    assert monitor.to_dict() == again.to_dict()
+    assert monitor.alarms == again.alarms
+    assert monitor.update("silent", False, at=MONDAY) == again.update("silent", False, at=MONDAY)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "version"),
+        ({"schema": "other"}, "schema"),
+        ({"risks": None}, "risks"),
+        ({"counts": [["*", "2026-W02", "silent", 1.0, -1, 0]]}, "counts"),
+        ({"counts": [["*", "2026-W60", "silent", 1.0, 1, 0]]}, "week"),
+        ({"counts": [["*", "2026-W02", "silent", 2.0, 1, 0]]}, "weight"),
+        ({"counts": [["x", "2026-W02", "silent", 1.0, 1, 0]]}, "x"),
+        ({"alarms": [{"level": "silent"}]}, "action"),
+    ],
+)
+def test_a_state_that_cannot_be_read_is_refused(change, message):
+    """The message names the field."""
+    state = {**cal.Monitor(RISKS).to_dict(), **change}
+    with pytest.raises(ValueError, match=message):
+        cal.Monitor.from_dict(state)
+
+
+@pytest.mark.parametrize("correct", [True, 1, 1.0, np.True_, np.int64(1), np.float32(1)])
+def test_labels_are_truth_values(correct):
+    """Whatever library they are from."""
+    monitor = cal.Monitor({"silent": 0.5})
+    monitor.update("silent", correct)
+    monitor.update("silent", 1 - int(correct))
+    assert (2, 1) == (monitor.report()[0]["n"], monitor.report()[0]["errors"])
+
+
+@pytest.mark.parametrize("correct", [0.5, math.nan, math.inf, -1, 2, "1", "wrong", None, [1], b"1"])
+def test_other_labels_are_refused(correct):
+    """A guarantee has no use for a label between right and wrong, and nothing is counted."""
+    monitor = cal.Monitor(RISKS)
+    with pytest.raises(ValueError, match="correct must be True or False"):
+        monitor.update("silent", correct)
+    assert {0} == {row["n"] for row in monitor.report()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (({},), "risks"),
+        (({"escalate": 0.5},), "escalate"),
+        (({"silent": 0.0},), "risks\\['silent'\\]"),
+        (({"silent": 1.0},), "risks"),
+        (({"silent": math.nan},), "risks"),
+        (({"silent": True},), "risks"),
+        (({"silent": 0.1}, 0.0), "delta"),
+        (({"silent": 0.1}, 1), "delta"),
+    ],
+)
+def test_unusable_promises_are_refused(arguments, message):
+    """A risk of 0 would be refuted by one error, and one of 1 by none."""
+    with pytest.raises(ValueError, match=message):
+        cal.Monitor(*arguments)
+
+
+def test_unusable_arguments_are_refused():
+    """Weights above the largest, unknown levels and promises, no level at all."""
+    with pytest.raises(ValueError, match="promise must be selective or overall"):
+        cal.Monitor(RISKS, promise="both")
+    with pytest.raises(ValueError, match="max_weight"):
+        cal.Monitor(RISKS, max_weight=math.inf)
+    monitor = cal.Monitor(RISKS)
+    for weight in (2.0, 0.0, -1.0, math.nan):
+        with pytest.raises(ValueError, match="weight"):
+            monitor.update("silent", True, weight=weight)
+    with pytest.raises(ValueError, match="level must be one of"):
+        monitor.update("quiet", True)
+    with pytest.raises(ValueError, match="levels"):
+        monitor.observe({}, True)
+
+
+@given(st.floats(1.0, 1e4), st.booleans())
+def test_odd_weights_do_not_fill_the_state(weight, correct):
+    """A weight is kept with three digits, and the rounding never speaks against the promise."""
+    monitor = cal.Monitor(RISKS, max_weight=1e4)
+    monitor.update("silent", correct, weight=weight)
+    ((_, _, _, kept, _, _),) = monitor.to_dict()["counts"]
+    assert kept == pytest.approx(weight, rel=0.011)
+    assert (kept >= weight * (1 - 1e-9)) if correct else (kept <= weight * (1 + 1e-9))
+    assert weight == 1e4 or float(f"{kept:.3g}") == kept
+
+
+def test_no_rate_without_labels():
+    """A rate that was not measured is None, and every rate is plausible."""
+    row = cal.Monitor({"silent": 0.05}).report()[0]
+    assert (0, None, None, 0.0, 1.0, False) == tuple(
+        row[name] for name in ("n", "rate", "since", "low", "high", "alarm")
+    )
+
+
+def test_threads_share_a_monitor():
+    """No label is lost."""
+    monitor = cal.Monitor(RISKS)
+
+    def feed():
+        for number in range(500):
+            monitor.update("silent", number % 50 != 0)
+
+    threads = [threading.Thread(target=feed) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (2_000, 40) == (monitor.report()[0]["n"], monitor.report()[0]["errors"])
