@@ -18,7 +18,6 @@ older bets have lost most of theirs to a long good time.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -118,7 +117,6 @@ def _log_gain(counts: Counts, rate: float, odds: tuple[float, ...]) -> Array:
     return total
 
 
-@lru_cache(maxsize=1_024)
 def _log_factors(rate: float, share: float, odds: tuple[float, ...]) -> tuple[Array, Array]:
     """Return the logarithms of the factors of each bet for a right and for a wrong label."""
     excess = np.array(odds) - 1
