@@ -15,10 +15,11 @@ from grace_kp.store._deletion import Deleted, Selection, belongs_to, decisions_i
 from grace_kp.store._feedback import carried_by, missing_from, with_feedback
 from grace_kp.store._query import Query
 from grace_kp.store._record import load_trace
+from grace_kp.store._state import mark_of
 from grace_kp.trace import PARENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from grace_kp.store._feedback import FeedbackEntry
@@ -40,6 +41,7 @@ class MemoryStore:
         self._feedback: dict[str, list[FeedbackEntry]] = {}
         """By trace, oldest first."""
         self._actions: dict[str, bytes] = {}
+        self._state: dict[str, str] = {}
         self._bytes = 0
         self.lock = threading.RLock()
         """Held while the store is used."""
@@ -116,6 +118,20 @@ class MemoryStore:
                 return False
             self._actions[key] = data
             return True
+
+    def state(self, name: str) -> str | None:
+        """Return named state; None if there is none."""
+        return self._state.get(name)
+
+    def update_state(self, name: str, change: Callable[[str | None], str], *, once: str | None = None) -> str | None:
+        """Replace named state by what `change` makes of it; at most once per name and purpose. Return the state afterwards."""
+        with self.lock:
+            mark = None if once is None else mark_of(name, once)
+            if mark not in self._state:
+                self._state[name] = change(self._state.get(name))
+                if mark is not None:
+                    self._state[mark] = ""
+            return self._state[name]
 
     def recover(self) -> list[list[JournalEntry]]:
         """Return no journals: memory does not outlive the process."""

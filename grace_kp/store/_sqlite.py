@@ -21,6 +21,7 @@ from grace_kp.store._query import Query
 from grace_kp.store._reading import count_traces, feedback_on, find_numbers, find_traces, load_traces
 from grace_kp.store._rescue import CannotOpen, RescueFiles
 from grace_kp.store._schema import PAGE_BYTES, insert_feedback, insert_records, migrate, transaction
+from grace_kp.store._state import StateTable
 from grace_kp.store._unfinished import Unfinished
 from grace_kp.trace import keep_private
 
@@ -37,7 +38,7 @@ DAY = 86_400
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(StateTable):
     """A store in a SQLite file. Several processes and threads may use the same file.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -410,3 +411,47 @@ def test_both_stores_keep_feedback_alike(entries, rewritten):
         expected = sorted((at, n, correct) for n, (name, at, correct, _) in enumerate(entries) if name == "a")
         assert [correct for _, _, correct in expected] == labels(stores[1], "a")
         stores[1].close()
+
+
+def test_state_changes_from_what_it_is(store):
+    """It is read and replaced at once, by name; an exception leaves it; deleting runs leaves it."""
+    assert None is store.state("monitor")
+    for word in "ab":
+        store.update_state("monitor", lambda known, word=word: (known or "") + word)
+    with pytest.raises(ZeroDivisionError):
+        store.update_state("monitor", lambda known: str(1 // 0))
+    store.put([record(1)])
+    store.clear()
+    store.delete(older_than="1h")
+    assert ("ab", None) == (store.state("monitor"), store.state("other"))
+
+
+def test_state_changes_once_for_one_purpose(store):
+    """A second change for the same purpose is left out, unless the first failed; other states have purposes of their own."""
+
+    def add(name, once, change=lambda known: (known or "") + "x"):
+        return store.update_state(name, change, once=once)
+
+    with pytest.raises(ZeroDivisionError):
+        add("a", "kp:trace:1", lambda known: str(1 // 0))
+    assert ["x", "x", "xx", "x"] == [
+        add("a", "kp:trace:1"),
+        add("a", "kp:trace:1"),
+        add("a", "kp:trace:2"),
+        add("b", "kp:trace:1"),
+    ]
+
+
+def test_threads_change_state_in_turn(store):
+    """No change is lost."""
+    threads = [
+        threading.Thread(
+            target=lambda: [store.update_state("n", lambda known: str(int(known or 0) + 1)) for _ in range(25)]
+        )
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert "100" == store.state("n")

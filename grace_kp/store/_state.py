@@ -1,0 +1,82 @@
+"""Named state in a SQLite file, for what counts over all runs and processes, such as the monitor of promises.
+
+It holds no contents of runs, so deleting runs leaves it as it is. Each row is changed by one process at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from typing import TYPE_CHECKING
+
+from grace_kp.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+
+def mark_of(name: str, once: str) -> str:
+    """Return the name of the row that states that a change was applied; what it was for cannot be read from it."""
+    return f"{name}#{hashlib.sha256(once.encode('utf-8', errors='replace')).hexdigest()[:32]}"
+
+
+class StateTable:
+    """The part of a SQLite store that keeps named state."""
+
+    path: Path
+
+    def _use(self, *, write: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+        raise NotImplementedError
+
+    def _follow_path(self) -> None:
+        raise NotImplementedError
+
+    def state(self, name: str) -> str | None:
+        """Return named state; None if there is none.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        self._follow_path()
+        try:
+            with self._use() as connection:
+                return _read(connection, name)
+        except sqlite3.Error as error:
+            raise StoreError(f"store {self.path}: state {name!r} cannot be read: {error}") from error
+
+    def update_state(self, name: str, change: Callable[[str | None], str], *, once: str | None = None) -> str | None:
+        """Replace named state by what `change` makes of it, while no other process can change it.
+
+        Args:
+            name: the name of the state.
+            change: called with the state, None if there is none, and returns the new state. An exception in it changes nothing.
+            once: what the change is for, such as the id of a trace. A second change of this state for the same purpose is left out.
+
+        Returns:
+            The state afterwards.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        self._follow_path()
+        try:
+            with self._use(write=True) as connection:
+                if once is not None and _is_marked(connection, mark_of(name, once)):
+                    return _read(connection, name)
+                new = change(_read(connection, name))
+                connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, new))
+                return new
+        except sqlite3.Error as error:
+            raise StoreError(f"store {self.path}: state {name!r} cannot be changed: {error}") from error
+
+
+def _is_marked(connection: sqlite3.Connection, mark: str) -> bool:
+    """Set a mark, and return whether it was there."""
+    return connection.execute("INSERT OR IGNORE INTO state VALUES (?, '')", (mark,)).rowcount == 0
+
+
+def _read(connection: sqlite3.Connection, name: str) -> str | None:
+    row = connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
+    return None if row is None else str(row[0])
