@@ -6,23 +6,30 @@ Everything here works on traces and labels. `runtime` applies a profile to live 
 from __future__ import annotations
 
 from grace_kp.calibrate._alarm import Alarm
+from grace_kp.calibrate._assess import Assessment, assess
 from grace_kp.calibrate._explanation import Explanation, Part
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
 from grace_kp.calibrate._fit import fit
 from grace_kp.calibrate._head import ProfileFileError
 from grace_kp.calibrate._monitor import Monitor
 from grace_kp.calibrate._profile import CalibratedProfile
+from grace_kp.calibrate._risk import RiskThresholds, labels_needed, risk_thresholds
 
 __all__ = [
     "FEATURES",
     "MOMENTS",
     "Alarm",
+    "Assessment",
     "CalibratedProfile",
     "Explanation",
     "Features",
     "Monitor",
     "Part",
     "ProfileFileError",
+    "RiskThresholds",
+    "assess",
     "features",
     "fit",
+    "labels_needed",
+    "risk_thresholds",
 ]

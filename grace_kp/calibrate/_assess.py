@@ -1,0 +1,232 @@
+"""What a confidence is worth on labelled runs: does it separate right from wrong, and does it mean what it says?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grace_kp.calibrate._binomial import clopper_pearson
+from grace_kp.calibrate._samples import group_numbers, samples, weights_of
+from grace_kp.errors import check_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from grace_kp.calibrate._samples import Floats
+
+BINS = 10
+RESAMPLES = 1_000
+MAX_CELLS = 20_000
+"""Distinct confidences up to which intervals rest on the exact values; beyond it, on values rounded to this many steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """One bar of a reliability diagram."""
+
+    low: float
+    high: float
+    """The bin holds confidences from `low` to below `high`; the last includes 1."""
+    n: int
+    confidence: float
+    """Mean confidence in the bin, 0 to 1."""
+    accuracy: float
+    """Share of correct samples in the bin, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """How good a confidence is, with bootstrap intervals."""
+
+    auroc: float | None
+    """Probability that a correct sample has a higher confidence than a wrong one, ties counted half: 0.5 says nothing, 1 separates all.
+    None where all samples are correct, or all are wrong."""
+    ece: float
+    """Expected calibration error: mean distance of confidence and accuracy over the bins, 0 to 1. Few samples overstate it."""
+    brier: float
+    """Mean squared distance of confidence and label, 0 to 1; lower is better."""
+    accuracy: float
+    """Share of correct samples, 0 to 1."""
+    n: int
+    intervals: Mapping[str, tuple[float, float] | None]
+    """Intervals of auroc, ece, brier and accuracy: percentiles of a bootstrap; for the accuracy of independent labels of 0 and 1,
+    Clopper-Pearson. None where resamples do not define the figure, or do not vary."""
+    bins: tuple[Bin, ...]
+    """The bins of equal width that hold samples."""
+    by_group: Mapping[Any, Assessment] = field(default_factory=lambda: MappingProxyType({}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "auroc": self.auroc,
+            "ece": self.ece,
+            "brier": self.brier,
+            "accuracy": self.accuracy,
+            "n": self.n,
+            "intervals": {name: None if pair is None else list(pair) for name, pair in self.intervals.items()},
+            "bins": [{name: getattr(each, name) for name in Bin.__slots__} for each in self.bins],
+            **({"by_group": {str(k): v.to_dict() for k, v in self.by_group.items()}} if self.by_group else {}),
+        }
+
+
+def assess(
+    confidence: Iterable[Any],
+    correct: Iterable[Any],
+    *,
+    groups: Iterable[Any] | None = None,
+    clusters: Iterable[Any] | None = None,
+    weights: Iterable[Any] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Assessment:
+    """Return how good a confidence is on labelled samples.
+
+    Args:
+        confidence: confidences from 0 to 1, of shape (n,).
+        correct: labels: booleans, or numbers from 0 to 1; a fraction counts as partly correct.
+        groups: a group of each sample, such as its model or source, to be assessed on its own too (`by_group`).
+        clusters: what belongs together, such as trials of one task. The bootstrap then draws whole clusters, because samples of one
+            cluster are alike and intervals would be too narrow.
+        weights: weights of the samples, for example inverse probabilities with which they were labelled.
+        level: coverage of the intervals, above 0 and below 1.
+        seed: for the bootstrap.
+
+    Raises:
+        ValueError: a value cannot be used, or there are none.
+    """
+    scores, labels = samples(confidence, correct)
+    check_unit("level", level)
+    if not 0 < level < 1:
+        raise ValueError(f"level must be above 0 and below 1 (got {level!r})")
+    n = len(scores)
+    inverse = np.ones(n) if weights is None else weights_of(weights, n)
+    drawn = None if clusters is None else group_numbers("clusters", clusters, n)[0]
+    whole = _assessed(scores, labels, inverse, drawn, level, seed)
+    if groups is None:
+        return whole
+    numbers, names = group_numbers("groups", groups, n)
+    by_group = {}
+    for number, name in enumerate(names):
+        own = numbers == number
+        within = None if drawn is None else np.unique(drawn[own], return_inverse=True)[1]
+        by_group[name] = _assessed(scores[own], labels[own], inverse[own], within, level, seed)
+    fields = {name: getattr(whole, name) for name in Assessment.__slots__ if name != "by_group"}
+    return Assessment(**fields, by_group=MappingProxyType(by_group))
+
+
+def _assessed(scores: Floats, labels: Floats, weights: Floats, clusters: Any, level: float, seed: int) -> Assessment:
+    total = weights.sum()
+    figures = _figures(scores, labels, weights)
+    place = _bin_of(scores)
+    mass = np.bincount(place, weights, BINS)
+    means = np.bincount(place, weights * scores, BINS), np.bincount(place, weights * labels, BINS)
+    counts = np.bincount(place, minlength=BINS)
+    bins = tuple(
+        Bin(i / BINS, (i + 1) / BINS, int(counts[i]), float(means[0][i] / mass[i]), float(means[1][i] / mass[i]))
+        for i in range(BINS)
+        if counts[i]
+    )
+    auroc = figures["auroc"]
+    intervals = _intervals(scores, labels, weights, clusters, level, seed)
+    if clusters is None and (weights == weights[0]).all() and np.isin(labels, (0, 1)).all():
+        intervals["accuracy"] = clopper_pearson(int(labels.sum()), len(labels), level)
+    return Assessment(
+        auroc=None if np.isnan(auroc) else auroc,
+        ece=figures["ece"],
+        brier=figures["brier"],
+        accuracy=float(weights @ labels / total),
+        n=len(scores),
+        intervals=MappingProxyType(intervals),
+        bins=bins,
+    )
+
+
+def _bin_of(scores: Floats) -> Any:
+    return np.minimum((scores * BINS).astype(np.int64), BINS - 1)
+
+
+def _figures(scores: Floats, labels: Floats, weights: Floats) -> dict[str, float]:
+    """Return the figures of weighted samples; the AUROC is NaN where it is not defined."""
+    order = np.argsort(scores, kind="stable")
+    cells = _Cells(scores[order], labels[order])
+    return {name: float(values[0]) for name, values in cells.figures(weights[order][None, :]).items()}
+
+
+class _Cells:
+    """Sorted samples for which the figures are computed under many weightings at once."""
+
+    def __init__(self, scores: Floats, labels: Floats) -> None:
+        self._scores, self._labels = scores, labels
+        self._starts = np.flatnonzero(np.concatenate(([True], np.diff(scores) > 0)))
+        self._bins = np.flatnonzero(np.concatenate(([True], np.diff(_bin_of(scores)) > 0)))
+
+    def figures(self, weights: Floats) -> dict[str, Floats]:
+        """Return the figures for weights of shape (m, n) as arrays of shape (m,)."""
+        labels, scores = self._labels, self._scores
+        total = weights.sum(axis=1)
+        right = weights * labels
+        wrong = weights - right
+        tied_right = np.add.reduceat(right, self._starts, axis=1)
+        tied_wrong = np.add.reduceat(wrong, self._starts, axis=1)
+        below = np.cumsum(tied_wrong, axis=1) - tied_wrong / 2
+        pairs = right.sum(axis=1) * wrong.sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            auroc = np.where(pairs > 0, (tied_right * below).sum(axis=1) / pairs, np.nan)
+        gap = np.add.reduceat(weights * (labels - scores), self._bins, axis=1)
+        return {
+            "auroc": auroc,
+            "ece": np.abs(gap).sum(axis=1) / total,
+            "brier": weights @ ((labels - scores) ** 2) / total,
+            "accuracy": right.sum(axis=1) / total,
+        }
+
+
+def _intervals(
+    scores: Floats, labels: Floats, weights: Floats, clusters: Any, level: float, seed: int
+) -> dict[str, tuple[float, float] | None]:
+    """Return percentile intervals: each resample draws as many samples, or clusters, with replacement."""
+    random = np.random.default_rng(seed)
+    units = len(scores) if clusters is None else int(clusters.max()) + 1
+    if clusters is None and units > MAX_CELLS:
+        scores, labels, weights, counts = _merged(scores, labels, weights)
+    else:
+        order = np.argsort(scores, kind="stable")
+        scores, labels, weights = scores[order], labels[order], weights[order]
+        clusters, counts = None if clusters is None else clusters[order], None
+    cells = _Cells(scores, labels)
+    found: dict[str, list[Floats]] = {}
+    batch = max(1, min(RESAMPLES, 2_000_000 // len(scores)))
+    for start in range(0, RESAMPLES, batch):
+        rows = min(batch, RESAMPLES - start)
+        if counts is not None:
+            drawn = random.multinomial(units, counts / units, size=rows).astype(float)
+        else:
+            picks = random.integers(0, units, size=(rows, units))
+            drawn = np.stack([np.bincount(row, minlength=units) for row in picks]).astype(float)
+            drawn = drawn if clusters is None else drawn[:, clusters]
+        drawn = drawn[drawn.sum(axis=1) > 0]
+        for name, values in cells.figures(drawn * weights).items():
+            found.setdefault(name, []).append(values)
+    tail = (1 - level) / 2
+    return {name: _percentiles(np.concatenate(values), tail) for name, values in found.items()}
+
+
+def _percentiles(values: Floats, tail: float) -> tuple[float, float] | None:
+    values = values[~np.isnan(values)]
+    if len(values) < RESAMPLES / 2:
+        return None
+    low, high = np.quantile(values, (tail, 1 - tail))
+    return (float(low), float(high)) if high > low else None
+
+
+def _merged(scores: Floats, labels: Floats, weights: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return many samples as cells of nearly equal confidence and label: those of one sample each, mean weights and numbers of samples."""
+    keys = np.round(scores * (MAX_CELLS // 4)).astype(np.int64) * 101 + np.round(labels * 100).astype(np.int64)
+    _, first, place, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    mean_weights = np.bincount(place, weights) / counts
+    order = np.argsort(scores[first], kind="stable")
+    first = first[order]
+    return scores[first], labels[first], mean_weights[order], counts[order].astype(float)

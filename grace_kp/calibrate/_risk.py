@@ -1,0 +1,229 @@
+"""Thresholds that keep a stated promise: exact tests along sequences that are fixed without the labels they test.
+
+Two promises, which are different:
+
+- *Selective*: with probability at least 1 - delta over the labelled sample, at most `risk` of the actions at this level or a milder one
+  are wrong.
+- *Overall*: with the same probability, at most `risk` of all runs both reach this level or a milder one and are wrong.
+
+`docs/calibrate.md` proves both.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from grace_kp.calibrate._binomial import fewest_without_error, upper_bound
+from grace_kp.calibrate._samples import group_numbers, samples, weights_of
+from grace_kp.calibrate._sequences import Ranking
+from grace_kp.confidence import Thresholds
+from grace_kp.errors import check_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from grace_kp.calibrate._samples import Floats
+
+LEVELS = ("silent", "notify", "confirm")
+SELECTIVE, OVERALL = "selective", "overall"
+
+
+@dataclass(frozen=True, slots=True)
+class RiskThresholds:
+    """Thresholds with the promise that they keep, and what they were derived from."""
+
+    thresholds: Thresholds
+    """For `gk.Grace(thresholds=…)`; `math.inf` where no threshold qualifies: the level is never used."""
+    coverage: Mapping[str, float]
+    """Share of the sample at each promised level or a milder one, 0 to 1."""
+    bounds: Mapping[str, float | None]
+    """Clopper-Pearson upper bound of the risk at each promised level, at its share of delta; None where the level is never used."""
+    n: int
+    """Labels that were tested."""
+    notes: tuple[str, ...]
+    """What to know before relying on it: labels that are lacking or were left out, one sentence each."""
+    errors: Mapping[str, int]
+    """Wrong actions of the sample at each promised level or a milder one."""
+    risks: Mapping[str, float]
+    delta: float
+    promise: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form; an infinite threshold is "never"."""
+        return {
+            "thresholds": self.thresholds.to_dict(),
+            "promise": self.promise,
+            "risks": dict(self.risks),
+            "delta": self.delta,
+            "n": self.n,
+            "coverage": dict(self.coverage),
+            "errors": dict(self.errors),
+            "bounds": dict(self.bounds),
+            "notes": list(self.notes),
+        }
+
+
+def risk_thresholds(
+    confidence: Iterable[Any],
+    correct: Iterable[Any],
+    risks: Mapping[str, float],
+    delta: float = 0.1,
+    promise: Literal["selective", "overall"] = "selective",
+    *,
+    groups: Iterable[Any] | None = None,
+    weights: Iterable[Any] | None = None,
+    seed: int = 0,
+) -> RiskThresholds:
+    """Return the mildest thresholds that keep a promise about the share of wrong actions.
+
+    The promise holds for runs that are drawn as the sample was, with probability at least 1 - delta over the sample. Delta is divided
+    equally among the promised levels. A level that is not promised never acts without asking where a promised one would not.
+
+    Args:
+        confidence: confidences from 0 to 1, of shape (n,). They must not come from a model that was fitted on these labels.
+        correct: whether each was correct: booleans, or 0 and 1. Fractions are left out, with a note.
+        risks: the largest share of wrong actions by level, for example {"silent": 0.05, "notify": 0.15, "confirm": 0.35}; each above 0
+            and below 1, and no larger for a milder level.
+        delta: the probability that the promise does not hold, above 0 and below 1.
+        promise: "selective" bounds the share of wrong actions among those at the level or a milder one; "overall" bounds the share of
+            all runs that reach it and are wrong, which allows more where the agent is mostly right.
+        groups: what runs belong together, such as trials of one task. Their labels are not independent, so one run of each is drawn.
+        weights: inverse probabilities with which the labels were collected, from `labels(...)`. The sample is thinned to the smallest
+            probability, which keeps the tests exact.
+        seed: for both draws.
+
+    Raises:
+        ValueError: an argument cannot be used; the message says which and why.
+    """
+    checked = _checked_risks(risks)
+    check_unit("delta", delta)
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be above 0 and below 1 (got {delta!r})")
+    if promise not in (SELECTIVE, OVERALL):
+        raise ValueError(f'promise must be "selective" or "overall" (got {promise!r})')
+    scores, labels = samples(confidence, correct)
+    scores, wrong, notes = _independent(scores, labels, groups, weights, seed)
+    sample = Ranking(scores, wrong)
+    share = delta / len(checked)
+    find = sample.selective if promise == SELECTIVE else sample.overall
+    found: dict[str, float] = {}
+    milder = math.inf  # what is safe enough for a milder level is so for a stricter one
+    for level, risk in checked.items():
+        milder = found[level] = min(milder, find(risk, share))
+    counts = {level: sample.at(threshold) for level, threshold in found.items()}
+    bounds: dict[str, float | None] = {}
+    for level, (n, errors) in counts.items():
+        trials = n if promise == SELECTIVE else len(scores)
+        bounds[level] = None if found[level] == math.inf else upper_bound(errors, trials, share)
+        if found[level] == math.inf:
+            notes.append(_lacking(sample, level, checked[level], share, promise))
+    return RiskThresholds(
+        thresholds=_ordered(found),
+        coverage={level: n / len(scores) for level, (n, _) in counts.items()},
+        bounds=bounds,
+        n=len(scores),
+        notes=tuple(notes),
+        errors={level: errors for level, (_, errors) in counts.items()},
+        risks=checked,
+        delta=delta,
+        promise=promise,
+    )
+
+
+def labels_needed(risk: float, delta: float = 0.1, levels: int = 3) -> int:
+    """Return how many labels a level needs at least: so many without one error show a risk of at most `risk`.
+
+    Args:
+        risk: the promised share of wrong actions, above 0 and below 1.
+        delta: the probability that the promises do not hold, shared equally among the levels.
+        levels: number of promised levels.
+
+    Raises:
+        ValueError: an argument is out of range.
+    """
+    for name, value in (("risk", risk), ("delta", delta)):
+        check_unit(name, value)
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must be above 0 and below 1 (got {value!r})")
+    if isinstance(levels, bool) or not isinstance(levels, int) or levels < 1:
+        raise ValueError(f"levels must be an integer from 1 (got {levels!r})")
+    return fewest_without_error(risk, delta / levels)
+
+
+def _checked_risks(risks: Mapping[str, float]) -> dict[str, float]:
+    unknown = [str(name) for name in risks if name not in LEVELS]
+    if unknown or not risks:
+        found = f"got {unknown[0][:40]!r}" if unknown else "got none"
+        raise ValueError(f"risks must be given for levels out of {', '.join(LEVELS)} ({found})")
+    checked: dict[str, float] = {}
+    for level in LEVELS:
+        if level in risks:
+            check_unit(f"risks[{level!r}]", risks[level])
+            if not 0 < risks[level] < 1:
+                raise ValueError(f"risks[{level!r}] must be above 0 and below 1 (got {risks[level]!r})")
+            checked[level] = float(risks[level])
+    values = list(checked.values())
+    if values != sorted(values):
+        raise ValueError(f"risks must not fall from silent to confirm (got {checked})")
+    return checked
+
+
+def _independent(
+    scores: Floats, labels: Floats, groups: Iterable[Any] | None, weights: Iterable[Any] | None, seed: int
+) -> tuple[Floats, Floats, list[str]]:
+    """Return confidences and errors of an independent sample, and notes about what was left out."""
+    notes: list[str] = []
+    random = np.random.default_rng(seed)
+    kept = (labels == 0) | (labels == 1)
+    if not kept.all():
+        notes.append(f"{int((~kept).sum()):,} labels between 0 and 1 were left out: a guarantee uses only 0 and 1.")
+    numbers = None if groups is None else group_numbers("groups", groups, len(scores))[0]
+    if weights is not None:
+        inverse = weights_of(weights, len(scores))
+        kept &= random.random(len(scores)) * inverse.max() < inverse
+        notes.append(f"{int(kept.sum()):,} of {len(scores):,} labels remain after thinning to equal probabilities.")
+    if numbers is not None:
+        order = random.permutation(len(scores))
+        order = order[kept[order]]
+        first = order[np.unique(numbers[order], return_index=True)[1]]
+        kept = np.zeros(len(scores), dtype=bool)
+        kept[first] = True
+        notes.append(
+            f"one label of each of {len(first):,} groups is used, because labels of a group are not independent."
+        )
+    if not kept.any():
+        raise ValueError("no label of 0 or 1 is left")
+    return scores[kept], 1.0 - labels[kept], notes
+
+
+def _ordered(found: Mapping[str, float]) -> Thresholds:
+    """Return thresholds for all levels: one that is not promised begins where the next stricter one does, except that asking needs no promise."""
+    silent = found.get("silent", math.inf)
+    notify = found.get("notify", silent)
+    confirm = found.get("confirm", min(notify, Thresholds().confirm))
+    if "silent" not in found and "notify" not in found:
+        return Thresholds(math.inf, math.inf, confirm)
+    return Thresholds(silent, notify, min(confirm, notify))
+
+
+def _lacking(sample: Ranking, level: str, risk: float, delta: float, promise: str) -> str:
+    fewest = fewest_without_error(risk, delta)
+    if sample.n < fewest:
+        return (
+            f"{level} is never used: a risk of {risk:g} needs at least {fewest:,} labels, all of them correct; "
+            f"{fewest - sample.n:,} more than there are."
+        )
+    more = None if promise == OVERALL else sample.more_labels(risk, delta)
+    if more is None:
+        return (
+            f"{level} is never used: at no confidence is the share of errors below {risk:g} by enough, and more labels of this kind "
+            "would not change that; a confidence that tells right from wrong would."
+        )
+    return (
+        f"{level} is never used: {sample.n:,} labels do not show a risk of {risk:g} at any confidence. About {more:,} more would, "
+        "if the shares of errors stay as they are."
+    )

@@ -1,0 +1,87 @@
+"""Confidences with labels as checked arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+def units(name: str, values: Iterable[Any]) -> Floats:
+    """Return numbers from 0 to 1 as an array of shape (n,).
+
+    Raises:
+        ValueError: a value is missing, not finite, not a number, or outside the range; the message names its place.
+    """
+    if not isinstance(values, np.ndarray):
+        values = list(values)
+        for number, value in enumerate(values):
+            if value is None or isinstance(value, str | bytes):
+                raise ValueError(f"{name}[{number}] must be a number from 0 to 1 (got {value!r:.60})")
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers from 0 to 1: {error}") from None
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension (got the shape {array.shape})")
+    wrong = ~((array >= 0) & (array <= 1))
+    if wrong.any():
+        number = int(np.argmax(wrong))
+        raise ValueError(f"{name}[{number}] must be a number from 0 to 1 (got {float(array[number])!r})")
+    return array
+
+
+def samples(confidence: Iterable[Any], correct: Iterable[Any]) -> tuple[Floats, Floats]:
+    """Return confidences and labels, 0 to 1, as arrays of the same length.
+
+    Raises:
+        ValueError: a value cannot be used, the lengths differ, or there are no values.
+    """
+    scores, labels = units("confidence", confidence), units("correct", correct)
+    if len(scores) != len(labels):
+        raise ValueError(f"confidence and correct must have the same length (got {len(scores)} and {len(labels)})")
+    if not len(scores):
+        raise ValueError("there are no labels")
+    return scores, labels
+
+
+def group_numbers(name: str, groups: Iterable[Any], n: int) -> tuple[NDArray[np.intp], list[Any]]:
+    """Return the number of each sample's group, and the groups in the order of their first sample.
+
+    Raises:
+        ValueError: there is not one group for each of the `n` samples.
+    """
+    known: dict[Any, int] = {}
+    try:
+        numbers = [known.setdefault(group, len(known)) for group in groups]
+    except TypeError as error:
+        raise ValueError(f"{name} must be hashable values, such as texts: {error}") from None
+    if len(numbers) != n:
+        raise ValueError(f"{name} must hold one group for each sample (got {len(numbers)} for {n})")
+    return np.asarray(numbers, dtype=np.intp), list(known)
+
+
+def weights_of(values: Iterable[Any], n: int) -> Floats:
+    """Return weights as an array of shape (n,).
+
+    Raises:
+        ValueError: a weight is not a finite number above 0, or there is not one for each of the `n` samples.
+    """
+    try:
+        array = np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"weights must be numbers above 0: {error}") from None
+    if array.shape != (n,):
+        raise ValueError(f"weights must hold one number for each sample (got the shape {array.shape} for {n})")
+    wrong = ~(np.isfinite(array) & (array > 0))
+    if wrong.any():
+        number = int(np.argmax(wrong))
+        raise ValueError(f"weights[{number}] must be a finite number above 0 (got {float(array[number])!r})")
+    return array
