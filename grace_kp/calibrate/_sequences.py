@@ -8,7 +8,6 @@ that the probability of a wrong result is at most delta.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -118,7 +117,6 @@ class Ranking:
         return 0.0 if count == self.n else math.nextafter(float(self._scores[count]), 2.0)
 
 
-@functools.lru_cache(maxsize=64)
 def ladder(n: int, risk: float, delta: float) -> tuple[list[int], list[float]]:
     """Return the ranks that are tested among n samples, from strict to mild, and the part of `delta` that each has of its own.
 
@@ -132,5 +130,5 @@ def ladder(n: int, risk: float, delta: float) -> tuple[list[int], list[float]]:
     shares[0] += scarcity
     first = min(n, fewest_without_error(risk, delta * shares[0]))
     steps = np.geomspace(first, n, RANKS).round().astype(np.int64).tolist()
-    ranks = [smallest_sample(k, risk, delta * shares[0]) for k in steps[:-1]]
-    return [*ranks, n], [share * delta for share in shares]
+    smallest = {k: smallest_sample(k, risk, delta * shares[0]) for k in set(steps[:-1])}
+    return [*(smallest[k] for k in steps[:-1]), n], [share * delta for share in shares]
