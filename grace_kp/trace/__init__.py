@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from grace_kp.trace._files import default_mode, keep_private, refuse_planted_link, whole_file, write_whole
     from grace_kp.trace._json_text import object_without_duplicates
-    from grace_kp.trace._jsonl import read_traces, write_traces
+    from grace_kp.trace._jsonl import FileRun, read_runs, read_traces, write_traces
     from grace_kp.trace._model import (
         Entity,
         KnowledgeGraphDelta,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     )
     from grace_kp.trace._source_file import SourceFields, SourceFile, problem_at, yaml_package
     from grace_kp.trace._steps import Failure, Failures, outcomes_of_calls
-    from grace_kp.trace.formats import from_openai_messages
+    from grace_kp.trace.formats import from_openai_messages, verdict
     from grace_kp.trace.redaction import (
         UNSCANNED,
         Redaction,
@@ -82,20 +82,20 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_ITEMS", "MAX_METADATA", "MAX_TAGS", "MAX_TEXT", "MAX_VALUE", "METADATA", "PARENT", "SCALARS", "SESSION",
     "TAG", "UNSCANNED", "USER", "CallRecord", "ConfidenceRecord", "DecisionRecord", "Entity", "ErrorRecord",
-    "EvaluationRecord", "Failure", "Failures", "JudgementRecord", "KnowledgeGraphDelta", "Metadata", "NoticeRecord",
+    "EvaluationRecord", "Failure", "Failures", "FileRun", "JudgementRecord", "KnowledgeGraphDelta", "Metadata", "NoticeRecord",
     "Outcome", "ReasoningTrace", "Redaction", "Redactor", "Relationship", "ResponseRecord", "ScoreRecord", "SearchRecord",
     "SourceFields", "SourceFile", "Step", "Task", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
     "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages",
-    "have_plain_names", "keep_private", "label", "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_traces", "redact",
+    "have_plain_names", "keep_private", "label", "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_runs", "read_traces", "redact",
     "redact_text", "redact_value", "redacted_arguments", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text",
-    "storable", "texts_in", "to_text", "whole_file", "write_traces", "write_whole", "yaml_package",
+    "storable", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
 
 _NAMES = {
     "_attributes": ("MAX_METADATA MAX_TAGS MAX_VALUE METADATA PARENT SESSION TAG USER attributes_in comparable label"),
     "_files": "default_mode keep_private refuse_planted_link whole_file write_whole",
     "_json_text": "object_without_duplicates",
-    "_jsonl": "read_traces write_traces",
+    "_jsonl": "FileRun read_runs read_traces write_traces",
     "_model": "Entity KnowledgeGraphDelta Metadata Outcome ReasoningTrace Relationship Step Task ToolRef",
     "_printable": "printable",
     "_problems": "refuse_what_json_cannot_hold",
@@ -106,7 +106,7 @@ _NAMES = {
     "_render": "MAX_ITEMS MAX_TEXT SCALARS cut describe_error error_text render render_text storable to_text",
     "_source_file": "SourceFields SourceFile problem_at yaml_package",
     "_steps": "Failure Failures outcomes_of_calls",
-    "formats": "from_openai_messages",
+    "formats": "from_openai_messages verdict",
     "redaction": "UNSCANNED Redaction Redactor have_plain_names redact redact_text redact_value redacted_arguments texts_in",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

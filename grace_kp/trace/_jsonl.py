@@ -13,7 +13,7 @@ import sys
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from grace_kp.errors import InvalidRecord, InvalidTrace
 from grace_kp.settings import Settings
@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 STANDARD = "-"
 _BOM = b"\xef\xbb\xbf"
 _WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class FileRun(NamedTuple):
+    """A run of a file."""
+
+    trace: ReasoningTrace
+    document: Any
+    """The parsed JSON."""
+    line: int
+    path: str
+    """Where the run stands in the JSON value of the line; empty for a value of its own."""
 
 
 def read_traces(
@@ -55,6 +66,28 @@ def read_traces(
         InvalidRecord: the file cannot be opened.
         TypeError: the source is neither a path nor a file.
     """
+    runs = read_runs(source, name=name, domain=domain, max_document_mb=max_document_mb)
+    return (run if isinstance(run, InvalidRecord) else run.trace for run in runs)
+
+
+def read_runs(
+    source: Source,
+    *,
+    name: str | None = None,
+    domain: str | None = None,
+    max_document_mb: float | None = None,
+    use_labels: bool = True,
+) -> Iterator[FileRun | InvalidRecord]:
+    """Yield the runs of a file as `read_traces` does, each with the document that it was read from.
+
+    Args:
+        source: as in `read_traces`, and the next three, too.
+        name: see there.
+        domain: see there.
+        max_document_mb: see there.
+        use_labels: whether a foreign run that is labelled as solved counts as successful, with a recovery from its last error. With False
+            no part of the trace outside of `grace.source` depends on a label.
+    """
     label = name if name is not None else _label(source)
     if isinstance(source, str | os.PathLike) and source != STANDARD:
         _check_readable(Path(source), label)
@@ -62,7 +95,7 @@ def read_traces(
         raise TypeError(f"a source is a path, '-' or an open file (got {type(source).__name__})")
     if max_document_mb is None:
         max_document_mb = Settings.load().max_document_mb
-    return _Reading(label, domain or "default", int(max_document_mb * (1 << 20))).all_of(source)
+    return _Reading(label, domain or "default", int(max_document_mb * (1 << 20)), use_labels=use_labels).all_of(source)
 
 
 def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace], *, mode: int | None = None) -> int:
@@ -96,14 +129,15 @@ def write_traces(path: str | os.PathLike[str], traces: Iterable[ReasoningTrace],
 class _Reading:
     """A file that is being read: its name, and the fallbacks for its runs."""
 
-    def __init__(self, label: str, domain: str, limit: int) -> None:
+    def __init__(self, label: str, domain: str, limit: int, *, use_labels: bool) -> None:
         self._label = label
         self._domain = domain
         self._limit = limit
+        self._use_labels = use_labels
         self._created_at: str | None = None
         self._line = 0
 
-    def all_of(self, source: Source) -> Iterator[ReasoningTrace | InvalidRecord]:
+    def all_of(self, source: Source) -> Iterator[FileRun | InvalidRecord]:
         if isinstance(source, str | os.PathLike) and source != STANDARD:
             try:
                 file: Any = Path(source).open("rb")  # noqa: SIM115 — closed below
@@ -115,7 +149,7 @@ class _Reading:
         else:
             yield from self._stream(sys.stdin if source == STANDARD else source)
 
-    def _stream(self, file: object) -> Iterator[ReasoningTrace | InvalidRecord]:
+    def _stream(self, file: object) -> Iterator[FileRun | InvalidRecord]:
         self._created_at = _modified(file)
         lines = self._lines(file)
         first = next(lines, None)
@@ -163,7 +197,7 @@ class _Reading:
         except (OSError, zlib.error, UnicodeError, ValueError) as error:
             yield self._invalid(f"cannot be read any further: {_read_problem(error)}", self._line + 1)
 
-    def _text(self, first: str, lines: Iterator[str | InvalidRecord]) -> Iterator[ReasoningTrace | InvalidRecord]:
+    def _text(self, first: str, lines: Iterator[str | InvalidRecord]) -> Iterator[FileRun | InvalidRecord]:
         """Yield the traces of a file whose first line is only the beginning of a document."""
         begin = expected = self._line
         kept = [first]
@@ -187,24 +221,31 @@ class _Reading:
         if failed is not None:
             yield failed
 
-    def _traces_of(self, found: Found | Broken) -> Iterator[ReasoningTrace | InvalidRecord]:
+    def _traces_of(self, found: Found | Broken) -> Iterator[FileRun | InvalidRecord]:
         if isinstance(found, Broken):
             column = f" (column {found.column})" if found.column else ""
             yield self._invalid(found.problem + column, found.line, found.path)
             return
         several = runs_in(found.value) if not is_native(found.value) else None
         if several is None:
-            yield self._trace(found.value, found.line, found.path)
+            yield self._run(found.value, found.line, found.path)
             return
         name, runs = several
         for index, run in enumerate(runs):
-            yield self._trace(run, found.line, f"{_below(found.path, name)}[{index}]")
+            yield self._run(run, found.line, f"{_below(found.path, name)}[{index}]")
 
-    def _trace(self, document: object, line: int, path: str) -> ReasoningTrace | InvalidRecord:
+    def _run(self, document: object, line: int, path: str) -> FileRun | InvalidRecord:
         try:
             if is_native(document):
-                return ReasoningTrace.model_validate(document)
-            return read_run(document, fallback_created_at=self._created_at, fallback_domain=self._domain)
+                trace = ReasoningTrace.model_validate(document)
+            else:
+                trace = read_run(
+                    document,
+                    fallback_created_at=self._created_at,
+                    fallback_domain=self._domain,
+                    use_label=self._use_labels,
+                )
+            return FileRun(trace, document, line, path)
         except InvalidTrace as error:
             return self._invalid(error.problem, line, _below(path, error.path))
         except RecursionError:

@@ -42,13 +42,17 @@ _LABELS = ("label", "labels", "outcome", "evaluation", "eval", "result", "info",
 _WORDS = {
     "true": True, "false": False, "success": True, "failure": False, "succeeded": True,
     "failed": False, "pass": True, "passed": True, "fail": False, "resolved": True, "unresolved": False,
-    "correct": True, "incorrect": False,
+    "correct": True, "incorrect": False, "right": True, "wrong": False,
 }  # fmt: skip
 _SOLVED = 1 - 1e-6
 
 
 def read_run(
-    document: object, *, fallback_domain: str = "default", fallback_created_at: str | None = None
+    document: object,
+    *,
+    fallback_domain: str = "default",
+    fallback_created_at: str | None = None,
+    use_label: bool = True,
 ) -> ReasoningTrace:
     """Read a recorded run from the document that holds its chat.
 
@@ -61,13 +65,14 @@ def read_run(
         document: the parsed JSON.
         fallback_domain: the domain for a document that names none.
         fallback_created_at: when the run began, as ISO 8601 in UTC, for a document that names no time; for example its file's time.
+        use_label: whether a label or reward of the document states the success.
 
     Raises:
         InvalidTrace: the document holds no chat, or one that cannot be read; the error names the place.
     """
     chat, place = _chat_of(document)
     about = document if isinstance(document, dict) else {}
-    success, success_from = _success_of(about)
+    success, success_from = _success_of(about) if use_label else (None, "assumed")
     facts = RunFacts(
         domain=_text(about, "domain", "task_domain") or fallback_domain,
         success=success,
@@ -262,10 +267,10 @@ def _success_of(about: dict[str, Any]) -> tuple[bool | None, str]:
     places += [value for field in _LABELS[1:] if isinstance(value := about.get(field), dict)]
     for place in places:
         for field in _SUCCESS:
-            known = _verdict(place.get(field))
+            known = verdict(place.get(field))
             if known is not None:
                 return known, "label"
-    known = about["target"] if isinstance(about.get("target"), bool) else _verdict(label)
+    known = about["target"] if isinstance(about.get("target"), bool) else verdict(label)
     if known is not None:
         return known, "label"
     places += [value for field in ("reward_info", "reward") if isinstance(value := about.get(field), dict)]
@@ -276,7 +281,8 @@ def _success_of(about: dict[str, Any]) -> tuple[bool | None, str]:
     return None, "assumed"
 
 
-def _verdict(value: object) -> bool | None:
+def verdict(value: object) -> bool | None:
+    """Return what a label states: a truth value, 0 or 1, or a word such as "passed" or "wrong"; None for anything else."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):

@@ -1,0 +1,202 @@
+"""The label of one trace: which of the statements about a run counts, and how probable it was that there would be one.
+
+A label states whether a run was right. Most labels are feedback. The other sources are read from the trace only if they are named, because none
+of them says by itself that the run was right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.errors import brief, is_unit
+from grace_kp.gating import audit_probability
+from grace_kp.levels import InterventionLevel, RunStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from grace_kp.trace import ReasoningTrace
+
+APPROVAL, AUDIT, IMPORTED, OUTCOME, OWN, SCORER = "approval", "audit", "imported", "outcome", "own", "scorer:"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}", re.ASCII)
+_ASKING = frozenset(str(level) for level in InterventionLevel if level.asks)
+
+NO_LABEL = "no label"
+OTHER_SOURCE = "label of another source"
+UNWEIGHTED = "audit without a rate"
+UNFINISHED = "not finished"
+UNUSABLE = "unusable label"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Whether a run was right, and where that is known from."""
+
+    correct: bool | float
+    """True, False, or a number between 0 and 1."""
+    source: str
+    weight: float = 1.0
+    """Number of runs that this one stands for: 1 / the probability that it would be labelled."""
+
+
+def checked_sources(sources: Iterable[str] | str | None) -> tuple[str, ...] | None:
+    """Return the sources that are asked for; None for all feedback but approvals.
+
+    Raises:
+        ValueError: there is none, or one cannot be a source.
+    """
+    if sources is None:
+        return None
+    wanted = (sources,) if isinstance(sources, str) else tuple(dict.fromkeys(sources))
+    if not wanted:
+        raise ValueError("sources must name at least one source; None stands for all feedback but approvals")
+    for name in wanted:
+        if not isinstance(name, str) or not (_NAME.fullmatch(name) or name.startswith(SCORER) and name != SCORER):
+            raise ValueError(
+                f"sources: {brief(name)} is no source; sources are names of feedback such as 'user', 'test' or 'audit', "
+                "and 'approval', 'outcome', 'own', 'imported' and 'scorer:<name>'"
+            )
+    return wanted
+
+
+def needs_feedback(sources: Sequence[str] | None) -> bool:
+    """Return whether only runs with feedback can have a label of these sources."""
+    return sources is None or not any(name in _DERIVED or name.startswith(SCORER) for name in sources)
+
+
+def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None) -> Label | str:
+    """Return the label of a run, or why it has none.
+
+    The newest feedback of an accepted source counts; without any, the first of the named sources that the trace itself states.
+    """
+    grace = trace.grace or {}
+    if grace.get("status") == RunStatus.SUSPENDED:
+        return UNFINISHED
+    accepted: list[tuple[bool | float, Mapping[str, Any]]] = []
+    others = unusable = False
+    for entry in _objects(grace.get("feedback")):
+        source, correct = entry.get("source"), _number(entry.get("correct"))
+        if (source == APPROVAL) if sources is None else (source not in sources):
+            others = True
+        elif correct is None or not isinstance(source, str):
+            unusable = True
+        else:
+            accepted.append((correct, entry))
+    if accepted:
+        return _weighted(accepted, _objects(grace.get("decisions")))
+    for name in sources or ():
+        derived = _scored(trace, name) if name.startswith(SCORER) else _DERIVED.get(name, _nothing)(trace)
+        if derived is not None:
+            return Label(derived, name)
+    return UNUSABLE if unusable else OTHER_SOURCE if others else NO_LABEL
+
+
+def _weighted(
+    accepted: Sequence[tuple[bool | float, Mapping[str, Any]]], decisions: Sequence[Mapping[str, Any]]
+) -> Label | str:
+    """Return the newest label, weighted by the probability that the run would be labelled.
+
+    An audit is a draw that would have led to a label whoever states the newest one, so its probability holds for a later label, too.
+    """
+    correct, newest = accepted[-1]
+    audits = [entry for _, entry in accepted if entry["source"] == AUDIT]
+    entry = newest if "probability" in newest or not audits else audits[-1]
+    probability = entry.get("probability")
+    if probability is None:
+        probability = audit_probability(decisions) if entry["source"] == AUDIT else 1.0
+    if not is_unit(probability) or not probability:
+        return UNWEIGHTED
+    return Label(correct, str(newest["source"]), 1.0 / probability)
+
+
+def was_volunteered(trace: ReasoningTrace, label: Label) -> bool:
+    """Return whether a run that was not chosen for an audit, and not asked about, is labelled all the same."""
+    decisions = _objects((trace.grace or {}).get("decisions"))
+    audits = [audit for entry in decisions if isinstance(audit := entry.get("audit"), dict)]
+    if label.source == AUDIT or label.weight != 1 or not audits:
+        return False
+    return not any(entry.get("level") in _ASKING for entry in decisions) and not any(
+        audit.get("selected") is True for audit in audits
+    )
+
+
+def group_of(trace: ReasoningTrace) -> str:
+    """Return the task of a run. Runs of one task are alike, so they belong into the same fold and the same draw of a bootstrap.
+
+    The task is `task_id` in the run's metadata or in the file that it was imported from, with its source and domain; else the objective.
+    """
+    grace = trace.grace or {}
+    domain = trace.metadata.task_domain
+    for place in (grace.get("metadata"), grace.get("source")):
+        task = place.get("task_id") if isinstance(place, dict) else None
+        if isinstance(place, dict) and (isinstance(task, str) or type(task) is int) and task != "":
+            parts = (place.get("source"), domain if domain != "default" else None, task)
+            return "/".join(str(part) for part in parts if part is not None and not isinstance(part, dict | list))
+    return f"objective:{hashlib.sha256(' '.join(trace.task.objective.split()).encode(errors='replace')).hexdigest()[:16]}"
+
+
+def _number(value: object) -> bool | float | None:
+    if isinstance(value, bool):
+        return value
+    if not is_unit(value):
+        return None
+    return bool(value) if value in (0, 1) else float(value)
+
+
+def _objects(part: object) -> list[Mapping[str, Any]]:
+    return [entry for entry in part if isinstance(entry, dict)] if isinstance(part, list) else []
+
+
+def _scored(trace: ReasoningTrace, name: str) -> bool | float | None:
+    """Return whether a scorer or suite passed the run; its score for one without a threshold."""
+    for score in trace.scores:
+        if score.name == name.removeprefix(SCORER) and score.score is not None:
+            return score.passed if score.passed is not None else _number(score.score)
+    return None
+
+
+def _executed(trace: ReasoningTrace) -> bool | None:
+    """Return whether all gated actions that were begun have ended without an exception."""
+    outcomes = {decision.outcome for decision in trace.decisions}
+    if "failed" in outcomes:
+        return False
+    return True if outcomes & {"executed", "executed_modified"} else None
+
+
+def _approved(trace: ReasoningTrace) -> bool | None:
+    """Return whether people let all actions run that they were asked about; None if nobody answered."""
+    responses = [decision.response for decision in trace.decisions if decision.response is not None]
+    answers = {str(response.action) for response in responses if not response.timeout_reached}
+    if "cancel" in answers:
+        return False
+    return True if "proceed" in answers else None
+
+
+def _own(trace: ReasoningTrace) -> bool | None:
+    own = (trace.grace or {}).get("own_success")
+    return own if isinstance(own, bool) else None
+
+
+def _imported(trace: ReasoningTrace) -> bool | None:
+    """Return the success that a label or a reward of an imported file stated."""
+    return trace.metadata.success if (trace.grace or {}).get("success_from") in {"label", "reward"} else None
+
+
+def _nothing(trace: ReasoningTrace) -> None:  # noqa: ARG001 — a source of feedback alone
+    return None
+
+
+_DERIVED: Mapping[str, Callable[[ReasoningTrace], bool | float | None]] = {
+    APPROVAL: _approved,
+    IMPORTED: _imported,
+    OUTCOME: _executed,
+    OWN: _own,
+}
+
+
+def each_object(part: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a JSON list."""
+    yield from _objects(part)
