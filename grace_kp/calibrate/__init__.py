@@ -11,6 +11,9 @@ from grace_kp.calibrate._explanation import Explanation, Part
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
 from grace_kp.calibrate._fit import fit
 from grace_kp.calibrate._head import ProfileFileError
+from grace_kp.calibrate._label_files import LabelledRun, read_labelled
+from grace_kp.calibrate._label_sources import Label
+from grace_kp.calibrate._labels import Labels, labels, thin
 from grace_kp.calibrate._monitor import Monitor
 from grace_kp.calibrate._profile import CalibratedProfile
 from grace_kp.calibrate._risk import RiskThresholds, labels_needed, risk_thresholds
@@ -23,6 +26,9 @@ __all__ = [
     "CalibratedProfile",
     "Explanation",
     "Features",
+    "Label",
+    "LabelledRun",
+    "Labels",
     "Monitor",
     "Part",
     "ProfileFileError",
@@ -30,6 +36,9 @@ __all__ = [
     "assess",
     "features",
     "fit",
+    "labels",
     "labels_needed",
+    "read_labelled",
     "risk_thresholds",
+    "thin",
 ]

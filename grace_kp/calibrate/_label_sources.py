@@ -6,29 +6,29 @@ of them says by itself that the run was right.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.calibrate._facts import task_of
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import audit_probability
-from grace_kp.levels import InterventionLevel, RunStatus
+from grace_kp.levels import RunStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from grace_kp.trace import ReasoningTrace
 
 APPROVAL, AUDIT, IMPORTED, OUTCOME, OWN, SCORER = "approval", "audit", "imported", "outcome", "own", "scorer:"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}", re.ASCII)
-_ASKING = frozenset(str(level) for level in InterventionLevel if level.asks)
 
 NO_LABEL = "no label"
 OTHER_SOURCE = "label of another source"
 UNWEIGHTED = "audit without a rate"
 UNFINISHED = "not finished"
 UNUSABLE = "unusable label"
+VOLUNTEERED = "not drawn for the audit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def checked_sources(sources: Iterable[str] | str | None) -> tuple[str, ...] | No
     if not wanted:
         raise ValueError("sources must name at least one source; None stands for all feedback but approvals")
     for name in wanted:
-        if not isinstance(name, str) or not (_NAME.fullmatch(name) or name.startswith(SCORER) and name != SCORER):
+        if not isinstance(name, str) or not (_NAME.fullmatch(name) or (name.startswith(SCORER) and name != SCORER)):
             raise ValueError(
                 f"sources: {brief(name)} is no source; sources are names of feedback such as 'user', 'test' or 'audit', "
                 "and 'approval', 'outcome', 'own', 'imported' and 'scorer:<name>'"
@@ -67,10 +67,16 @@ def needs_feedback(sources: Sequence[str] | None) -> bool:
     return sources is None or not any(name in _DERIVED or name.startswith(SCORER) for name in sources)
 
 
-def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None) -> Label | str:
+def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, volunteered: bool = False) -> Label | str:
     """Return the label of a run, or why it has none.
 
     The newest feedback of an accepted source counts; without any, the first of the named sources that the trace itself states.
+
+    Args:
+        trace: the run.
+        sources: the accepted sources, as `checked_sources` returns them.
+        volunteered: whether to accept a label of a run that gates might have drawn for an audit and did not. Whoever stated it chose the
+            run, so nobody knows how many runs it stands for; it gets the weight 1.
     """
     grace = trace.grace or {}
     if grace.get("status") == RunStatus.SUSPENDED:
@@ -86,7 +92,7 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None) -> Lab
         else:
             accepted.append((correct, entry))
     if accepted:
-        return _weighted(accepted, _objects(grace.get("decisions")))
+        return _weighted(accepted, _objects(grace.get("decisions")), volunteered=volunteered)
     for name in sources or ():
         derived = _scored(trace, name) if name.startswith(SCORER) else _DERIVED.get(name, _nothing)(trace)
         if derived is not None:
@@ -95,47 +101,43 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None) -> Lab
 
 
 def _weighted(
-    accepted: Sequence[tuple[bool | float, Mapping[str, Any]]], decisions: Sequence[Mapping[str, Any]]
+    accepted: Sequence[tuple[bool | float, Mapping[str, Any]]],
+    decisions: Sequence[Mapping[str, Any]],
+    *,
+    volunteered: bool,
 ) -> Label | str:
     """Return the newest label, weighted by the probability that the run would be labelled.
 
-    An audit is a draw that would have led to a label whoever states the newest one, so its probability holds for a later label, too.
+    A draw for an audit would have led to a label whoever states the newest one, so its probability holds for a later label, too.
     """
     correct, newest = accepted[-1]
     audits = [entry for _, entry in accepted if entry["source"] == AUDIT]
     entry = newest if "probability" in newest or not audits else audits[-1]
-    probability = entry.get("probability")
-    if probability is None:
-        probability = audit_probability(decisions) if entry["source"] == AUDIT else 1.0
+    probability = entry.get("probability", 1.0)
+    if "probability" not in entry:
+        drawn = audit_probability(decisions)
+        if entry["source"] == AUDIT or _was_selected(decisions):
+            probability = drawn
+        elif drawn is not None and drawn < 1 and not volunteered:
+            return VOLUNTEERED
     if not is_unit(probability) or not probability:
         return UNWEIGHTED
     return Label(correct, str(newest["source"]), 1.0 / probability)
 
 
-def was_volunteered(trace: ReasoningTrace, label: Label) -> bool:
-    """Return whether a run that was not chosen for an audit, and not asked about, is labelled all the same."""
-    decisions = _objects((trace.grace or {}).get("decisions"))
-    audits = [audit for entry in decisions if isinstance(audit := entry.get("audit"), dict)]
-    if label.source == AUDIT or label.weight != 1 or not audits:
-        return False
-    return not any(entry.get("level") in _ASKING for entry in decisions) and not any(
-        audit.get("selected") is True for audit in audits
-    )
+def _was_selected(decisions: Sequence[Mapping[str, Any]]) -> bool:
+    audits = [entry.get("audit") for entry in decisions]
+    return any(audit.get("selected") is True for audit in audits if isinstance(audit, dict))
 
 
 def group_of(trace: ReasoningTrace) -> str:
-    """Return the task of a run. Runs of one task are alike, so they belong into the same fold and the same draw of a bootstrap.
+    """Return the task of a run, with the source and the domain that tell equal task ids apart.
 
-    The task is `task_id` in the run's metadata or in the file that it was imported from, with its source and domain; else the objective.
+    Runs of one task are alike, so they belong into the same fold and the same draw of a bootstrap.
     """
-    grace = trace.grace or {}
-    domain = trace.metadata.task_domain
-    for place in (grace.get("metadata"), grace.get("source")):
-        task = place.get("task_id") if isinstance(place, dict) else None
-        if isinstance(place, dict) and (isinstance(task, str) or type(task) is int) and task != "":
-            parts = (place.get("source"), domain if domain != "default" else None, task)
-            return "/".join(str(part) for part in parts if part is not None and not isinstance(part, dict | list))
-    return f"objective:{hashlib.sha256(' '.join(trace.task.objective.split()).encode(errors='replace')).hexdigest()[:16]}"
+    source = (trace.grace or {}).get("source")
+    parts = [source.get("source") if isinstance(source, dict) else None, trace.metadata.task_domain]
+    return "/".join([part for part in parts if isinstance(part, str) and part != "default"] + [task_of(trace)])
 
 
 def _number(value: object) -> bool | float | None:
@@ -195,8 +197,3 @@ _DERIVED: Mapping[str, Callable[[ReasoningTrace], bool | float | None]] = {
     OUTCOME: _executed,
     OWN: _own,
 }
-
-
-def each_object(part: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a JSON list."""
-    yield from _objects(part)

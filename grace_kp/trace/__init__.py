@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     )
     from grace_kp.trace._source_file import SourceFields, SourceFile, problem_at, yaml_package
     from grace_kp.trace._steps import Failure, Failures, outcomes_of_calls
-    from grace_kp.trace.formats import from_openai_messages, verdict
+    from grace_kp.trace.formats import from_openai_messages, is_native, success_field, verdict
     from grace_kp.trace.redaction import (
         UNSCANNED,
         Redaction,
@@ -86,9 +86,9 @@ __all__ = [
     "Outcome", "ReasoningTrace", "Redaction", "Redactor", "Relationship", "ResponseRecord", "ScoreRecord", "SearchRecord",
     "SourceFields", "SourceFile", "Step", "Task", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
     "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages",
-    "have_plain_names", "keep_private", "label", "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_runs", "read_traces", "redact",
+    "have_plain_names", "is_native", "keep_private", "label", "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_runs", "read_traces", "redact",
     "redact_text", "redact_value", "redacted_arguments", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text",
-    "storable", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
+    "storable", "success_field", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
 
 _NAMES = {
@@ -106,7 +106,7 @@ _NAMES = {
     "_render": "MAX_ITEMS MAX_TEXT SCALARS cut describe_error error_text render render_text storable to_text",
     "_source_file": "SourceFields SourceFile problem_at yaml_package",
     "_steps": "Failure Failures outcomes_of_calls",
-    "formats": "from_openai_messages verdict",
+    "formats": "from_openai_messages is_native success_field verdict",
     "redaction": "UNSCANNED Redaction Redactor have_plain_names redact redact_text redact_value redacted_arguments texts_in",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

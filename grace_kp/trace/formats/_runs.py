@@ -72,7 +72,7 @@ def read_run(
     """
     chat, place = _chat_of(document)
     about = document if isinstance(document, dict) else {}
-    success, success_from = _success_of(about) if use_label else (None, "assumed")
+    _, success, success_from = _success_in(about if use_label else {})
     facts = RunFacts(
         domain=_text(about, "domain", "task_domain") or fallback_domain,
         success=success,
@@ -259,26 +259,34 @@ def _decoded(value: object) -> Any:
     return value
 
 
-def _success_of(about: dict[str, Any]) -> tuple[bool | None, str]:
-    """Return success and its source in the document: a label wins over a reward; None without either."""
+def success_field(about: dict[str, Any]) -> str | None:
+    """Return the path of the field that states the success of a run under a usual name; None without one."""
+    return _success_in(about)[0]
+
+
+def _success_in(about: dict[str, Any]) -> tuple[str | None, bool | None, str]:
+    """Return path, success and source (`label`, `reward` or `assumed`): a label wins over a reward; None without either."""
     label = about.get("label")
-    places = [label] if isinstance(label, dict) else []
-    places.append(about)
-    places += [value for field in _LABELS[1:] if isinstance(value := about.get(field), dict)]
-    for place in places:
+    places = [("label.", label)] if isinstance(label, dict) else []
+    places.append(("", about))
+    places += [(f"{field}.", value) for field in _LABELS[1:] if isinstance(value := about.get(field), dict)]
+    for path, place in places:
         for field in _SUCCESS:
             known = verdict(place.get(field))
             if known is not None:
-                return known, "label"
-    known = about["target"] if isinstance(about.get("target"), bool) else verdict(label)
+                return path + field, known, "label"
+    if isinstance(about.get("target"), bool):
+        return "target", about["target"], "label"
+    known = verdict(label)
     if known is not None:
-        return known, "label"
-    places += [value for field in ("reward_info", "reward") if isinstance(value := about.get(field), dict)]
-    for place in places:
+        return "label", known, "label"
+    for field in ("reward_info", "reward"):
+        places += [(f"{field}.", value)] if isinstance(value := about.get(field), dict) else []
+    for path, place in places:
         reward = place.get("reward")
         if isinstance(reward, int | float):
-            return reward >= _SOLVED, "reward"
-    return None, "assumed"
+            return f"{path}reward", reward >= _SOLVED, "reward"
+    return None, None, "assumed"
 
 
 def verdict(value: object) -> bool | None:

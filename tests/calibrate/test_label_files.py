@@ -1,0 +1,276 @@
+"""Files of labelled runs: native traces, chat runs with a field, results of benchmarks; what is wrong with a line is said."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import grace_kp as gk
+from grace_kp import calibrate as cal
+from grace_kp.errors import InvalidRecord
+from tests.calibrate.examples import run
+
+DATA = Path(os.environ.get("GRACE_KP_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
+needs_data = pytest.mark.skipif(
+    not DATA.is_dir(), reason="needs the recorded runs; GRACE_KP_DATA names the folder that holds them"
+)
+CALL = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"order": 1}'}}
+CHAT = [
+    {"role": "user", "content": "Send order 1"},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "Error: no such order"},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "Error: no such order"},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+]
+"""Call ids repeat, contents are null, and the run ends on a call without an observation."""
+
+
+def written(tmp_path, *documents, name="runs.jsonl"):
+    path = tmp_path / name
+    path.write_text("".join(f"{document if isinstance(document, str) else json.dumps(document)}\n" for document in documents))  # fmt: skip
+    return path
+
+
+def read(path, **options):
+    return list(cal.read_labelled(path, **options))
+
+
+def stated(path, **options):
+    """Label and source of each run, or the problem."""
+    return [
+        str(item).rpartition("/")[2]
+        if isinstance(item, InvalidRecord)
+        else (item.label.correct, item.label.source)
+        if item.label
+        else item.reason
+        for item in read(path, **options)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"reward": 1.0}, (True, "field:reward")),
+        ({"reward": 0.9999999}, (True, "field:reward")),
+        ({"reward": 0.67, "correct": True}, (0.67, "field:reward")),
+        ({"reward": None, "correct": False, "success": True}, (False, "field:correct")),
+        ({"success": 0}, (False, "field:success")),
+        ({"label": "passed"}, (True, "field:label")),
+        ({"label": "Wrong"}, (False, "field:label")),
+        ({"label": "0.25"}, (0.25, "field:label")),
+        ({"label": {"success": False, "reward": 0.5}}, (False, "field:label.success")),
+        ({"label": {"kind": "x", "reward": 0.5}}, (0.5, "field:label.reward")),
+        ({"reward": {"reward": 1}}, (True, "field:reward.reward")),
+        ({"reward_info": {"reward": 0.0}}, (False, "field:reward_info.reward")),
+        ({"resolved": True}, (True, "field:resolved")),
+        ({"evaluation": {"passed": False}}, (False, "field:evaluation.passed")),
+        ({}, "no label"),
+        ({"reward": None, "label": {}}, "no label"),
+    ],
+)
+def test_usual_fields_are_found(tmp_path, fields, expected):
+    """The first that is not null states the label."""
+    assert [expected] == stated(written(tmp_path, {"messages": CHAT, **fields}))
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("quality", (0.5, "field:quality")),
+        ("a.b", (True, "field:a.b")),
+        ("c.d.e", (False, "field:c.d.e")),
+        ("scores.1.value", (True, "field:scores.1.value")),
+        ("scores.7.value", "no label"),
+        ("scores.x", "no label"),
+        ("nothing", "no label"),
+        ("quality.more", "no label"),
+    ],
+)
+def test_a_field_may_be_named(tmp_path, field, expected):
+    """By its name or its path; a name with dots goes first."""
+    document = {
+        "messages": CHAT, "reward": 1.0, "quality": 0.5, "a": {"b": False}, "a.b": True, "c": {"d": {"e": 0}}, "scores": [{"value": 0}, {"value": 1}],
+    }  # fmt: skip
+    assert [expected] == stated(written(tmp_path, document), label=field)
+
+
+def test_what_is_no_label_is_reported_with_its_place(tmp_path):
+    """And the other lines are read."""
+    path = written(
+        tmp_path,
+        {"messages": CHAT, "reward": 2.5},
+        "{broken",
+        {"messages": CHAT, "reward": 1},
+        {"messages": CHAT, "correct": "A"},
+        {"simulations": [{"messages": CHAT, "reward_info": {"reward": "high"}}]},
+    )
+    problem = "is no label: it must be true, false, a number from 0 to 1, or a word such as 'passed' (got {})"
+    assert [
+        f"runs.jsonl:1: reward: {problem.format(2.5)}",
+        "runs.jsonl:2: is not JSON: expecting property name enclosed in double quotes (column 2)",
+        (True, "field:reward"),
+        f"runs.jsonl:4: correct: {problem.format(repr('A'))}",
+        f"runs.jsonl:5: simulations[0].reward_info.reward: {problem.format(repr('high'))}",
+    ] == stated(path)
+
+
+def test_native_traces_are_labelled_by_their_feedback(tmp_path):
+    """Not by what the run said of its own success; a field that is named wins over feedback."""
+    feedback = [{"correct": False, "source": "test"}, {"correct": True, "source": "approval"}]
+    path = written(tmp_path, run([], feedback=feedback), run([]), {**run([], own_success=False), "label": 0.5})
+    assert [(False, "test"), "no label", (0.5, "field:label")] == stated(path)
+    assert [(True, "approval"), "no label", "no label"] == stated(path, sources="approval")
+    assert ["label of another source", "no label", (False, "own")] == stated(path, sources="own")
+    assert [(True, "field:metadata.success")] * 3 == stated(path, label="metadata.success")
+
+
+def test_an_approval_alone_is_no_label_even_where_a_field_is(tmp_path):
+    """The reason says that another source has one."""
+    feedback = [{"correct": True, "source": "approval"}]
+    assert ["label of another source"] == stated(written(tmp_path, {**run([], feedback=feedback), "label": True}))
+
+
+@pytest.mark.parametrize("options", [{"label": ""}, {"label": 3}, {"sources": []}, {"label": "a", "sources": "user"}])
+def test_options_that_cannot_be_used(tmp_path, options):
+    """They are refused before the file is read."""
+    with pytest.raises(ValueError, match=r"label|sources"):
+        cal.read_labelled(written(tmp_path), **options)
+
+
+def test_results_of_tau_bench_work_as_they_are(tmp_path):
+    """A JSON list of runs for tau-bench, `simulations` with `reward_info` for tau2-bench; the groups are the tasks."""
+    tau = [{"task_id": n // 2, "trial": n % 2, "reward": float(n % 2), "traj": CHAT, "info": {"task": {"reward": 7}}} for n in range(4)]  # fmt: skip
+    tau2 = {
+        "info": {"environment_info": {}}, "tasks": [{"id": "0"}],
+        "simulations": [{"id": "a", "task_id": "0", "trial": 0, "messages": CHAT, "reward_info": {"reward": 1.0, "db_check": {}}}],
+    }  # fmt: skip
+    for name, document, indent in (("a.json", tau, None), ("b.json", tau, 2), ("c.json", tau2, 2)):
+        path = tmp_path / name
+        path.write_text(json.dumps(document, indent=indent))
+    expected = [(False, "field:reward"), (True, "field:reward")] * 2
+    assert expected == stated(tmp_path / "a.json") == stated(tmp_path / "b.json")
+    assert ["task_id=0", "task_id=0", "task_id=1", "task_id=1"] == cal.labels(tmp_path / "a.json").groups
+    assert [(True, "field:reward_info.reward")] == stated(tmp_path / "c.json")
+
+
+def test_no_step_depends_on_the_label(tmp_path):
+    """Traces of the same chat are alike whatever the label says; ids are those of an import."""
+    path = written(tmp_path, {"messages": CHAT, "reward": 1.0}, {"messages": CHAT, "reward": 0.0})
+    solved, failed = (item.trace.to_dict() for item in read(path))
+    ids = [trace.pop("id") for trace in (solved, failed)]
+    for trace in (solved, failed):
+        trace["grace"].pop("source")
+    assert solved == failed
+    assert ids == [trace.id for trace in gk.read_traces(path)]
+
+
+def test_a_bomb_is_not_unpacked(tmp_path):
+    """The bound for documents holds; the other runs are read."""
+    path = tmp_path / "runs.jsonl.gz"
+    good = json.dumps({"messages": CHAT, "reward": 1})
+    with gzip.open(path, "wt") as file:
+        file.write(f'{good}\n{{"messages": "{"x" * 3_000_000}"}}\n{good}\n')
+    first, second, third = stated(path, max_document_mb=1)
+    assert ((True, "field:reward"), (True, "field:reward")) == (first, third)
+    assert second.startswith("runs.jsonl.gz:2: the line is longer than 1 MB")
+
+
+def test_it_reads_as_it_goes(tmp_path):
+    """One run at a time, and nothing before the first is asked for."""
+    lines = iter([json.dumps({"messages": CHAT, "reward": 1}).encode() + b"\n"] * 3)
+
+    class Slow:
+        name = "slow"
+
+        def __init__(self):
+            self.given = 0
+            self._rest = b""
+
+        def read(self, size=-1):
+            while len(self._rest) < max(size, 1):
+                line = next(lines, None)
+                if line is None:
+                    break
+                self.given += 1
+                self._rest += line
+            data, self._rest = self._rest[:size], self._rest[size:]
+            return data
+
+    file = Slow()
+    runs = cal.read_labelled(file)
+    assert 0 == file.given
+    assert [True, True, True] == [item.label.correct for item in runs]
+
+
+SCALARS = st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.integers() | st.text(max_size=6)  # fmt: skip
+VALUES = SCALARS | st.dictionaries(st.sampled_from(["success", "reward", "correct", "value", "x"]), SCALARS, max_size=3) | st.lists(SCALARS, max_size=2)  # fmt: skip
+LABELS = st.fixed_dictionaries({}, optional=dict.fromkeys(("reward", "correct", "success", "label", "reward_info", "info"), VALUES))  # fmt: skip
+
+
+@given(st.lists(LABELS, min_size=1, max_size=5))
+def test_any_field_gives_a_label_a_reason_or_a_problem(documents):
+    """One result for each line, in order, and never an exception."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(Path(folder), *({"messages": CHAT, **document} for document in documents))
+        items = read(path)
+    assert len(documents) == len(items)
+    for number, item in enumerate(items, 1):
+        if isinstance(item, InvalidRecord):
+            assert number == item.line
+        elif item.label is None:
+            assert item.reason
+        else:
+            assert isinstance(item.label.correct, bool) or 0 < item.label.correct < 1
+
+
+@given(st.lists(st.booleans() | st.floats(0, 1), min_size=1, max_size=6), st.sampled_from(["reward", "label.deep.er", "x y"]))  # fmt: skip
+def test_what_was_written_is_read(labels, field):
+    """Under any path, up to the rounding of rewards near 1."""
+    documents = []
+    for label in labels:
+        value = label
+        for name in reversed(field.split(".")):
+            value = {name: value}
+        documents.append({"messages": CHAT, **value})
+    with tempfile.TemporaryDirectory() as folder:
+        found = [correct for correct, _ in stated(written(Path(folder), *documents), label=field)]
+    assert [True if label > 1 - 1e-6 else label for label in labels] == found
+    assert all(isinstance(value, bool) or 0 < value < 1 for value in found)
+
+
+@needs_data
+def test_recorded_runs_have_their_published_labels():
+    """Counts and shares of solved runs by source, as the table beside the data states them."""
+    found = cal.labels(DATA / "agent_runs.jsonl.gz")
+    assert ({"field:label.success": 7_696}, {}) == (Counter(found.sources), found.left_out)
+    runs, solved = Counter(), Counter()
+    for group, label in zip(found.groups, found.labels, strict=True):
+        runs[group.partition("/")[0]] += 1
+        solved[group.partition("/")[0]] += label
+    assert {
+        "mint-bench": (3_963, 0.36), "intercode": (2_799, 0.30), "tau2-bench": (431, 0.63), "whissle-medagentbench": (179, 0.66),
+        "whissle-agentclinic": (150, 0.83), "aider-swe-bench-lite": (174, 0.31),
+    } == {source: (count, round(solved[source] / count, 2)) for source, count in runs.items()}  # fmt: skip
+
+
+@needs_data
+def test_a_published_result_of_tau_bench_is_read(tmp_path):
+    """Four trials of each task; also as the JSON list that tau-bench itself writes."""
+    path = DATA / "tau_bench_airline_gpt4o.jsonl.gz"
+    found = cal.labels(path)
+    assert (124, 59, 31) == (len(found.labels), sum(found.labels), len(set(found.groups)))
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        whole = [json.loads(line) for line in file]
+    (tmp_path / "results.json").write_text(json.dumps(whole, indent=2))
+    again = cal.labels(tmp_path / "results.json")
+    assert (found.labels, found.groups) == (again.labels, again.groups)
+    assert [trace.id for trace in found.traces] == [trace.id for trace in again.traces]
