@@ -39,7 +39,8 @@ class Settings:
     domain: str = "default"
     """Task domain of runs without one; selects the weights of the value score."""
     profile: str = "grace"
-    """Confidence profile: `grace` or `strict`."""
+    """Confidence profile: `grace`, `strict`, or the path of a learned profile, which ends in `.json`. A path in a configuration file is
+    relative to the folder of that file."""
     threshold_silent: float = 0.9
     """Lowest confidence at which a gated action runs silently, 0 to 1; `never` (infinity) for none."""
     threshold_notify: float = 0.7
@@ -76,6 +77,11 @@ class Settings:
     """Milliseconds between two journal entries of open runs; a killed process loses at most two intervals."""
     gate_timeout: float = 300.0
     """Seconds that a gate waits for a reviewer."""
+    on_mismatch: str = "report"
+    """What follows when an agent, model or tool is not among those that a learned profile was fitted on: `report` only records it;
+    `tighten` makes gates ask at least for CONFIRM until the profile is fitted again."""
+    audit_rate: float = 0.0
+    """Share of the actions that run without asking, 0 to 1, that is selected at random for a check by a person."""
     policies: dict[str, str] = field(default_factory=dict)
     """Floors by action name or glob, for example {"delete_*": "confirm"}."""
     judge: str = "always"
@@ -151,7 +157,7 @@ class Settings:
 
 _FIELDS = {item.name: item.type for item in fields(Settings) if item.name != "source"}
 _CHOICES = {
-    "profile": ("grace", "strict"),
+    "on_mismatch": ("report", "tighten"),
     "privacy_level": ("aggregated", "federated", "private"),
     "visibility": ("private", "org", "network"),
     "judge": ("always", "when_needed", "never"),
@@ -160,6 +166,7 @@ _CHOICES = {
     "judge_language": ("auto", "en", "ja"),
 }
 _RANGES: dict[str, tuple[float, float]] = {
+    "audit_rate": (0, 1),
     "sample_rate": (0, 1),
     "max_text": (64, 1 << 24),
     "max_steps": (1, 1 << 30),
@@ -184,6 +191,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "judge_tokens_per_run": (0, 10**12),
 }
 _THRESHOLDS = ("threshold_silent", "threshold_notify", "threshold_confirm")
+PROFILES = ("grace", "strict")
 NEVER = "never"
 # Environment variables of this library that are not settings.
 _ELSEWHERE = frozenset({"GRACE_KP_STRICT_RECORDING", "GRACE_KP_REGISTRY_KEY"})
@@ -209,8 +217,14 @@ def _from_files(folder: Path | None) -> dict[str, tuple[Any, str]]:
         for path, names in ((place / "grace_kp.toml", ()), (place / "pyproject.toml", ("tool", "grace_kp"))):
             table = _table(path, names)
             if table is not None:
-                return {name: (value, str(path)) for name, value in table.items()}
+                return {name: (_located(name, value, place), str(path)) for name, value in table.items()}
     return {}
+
+
+def _located(name: str, value: object, folder: Path) -> object:
+    """Return the value of a configuration file in this folder, with the path of a profile from there."""
+    is_path = name == "profile" and isinstance(value, str) and is_profile_path(value)
+    return str(folder / str(value)) if is_path else value
 
 
 def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
@@ -262,11 +276,20 @@ def _convert(name: str, raw: object, place: str) -> Any:
         raise SettingsError(f"{name} ({place}) must be a non-empty text, not {brief(raw)}")
     if name in _CHOICES and raw not in _CHOICES[name]:
         raise SettingsError(f"{name} ({place}) must be one of {', '.join(_CHOICES[name])}, not {brief(raw)}")
+    if name == "profile" and raw not in PROFILES and not is_profile_path(raw):
+        raise SettingsError(
+            f"profile ({place}) must be {', '.join(PROFILES)}, or the path of a learned profile, which ends in .json; not {brief(raw)}"
+        )
     if name == "file_mode" and not _MODE.fullmatch(raw):
         raise SettingsError(
             f"file_mode ({place}) must be three octal digits that let the owner read and write, such as 600 or 660, not {brief(raw)}"
         )
     return str(raw)
+
+
+def is_profile_path(profile: str) -> bool:
+    """Return whether a profile is named by the path of its file."""
+    return profile.lower().endswith(".json")
 
 
 def _boolean(name: str, raw: object, place: str) -> bool:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 MAX_SCORES = 200
 PART = 22
 """Width of the names of parts."""
+FEATURE = 36
+"""Width of the names of features."""
+MAX_CONTRIBUTIONS = 6
+MAX_LOG_ODDS = 1e6
+MAX_MISMATCHES = 10
 TOKENS = {"input_tokens": "in", "output_tokens": "out", "total_tokens": "total"}
 
 
@@ -61,9 +66,29 @@ def _put_confidence(out: Console, score: float, confidence: dict[str, Any]) -> N
     penalties = items(confidence.get("penalties"))
     if penalties:
         put_field(out, "penalties", clean(penalties_text(penalties)), indent=2, label=PART - 2)
+    if confidence.get("fallback") is True:
+        put_text(out, clean(str(confidence.get("reason") or "the profile failed; a formula stands in for it")), indent=2)
+    _put_contributions(out, mapping(confidence.get("contributions")))
+    for mismatch in items(confidence.get("mismatches"))[:MAX_MISMATCHES]:
+        put_field(out, "does not fit", clean(str(mismatch)), indent=2, label=PART - 2)
     computed = number(confidence.get("score"))
     if "own" in confidence and computed is not None:
         put_field(out, "computed", f"{computed:.3f}; the run stated its own", indent=2, label=PART - 2)
+
+
+def _put_contributions(out: Console, contributions: dict[str, Any]) -> None:
+    """Write the features that weigh most in a learned confidence, with what each adds to the logarithm of the odds."""
+    numbers = ((clean(name, FEATURE - 6), number(value)) for name, value in contributions.items())
+    known = [(name, value) for name, value in numbers if value and abs(value) < MAX_LOG_ODDS]
+    known.sort(key=lambda entry: -abs(entry[1]))
+    if not known:
+        return
+    put_text(out, "largest contributions, in log-odds: + raises the confidence, - lowers it", indent=2)
+    for name, value in known[:MAX_CONTRIBUTIONS]:
+        put_field(out, name, f"{value:+.2f}", indent=4, label=FEATURE)
+    if len(known) > MAX_CONTRIBUTIONS:
+        rest = sum(value for _, value in known[MAX_CONTRIBUTIONS:])
+        put_field(out, f"{len(known) - MAX_CONTRIBUTIONS} others together", f"{rest:+.2f}", indent=4, label=FEATURE)
 
 
 def _put_value(out: Console, score: float, value: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from grace_kp.confidence._evaluation import FALLBACK_SCORE, Evaluation
 from grace_kp.confidence._evidence import Evidence, evidence_of_calls, factors_from_trace
 from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._judgements import could_change, with_judgements
-from grace_kp.confidence._profiles import PROFILES, Profile
+from grace_kp.confidence._profiles import PROFILES, LearnedProfile, Profile
 from grace_kp.confidence._score import ConfidenceScore, part_text, penalties_text, penalty_text
 from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, ScoreKind, Scores, Unusable, checked_scores
 from grace_kp.confidence._search_results import ResultReader, SearchResults, read_results
@@ -31,6 +31,7 @@ __all__ = [
     "DynamicThresholds",
     "Evaluation",
     "Evidence",
+    "LearnedProfile",
     "Profile",
     "ResultReader",
     "ScoreKind",

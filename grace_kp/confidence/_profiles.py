@@ -1,14 +1,14 @@
 """The profiles that turn factors into a confidence, and the table of those that have a name.
 
 `grace` follows the GRACE confidence design exactly, quirks included; `strict` follows it without its optimism. Any object with `name`
-and `calculate` is a profile too; it need not be in the table.
+and `calculate` is a profile too; it need not be in the table. A learned profile reads whole runs instead of their factors.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from grace_kp.confidence._score import ConfidenceScore, penalties_text
 
@@ -50,6 +50,28 @@ class Profile(Protocol):
 
     def calculate(self, factors: ConfidenceFactors, /) -> ConfidenceScore:
         """Return the confidence of the factors."""
+        ...
+
+
+@runtime_checkable
+class LearnedProfile(Profile, Protocol):
+    """A confidence that was learned from labelled runs. It reads the document of a run, of which the factors are a summary.
+
+    A runtime also uses these attributes where a profile has them: `thresholds` (a `Thresholds` or None), `promise` and `fitted_on`
+    (mappings for people), and `mismatches(document)`, which returns sentences that say how a run differs from those that the profile was
+    learned from.
+    """
+
+    def confidence(self, document: Mapping[str, Any], *, moment: Literal["end", "action"]) -> ConfidenceScore:
+        """Return the confidence of a run.
+
+        Args:
+            document: the run in the form of the trace schema. It may be changed; nobody else uses it.
+            moment: `end`: the run has finished, and its answer exists. `action`: the run is open, and an action is about to be taken.
+
+        Raises:
+            Exception: the profile has no confidence for this run or moment.
+        """
         ...
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from grace_kp.errors import check_unit
+from grace_kp.errors import brief, check_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +24,7 @@ class ConfidenceScore:
     """The GRACE confidence of a step or a run.
 
     Raises:
-        ValueError: the score is not a number from 0 to 1.
+        ValueError: the score is not a number from 0 to 1, or a contribution is not a finite number.
     """
 
     score: float
@@ -39,10 +40,14 @@ class ConfidenceScore:
     """One sentence: the sub-scores that counted, and the penalties."""
     not_evaluated: tuple[str, ...] = ()
     """The sub-scores that were not measured; they do not count in the profile `strict`."""
+    contributions: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """What each feature of a learned profile adds to the logarithm of the odds, by name; empty for the formulas."""
 
     def __post_init__(self) -> None:
         if type(self.score) is not float or not 0 <= self.score <= 1:
             check_unit("score", self.score)
+        if self.contributions:
+            _check_contributions(self.contributions)
 
     @property
     def evaluated(self) -> dict[str, float | None]:
@@ -58,6 +63,14 @@ class ConfidenceScore:
         if self.score >= 0.7:
             return "medium"
         return "low" if self.score >= 0.4 else "very_low"
+
+
+def _check_contributions(contributions: Mapping[str, float]) -> None:
+    for name, value in contributions.items():
+        if not isinstance(name, str):
+            raise ValueError(f"a contribution must have the name of its feature, not {brief(name)}")
+        if isinstance(value, bool) or not isinstance(value, float | int) or not math.isfinite(value):
+            raise ValueError(f"the contribution of {brief(name)} must be a finite number, not {brief(value)}")
 
 
 def penalty_text(penalty: str) -> str:

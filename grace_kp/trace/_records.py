@@ -48,6 +48,12 @@ class ConfidenceRecord:
     """The confidence that the run set itself, 0 to 1."""
     run_failed: bool = False
     """Whether the run ended without success; `reason` then begins with the status."""
+    contributions: Mapping[str, float] = field(default_factory=dict)
+    """What each feature of a learned profile added to the logarithm of the odds."""
+    fallback: bool = False
+    """Whether the learned profile failed, so that the formula `grace` stands in its place."""
+    mismatches: tuple[str, ...] = ()
+    """How the run differs from those that the profile was learned from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +140,18 @@ class DecisionRecord:
     """The notice; None at other levels."""
     evaluation: EvaluationRecord | None = None
     """How a model judged the run before the gate; None if the gate asked none."""
+    step: int | None = None
+    """Number of steps of the run before the decision."""
+    profile: str | None = None
+    """The learned profile behind the score; None for a formula."""
+    fallback: bool = False
+    """Whether that profile failed, so that the score is that of the formula `grace`."""
+    mismatches: tuple[str, ...] = ()
+    """How the run differs from those that the profile was learned from."""
+    audit: Mapping[str, Any] | None = None
+    """The draw of an action that ran without asking: `rate`, and whether it was `selected` for a check by a person."""
+    shadow: Mapping[str, Any] | None = None
+    """What a second profile would have decided: `profile`, with `score` and `level`, or the `error` that kept it from a score."""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The whole entry of the trace."""
 
@@ -345,6 +363,7 @@ _READERS: dict[str, Callable[[object], Any]] = {
     "tuple[UnusableScore, ...]": lambda part: tuple(read_all(UnusableScore, part)),
     "Mapping[str, Any]": object_of,
     "Mapping[str, int]": counts_of,
+    "Mapping[str, float]": lambda part: {name: item for name, item in _parts_of(part).items() if item is not None},
     "Mapping[str, float | None]": _parts_of,
     "InterventionLevel": _level_of,
     "ErrorRecord": partial(read, ErrorRecord),

@@ -48,6 +48,34 @@ def test_the_confidence_with_its_parts():
     assert ["computed", "0.700;", "the", "run", "stated", "its", "own"] == lines[3]
 
 
+def test_the_largest_contributions_of_a_learned_confidence():
+    """Six features with their signs, the rest as one sum, and each difference from the runs that it was learned from."""
+    contributions = {f"feature_{number}": (-1) ** number * number / 10 for number in range(9)}
+    confidence = {
+        "score": 0.8,
+        "contributions": {**contributions, "tool_error_rate_of_the_last_ten_calls": -2.5, "absent": None},
+        "mismatches": ["the model is now b; the profile was fitted on a"],
+    }
+    file = io.StringIO()
+    put_figures(
+        Console(file=file, width=80), gk.ReasoningTrace.model_validate(document("1", confidence=confidence)), full=False
+    )
+    shown = file.getvalue().splitlines()
+    assert max(map(len, shown)) <= 80
+    lines = [line.split() for line in shown]
+    assert "largest contributions, in log-odds: + raises the confidence, - lowers it" == shown[1].strip()
+    assert ["tool_error_rate_of_the_last_t…", "-2.50"] == lines[2]
+    assert [["feature_8", "+0.80"], ["feature_7", "-0.70"], ["feature_6", "+0.60"]] == lines[3:6]
+    assert ["3", "others", "together", "-0.20"] == lines[8]
+    assert "  does not fit        the model is now b; the profile was fitted on a" == shown[9]
+
+
+def test_a_fallback_is_named_as_such():
+    """A formula that stands in for a learned profile does not look like what was learned."""
+    lines = figures(confidence={"score": 0.7, "fallback": True, "reason": "The profile failed. No evidence."})
+    assert ["The", "profile", "failed.", "No", "evidence."] == lines[1]
+
+
 def test_the_value_score_with_its_overrides():
     """A novelty that was not measured says so."""
     lines = figures(

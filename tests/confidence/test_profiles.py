@@ -7,7 +7,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, penalty_text
+from grace_kp.confidence import (
+    PROFILES,
+    ConfidenceCalculator,
+    ConfidenceFactors,
+    ConfidenceScore,
+    LearnedProfile,
+    penalty_text,
+)
 from tests.exhaustive import examples
 
 units = st.floats(0, 1) | st.sampled_from([0.0, 0.1, 0.59, 0.6, 0.61, 0.8, 1.0])
@@ -258,3 +265,20 @@ def test_a_reason_marks_what_was_assumed():
         "Weighted mean of tool success 1.00, source agreement 0.50 (not evaluated), query coverage 0.50 (not evaluated)"
     )
     assert ConfidenceCalculator().calculate(assumed).reason.startswith(expected)
+
+
+def test_a_learned_profile_reads_runs():
+    """It is a profile with a confidence for documents; the formulas have none."""
+
+    class Learned:
+        name = "mine"
+
+        def calculate(self, factors):
+            return ConfidenceScore(0.5, factors)
+
+        def confidence(self, document, *, moment):
+            return ConfidenceScore(0.25, ConfidenceFactors())
+
+    assert isinstance(Learned(), LearnedProfile)
+    assert not any(isinstance(profile, LearnedProfile) for profile in PROFILES.values())
+    assert 0.5 == ConfidenceCalculator(Learned()).calculate(ConfidenceFactors()).score

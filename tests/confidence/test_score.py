@@ -70,3 +70,25 @@ def test_a_score_is_a_number_from_0_to_1(bad):
 def test_sub_scores_in_words(value, text):
     """Three decimals, or the words that stand for a missing evaluation."""
     assert text == part_text(value)
+
+
+def test_contributions_are_kept_as_they_are():
+    score = ConfidenceScore(0.5, ConfidenceFactors(), contributions={"steps": -1.25, "bias": 0})
+    assert {"steps": -1.25, "bias": 0} == score.contributions
+    assert {} == ConfidenceScore(0.5, ConfidenceFactors()).contributions
+
+
+@pytest.mark.parametrize(
+    ("contributions", "message"),
+    [
+        ({"steps": math.nan}, "the contribution of 'steps' must be a finite number, not nan"),
+        ({"steps": -math.inf}, "must be a finite number, not -inf"),
+        ({"steps": True}, "must be a finite number, not True"),
+        ({"steps": "much"}, "must be a finite number, not 'much'"),
+        ({1: 0.5}, "must have the name of its feature, not 1"),
+    ],
+)
+def test_a_contribution_is_a_finite_number_with_a_name(contributions, message):
+    """What JSON cannot hold never reaches a trace."""
+    with pytest.raises(ValueError, match=message):
+        ConfidenceScore(0.5, ConfidenceFactors(), contributions=contributions)
