@@ -65,20 +65,24 @@ def parts() -> Callable[[Callable[[], str]], dict[str, float]]:
     """Return the function that measures one round: the processor time of each part, per call."""
     from pydantic_core import to_json as floor
 
-    from grace_kp.confidence import ConfidenceCalculator, Thresholds, factors_from_trace
+    from grace_kp.confidence import factors_from_trace
     from grace_kp.record import Documents, Listener, Recorder, to_json
     from grace_kp.runtime._assessor import Assessor
     from grace_kp.runtime._models import ModelChoice
     from grace_kp.runtime._pipeline import Pipeline
+    from grace_kp.runtime._profile_set import ProfileSet
     from grace_kp.runtime._records import record_of
     from grace_kp.settings import Settings
     from grace_kp.store._sqlite import SqliteStore
     from grace_kp.value import ValueScorer
 
     documents_of = Documents(privacy_level="private", visibility="network", max_text=8_192)
-    assessor = Assessor(ConfidenceCalculator(), ValueScorer)
-    models = ModelChoice(Settings(), evaluator=None, embedder=None, thresholds=Thresholds, on_judged=Thresholds)
-    pipeline = Pipeline(Settings(), Recorder(Settings(), Listener()), models)
+    profiles = ProfileSet.of("grace")
+    assessor = Assessor(profiles, ValueScorer)
+    models = ModelChoice(
+        Settings(), evaluator=None, embedder=None, calculator=lambda: profiles.main.calculator, on_judged=lambda: None
+    )
+    pipeline = Pipeline(Settings(), Recorder(Settings(), Listener()), models, lambda: profiles)
 
     def measure(text: Callable[[], str]) -> dict[str, float]:
         spent: dict[str, float] = {}

@@ -154,15 +154,14 @@ def test_every_setting_has_an_environment_variable(folder):
             "bool": "0", "int": "64", "float": "0.5", "str": "private", "str | None": "memory:",
             "dict[str, str]": "a=deny",
         }[Settings.__dataclass_fields__[name].type]  # fmt: skip
-        if name in {"profile", "file_mode"}:
-            text = {"profile": "strict", "file_mode": "660"}[name]
+        text = {"profile": "strict", "file_mode": "660", "on_mismatch": "tighten"}.get(name, text)
         settings = load(folder, {f"GRACE_KP_{name.upper()}": text})
         assert {name: f"environment variable GRACE_KP_{name.upper()}"} == settings.source
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("samplerate", "did you mean 'sample_rate'?"), ("domian", "'domain'"), ("zzz", "known are capture_input, ")],
+    [("samplerate", "did you mean 'sample_rate'?"), ("domian", "'domain'"), ("zzz", "known are audit_rate, ")],
 )
 def test_an_unknown_name_is_refused_with_a_hint(folder, name, hint):
     """From a keyword, the environment or a file alike, naming the place."""
@@ -251,7 +250,7 @@ def test_a_whole_number_is_not_cut_from_a_fraction(folder):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("profile", ["grace", "strict"]),
+        ("on_mismatch", ["report", "tighten"]),
         ("privacy_level", ["aggregated", "federated", "private"]),
         ("visibility", ["private", "org", "network"]),
     ],

@@ -67,7 +67,9 @@ def _put_confidence(out: Console, score: float, confidence: dict[str, Any]) -> N
     if penalties:
         put_field(out, "penalties", clean(penalties_text(penalties)), indent=2, label=PART - 2)
     if confidence.get("fallback") is True:
-        put_text(out, clean(str(confidence.get("reason") or "the profile failed; a formula stands in for it")), indent=2)
+        put_text(
+            out, clean(str(confidence.get("reason") or "the profile failed; a formula stands in for it")), indent=2
+        )
     _put_contributions(out, mapping(confidence.get("contributions")))
     for mismatch in items(confidence.get("mismatches"))[:MAX_MISMATCHES]:
         put_field(out, "does not fit", clean(str(mismatch)), indent=2, label=PART - 2)

@@ -24,13 +24,12 @@ def assessor(profile: str) -> Assessor:
     """Return the assessor that computes confidence and score with this confidence profile.
 
     Raises:
-        ValueError: an unknown profile.
+        SettingsError: an unknown profile, or a file that cannot be used.
     """
-    from grace_kp.confidence import ConfidenceCalculator
-    from grace_kp.runtime import Assessor
+    from grace_kp.runtime import Assessor, ProfileSet
     from grace_kp.value import ValueScorer
 
-    return Assessor(ConfidenceCalculator(profile), ValueScorer)
+    return Assessor(ProfileSet.of(profile), ValueScorer)
 
 
 def assessed(trace: ReasoningTrace, how: Assessor) -> dict[str, Any]:
@@ -58,7 +57,10 @@ def score(
         str | None, typer.Option(help="Task domain for runs without one; it selects the weights.")
     ] = None,
     profile: Annotated[
-        str, typer.Option(help="Confidence profile for runs without a confidence: grace or strict.")
+        str,
+        typer.Option(
+            help="Confidence profile for runs without a confidence: grace, strict, or the file of a learned one."
+        ),
     ] = "grace",
     summary: Annotated[bool, typer.Option("--summary/--no-summary", help="Print the summary below the table.")] = True,
 ) -> None:

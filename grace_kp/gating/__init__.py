@@ -5,7 +5,7 @@ from grace_kp.gating._audit import audit_probability
 from grace_kp.gating._call import Unknown
 from grace_kp.gating._case import Case, Consent, GateScope
 from grace_kp.gating._confirmation import ConfirmationFlow
-from grace_kp.gating._decision import Assessment, Decision, Rules
+from grace_kp.gating._decision import FACTS, Assessment, Decision, Rules, ShadowAssessment
 from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drivers import attempt, drive, drive_async
 from grace_kp.gating._engine import consent_to
@@ -38,6 +38,7 @@ from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer
 __all__ = [
     "APPROVED",
     "CANCELLED",
+    "FACTS",
     "WAITING",
     "Assessment",
     "CallbackReviewer",
@@ -69,6 +70,7 @@ __all__ = [
     "Returned",
     "Reviewer",
     "Rules",
+    "ShadowAssessment",
     "Unknown",
     "attempt",
     "audit_probability",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence import ActionDecision, ConfidenceFactors, ConfidenceScore, decide
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
     from grace_kp.confidence import Thresholds
     from grace_kp.gating._policy import Policy
+
+
+FACTS = ("profile", "fallback", "fitted_at", "mismatches", "shadow", "audit", "step")
+"""Fields of a gate's entry that state what the decision rests on, beside the score and the gaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,26 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
+class ShadowAssessment:
+    """The confidence that a second profile has in the run, for the record alone."""
+
+    profile: str
+    thresholds: Thresholds
+    score: float | None = None
+    gaps: tuple[str, ...] = ()
+    """Why evidence is missing or cannot be used, from the point of view of this profile."""
+    error: str = ""
+    """Why there is no score."""
+
+    def to_dict(self, rules: Rules) -> dict[str, Any]:
+        """Return what this profile would have decided under the same policy."""
+        if self.score is None:
+            return {"profile": self.profile, "error": self.error}
+        decision = replace(rules, thresholds=self.thresholds, gaps=self.gaps).decide(self.score)
+        return {"profile": self.profile, "score": self.score, "level": str(decision.level)}
+
+
+@dataclass(frozen=True, slots=True)
 class Assessment:
     """The confidence of a run at the time of a call."""
 
@@ -51,6 +75,11 @@ class Assessment:
     """Why evidence is missing or cannot be used."""
     evaluation: Mapping[str, Any] | None = None
     """How a model judged the run; None where none was to."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the entry states beside the score: `FACTS` by name, as JSON values."""
+    shadow: ShadowAssessment | None = None
+    audit_rate: float = 0.0
+    """The share of calls that run without asking and are selected for a check by a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +90,8 @@ class Decision:
     confidence: ConfidenceScore | None
     """What the decision rests on; None where it could not be computed."""
     gaps: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """`FACTS` by name."""
 
     @property
     def level(self) -> InterventionLevel:
@@ -70,8 +101,13 @@ class Decision:
     @classmethod
     def of(cls, assessment: Assessment, rules: Rules) -> Decision:
         """Decide on a call."""
-        rules = replace(rules, gaps=assessment.gaps)
-        return cls(rules.decide(assessment.score.score), assessment.score, assessment.gaps)
+        shadow, rate, facts = assessment.shadow, assessment.audit_rate, dict(assessment.facts)
+        if shadow is not None:
+            facts["shadow"] = shadow.to_dict(rules)
+        action = replace(rules, gaps=assessment.gaps).decide(assessment.score.score)
+        if rate and not action.level.asks:
+            facts["audit"] = {"rate": rate, "selected": _is_drawn(rate)}
+        return cls(action, assessment.score, assessment.gaps, facts)
 
     @classmethod
     def without_confidence(cls, why: str, rules: Rules) -> Decision:
@@ -92,6 +128,8 @@ class Decision:
         }
         if self.gaps:
             kept["evidence_gaps"] = list(self.gaps)
+        if self.facts:
+            kept["facts"] = dict(self.facts)
         return kept
 
     @classmethod
@@ -103,4 +141,11 @@ class Decision:
         penalties = list(kept["penalties"])
         confidence = ConfidenceScore(kept["score"], ConfidenceFactors(), breakdown, penalties, not_evaluated=missing)
         action = ActionDecision(level, kept["score"], kept["reason"])
-        return cls(action, confidence, tuple(kept.get("evidence_gaps") or ()))
+        return cls(action, confidence, tuple(kept.get("evidence_gaps") or ()), kept.get("facts") or {})
+
+
+def _is_drawn(rate: float) -> bool:
+    """Draw with this probability, from the system: a seed of the program must neither decide what is checked nor be disturbed by it."""
+    from random import SystemRandom
+
+    return SystemRandom().random() < rate

@@ -184,7 +184,7 @@ def _request(case: Case, decision: Decision, attempt: int) -> InterventionReques
         objective=case.scope.objective,
         created_at=time.time(),
     )
-    case.entry.decided(request, decision.gaps)
+    case.entry.decided(request, decision)
     return request
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.errors import ActionCancelled
+from grace_kp.gating._decision import FACTS
 from grace_kp.gating._hidden import recorded_arguments
 from grace_kp.record import HOST
 from grace_kp.trace import error_text
@@ -13,6 +14,7 @@ from grace_kp.trace import error_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from grace_kp.gating._decision import Decision
     from grace_kp.gating._ledger import EarlierRun
     from grace_kp.gating._request import InterventionRequest, InterventionResponse
 
@@ -102,8 +104,13 @@ class GateEntry:
         """Whether a reviewer was asked."""
         return "response" in self.fields
 
-    def decided(self, request: InterventionRequest, gaps: tuple[str, ...]) -> None:
-        """State a decision, and why evidence for it is missing."""
+    def decided(self, request: InterventionRequest, decision: Decision) -> None:
+        """State a decision, and what it rests on."""
+        for name in FACTS:  # of a decision before this one
+            self.fields.pop(name, None)
+        facts = dict(decision.facts)
+        if request.level.asks:
+            facts.pop("audit", None)
         self.fields.update(
             level=str(request.level),
             score=request.decision.confidence_score,
@@ -111,11 +118,12 @@ class GateEntry:
             policy_version=request.policy_version,
             digest=request.digest,
             attempt=request.attempt,
+            **facts,
         )
         if request.floor is not None:
             self.fields["floor"] = request.floor
-        if gaps:
-            self.fields["evidence_gaps"] = list(gaps)
+        if decision.gaps:
+            self.fields["evidence_gaps"] = list(decision.gaps)
 
     def answered(self, response: InterventionResponse) -> None:
         """State a reviewer's answer."""

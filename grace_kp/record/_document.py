@@ -5,6 +5,7 @@ Also the journal of an open run, and the document of a run whose process died.
 
 from __future__ import annotations
 
+import copy
 import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from grace_kp.trace import Redactor
 
 CONTEXT = "https://openknowledgepulse.org/schema/v1"
+OPEN = "open"
+"""The status of a run that goes on."""
 LOST = "The process ended before the end of this run was stored."
 
 
@@ -66,6 +69,26 @@ class Documents:
         builder = self.builder(run)
         builder.finish()
         return self._of_run(run, builder, str(run.status), run.end, run.pause)
+
+    def open(self, run: Run) -> dict[str, Any]:
+        """Return the document of an open run before an action: its steps so far, and no answer.
+
+        The steps are built anew from the events, so that neither the recording nor the journal has a part in it.
+        """
+        if run.resumes is not None:
+            run.owner.recall(run)
+        earlier = None if run.earlier is None else EarlierPart(copy.deepcopy(run.earlier))
+        builder = StepBuilder(run, identifiers=self._identifiers, earlier=earlier)
+        builder.advance([run.name, run.domain, run.objective])
+        redactor = builder.redactor
+        grace: dict[str, Any] = {"status": OPEN, "name": redactor.uncounted(run.name), "calls": builder.calls}
+        grace.update(attributes_of(run, self.clean, self.clean_all))
+        if run.facts:
+            grace[run.framework] = redact_value(render(run.facts), identifiers=self._identifiers)
+        if builder.model_calls:
+            grace["model_calls"] = builder.model_calls
+        header = self._header(run, redactor.uncounted)
+        return self._document(header, builder.steps, grace, success=True, result="", framework=run.framework)
 
     def asking(self, run: Run, pause: Pause) -> dict[str, Any]:
         """Return the document of an open run that is about to be suspended."""

@@ -1,4 +1,7 @@
-"""Evidence and material of a live run, for gates, which cannot wait until it ends: for its confidence, and for a judge."""
+"""Evidence and material of a live run, for gates, which cannot wait until it ends: for its confidence, and for a judge.
+
+Also the number of its steps, counted without building them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from grace_kp.record._call import Call
 from grace_kp.record._events import ModelCall, Note
 from grace_kp.record._resume import EarlierPart
-from grace_kp.trace import render, to_text
+from grace_kp.trace import Failure, Failures, render, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,6 +61,36 @@ def material_of(run: Run | None, case: Proposed) -> tuple[str, str, list[str]]:
         elif isinstance(event, Call) and event.status == "ok" and event.result is not None:
             texts.append(f"{event.spec.name}: {to_text(render(event.result, _LONGEST))}"[:_LONGEST])
     return run.objective, answer, texts[-MAX_MATERIAL:]
+
+
+def steps_so_far(run: Run | None) -> int:
+    """Return the number of steps that the trace of an open run has so far: those that `StepBuilder` builds from its events."""
+    if run is None:
+        return 0
+    if run.resumes is not None:
+        run.owner.recall(run)
+    count, failures, begun = 0, Failures(), set()
+    if run.earlier is not None:
+        earlier = EarlierPart(run.earlier)
+        count = len(earlier.steps)
+        failures.pending = [Failure("", ("", ""), None) for _ in earlier.pending]
+    for event in list(run.events):
+        if isinstance(event, Call) and id(event) in begun:
+            if event.error is not None and event.status in {"error", "cancelled"}:
+                failures.add(Failure("", event.error, None, event.parent), event)
+            count += 1
+            continue
+        if failures.pending:  # the run has gone on, which is a step for each error
+            count += len(failures.pending)
+            failures.pending.clear()
+        if isinstance(event, Call):
+            begun.add(id(event))
+        elif isinstance(event, ModelCall):
+            if event.error is not None and event.status == "error":
+                failures.add(Failure("", event.error, None))
+            count -= not event.text.strip()  # a call without text is no step
+        count += 1
+    return count
 
 
 def _events_that_ended(run: Run) -> Iterator[Event]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._assessor import Assessor
     from grace_kp.runtime._feedback import add_feedback, feedback_entry
     from grace_kp.runtime._gates import GateSpec, Scope
+    from grace_kp.runtime._profile_set import ProfileSet
     from grace_kp.runtime._records import record_of
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Front",
     "GateSpec",
     "Grace",
+    "ProfileSet",
     "Scope",
     "add_feedback",
     "agent",
@@ -55,6 +57,7 @@ __all__ = [
 _MODULES = {
     "Assessor": "_assessor",
     "GateSpec": "_gates",
+    "ProfileSet": "_profile_set",
     "Scope": "_gates",
     "add_feedback": "_feedback",
     "feedback_entry": "_feedback",

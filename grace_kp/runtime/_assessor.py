@@ -10,8 +10,9 @@ from grace_kp.record import SUSPENDED
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from grace_kp.confidence import ConfidenceCalculator, ConfidenceFactors, ConfidenceScore
+    from grace_kp.confidence import ConfidenceFactors, ConfidenceScore
     from grace_kp.runtime._judging import Judgement
+    from grace_kp.runtime._profile_set import ProfileSet
     from grace_kp.value import ValueScorer
 
 
@@ -22,14 +23,14 @@ MAX_KNOWN = 256
 class Assessor:
     """Fills in the confidence of a document, then its value score."""
 
-    def __init__(self, calculator: ConfidenceCalculator, make_scorer: Callable[[], ValueScorer]) -> None:
+    def __init__(self, profiles: ProfileSet, make_scorer: Callable[[], ValueScorer]) -> None:
         """Load no model yet.
 
         Args:
-            calculator: computes confidences.
+            profiles: compute confidences.
             make_scorer: returns the scorer of values; called before the first value is computed.
         """
-        self.calculator = calculator
+        self.profiles = profiles
         self._make_scorer = make_scorer
         self._known: dict[ConfidenceFactors, tuple[ConfidenceScore, dict[str, Any]]] = {}
 
@@ -62,11 +63,14 @@ class Assessor:
             factors = factors_from_trace(document)
         grace = document.setdefault("grace", {})
         if judgement is not None:
-            factors = judgement.put_into(factors, cautious=self.calculator.profile == "strict")
+            factors = judgement.put_into(factors, cautious=self.profiles.main.name == "strict")
             grace["evaluation"] = judgement.to_dict()
-        score, known_record = self._confidence(factors)
+        score, known_record = self._confidence(document, factors)
         grace.pop("unscored", None)
         grace["confidence"] = record = {**known_record}
+        shadow = self.profiles.shadow_of(document, factors)
+        if shadow is not None:
+            grace["shadow"] = shadow
         failure = failure_of(document)
         if failure:
             record["run_failed"] = True
@@ -79,15 +83,23 @@ class Assessor:
         else:
             self.value(document)
 
-    def _confidence(self, factors: ConfidenceFactors) -> tuple[ConfidenceScore, dict[str, Any]]:
-        """Return the confidence of the factors and its record, whose parts nobody changes; a profile of the user's is asked every time."""
-        calculator = self.calculator
+    def _confidence(
+        self, document: dict[str, Any], factors: ConfidenceFactors
+    ) -> tuple[ConfidenceScore, dict[str, Any]]:
+        """Return the confidence of a run and its record, whose parts nobody changes; a profile of the user's is asked every time."""
+        main = self.profiles.main
+        if not main.is_formula:
+            measured, facts = self.profiles.finished(document, factors)
+            record = {**confidence_record(measured.score, measured.profile), **facts}
+            if measured.problem:
+                record["reason"] = (
+                    f"{_sentence(measured.problem)} This is the formula {measured.profile}. {record['reason']}"
+                )
+            return measured.score, record
         known = self._known.get(factors)
         if known is None:
-            score = calculator.calculate(factors)
-            known = score, confidence_record(score, calculator.profile)
-            if not calculator.is_known:
-                return known
+            score = main.calculator.calculate(factors)
+            known = score, confidence_record(score, main.name)
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
             self._known[factors] = known
@@ -112,7 +124,7 @@ class Assessor:
 
 def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
     """A confidence as it stands in a trace: the score, its parts (None where not evaluated), its penalties and its reason."""
-    return {
+    record: dict[str, Any] = {
         "score": score.score,
         "level": score.level,
         "profile": profile,
@@ -121,6 +133,13 @@ def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
         "penalties": list(score.penalties_applied),
         "not_evaluated": list(score.not_evaluated),
     }
+    if score.contributions:
+        record["contributions"] = dict(score.contributions)
+    return record
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 _FAILURES = {

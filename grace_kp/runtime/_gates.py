@@ -6,32 +6,33 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from grace_kp.confidence import ConfidenceCalculator
 from grace_kp.gating import Assessment, ConsoleReviewer, InMemory, Policy, PolicySet, gate
-from grace_kp.record import Run, current_run, evidence_of, gaps_of, material_of, shielded
+from grace_kp.record import AGENT, current_run, evidence_of, gaps_of, material_of, shielded, steps_so_far
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from grace_kp.confidence import ConfidenceScore, Evidence, Thresholds
+    from grace_kp.confidence import Evidence
     from grace_kp.gating import Case, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
-    from grace_kp.record import Recorder
+    from grace_kp.record import Recorder, Run
     from grace_kp.runtime._judging import RunJudge
+    from grace_kp.runtime._profile_set import ProfileSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateDefaults:
     """What holds for all gates of a runtime."""
 
-    profile: str
-    thresholds: Thresholds
+    profiles: ProfileSet
     policies: Mapping[str, Policy | str]
     timeout: float
     """Seconds that a reviewer has."""
     reviewer: Reviewer | str | None
     """`auto` is the console, where there is a terminal to ask at."""
     on_notify: Callable[[InterventionRequest], object] | None
+    audit_rate: float = 0.0
+    """Share of the calls that run without asking and are selected for a check by a person."""
 
 
 class Gates:
@@ -44,13 +45,17 @@ class Gates:
         judge: Callable[[], RunJudge],
         store: Callable[[], object],
         recorder: Recorder,
+        document: Callable[[Run], dict[str, Any]],
     ) -> None:
         self.recorder = recorder
+        self.document = document
+        """Returns an open run as a document."""
         self.judge = judge
         self._store = store
         self.in_memory = InMemory()
-        self.calculator = ConfidenceCalculator(profile=defaults.profile, thresholds=defaults.thresholds)
-        self.thresholds = self.calculator.thresholds
+        self.profiles = defaults.profiles
+        self.thresholds = self.profiles.main.thresholds
+        self.audit_rate = defaults.audit_rate
         self.policies = PolicySet(defaults.policies)
         self.on_notify = defaults.on_notify
         self.timeout = defaults.timeout
@@ -121,19 +126,29 @@ class Scope:
     def assess(self, case: Case) -> Assessment:
         """Return the confidence of the run so far."""
         evidence = self.evidence()
-        gaps = self.gaps(evidence)
-        factors = evidence.factors()
-        if self._judge == "never":
-            return Assessment(self._gates.calculator.calculate(factors), gaps)
-        rules = replace(case.rules, gaps=gaps)
+        gaps, factors = self.gaps(evidence), evidence.factors()
+        evaluation: dict[str, Any] | None = None
+        if self._judge != "never":
+            rules = replace(case.rules, gaps=gaps)
 
-        def level(score: float) -> InterventionLevel:
-            return rules.decide(score).level
+            def level(score: float) -> InterventionLevel:
+                return rules.decide(score).level
 
-        material = lambda: material_of(self._run, case)  # noqa: E731
-        score: ConfidenceScore
-        score, evaluation = self._gates.judge().before_gate(self._judge, factors, level, material, self.run_id)
-        return Assessment(score, gaps, evaluation)
+            material = lambda: material_of(self._run, case)  # noqa: E731
+            factors, evaluation = self._gates.judge().before_gate(self._judge, factors, level, material, self.run_id)
+        step = None if self._run is None else steps_so_far(self._run)
+        assessment = self._gates.profiles.before_action(
+            case.action, factors, gaps, evaluation, lambda: self._document(step)
+        )
+        facts = assessment.facts if step is None else {**assessment.facts, "step": step}
+        return replace(assessment, facts=facts, audit_rate=self._gates.audit_rate)
+
+    def _document(self, steps: int | None) -> dict[str, Any] | None:
+        """Return the run so far; None where nothing is known of it, because the action alone opened it or because it is not recorded."""
+        run = self._run
+        if run is None or (not steps and run.spec.kind != AGENT):
+            return None
+        return self._gates.document(run)
 
     def evidence(self) -> Evidence:
         """Return the evidence of the run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from contextlib import contextmanager
@@ -14,18 +15,20 @@ from grace_kp.levels import PrivacyLevel
 from grace_kp.record import HOST, TROUBLES, Listener, Recorder, Run, finish_late, new_trace_id
 from grace_kp.runtime._front import Front
 from grace_kp.runtime._models import ModelChoice
-from grace_kp.settings import Settings
+from grace_kp.settings import PROFILES, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from os import PathLike
 
-    from grace_kp.confidence import Thresholds
+    from grace_kp.confidence import Profile, Thresholds
     from grace_kp.gating import Policy, Reviewer
     from grace_kp.protocols import Embedder, Judge
     from grace_kp.record import Pause
     from grace_kp.runtime._gates import Gates
     from grace_kp.runtime._pipeline import Hook, Pipeline
+    from grace_kp.runtime._profile_set import ProfileSet
     from grace_kp.runtime._scoring import TraceScorers
     from grace_kp.store import Store, Writer
     from grace_kp.trace import ReasoningTrace
@@ -50,7 +53,7 @@ class Grace(Front, Resident):
         *,
         store: str | Store | None = None,
         domain: str | None = None,
-        profile: str | None = None,
+        profile: str | PathLike[str] | Profile | None = None,
         thresholds: Thresholds | None = None,
         evaluator: Literal["auto"] | Judge | None = "auto",
         embedder: Literal["auto"] | Embedder | Callable[[str], Any] | None = "auto",
@@ -58,6 +61,7 @@ class Grace(Front, Resident):
         on_notify: Callable[[Any], Any] | None = None,
         policies: Mapping[str, Policy | str] | None = None,
         scorers: object = (),
+        shadow: str | PathLike[str] | Profile | tuple[Any, Thresholds] | None = None,
         privacy_level: str | None = None,
         clock: Callable[[], int] = perf_counter_ns,
         wall_clock: Callable[[], int] = time_ns,
@@ -69,8 +73,10 @@ class Grace(Front, Resident):
         Args:
             store: `memory:`, `sqlite:///path.db`, or a Store; a SQLite file in the user's data folder when None.
             domain: the task domain of runs that state none.
-            profile: the confidence profile, `grace` or `strict`.
-            thresholds: the lowest confidence at which an action runs silently, with a notice, or after a person confirms.
+            profile: the confidence profile: `grace`, `strict`, the path of a learned profile (`profile.json`), which is read once, here,
+                or a profile itself, such as a `CalibratedProfile`.
+            thresholds: the lowest confidence at which an action runs silently, with a notice, or after a person confirms. When None, those
+                of the settings; for levels that these leave open, those of a learned profile, if it has any.
             evaluator: the model that judges answers: a `GeminiJudge`, or any callable from prompt to text. `auto` is Gemini when
                 its extra is installed and an API key is set. Without a model nothing is judged, and the trace states that.
             embedder: the model that embeds a trace for its novelty: an Embedder or a callable from text to vector. `auto` is
@@ -84,6 +90,8 @@ class Grace(Front, Resident):
             scorers: scorers of every finished run: one or several of the scorers and suites of `grace_kp.scorers`, `OnTraces` with expected
                 values, and callables from a trace to a number from 0 to 1. They run in the background. Their scores and errors are
                 stored with the trace, and `store.query(scorer=…)` finds it by them.
+            shadow: a second profile that is recorded beside the first and changes nothing: as `profile`, or a pair of such a thing and
+                its thresholds.
             privacy_level: `private` removes secrets from traces; `aggregated` and `federated` remove identifiers too.
             clock: monotonic nanoseconds; for tests.
             wall_clock: nanoseconds since the epoch; for tests.
@@ -91,16 +99,15 @@ class Grace(Front, Resident):
             settings: any other setting by name, see `grace_kp.settings.Settings`.
 
         Raises:
-            SettingsError: a setting is unknown or has no usable value.
+            SettingsError: a setting is unknown or has no usable value, or the file of a profile cannot be used.
             TypeError: `thresholds` is not a `Thresholds`.
             GraceError: this is a sub-interpreter.
         """
         if is_subinterpreter():
             raise GraceError(SUBINTERPRETER)
         url = store if isinstance(store, str) else None
-        self.settings = Settings.load(
-            store=url, domain=domain, profile=profile, privacy_level=privacy_level, **settings
-        )
+        named = os.fspath(profile) if isinstance(profile, str | os.PathLike) else None
+        self.settings = Settings.load(store=url, domain=domain, profile=named, privacy_level=privacy_level, **settings)
         for name, model, verb in (("evaluator", evaluator, "ask"), ("embedder", embedder, "embed")):
             if model not in (None, "auto") and not callable(model) and not callable(getattr(model, verb, None)):
                 raise SettingsError(f"{name}: must be 'auto', None or a model (got {type(model).__name__})")
@@ -109,8 +116,14 @@ class Grace(Front, Resident):
 
             check_thresholds(thresholds)
         self._own_store = store if store is not None and not isinstance(store, str) else None
-        self._thresholds = thresholds
-        self._models = ModelChoice(self.settings, evaluator, embedder, lambda: self.thresholds, self._landed)
+        self._lock = threading.RLock()
+        self._profile_arguments = (profile if named is None else None, shadow, thresholds)
+        self._known_profiles: ProfileSet | None = None
+        if profile is not None or shadow is not None or self.settings.profile not in PROFILES:
+            _ = self._profiles  # a profile that cannot be used is an error now
+        self._models = ModelChoice(
+            self.settings, evaluator, embedder, lambda: self._profiles.main.calculator, self._landed
+        )
         self._reviewer = reviewer
         self._on_notify = on_notify
         self._scorers: TraceScorers | None = None
@@ -120,7 +133,6 @@ class Grace(Front, Resident):
 
             self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._landed)
         self._policies = {**self.settings.policies, **(policies or {})}
-        self._lock = threading.RLock()
         self._made_gates: Gates | None = None
         self._wiring: tuple[Pipeline, Writer] | None = None
         listener = Listener(
@@ -142,36 +154,40 @@ class Grace(Front, Resident):
         if self._made_gates is None:
             from grace_kp.runtime._gates import GateDefaults, Gates
 
-            thresholds = self.thresholds
+            profiles = self._profiles
             with self._lock:  # two ledgers would let one action run twice
                 if self._made_gates is None:
                     defaults = GateDefaults(
-                        profile=self.settings.profile,
-                        thresholds=thresholds,
+                        profiles=profiles,
                         policies=self._policies,
                         timeout=self.settings.gate_timeout,
                         reviewer=self._reviewer,
                         on_notify=self._on_notify,
+                        audit_rate=self.settings.audit_rate,
                     )
                     self._made_gates = Gates(
                         defaults,
                         judge=lambda: self._models.get().judge,
                         store=lambda: self._writer.store(),
                         recorder=self.recorder,
+                        document=lambda run: self._pipeline.documents.open(run),
                     )
         return self._made_gates
 
     @property
     def thresholds(self) -> Thresholds:
-        """Thresholds of this runtime's gates: those passed in, else those of the settings."""
-        if self._thresholds is None:
-            from grace_kp.confidence import Thresholds
+        """Thresholds of this runtime's gates: those passed in, else those of the settings, else those of a learned profile."""
+        return self._profiles.main.thresholds
 
-            settings = self.settings
-            self._thresholds = Thresholds(
-                settings.threshold_silent, settings.threshold_notify, settings.threshold_confirm
-            )
-        return self._thresholds
+    @property
+    def _profiles(self) -> ProfileSet:
+        if self._known_profiles is None:
+            from grace_kp.runtime._profile_set import ProfileSet
+
+            found = ProfileSet.of_runtime(self.settings, *self._profile_arguments)
+            with self._lock:  # what is known against a profile must stand in one place
+                self._known_profiles = self._known_profiles or found
+        return self._known_profiles
 
     @property
     def _pipeline(self) -> Pipeline:
@@ -197,7 +213,7 @@ class Grace(Front, Resident):
         from grace_kp.store import Opener, Writer, WriterLimits
 
         settings, store = self.settings, self._own_store
-        pipeline = Pipeline(settings, self.recorder, self._models, self._scorers)
+        pipeline = Pipeline(settings, self.recorder, self._models, lambda: self._profiles, self._scorers)
         patience = 0.0
         if self._models.may_judge or self._models.may_embed:
             patience = settings.judge_timeout
@@ -370,6 +386,7 @@ class Grace(Front, Resident):
         return {
             "open_runs": len(self.recorder.open_runs),
             "writer": {name: getattr(stats, name) for name in fields},
+            "profile": None if self._known_profiles is None else self._known_profiles.describe(),
             "sampled_out": pipeline.sampled_out if pipeline is not None else 0,
             "models": self._models.get().describe() if self._models.are_chosen else None,
             "troubles": dict(TROUBLES.counts),

@@ -18,7 +18,7 @@ from grace_kp.trace import describe_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grace_kp.confidence import ConfidenceCalculator, ConfidenceScore
+    from grace_kp.confidence import ConfidenceCalculator
     from grace_kp.judge import LLMSelfEvaluator, SourceAgreementCalculator, SpendingLimit
     from grace_kp.levels import InterventionLevel
 
@@ -297,9 +297,8 @@ class RunJudge(Resident):
         level: Callable[[float], InterventionLevel],
         material: Callable[[], Material],
         run: str | None,
-    ) -> tuple[ConfidenceScore, dict[str, Any]]:
-        """Return the confidence for a gate, judged if the gate asks for it, and the record of the judgement; wait for the judge."""
-        calculator = self._calculator
+    ) -> tuple[ConfidenceFactors, dict[str, Any]]:
+        """Return the factors for a gate, judged if the gate asks for it, and the record of the judgement; wait for the judge."""
         result = Result()
         if mode == "never" or self.evaluator is None:
             result.skipped = NEVER if mode == "never" else self.missing
@@ -309,8 +308,9 @@ class RunJudge(Resident):
             result.own, result.coverage = self._ask(mode, factors, level, material(), run)
             from grace_kp.confidence import with_judgements
 
-            factors = with_judgements(factors, result.own, result.coverage, cautious=calculator.profile == "strict")
-        return calculator.calculate(factors), {"mode": mode, **result.to_dict()}
+            cautious = self._calculator.profile == "strict"
+            factors = with_judgements(factors, result.own, result.coverage, cautious=cautious)
+        return factors, {"mode": mode, **result.to_dict()}
 
 
 def _material(document: dict[str, Any]) -> Material:

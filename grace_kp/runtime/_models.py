@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Lock, Resident, watch
@@ -12,7 +11,7 @@ from grace_kp.background import Lock, Resident, watch
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grace_kp.confidence import ConfidenceCalculator, Thresholds
+    from grace_kp.confidence import ConfidenceCalculator
     from grace_kp.judge import LLMSelfEvaluator
     from grace_kp.runtime._judging import RunJudge
     from grace_kp.settings import Settings
@@ -49,7 +48,7 @@ class ModelChoice(Resident):
         settings: Settings,
         evaluator: object,
         embedder: object,
-        thresholds: Callable[[], Thresholds],
+        calculator: Callable[[], ConfidenceCalculator],
         on_judged: Callable[[], object],
     ) -> None:
         """Choose nothing yet.
@@ -58,11 +57,11 @@ class ModelChoice(Resident):
             settings: name the models, and bound what judging may cost.
             evaluator: a judge, None, or "auto".
             embedder: an embedder, None, or "auto".
-            thresholds: returns the thresholds of confidence.
+            calculator: returns what computes confidences.
             on_judged: called when the judgement of a run is there.
         """
         self._settings, self._evaluator, self._embedder = settings, evaluator, embedder
-        self._thresholds, self._on_judged = thresholds, on_judged
+        self._calculator, self._on_judged = calculator, on_judged
         self._models: Models | None = None
         self.after_fork()
         watch(self)
@@ -74,13 +73,6 @@ class ModelChoice(Resident):
     def after_fork(self) -> None:
         """Replace the lock in the child."""
         self._lock = threading.RLock()
-
-    @cached_property
-    def calculator(self) -> ConfidenceCalculator:
-        """Computes confidences. It needs no model."""
-        from grace_kp.confidence import ConfidenceCalculator
-
-        return ConfidenceCalculator(profile=self._settings.profile, thresholds=self._thresholds())
 
     @property
     def are_chosen(self) -> bool:
@@ -136,7 +128,7 @@ class ModelChoice(Resident):
             evaluator=evaluator,
             missing=f"no judge: {judge_reason}",
             mode=settings.judge,
-            calculator=self.calculator,
+            calculator=self._calculator(),
             agreement=agreement,
             workers=settings.judge_workers,
             limit=None if evaluator is None else evaluator.limit,

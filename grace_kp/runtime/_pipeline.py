@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from grace_kp.record import Conversations, Pause
     from grace_kp.runtime._judging import Judgement
     from grace_kp.runtime._models import ModelChoice
+    from grace_kp.runtime._profile_set import ProfileSet
     from grace_kp.runtime._scoring import TraceScorers
     from grace_kp.settings import Settings
     from grace_kp.store import JournalEntry, Record
@@ -65,7 +66,12 @@ class Pipeline(Resident):
     """From an ended run to a stored record. Models and calculators are loaded when the first run has ended."""
 
     def __init__(
-        self, settings: Settings, recorder: Recorder, models: ModelChoice, scorers: TraceScorers | None = None
+        self,
+        settings: Settings,
+        recorder: Recorder,
+        models: ModelChoice,
+        profiles: Callable[[], ProfileSet],
+        scorers: TraceScorers | None = None,
     ) -> None:
         self.documents = Documents(
             privacy_level=settings.privacy_level, visibility=settings.visibility, max_text=settings.max_text
@@ -81,7 +87,7 @@ class Pipeline(Resident):
         self.sampled_out = 0
         self.conversations: Conversations | None = None
         self._settings = settings
-        self._models = models
+        self._models, self._profiles = models, profiles
         self._born, self._reported = time_ns(), (0, 0, 0)
         self.completer = Completer(
             models,
@@ -103,7 +109,7 @@ class Pipeline(Resident):
     @cached_property
     def assessor(self) -> Assessor:
         """Computes confidence and value score."""
-        return Assessor(self._models.calculator, self._value_scorer)
+        return Assessor(self._profiles(), self._value_scorer)
 
     def _value_scorer(self) -> ValueScorer:
         from grace_kp.value import ValueScorer
@@ -187,7 +193,7 @@ class Pipeline(Resident):
     def prepare(self) -> None:
         """Load what settling needs, while the first run is still open."""
         self.documents.clean(self._settings.domain)
-        _ = self.assessor.calculator
+        _ = self.assessor
         to_json({})
         if not (self._models.may_judge or self._models.may_embed):
             self._models.get()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import grace_kp as gk
-from grace_kp.gating import GateEntry, NotRun, Raised, RanBefore, Returned
+from grace_kp.gating import Decision, GateEntry, NotRun, Raised, RanBefore, Returned
 from grace_kp.gating._ledger import EarlierRun
 from grace_kp.gating._outcome import raise_or_return
 
@@ -137,7 +137,7 @@ def test_a_decision_is_stated_with_its_policy_and_gaps(gaps, floor):
         policy_version="v", floor=floor, attempt=2,
     )  # fmt: skip
     it = entry()
-    it.decided(request, gaps)
+    it.decided(request, Decision(decision, None, gaps))
     expected = {
         "level": "confirm", "score": 0.5, "reason": "because", "policy_version": "v", "digest": "d", "attempt": 2,
         **({"floor": floor} if floor else {}), **({"evidence_gaps": list(gaps)} if gaps else {}),

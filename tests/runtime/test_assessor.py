@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import grace_kp as gk
-from grace_kp.confidence import ConfidenceCalculator
+from grace_kp.runtime import ProfileSet
 from grace_kp.runtime._assessor import Assessor
 from grace_kp.value import ValueScorer
 
@@ -36,8 +36,8 @@ def test_parts_that_were_not_evaluated_are_none(grace):
 @pytest.mark.parametrize("profile", ["grace", "strict"])
 def test_a_known_confidence_is_recorded_as_a_new_one(profile):
     """The records of runs with the same factors are equal, and a sentence added to one does not appear in the next."""
-    calculator = ConfidenceCalculator(profile)
-    known, calls = Assessor(calculator, ValueScorer), [{"status": "ok"}, {"status": "error"}, {"status": "ok"}]
+    profiles = ProfileSet.of(profile)
+    known, calls = Assessor(profiles, ValueScorer), [{"status": "ok"}, {"status": "error"}, {"status": "ok"}]
     for success in (False, True, False, True):
         documents = [
             {
@@ -49,7 +49,7 @@ def test_a_known_confidence_is_recorded_as_a_new_one(profile):
             for _ in range(2)
         ]
         known.assess(documents[0], own_confidence=0.25)
-        Assessor(calculator, ValueScorer).assess(documents[1], own_confidence=0.25)
+        Assessor(profiles, ValueScorer).assess(documents[1], own_confidence=0.25)
         assert documents[1] == documents[0]
         assert success is ("run_failed" not in documents[0]["grace"]["confidence"])
 

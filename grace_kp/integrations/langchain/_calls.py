@@ -13,7 +13,7 @@ from langchain_core.messages import ToolMessage
 
 from grace_kp.confidence import Evidence
 from grace_kp.errors import ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
-from grace_kp.gating import Case, Consent, Coverage, Decision, GateEntry, InterventionResponse, Unknown
+from grace_kp.gating import FACTS, Case, Consent, Coverage, Decision, GateEntry, InterventionResponse, Unknown
 from grace_kp.integrations.langchain._tool_guard import call_digest
 from grace_kp.integrations.langchain._tool_schema import argument_defaults, argument_names, schema_problem
 from grace_kp.levels import InterventionAction, InterventionLevel
@@ -47,6 +47,8 @@ class ToolDecision:
     policy_version: str = ""
     floor: str | None = None
     evaluation: Mapping[str, Any] | None = None
+    facts: Mapping[str, Any] | None = None
+    """What the decision rests on, beside the score and the gaps; see `FACTS`."""
     names: Mapping[str, bool] | None = None
     """The tool's arguments, and whether each is required."""
     consent: str | None = None
@@ -227,6 +229,7 @@ def answer_of(case: ToolCase, asked: Case, consent: Consent | Exception) -> Answ
         level=fields.get("level", "confirm"),
         score=fields.get("score", 0.0),
         reason=fields.get("reason", ""),
+        facts={name: fields[name] for name in FACTS if name in fields} or None,
     )
     if isinstance(consent, Consent):
         if consent.bound is None:
@@ -298,6 +301,7 @@ def entry_for(decision: ToolDecision, arguments: Mapping[str, Any], outcome: str
         value = getattr(decision, name)
         if value not in (None, (), ""):
             fields[name] = list(value) if isinstance(value, tuple) else value
+    fields.update(decision.facts or {})
     keep_entry(fields)
     return entry
 

@@ -1,0 +1,197 @@
+"""The profiles of a runtime: the one that counts, a shadow that changes nothing, and what is known against relying on them.
+
+It turns a run into what its trace and its gates state about confidence. Levels are decided in `gating`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.confidence import Thresholds, check_thresholds
+from grace_kp.errors import SettingsError, brief
+from grace_kp.record import SUSPENDED, attempt
+from grace_kp.runtime._profile import Measured, ProfileInUse, copied, open_profile, thresholds_of
+from grace_kp.runtime._trust import Trust, recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grace_kp.confidence import ConfidenceFactors
+    from grace_kp.gating import Assessment, ShadowAssessment
+    from grace_kp.settings import Settings
+
+_DEFAULT = Thresholds()
+_LEVELS = ("silent", "notify", "confirm")
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSet:
+    """The profile of a runtime, with its shadow."""
+
+    main: ProfileInUse
+    shadow: ProfileInUse | None = None
+    trust: Trust | None = None
+
+    @classmethod
+    def of(cls, profile: str, thresholds: Thresholds = _DEFAULT) -> ProfileSet:
+        """Return a profile without a shadow, by its name or the path of its file.
+
+        Raises:
+            SettingsError: there is no such profile, or its file cannot be used.
+        """
+        return cls(ProfileInUse(open_profile(profile, "profile"), thresholds))
+
+    @classmethod
+    def of_runtime(
+        cls, settings: Settings, profile: object = None, shadow: object = None, thresholds: Thresholds | None = None
+    ) -> ProfileSet:
+        """Return the profiles of a runtime.
+
+        Args:
+            settings: name the profile, and the thresholds, where the other arguments do not.
+            profile: a profile, in place of the name in the settings.
+            shadow: a profile, a name or a path; or a pair of such a thing and its thresholds.
+            thresholds: those of the gates; else those of the settings, else those of the profile.
+
+        Raises:
+            SettingsError: a profile or its file cannot be used, or the thresholds of the settings contradict those of the profile.
+            TypeError: the thresholds of the shadow are not a `Thresholds`.
+        """
+        opened = open_profile(settings.profile if profile is None else profile, _source(settings, profile))
+        used = _thresholds(settings, opened) if thresholds is None else thresholds
+        main = ProfileInUse(opened, used)
+        return cls(main, _shadow(shadow, used), Trust(tightens=settings.on_mismatch == "tighten"))
+
+    def finished(self, document: dict[str, Any], factors: ConfidenceFactors) -> tuple[Measured, dict[str, Any]]:
+        """Return the confidence of a run that has ended, or waits for a person, and what is stated beside it in `grace.confidence`."""
+        moment: Any = "action" if document["grace"].get("status") == SUSPENDED else "end"
+        measured = self.main.measure(document, factors, moment)
+        mismatches = self._mismatches(document)
+        return measured, {**self._facts(measured), **recorded(mismatches)}
+
+    def shadow_of(self, document: dict[str, Any], factors: ConfidenceFactors) -> dict[str, Any] | None:
+        """Return what the shadow says of a run that has ended; None without a shadow."""
+        shadow = self.shadow
+        if shadow is None:
+            return None
+        moment: Any = "action" if document["grace"].get("status") == SUSPENDED else "end"
+        measured = shadow.measure(document, factors, moment)
+        if measured.problem:
+            return {"profile": shadow.name, "error": measured.problem}
+        return {"profile": shadow.name, "score": measured.score.score, "level": measured.score.level}
+
+    @property
+    def reads_documents(self) -> bool:
+        """Whether a profile needs the document of a run, and not only its factors."""
+        return self.main.learned is not None or (self.shadow is not None and self.shadow.learned is not None)
+
+    def before_action(
+        self,
+        action: str,
+        factors: ConfidenceFactors,
+        gaps: tuple[str, ...],
+        evaluation: Mapping[str, Any] | None,
+        document: Callable[[], dict[str, Any] | None],
+    ) -> Assessment:
+        """Return the confidence of an open run before an action.
+
+        Args:
+            action: the name of the action.
+            factors: the factors of the run so far.
+            gaps: why evidence is missing or cannot be used.
+            evaluation: how a model judged the run before the action, if it did.
+            document: returns the run so far; None if nothing is recorded of it.
+        """
+        from grace_kp.gating import Assessment
+
+        found = attempt("the run before an action", document) if self.reads_documents else None
+        if found is not None and evaluation is not None:
+            found["grace"]["evaluation"] = copied(evaluation)
+        measured = self.main.measure(found, factors, "action")
+        mismatches = self._mismatches(found)
+        doubts = () if self.trust is None else self.trust.gaps(action, mismatches)
+        problems = (
+            (f"{measured.problem}; the score is that of the formula {measured.profile}",) if measured.problem else ()
+        )
+        facts = {} if self.main.is_formula else {"profile": measured.profile, **self._facts(measured)}
+        return Assessment(
+            measured.score,
+            (*gaps, *problems, *doubts),
+            evaluation,
+            facts={**facts, **recorded(mismatches)},
+            shadow=self._shadow_before(found, factors, gaps),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return the profiles and what is known against them, for `Grace.status()`."""
+        described: dict[str, Any] = {"name": self.main.name, "thresholds": self.main.thresholds.to_dict()}
+        learned = self.main.learned
+        if learned is not None:
+            for name in ("promise", "fitted_on"):
+                stated = getattr(learned, name, None)
+                described[name] = dict(stated) if isinstance(stated, Mapping) else None
+            described.update({} if self.trust is None else self.trust.describe())
+        if self.shadow is not None:
+            described["shadow"] = {"name": self.shadow.name, "thresholds": self.shadow.thresholds.to_dict()}
+        return described
+
+    def _shadow_before(
+        self, document: dict[str, Any] | None, factors: ConfidenceFactors, gaps: tuple[str, ...]
+    ) -> ShadowAssessment | None:
+        shadow = self.shadow
+        if shadow is None:
+            return None
+        from grace_kp.gating import ShadowAssessment
+
+        measured = shadow.measure(document, factors, "action")
+        if measured.problem:
+            return ShadowAssessment(shadow.name, shadow.thresholds, error=measured.problem)
+        if self.trust is not None and self.trust.tightens:
+            gaps += shadow.mismatches(document)
+        return ShadowAssessment(shadow.name, shadow.thresholds, measured.score.score, gaps)
+
+    def _mismatches(self, document: dict[str, Any] | None) -> tuple[str, ...]:
+        mismatches = self.main.mismatches(document)
+        if mismatches and self.trust is not None:
+            self.trust.found(mismatches)
+        return mismatches
+
+    def _facts(self, measured: Measured) -> dict[str, Any]:
+        """Return what is stated about where a score comes from; empty for a formula that was chosen."""
+        if measured.problem:
+            return {"fallback": True}
+        fitted_at = self.main.fitted_at
+        return {} if fitted_at is None else {"fitted_at": fitted_at}
+
+
+def _source(settings: Settings, profile: object) -> str:
+    return "profile" if profile is not None else f"profile ({settings.source.get('profile', 'default')})"
+
+
+def _thresholds(settings: Settings, profile: object) -> Thresholds:
+    """Return the thresholds of the settings, and of the profile for the levels that the settings leave open."""
+    own = thresholds_of(profile)
+    if own is None:
+        return Thresholds(*(getattr(settings, f"threshold_{level}") for level in _LEVELS))
+    stated = [level for level in _LEVELS if f"threshold_{level}" in settings.source]
+    try:
+        return replace(own, **{level: getattr(settings, f"threshold_{level}") for level in stated})
+    except ValueError as error:
+        names = ", ".join(f"threshold_{level} ({settings.source[f'threshold_{level}']})" for level in stated)
+        raise SettingsError(f"{names} beside the thresholds of the profile: {error}; set all three") from None
+
+
+def _shadow(shadow: object, thresholds: Thresholds) -> ProfileInUse | None:
+    """Return a shadow with its own thresholds, if it has any, else with these."""
+    if shadow is None:
+        return None
+    own: object = None
+    if isinstance(shadow, tuple):
+        if len(shadow) != 2:
+            raise SettingsError(f"shadow: must be a profile, or a pair of profile and thresholds, not {brief(shadow)}")
+        shadow, own = shadow
+        check_thresholds(own)
+    opened = open_profile(shadow, "shadow")
+    return ProfileInUse(opened, own if isinstance(own, Thresholds) else thresholds_of(opened) or thresholds)
