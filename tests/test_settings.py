@@ -211,7 +211,7 @@ def test_switches(folder, name):
 @pytest.mark.parametrize(
     ("name", "low", "high"),
     [
-        ("sample_rate", 0, 1), ("max_text", 64, 1 << 24), ("max_steps", 1, 1 << 30), ("max_pending_mb", 1, 1 << 20),
+        ("sample_rate", 0, 1), ("audit_rate", 0, 1), ("max_text", 64, 1 << 24), ("max_steps", 1, 1 << 30), ("max_pending_mb", 1, 1 << 20),
         ("journal_ms", 5, 60_000), ("gate_timeout", 0, 10**9), ("novelty_cache_size", 1, 10**6),
         ("novelty_cache_ttl", 0, 10**9),
     ],
@@ -264,6 +264,20 @@ def test_choices(folder, name, words):
         assert f"{name} (keyword {name}) must be" in said
         assert repr(bad) in said
     assert f"must be one of {', '.join(words)}, not 'public'" in refusal(folder, **{name: "public"})
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict", "mine.json", "/there/mine.JSON", "日本.json"])
+def test_a_profile_is_a_name_or_a_path(folder, profile):
+    """A keyword and the environment name paths as they are; a file names them from its own folder."""
+    assert profile == load(folder, profile=profile).profile == load(folder, {"GRACE_KP_PROFILE": profile}).profile
+    (folder.parent / "grace_kp.toml").write_text(f'profile = "{profile}"\n', encoding="utf-8")
+    expected = profile if profile in {"grace", "strict"} else str(folder.parent / profile)
+    assert expected == load(folder).profile
+
+
+@pytest.mark.parametrize("profile", ["Grace", "calibrated", "json", "mine.json.gz", 3, ""])
+def test_any_other_profile_is_refused(folder, profile):
+    assert "profile (keyword profile) must be" in refusal(folder, profile=profile)
 
 
 @pytest.mark.parametrize("name", ["store", "domain"])

@@ -187,7 +187,10 @@ class CalibratedProfile:
 
 
 def _score(explanation: Explanation, factors: ConfidenceFactors) -> ConfidenceScore:
-    return ConfidenceScore(score=round(explanation.confidence, 3), factors=factors, reason=explanation.reason)
+    contributions = {part.name: part.contribution for part in explanation.parts}
+    contributions.update(intercept=explanation.intercept, calibration=explanation.calibration)
+    score = round(explanation.confidence, 3)
+    return ConfidenceScore(score, factors, reason=explanation.reason, contributions=contributions)
 
 
 def _names(names: Sequence[str]) -> str:

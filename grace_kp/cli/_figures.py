@@ -21,6 +21,8 @@ PART = 22
 """Width of the names of parts."""
 FEATURE = 36
 """Width of the names of features."""
+NO_FEATURES = frozenset({"intercept", "calibration"})
+"""Contributions that are the same for every run, or follow from the others."""
 MAX_CONTRIBUTIONS = 6
 MAX_LOG_ODDS = 1e6
 MAX_MISMATCHES = 10
@@ -80,7 +82,8 @@ def _put_confidence(out: Console, score: float, confidence: dict[str, Any]) -> N
 
 def _put_contributions(out: Console, contributions: dict[str, Any]) -> None:
     """Write the features that weigh most in a learned confidence, with what each adds to the logarithm of the odds."""
-    numbers = ((clean(name, FEATURE - 6), number(value)) for name, value in contributions.items())
+    features = (entry for entry in contributions.items() if entry[0] not in NO_FEATURES)
+    numbers = ((clean(name, FEATURE - 6), number(value)) for name, value in features)
     known = [(name, value) for name, value in numbers if value and abs(value) < MAX_LOG_ODDS]
     known.sort(key=lambda entry: -abs(entry[1]))
     if not known:

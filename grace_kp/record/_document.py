@@ -16,7 +16,7 @@ from grace_kp.record._gaps import lost_evidence
 from grace_kp.record._host import CLOSED, INTERRUPTED, SUSPENDED
 from grace_kp.record._resume import EarlierPart
 from grace_kp.record._steps import WAITING, StepBuilder
-from grace_kp.record._stored import attributes_of, merged_entries, named_secrets, stored_entry, without
+from grace_kp.record._stored import attributes_of, merged_entries, named_secrets, stored_entry, tag_audits, without
 from grace_kp.trace import UNSCANNED, cut, redact_text, redact_value, render, storable, to_text
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ class Documents:
             decisions = self._joined(run, grace, decisions)
         if decisions:
             grace["decisions"] = decisions
+            tag_audits(grace)
         if run.dropped:
             grace["dropped_steps"] = run.dropped
         if run.status == SUSPENDED and (gaps := lost_evidence(run, run.owner)):
@@ -339,6 +340,7 @@ class Documents:
             grace["parent"] = header["parent"]
         if decisions:
             grace["decisions"] = decisions
+            tag_audits(grace)
         kept = [steps[number] for number in sorted(steps)] or [{"step_id": 0, "type": "thought", "content": LOST}]
         return self._document(header, kept, grace, success=False, result=LOST)
 

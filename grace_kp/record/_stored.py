@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from grace_kp.record._run import Run
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+AUDIT_TAG = "audit:selected"
+"""The tag of runs of which an action is put up for an audit."""
 MIN_LENGTH = 6
 """Characters below which a text is too common to be removed wherever it occurs."""
 REMOVED = "[REDACTED:password]"
@@ -142,6 +144,14 @@ def merged_entries(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -
     new = [entry for entry in later if not (str(entry.get("outcome")).endswith("_before") and entry.get("id") in ended)]
     replaced = {entry["id"] for entry in new if "id" in entry}
     return [entry for entry in earlier if entry.get("id") not in replaced] + new
+
+
+def tag_audits(grace: dict[str, Any]) -> None:
+    """Tag a run of which an action was selected for a check by a person, so that a store finds it."""
+    drawn = (entry.get("audit") for entry in grace.get("decisions") or ())
+    if any(isinstance(audit, dict) and audit.get("selected") is True for audit in drawn):
+        tags = [tag for tag in grace.get("tags") or () if tag != AUDIT_TAG]
+        grace["tags"] = [AUDIT_TAG, *tags][:MAX_TAGS]
 
 
 def _without_texts(name: str, value: object, *, inside: bool = False) -> Any:

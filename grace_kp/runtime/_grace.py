@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from contextlib import contextmanager
@@ -15,7 +14,8 @@ from grace_kp.levels import PrivacyLevel
 from grace_kp.record import HOST, TROUBLES, Listener, Recorder, Run, finish_late, new_trace_id
 from grace_kp.runtime._front import Front
 from grace_kp.runtime._models import ModelChoice
-from grace_kp.settings import PROFILES, Settings
+from grace_kp.runtime._profile_choice import ProfileChoice, named
+from grace_kp.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from grace_kp.record import Pause
     from grace_kp.runtime._gates import Gates
     from grace_kp.runtime._pipeline import Hook, Pipeline
-    from grace_kp.runtime._profile_set import ProfileSet
     from grace_kp.runtime._scoring import TraceScorers
     from grace_kp.store import Store, Writer
     from grace_kp.trace import ReasoningTrace
@@ -106,23 +105,17 @@ class Grace(Front, Resident):
         if is_subinterpreter():
             raise GraceError(SUBINTERPRETER)
         url = store if isinstance(store, str) else None
-        named = os.fspath(profile) if isinstance(profile, str | os.PathLike) else None
-        self.settings = Settings.load(store=url, domain=domain, profile=named, privacy_level=privacy_level, **settings)
+        self.settings = Settings.load(
+            store=url, domain=domain, profile=named(profile), privacy_level=privacy_level, **settings
+        )
         for name, model, verb in (("evaluator", evaluator, "ask"), ("embedder", embedder, "embed")):
             if model not in (None, "auto") and not callable(model) and not callable(getattr(model, verb, None)):
                 raise SettingsError(f"{name}: must be 'auto', None or a model (got {type(model).__name__})")
-        if thresholds is not None:
-            from grace_kp.confidence import check_thresholds
-
-            check_thresholds(thresholds)
         self._own_store = store if store is not None and not isinstance(store, str) else None
         self._lock = threading.RLock()
-        self._profile_arguments = (profile if named is None else None, shadow, thresholds)
-        self._known_profiles: ProfileSet | None = None
-        if profile is not None or shadow is not None or self.settings.profile not in PROFILES:
-            _ = self._profiles  # a profile that cannot be used is an error now
+        self._profiles = ProfileChoice(self.settings, profile, shadow, thresholds)
         self._models = ModelChoice(
-            self.settings, evaluator, embedder, lambda: self._profiles.main.calculator, self._landed
+            self.settings, evaluator, embedder, lambda: self._profiles.get().main.calculator, self._landed
         )
         self._reviewer = reviewer
         self._on_notify = on_notify
@@ -154,7 +147,7 @@ class Grace(Front, Resident):
         if self._made_gates is None:
             from grace_kp.runtime._gates import GateDefaults, Gates
 
-            profiles = self._profiles
+            profiles = self._profiles.get()
             with self._lock:  # two ledgers would let one action run twice
                 if self._made_gates is None:
                     defaults = GateDefaults(
@@ -177,17 +170,7 @@ class Grace(Front, Resident):
     @property
     def thresholds(self) -> Thresholds:
         """Thresholds of this runtime's gates: those passed in, else those of the settings, else those of a learned profile."""
-        return self._profiles.main.thresholds
-
-    @property
-    def _profiles(self) -> ProfileSet:
-        if self._known_profiles is None:
-            from grace_kp.runtime._profile_set import ProfileSet
-
-            found = ProfileSet.of_runtime(self.settings, *self._profile_arguments)
-            with self._lock:  # what is known against a profile must stand in one place
-                self._known_profiles = self._known_profiles or found
-        return self._known_profiles
+        return self._profiles.get().main.thresholds
 
     @property
     def _pipeline(self) -> Pipeline:
@@ -213,7 +196,7 @@ class Grace(Front, Resident):
         from grace_kp.store import Opener, Writer, WriterLimits
 
         settings, store = self.settings, self._own_store
-        pipeline = Pipeline(settings, self.recorder, self._models, lambda: self._profiles, self._scorers)
+        pipeline = Pipeline(settings, self.recorder, self._models, self._profiles.get, self._scorers)
         patience = 0.0
         if self._models.may_judge or self._models.may_embed:
             patience = settings.judge_timeout
@@ -386,7 +369,7 @@ class Grace(Front, Resident):
         return {
             "open_runs": len(self.recorder.open_runs),
             "writer": {name: getattr(stats, name) for name in fields},
-            "profile": None if self._known_profiles is None else self._known_profiles.describe(),
+            "profile": self._profiles.describe(),
             "sampled_out": pipeline.sampled_out if pipeline is not None else 0,
             "models": self._models.get().describe() if self._models.are_chosen else None,
             "troubles": dict(TROUBLES.counts),

@@ -139,8 +139,9 @@ def _checked(score: object, factors: ConfidenceFactors) -> ConfidenceScore:
         storable(str(score.reason))[:MAX_REASON],
         tuple(storable(str(name)) for name in parts.not_evaluated),
         {
-            storable(name): round(float(value), 4)
+            storable(name): contribution
             for name, value in list(score.contributions.items())[:MAX_CONTRIBUTIONS]
+            if (contribution := round(float(value), 4))
         },
     )
 

@@ -60,9 +60,9 @@ class ProfileSet:
             TypeError: the thresholds of the shadow are not a `Thresholds`.
         """
         opened = open_profile(settings.profile if profile is None else profile, _source(settings, profile))
-        used = _thresholds(settings, opened) if thresholds is None else thresholds
-        main = ProfileInUse(opened, used)
-        return cls(main, _shadow(shadow, used), Trust(tightens=settings.on_mismatch == "tighten"))
+        main = ProfileInUse(opened, _thresholds(settings, opened) if thresholds is None else thresholds)
+        others = _thresholds(settings, None) if thresholds is None else thresholds
+        return cls(main, _shadow(shadow, others), Trust(tightens=settings.on_mismatch == "tighten"))
 
     def finished(self, document: dict[str, Any], factors: ConfidenceFactors) -> tuple[Measured, dict[str, Any]]:
         """Return the confidence of a run that has ended, or waits for a person, and what is stated beside it in `grace.confidence`."""
@@ -184,7 +184,7 @@ def _thresholds(settings: Settings, profile: object) -> Thresholds:
 
 
 def _shadow(shadow: object, thresholds: Thresholds) -> ProfileInUse | None:
-    """Return a shadow with its own thresholds, if it has any, else with these."""
+    """Return a shadow with the thresholds that are paired with it, else with those it carries, else with these."""
     if shadow is None:
         return None
     own: object = None

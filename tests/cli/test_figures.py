@@ -53,7 +53,12 @@ def test_the_largest_contributions_of_a_learned_confidence():
     contributions = {f"feature_{number}": (-1) ** number * number / 10 for number in range(9)}
     confidence = {
         "score": 0.8,
-        "contributions": {**contributions, "tool_error_rate_of_the_last_ten_calls": -2.5, "absent": None},
+        "contributions": {
+            "intercept": 9.5,
+            **contributions,
+            "tool_error_rate_of_the_last_ten_calls": -2.5,
+            "absent": None,
+        },
         "mismatches": ["the model is now b; the profile was fitted on a"],
     }
     file = io.StringIO()

@@ -34,6 +34,8 @@ CATCH_ALL = {
     "grace_kp/record/_wrap.py": "hands what was thrown on to the generator it was meant for",
     "grace_kp/runtime/_completion.py": "a run that cannot be completed stays as it is stored, and holds up no other",
     "grace_kp/runtime/_judging.py": "a judgement that fails is a fallback",
+    "grace_kp/runtime/_profile.py": "a learned profile that fails is a marked fallback, and a gap at a gate",
+    "grace_kp/runtime/_trust.py": "a promise that cannot be checked is not relied on",
     "grace_kp/runtime/_pipeline.py": "hooks of the user's must not cost the trace",
     "grace_kp/rubric/_model_rater.py": "a judge that fails gives a reason and no judgement",
     "grace_kp/runtime/_scoring.py": "a scorer of the user's that fails is told in the trace, and the others go on",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
+import math
 
 import pytest
 
 import grace_kp as gk
-from grace_kp.gating import Assessment, Decision, Rules
+from grace_kp.confidence import ConfidenceFactors, ConfidenceScore
+from grace_kp.gating import FACTS, Assessment, Decision, Rules, ShadowAssessment
 
 THRESHOLDS = gk.Thresholds(0.9, 0.7, 0.4)
 LEVELS = ["silent", "notify", "confirm", "escalate"]
@@ -94,3 +97,52 @@ def test_decisions_of_earlier_versions_are_read():
     )
     assert {"tool_success": None, "search_quality": 0.5} == decision.confidence.evaluated
     assert ["no_sources"] == decision.confidence.penalties_applied
+
+
+NEVER = gk.Thresholds(math.inf, math.inf, math.inf)
+
+
+def assessed(score=0.95, **more):
+    return Assessment(ConfidenceScore(score, ConfidenceFactors()), **more)
+
+
+@pytest.mark.parametrize(
+    ("floor", "gaps", "at_least", "thresholds", "level"),
+    [
+        (None, (), None, THRESHOLDS, "notify"), ("confirm", (), None, THRESHOLDS, "confirm"),
+        (None, ("gap",), None, THRESHOLDS, "confirm"), (None, (), "escalate", THRESHOLDS, "escalate"),
+        (None, (), None, NEVER, "escalate"),
+    ],
+)  # fmt: skip
+def test_a_shadow_is_under_the_same_rules(floor, gaps, at_least, thresholds, level):
+    """Its level follows from its own score, thresholds and gaps; the decision stays that of the first profile."""
+    shadow = ShadowAssessment("other", thresholds, 0.75, gaps)
+    required = gk.InterventionLevel(at_least) if at_least else None
+    decision = Decision.of(assessed(shadow=shadow), rules(floor, at_least=required))
+    assert {"profile": "other", "score": 0.75, "level": level} == decision.facts["shadow"]
+    assert Decision.of(assessed(), rules(floor, at_least=required)).action == decision.action
+
+
+def test_a_shadow_without_a_score_states_why():
+    shadow = ShadowAssessment("other", THRESHOLDS, error="it failed")
+    assert {"profile": "other", "error": "it failed"} == Decision.of(assessed(shadow=shadow), rules()).facts["shadow"]
+
+
+@pytest.mark.parametrize(
+    ("score", "floor", "is_drawn"), [(0.95, None, True), (0.75, None, True), (0.95, "confirm", False)]
+)
+def test_what_runs_unasked_is_drawn_for_an_audit(score, floor, is_drawn):
+    decision = Decision.of(assessed(score, audit_rate=1.0), rules(floor))
+    assert ({"rate": 1.0, "selected": True} if is_drawn else None) == decision.facts.get("audit")
+
+
+def test_a_kept_decision_has_its_facts():
+    """The draw of an audit is made once, however often the program runs again."""
+    facts = {"profile": "learned", "step": 3, "mismatches": ["x"], "fallback": True, "fitted_at": "2026"}
+    shadow = ShadowAssessment("other", NEVER, 0.5)
+    decision = Decision.of(assessed(facts=facts, shadow=shadow, audit_rate=0.5), rules())
+    kept = json.loads(json.dumps(decision.to_dict("d"), allow_nan=False))
+    assert decision.facts == Decision.from_dict(kept).facts
+    assert set(FACTS) == set(decision.facts)
+    assert {} == Decision.from_dict({**kept, "facts": None}).facts
+    assert "facts" not in Decision.of(assessed(), rules()).to_dict("d")

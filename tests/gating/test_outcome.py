@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 import grace_kp as gk
@@ -143,3 +145,17 @@ def test_a_decision_is_stated_with_its_policy_and_gaps(gaps, floor):
         **({"floor": floor} if floor else {}), **({"evidence_gaps": list(gaps)} if gaps else {}),
     }  # fmt: skip
     assert {**entry().fields, **expected} == it.fields
+
+
+def test_the_facts_of_a_decision_replace_those_of_the_one_before():
+    """A decision that asks was not drawn for an audit."""
+    decision = gk.ActionDecision(gk.InterventionLevel("silent"), 0.95, "because")
+    request = gk.InterventionRequest(
+        id="1", action="pay", arguments={}, digest="d", level=decision.level, decision=decision
+    )
+    it = entry()
+    it.decided(request, Decision(decision, None, (), {"fallback": True, "step": 1, "audit": {"rate": 1.0}}))
+    assert (True, 1, {"rate": 1.0}) == tuple(it.fields[name] for name in ("fallback", "step", "audit"))
+    asking = dataclasses.replace(request, level=gk.InterventionLevel("confirm"))
+    it.decided(asking, Decision(decision, None, (), {"step": 4, "audit": {"rate": 1.0}}))
+    assert (4, False, False) == (it.fields["step"], "fallback" in it.fields, "audit" in it.fields)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+
 import grace_kp as gk
+from grace_kp.record import Documents, current_run
 
 
 def test_structure_without_content(monkeypatch):
@@ -54,3 +57,53 @@ def test_other_traces_say_nothing_of_it(grace):
     with grace.collect() as traces:
         agent_of(grace)("word " * 2_500)
     assert "unscanned_texts" not in traces[0].grace
+
+
+def test_an_open_run_has_a_document_of_its_own(grace):
+    """It holds the steps so far, redacted and without an answer; whatever is done to it, the trace stays as it would have been."""
+    documents, seen = Documents(privacy_level="private", visibility="private", max_text=1_000), []
+
+    @grace.tool
+    def look(query):
+        return {"found": query, "password": "hunter22"}
+
+    @grace.agent(tags=["nightly"], metadata={"task": 3})
+    def agent(question):
+        look("a")
+        for _ in range(2):
+            document = documents.open(current_run())
+            seen.append(copy.deepcopy(document))
+            document["steps"][0]["input"].clear()
+            document["steps"].clear()
+            document["grace"]["calls"][0].clear()
+            document["grace"]["metadata"].clear()
+        look("b")
+        return "done"
+
+    with grace.collect() as traces:
+        agent("question")
+    (trace,) = traces
+    assert seen[0] == seen[1]
+    document = seen[0]
+    assert ("open", ["nightly"], {"task": 3}) == tuple(
+        document["grace"][name] for name in ("status", "tags", "metadata")
+    )
+    assert ("", "question", "kp:agent:agent") == (
+        document["outcome"]["result_summary"], document["task"]["objective"], document["metadata"]["agent_id"],
+    )  # fmt: skip
+    assert "hunter22" not in str(document)
+    finished = trace.to_dict()
+    assert finished["steps"][:2] == document["steps"]
+    assert trace.grace["calls"][:1] == document["grace"]["calls"]
+    assert (4, {"task": 3}) == (len(trace.steps), trace.run_metadata)
+
+
+def test_an_audit_that_selected_a_run_tags_it(grace):
+    """The store finds it among the runs; the tag comes first, because what is too much is cut."""
+    with grace.collect() as traces:
+        for selected in (True, False, None):
+            with grace.run("x", tags=["nightly", *map(str, range(60))]) as run:
+                audit = {} if selected is None else {"audit": {"rate": 0.5, "selected": selected}}
+                run.decisions.append({"action": "pay", "outcome": "executed", **audit})
+    assert [("audit:selected", "nightly"), ("nightly", "0"), ("nightly", "0")] == [trace.tags[:2] for trace in traces]
+    assert [50, 50, 50] == [len(trace.tags) for trace in traces]

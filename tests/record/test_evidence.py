@@ -6,9 +6,12 @@ import contextlib
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grace_kp.confidence import ConfidenceFactors, factors_from_trace
-from grace_kp.record import current_run, evidence_of, material_of
+from grace_kp.record import Documents, ModelCall, current_run, evidence_of, material_of, steps_so_far
+from grace_kp.testing import make_grace
 
 
 def live_and_stored(grace, work):
@@ -88,3 +91,61 @@ def test_material_is_the_objective_the_proposed_action_and_what_tools_returned(g
     agent()
     assert [("Pay bob", "pay(amount=5, to=bob)", ["bob first", "look: bob is here"])] == found
     assert ("pay", "pay(amount=5, to=bob)", []) == material_of(None, case)
+
+
+EVENTS = ("call", "failing call", "passing failure", "thought", "model", "silent model", "failing model")
+
+
+def happen(grace, run, kind):
+    """Record an event of a kind."""
+
+    @grace.tool
+    def work(fails=False):
+        if fails:
+            raise LookupError("nothing there")
+        return "x"
+
+    @grace.tool
+    def pass_on():
+        return work(fails=True)
+
+    if kind == "call":
+        work()
+    elif kind == "thought":
+        grace.thought("hm")
+    elif kind.endswith("model"):
+        failed = {"status": "error", "error": ("TimeoutError", "late")} if kind == "failing model" else {}
+        run.model_called(
+            ModelCall("m", start=run.clock(), end=run.clock(), text="" if "silent" in kind else "I see", **failed)
+        )
+    else:
+        with contextlib.suppress(LookupError):
+            pass_on() if kind == "passing failure" else work(fails=True)
+
+
+@given(st.lists(st.sampled_from(EVENTS), max_size=8))
+def test_the_steps_so_far_are_those_of_the_trace(kinds):
+    """Counted at each point of a run, they are those that stand before the next step; recoveries count once the run has gone on."""
+    grace, documents = make_grace(), Documents(privacy_level="private", visibility="private", max_text=1_000)
+    counts = []
+
+    @grace.agent
+    def agent(question):
+        run = current_run()
+        for kind in kinds:
+            happen(grace, run, kind)
+            counts.append(steps_so_far(run))
+            assert len(documents.open(run)["steps"]) == counts[-1]
+        grace.thought("the end")
+
+    with grace.collect() as traces:
+        agent("q")
+    types = [step.type for step in traces[0].steps]
+    assert sorted(counts) == counts
+    recovered = types[: counts[-1] if counts else 0]
+    assert types[len(recovered) :].count("thought") == 1
+    assert set(types[len(recovered) : -1]) <= {"error_recovery"}
+
+
+def test_outside_of_any_run_there_are_no_steps():
+    assert 0 == steps_so_far(None)

@@ -1,0 +1,109 @@
+"""A learned profile decides the same before a plain action, an async one, and in generators; it sees the same run."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.testing import ScriptedReviewer, make_grace
+from tests.runtime.learned import Learned
+
+SCORES = [0.95, 0.75, 0.5, 0.1, ValueError("no head"), SystemExit(2), math.nan]
+
+
+def plain(grace, act):
+    @grace.agent
+    def agent(question):
+        return act()
+
+    agent("q")
+
+
+def in_a_coroutine(grace, act):
+    @grace.agent
+    async def agent(question):
+        return await act()
+
+    asyncio.run(agent("q"))
+
+
+def in_a_generator(grace, act):
+    @grace.agent
+    def agent(question):
+        yield act()
+
+    list(agent("q"))
+
+
+def in_an_async_generator(grace, act):
+    @grace.agent
+    async def agent(question):
+        yield await act()
+
+    async def read():
+        return [part async for part in agent("q")]
+
+    asyncio.run(read())
+
+
+WORLDS = {plain: False, in_a_coroutine: True, in_a_generator: False, in_an_async_generator: True}
+
+
+def decided(world, score, **settings):
+    """The entry of a gated action after one call of a tool, and what the profile was asked."""
+    profile = Learned(score)
+    reviewer = ScriptedReviewer("proceed", "proceed")
+    grace = make_grace(profile=profile, reviewer=reviewer, shadow="strict", audit_rate=1.0, **settings)
+    look = grace.tool(lambda: "x", name="look")
+    ran = []
+
+    if WORLDS[world]:
+
+        @grace.gate(name="act")
+        async def act():
+            return ran.append(1)
+
+        @grace.tool(name="go on")
+        async def go_on():
+            look()
+            return await act()
+
+    else:
+
+        @grace.gate(name="act")
+        def act():
+            return ran.append(1)
+
+        @grace.tool(name="go on")
+        def go_on():
+            look()
+            return act()
+
+    with grace.collect() as traces:
+        world(grace, go_on)
+    (entry,) = traces[0].grace["decisions"]
+    for name in ("digest", "waited_ms", "response", "notice"):
+        entry.pop(name, None)
+    asked = [(moment, len(document["steps"])) for moment, document in profile.asked]
+    return entry, asked, ran, reviewer.asked
+
+
+@pytest.mark.parametrize("score", SCORES, ids=str)
+@pytest.mark.parametrize("world", list(WORLDS)[1:])
+def test_every_world_decides_alike(world, score):
+    expected, found = decided(plain, score), decided(world, score)
+    assert expected == found
+    assert 3 == found[0]["step"]
+    if score != 0.95 and score != 0.75:
+        assert found[0]["level"] in {"confirm", "escalate"}
+        assert 1 == found[3]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("settings", [{"thresholds": gk.Thresholds(math.inf, math.inf, math.inf)}])
+def test_never_is_never_in_every_world(world, settings):
+    entry, _, _, asked = decided(world, 1.0, **settings)
+    assert ("escalate", 1) == (entry["level"], asked)

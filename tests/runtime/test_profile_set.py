@@ -1,0 +1,377 @@
+"""What a runtime states about confidence: the profile that counts, its thresholds, a shadow beside it, and what is known against both."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+
+import pytest
+
+import grace_kp as gk
+from grace_kp import calibrate as cal
+from grace_kp.settings import Settings
+from grace_kp.testing import ScriptedJudge, ScriptedReviewer, capture
+from grace_kp.testing import make_grace as make_runtime
+from tests.calibrate.examples import drawn_runs
+from tests.runtime.learned import Learned
+
+NEVER = gk.Thresholds(math.inf, math.inf, math.inf)
+STRICT = gk.Thresholds(math.inf, 0.8, 0.5)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A profile that was fitted on drawn runs."""
+    runs, labels = drawn_runs(120, seed=3)
+    return cal.fit(runs, labels).with_thresholds(gk.Thresholds(math.inf, 0.6, 0.2))
+
+
+@pytest.fixture
+def saved(fitted, tmp_path):
+    path = tmp_path / "profile.json"
+    fitted.save(path)
+    return path
+
+
+def make_grace(**settings):
+    """A runtime whose reviewer agrees to everything, unless it has another."""
+    return make_runtime(**{"reviewer": lambda request: gk.InterventionResponse("proceed"), **settings})
+
+
+def run(grace, *, gates=1, **gate):
+    """The trace of a run that calls a tool, then a gated action."""
+    look = grace.tool(lambda word: f"found {word}", name="look")
+    act = grace.gate(**gate)(lambda: "done")
+    with capture() as captured, grace.run("Look and act"):
+        look("a")
+        for _ in range(gates):
+            act()
+    return captured.only
+
+
+# Which profile, which thresholds
+
+
+@pytest.mark.parametrize("way_in", ["object", "path", "text", "environment", "file"])
+def test_a_learned_profile_comes_from_an_object_or_a_file(way_in, fitted, saved, monkeypatch, tmp_path):
+    """Keyword, environment and configuration file name it alike; a path in a file is relative to that file."""
+    given = {"object": fitted, "path": saved, "text": str(saved)}.get(way_in)
+    if way_in == "environment":
+        monkeypatch.setenv("GRACE_KP_PROFILE", str(saved))
+    if way_in == "file":
+        (tmp_path / "grace_kp.toml").write_text('profile = "profile.json"\n')
+        (tmp_path / "below").mkdir()
+        monkeypatch.chdir(tmp_path / "below")
+    grace = make_grace(profile=given)
+    trace = run(grace)
+    document = {**trace.to_dict(), "grace": {**trace.grace}}
+    assert round(fitted.predict(document), 3) == trace.outcome.confidence == trace.confidence.score
+    assert ("calibrated", False) == (trace.confidence.profile, trace.confidence.fallback)
+    assert {"silent": "never", "notify": 0.6, "confirm": 0.2} == grace.thresholds.to_dict()
+    assert fitted.fitted_on["fitted_at"] == trace.grace["confidence"]["fitted_at"]
+    logit = sum(trace.confidence.contributions.values())
+    assert trace.confidence.score == pytest.approx(1 / (1 + math.exp(-logit)), abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(None, "No such file"), ("", "is not JSON"), ('{"schema": "x"}', "is no learned profile"), ("[1]", "is no learned profile")],
+)  # fmt: skip
+@pytest.mark.parametrize("argument", ["profile", "shadow", "environment"])
+def test_a_file_that_cannot_be_used_is_an_error(content, problem, argument, tmp_path, monkeypatch):
+    """There is no silent fallback: the message names the setting and the file."""
+    path = tmp_path / "mine.json"
+    if content is not None:
+        path.write_text(content)
+    arguments = {argument: str(path)}
+    if argument == "environment":
+        monkeypatch.setenv("GRACE_KP_PROFILE", str(path))
+        arguments = {}
+    with pytest.raises(gk.SettingsError) as raised:
+        make_grace(**arguments)
+    place = {"profile": "profile (keyword)", "environment": "profile (environment variable GRACE_KP_PROFILE)"}.get(
+        argument, "shadow"
+    )
+    assert str(raised.value).startswith(f"{place}: the profile {path} cannot be used")
+    assert problem in str(raised.value)
+
+
+def test_the_file_is_read_once(saved):
+    """A profile that is swapped, damaged or deleted under a running program changes nothing until the next start."""
+    grace = make_grace(profile=saved)
+    before = run(grace).confidence
+    saved.write_text("damaged")
+    after = run(grace).confidence
+    assert before.contributions.keys() == after.contributions.keys()
+    assert (False, False) == (before.fallback, after.fallback)
+    with pytest.raises(gk.SettingsError, match="is not JSON"):
+        make_grace(profile=saved)
+
+
+@pytest.mark.parametrize(
+    ("settings", "carried", "expected"),
+    [
+        ({}, None, gk.Thresholds()),
+        ({}, STRICT, STRICT),
+        ({"thresholds": gk.Thresholds(0.5, 0.4, 0.3)}, STRICT, gk.Thresholds(0.5, 0.4, 0.3)),
+        ({"threshold_silent": 0.95}, STRICT, gk.Thresholds(0.95, 0.8, 0.5)),
+        ({"threshold_silent": "never", "threshold_notify": "never"}, STRICT, gk.Thresholds(math.inf, math.inf, 0.5)),
+        ({"threshold_silent": 0.9, "threshold_notify": 0.7, "threshold_confirm": 0.4}, STRICT, gk.Thresholds()),
+        ({"threshold_silent": "never"}, None, gk.Thresholds(math.inf)),
+    ],
+)  # fmt: skip
+def test_stated_thresholds_come_before_those_of_the_profile(settings, carried, expected):
+    """The argument first, then each setting that is stated, then the profile, then the default."""
+    assert expected == make_grace(profile=Learned(thresholds=carried), **settings).thresholds
+
+
+def test_thresholds_that_contradict_the_profile_are_an_error():
+    with pytest.raises(
+        gk.SettingsError, match=r"threshold_silent \(keyword\) beside .*silent=0.75, notify=0.8.*set all three"
+    ):
+        make_grace(profile=Learned(thresholds=STRICT), threshold_silent=0.75)
+
+
+def test_two_runtimes_have_two_profiles():
+    """Neither the confidence nor what is known against a profile passes from one to the other."""
+    first = make_grace(profile=Learned(0.9, mismatches=["the model is now b"]))
+    second = make_grace(profile=Learned(0.2), thresholds=gk.Thresholds(0.1, 0.1, 0.1))
+    traces = run(first), run(second)
+    assert [0.9, 0.2] == [trace.outcome.confidence for trace in traces]
+    assert [1, 0] == [len(grace.status()["profile"]["mismatches"]) for grace in (first, second)]
+
+
+# The finished run
+
+
+def test_the_record_of_a_learned_confidence():
+    trace = run(make_grace(profile=Learned(0.65, fitted_on={"fitted_at": "2026-11-22"})))
+    assert {
+        "score": 0.65, "level": "low", "profile": "learned", "reason": "Learned from 9 runs.",
+        "breakdown": {
+            "search_quality": None, "source_agreement": None, "llm_self_eval": None, "tool_success": 1.0, "query_coverage": None,
+        },
+        "penalties": [],
+        "not_evaluated": ["search_quality", "source_agreement", "llm_self_eval", "query_coverage"],
+        "contributions": {"errors": -0.5},
+        "fitted_at": "2026-11-22",
+    } == trace.grace["confidence"]  # fmt: skip
+    assert 0.65 == trace.outcome.confidence
+
+
+def test_a_run_s_own_confidence_wins():
+    grace = make_grace(profile=Learned(0.65))
+    with capture() as captured, grace.run("x"):
+        grace.outcome(confidence=0.25)
+    assert (0.25, 0.65, 0.25) == (
+        captured.only.outcome.confidence, captured.only.confidence.score, captured.only.confidence.own,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1), 7])
+def test_a_failing_profile_leaves_a_marked_fallback(failure):
+    """The trace is kept; its confidence is that of the formula and says so."""
+    grace = make_grace(profile=Learned(failure))
+    trace = run(grace, floor="deny", gates=0)
+    record = trace.grace["confidence"]
+    assert ("grace", True, 0.7) == (record["profile"], record["fallback"], record["score"])
+    assert record["reason"].startswith("The profile learned failed (")
+    assert "This is the formula grace." in record["reason"]
+    assert "contributions" not in record
+    assert "profile learned" in grace.status()["last_trouble"]
+
+
+def test_a_formula_that_was_chosen_is_no_fallback():
+    record = run(make_grace(profile="strict")).grace["confidence"]
+    assert {"fallback", "contributions", "mismatches", "fitted_at"}.isdisjoint(record)
+
+
+def test_mismatches_stand_in_the_trace_and_in_the_status():
+    grace = make_grace(profile=Learned(mismatches=["the model is now b"]))
+    trace = run(grace)
+    assert ("the model is now b",) == trace.confidence.mismatches == trace.decisions[0].mismatches
+    assert ["the model is now b"] == grace.status()["profile"]["mismatches"]
+    assert () == trace.decisions[0].evidence_gaps
+
+
+def test_the_status_describes_profile_and_promise(fitted):
+    promise = {"kind": "selective", "risks": {"notify": 0.15}, "delta": 0.1}
+    status = make_grace(profile=fitted.with_thresholds(NEVER, promise), shadow=(fitted, NEVER)).status()["profile"]
+    assert (promise, 120) == (status["promise"], status["fitted_on"]["runs"])
+    assert {"name": "calibrated", "thresholds": dict.fromkeys(("silent", "notify", "confirm"), "never")} == status[
+        "shadow"
+    ]
+    assert "Infinity" not in json.dumps(status)
+
+
+# Before an action
+
+
+def test_a_gate_decides_by_the_open_run():
+    """The profile sees the steps so far, and no answer."""
+    profile = Learned(0.95)
+    grace = make_grace(profile=profile)
+    trace = run(grace, gates=2)
+    (moment, document), *_ = profile.asked
+    assert ("action", "open", 2) == (moment, document["grace"]["status"], len(document["steps"]))
+    assert "" == document["outcome"]["result_summary"]
+    first = trace.decisions[0]
+    assert ("silent", 0.95, "learned", 2) == (first.level, first.score, first.profile, first.step)
+    assert ["action", "action", "end"] == [asked for asked, _ in profile.asked]
+
+
+@pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1), 7, lambda document: 1 / 0])
+def test_a_gate_asks_where_the_profile_fails(failure):
+    """At least CONFIRM, although every score would run silently; the reason names the profile."""
+    reviewer = ScriptedReviewer("proceed")
+    grace = make_grace(profile=Learned(failure), reviewer=reviewer, thresholds=gk.Thresholds(0, 0, 0))
+    (decision,) = run(grace).decisions
+    assert ("confirm", "confirm", True) == (decision.level, reviewer.requests[0].level, decision.fallback)
+    assert "the profile learned failed (" in decision.evidence_gaps[0]
+    assert "the profile learned failed (" in reviewer.requests[0].reason
+
+
+def test_a_gate_outside_of_any_run_asks():
+    """Nothing is recorded before it, so there is nothing to learn from."""
+    reviewer, profile = ScriptedReviewer("proceed"), Learned(1.0)
+    grace = make_grace(profile=profile, reviewer=reviewer)
+    with capture() as captured:
+        grace.gate(lambda: 1)()
+    (decision,) = captured.only.decisions
+    assert ("confirm", True) == (decision.level, decision.fallback)
+    assert "nothing is recorded of the run before this action" in decision.evidence_gaps[0]
+    assert ["end"] == [moment for moment, _ in profile.asked]
+
+
+def test_never_at_any_level_always_escalates():
+    """Infinite thresholds reach no reason, no entry and no ledger as a number."""
+    reviewer = ScriptedReviewer("proceed")
+    trace = run(make_grace(profile=Learned(1.0, thresholds=NEVER), reviewer=reviewer))
+    assert "escalate" == trace.decisions[0].level
+    assert "cannot reach the confirm threshold, which is set to never" in reviewer.requests[0].reason
+    assert not any(word in json.dumps(trace.to_dict()) for word in ("Infinity", "inf.", " inf"))
+
+
+@pytest.mark.parametrize(("judge", "asked"), [("always", 1), ("when_needed", 1), ("never", 0)])
+def test_a_judgement_before_the_gate_reaches_the_profile(judge, asked):
+    """Of a learned profile nothing is known, so a judgement could always change the level."""
+    profile, model = Learned(0.95), ScriptedJudge(0.1)
+    grace = make_grace(profile=profile, evaluator=model, judge="never" if judge == "never" else "always")
+    look, act = grace.tool(lambda: "x", name="look"), grace.gate(judge=judge)(lambda: model.asked)
+    with grace.run("x"):
+        look()
+        assert asked == act()
+    evaluation = profile.asked[0][1]["grace"].get("evaluation")
+    assert bool(asked) == (evaluation is not None and evaluation["self_evaluation"]["score"] == 0.1)
+
+
+@pytest.mark.parametrize("mode", ["report", "tighten"])
+def test_gates_tighten_on_a_mismatch_where_that_is_set(mode):
+    grace = make_grace(
+        profile=Learned(0.95, mismatches=["the model is now b"]), on_mismatch=mode, reviewer=ScriptedReviewer("proceed")
+    )
+    (decision,) = run(grace).decisions
+    assert ("confirm" if mode == "tighten" else "silent") == decision.level
+    assert (mode == "tighten") == bool(decision.evidence_gaps)
+
+
+def test_a_refuted_promise_makes_the_gate_ask():
+    """Whoever watches a promise adds a doubt."""
+    grace = make_grace(profile=Learned(0.95), reviewer=ScriptedReviewer("proceed"))
+    grace._profiles.get().trust.doubts.append(lambda action: [f"the promise for {action} was refuted"])
+    (decision,) = run(grace, name="pay").decisions
+    assert ("confirm", ("the promise for pay was refuted",)) == (decision.level, decision.evidence_gaps)
+
+
+def test_a_gate_sees_what_a_fit_sees(fitted):
+    """Cut at the decision, the finished trace has the features that the gate had."""
+    grace = make_grace(profile=fitted, reviewer=ScriptedReviewer("proceed"))
+    trace = run(grace)
+    seen = cal.features(trace.to_dict(), moment="action", upto=trace.decisions[0].step)
+    assert round(fitted.predict(seen, moment="action"), 3) == trace.decisions[0].score
+
+
+# The shadow
+
+
+@pytest.mark.parametrize(
+    ("shadow", "score", "level"),
+    [
+        ("strict", 0.7, "notify"), ("grace", 0.7, "notify"), (Learned(0.3), 0.3, "escalate"),
+        (Learned(0.85, thresholds=STRICT), 0.85, "notify"), ((Learned(0.85), NEVER), 0.85, "escalate"),
+        ((Learned(0.2, thresholds=STRICT), gk.Thresholds(0.1, 0.1, 0.1)), 0.2, "silent"),
+    ],
+)  # fmt: skip
+def test_a_shadow_decides_beside_the_first(shadow, score, level):
+    """Its score and level stand in the decision and in the run; the decision is that of the first profile."""
+    plain, beside = run(make_grace(profile=Learned(0.95))), run(make_grace(profile=Learned(0.95), shadow=shadow))
+    recorded = beside.decisions[0].shadow
+    assert (score, level) == (recorded["score"], recorded["level"])
+    assert score == beside.grace["shadow"]["score"]
+    assert plain.decisions[0].shadow is None
+    assert "shadow" not in plain.grace
+    for one in (plain, beside):
+        assert ("silent", 0.95, "executed") == (
+            one.decisions[0].level,
+            one.decisions[0].score,
+            one.decisions[0].outcome,
+        )
+
+
+def test_floors_and_gaps_hold_for_a_shadow():
+    """Its level is what the gate would have done with it as the profile."""
+    reviewer = ScriptedReviewer("proceed", "proceed")
+    floor = run(make_grace(shadow=Learned(1.0), reviewer=reviewer), floor="confirm").decisions[0]
+    assert "confirm" == floor.shadow["level"]
+    grace = make_grace(shadow=Learned(1.0, mismatches=["the model is now b"]), on_mismatch="tighten")
+    tightened = run(grace).decisions[0]
+    assert ("notify", "confirm") == (tightened.level, tightened.shadow["level"])
+
+
+@pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1), 7, lambda document: document["steps"].clear()])
+def test_a_failing_shadow_changes_nothing(failure):
+    trace = run(make_grace(profile=Learned(0.95), shadow=Learned(failure)))
+    assert "silent" == trace.decisions[0].level
+    assert () == trace.decisions[0].evidence_gaps
+    assert {"profile", "error"} == set(trace.decisions[0].shadow) == set(trace.grace["shadow"])
+    assert trace.grace["shadow"]["error"].startswith("the profile learned failed (")
+    assert 2 == len(trace.steps)
+
+
+# Audits
+
+
+@pytest.mark.parametrize(("rate", "selected"), [(1.0, True), (1e-300, False)])
+def test_an_action_that_runs_unasked_is_drawn(rate, selected):
+    """The draw stands in its entry, and the store finds the run by a tag."""
+    grace = make_grace(audit_rate=rate, sample_rate=0.0)
+    trace = run(grace)
+    assert {"rate": rate, "selected": selected} == trace.decisions[0].audit
+    assert ([trace.id] if selected else []) == [found.id for found in grace.store.query(tags=["audit:selected"])]
+
+
+@pytest.mark.parametrize("gate", [{"floor": "confirm"}, {"floor": "escalate"}])
+def test_an_action_that_is_asked_about_is_not_drawn(gate):
+    trace = run(make_grace(audit_rate=1.0, reviewer=ScriptedReviewer("proceed")), **gate)
+    assert trace.decisions[0].audit is None
+    assert () == trace.tags
+
+
+def test_no_rate_no_draw():
+    assert run(make_grace()).decisions[0].audit is None
+
+
+def test_audits_are_drawn_at_their_rate_and_apart_from_the_program_s_numbers():
+    """A seed of the program neither decides what is checked nor is disturbed by it."""
+    random.seed(1)
+    expected = [random.random() for _ in range(3)]
+    random.seed(1)
+    trace = run(make_grace(audit_rate=0.5), gates=400)
+    assert expected == [random.random() for _ in range(3)]
+    drawn = sum(decision.audit["selected"] for decision in trace.decisions)
+    assert 130 < drawn < 270  # farther than seven standard deviations would be a fault
+
+
+def test_settings_name_the_mode():
+    assert ("report", 0.0) == (Settings().on_mismatch, Settings().audit_rate)
