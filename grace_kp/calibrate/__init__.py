@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from grace_kp.calibrate._alarm import Alarm
 from grace_kp.calibrate._assess import Assessment, assess
+from grace_kp.calibrate._drift import DriftReport, FeatureShift, drift
 from grace_kp.calibrate._explanation import Explanation, Part
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
 from grace_kp.calibrate._fit import fit
@@ -24,7 +25,9 @@ __all__ = [
     "Alarm",
     "Assessment",
     "CalibratedProfile",
+    "DriftReport",
     "Explanation",
+    "FeatureShift",
     "Features",
     "Label",
     "LabelledRun",
@@ -34,6 +37,7 @@ __all__ = [
     "ProfileFileError",
     "RiskThresholds",
     "assess",
+    "drift",
     "features",
     "fit",
     "labels",

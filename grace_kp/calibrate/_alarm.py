@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grace_kp.levels import InterventionLevel
+
+LEVELS = tuple(str(level) for level in InterventionLevel)
 ALL = "*"
 """All actions together."""
 
@@ -33,6 +36,10 @@ class Alarm:
     """The ISO week from which on the labels speak most clearly against the promise."""
     at: str
     """When the alarm was raised, in ISO 8601."""
+
+    def concerns(self, level: str, action: str) -> bool:
+        """Return whether the refuted promise is about an action at this level: of this class or all, at this level or a milder one."""
+        return self.action in (action, ALL) and LEVELS.index(level) <= LEVELS.index(self.level)
 
     def __str__(self) -> str:
         scope = "all actions" if self.action == ALL else f"action {self.action!r}"

@@ -16,11 +16,10 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
-from grace_kp.calibrate._alarm import ALL, Alarm
+from grace_kp.calibrate._alarm import ALL, LEVELS, Alarm
 from grace_kp.calibrate._betting import interval, log_wealth, log_wealth_bound, start_capital
 from grace_kp.calibrate._weeks import name_of, number_of, week_of
 from grace_kp.errors import brief
-from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
     _Weeks = dict[str, dict[str, dict[float, list[int]]]]
@@ -32,7 +31,6 @@ MAX_IDS = 100_000
 """Trace ids in memory, to count each trace once."""
 SCHEMA, VERSION = "grace_kp.monitor", 1
 PROMISES = ("selective", "overall")
-LEVELS = tuple(str(level) for level in InterventionLevel)
 PROMISED = LEVELS[:3]
 MAX_LOG = 700.0
 """Wealth is shown up to exp(700), about 1e304."""
@@ -251,9 +249,7 @@ class Monitor:
             ValueError: there is no such level.
         """
         level = _checked_level(level)
-        return next(
-            (alarm for alarm in self.alarms if alarm.action in (action, ALL) and _is_milder(level, alarm.level)), None
-        )
+        return next((alarm for alarm in self.alarms if alarm.concerns(level, action)), None)
 
     def report(self) -> list[dict[str, Any]]:
         """Return the figures of each promise in each class: those of an `Alarm`, over all labels, with `alarm` (True or False).

@@ -123,6 +123,11 @@ class MemoryStore:
         """Return named state; None if there is none."""
         return self._state.get(name)
 
+    def states(self, prefix: str) -> dict[str, str]:
+        """Return all state whose name begins with `prefix`, by name."""
+        with self.lock:
+            return {name: value for name, value in self._state.items() if name.startswith(prefix)}
+
     def update_state(self, name: str, change: Callable[[str | None], str], *, once: str | None = None) -> str | None:
         """Replace named state by what `change` makes of it; at most once per name and purpose. Return the state afterwards."""
         with self.lock:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def mark_of(name: str, once: str) -> str:
     """Return the name of the row that states that a change was applied; what it was for cannot be read from it."""
-    return f"{name}#{hashlib.sha256(once.encode('utf-8', errors='replace')).hexdigest()[:32]}"
+    return "#" + hashlib.sha256(f"{name}\0{once}".encode(errors="replace")).hexdigest()[:32]
 
 
 class StateTable:
@@ -45,6 +45,23 @@ class StateTable:
                 return _read(connection, name)
         except sqlite3.Error as error:
             raise StoreError(f"store {self.path}: state {name!r} cannot be read: {error}") from error
+
+    def states(self, prefix: str) -> dict[str, str]:
+        """Return all state whose name begins with `prefix`, by name.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        self._follow_path()
+        try:
+            with self._use() as connection:
+                rows = connection.execute(
+                    "SELECT name, value FROM state WHERE name >= ? AND name < ? ORDER BY name",
+                    (prefix, prefix + "\U0010ffff"),
+                )
+                return dict(rows.fetchall())
+        except sqlite3.Error as error:
+            raise StoreError(f"store {self.path}: its state cannot be read: {error}") from error
 
     def update_state(self, name: str, change: Callable[[str | None], str], *, once: str | None = None) -> str | None:
         """Replace named state by what `change` makes of it, while no other process can change it.

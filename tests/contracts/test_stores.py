@@ -424,6 +424,8 @@ def test_state_changes_from_what_it_is(store):
     store.clear()
     store.delete(older_than="1h")
     assert ("ab", None) == (store.state("monitor"), store.state("other"))
+    store.update_state("monitor:2", lambda known: "c", once="kp:trace:1")
+    assert {"monitor": "ab", "monitor:2": "c"} == store.states("monitor")
 
 
 def test_state_changes_once_for_one_purpose(store):
