@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import importlib.util
-import io
-import re
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import MissingExtra
+from grace_kp.pages import INK, can_draw, figure, page, safe, table
 from grace_kp.rubric._compare import VARIANT, Recommendation, compare
 from grace_kp.rubric._statistics import bootstrap_interval
 from grace_kp.trace import printable
@@ -25,25 +22,8 @@ if TYPE_CHECKING:
 MAX_ROUNDS = 40
 MAX_BARS = 6
 """Variants whose category rates stand side by side: the newest ones and the best."""
-_INK = "#010203"  # replaced by the text colour of the page, which differs between light and dark mode
 _COLOURS = ("#7f8ea3", "#2f81f7", "#bf8700", "#1a7f37", "#8250df", "#bc4c00")
-_STYLE = """
-:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--line:#d8dee4;--box:#f6f8fa;--soft:#57606a}
-@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--line:#30363d;--box:#161b22;--soft:#8b949e}}
-body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;color:var(--ink);background:var(--paper);overflow-wrap:anywhere}
-h1{font-size:1.6rem;line-height:1.25}table{border-collapse:collapse;width:100%;margin:1rem 0}
-th,td{padding:.35rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}tbody th{font-weight:400}
-td,thead th{overflow-wrap:break-word}.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;overflow-wrap:normal}
-.verdict{font-size:1.15rem;padding:.7rem 1rem;border-left:4px solid #2f81f7;background:var(--box)}
-figure{margin:1.5rem 0;max-width:44rem;color:inherit}svg{width:100%;height:auto}figcaption{font-size:13px;color:var(--soft)}
-@media(max-width:45rem){
-.wide thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}.wide,.wide tbody,.wide tr,.wide th,.wide td{display:block}
-.wide tr{border-bottom:1px solid var(--line);padding:.4rem 0}.wide th,.wide td{border:0;padding:.1rem 0}.wide tbody th{font-weight:600}
-.wide [data-label]{display:flex;justify-content:space-between;gap:1rem;text-align:right}
-.wide [data-label]:empty{display:none}.wide [data-label]::before{content:attr(data-label);content:attr(data-label) / "";color:var(--soft);text-align:left;font-weight:400;flex:1;white-space:normal}}
-"""
-WIDE = 4
-"""Tables with more columns show their cells below each other on a narrow page."""
+_WORDS = {"variant", "decision"}
 
 
 def history_page(history: History) -> str:
@@ -54,14 +34,14 @@ def history_page(history: History) -> str:
     """
     rounds, best = history.rounds, history.best
     if best is None:
-        return _page("Rounds", "<p>There are no rounds yet.</p>")
+        return page("Rounds", "<p>There are no rounds yet.</p>")
     outlook = "Continue: the last three rounds show no convergence"
     if history.converged:
         outlook = "It may have converged: each of the last three rounds improved by less than 0.5"
     mean = f"mean {best.summary.mean:.2f}"
     newest = [item.variant for item in rounds][-MAX_BARS:]
     parts = [
-        f'<p class="verdict">The best of {len(rounds)} rounds is <b>{_safe(best.name)}</b>, {mean}. {outlook}.</p>',
+        f'<p class="verdict">The best of {len(rounds)} rounds is <b>{safe(best.name)}</b>, {mean}. {outlook}.</p>',
         _rounds_table(rounds),
         _plot(
             "Scores per round: mean and 95 % bootstrap interval, each run as a point",
@@ -72,9 +52,9 @@ def history_page(history: History) -> str:
     ]
     last, before = rounds[-1], history.best_before(len(rounds) - 1)
     if last.recommendation is not None and before is not None:
-        title = f"<h2>Round {len(rounds)}: {_safe(last.variant.name)}</h2><p>{_safe(last.recommendation.reason)}.</p>"
+        title = f"<h2>Round {len(rounds)}: {safe(last.variant.name)}</h2><p>{safe(last.recommendation.reason)}.</p>"
         parts.append(title + _evidence_table(compare(before, last.variant)))
-    return _page(history.path.name, "".join(parts))
+    return page(history.path.name, "".join(parts))
 
 
 def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> str:
@@ -90,12 +70,12 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
     """
     chosen = variant if found.choice == VARIANT else best
     parts = [
-        f'<p class="verdict">Continue with <b>{_safe(chosen.name)}</b>: {_safe(found.reason)}.</p>',
-        _table(
+        f'<p class="verdict">Continue with <b>{safe(chosen.name)}</b>: {safe(found.reason)}.</p>',
+        table(
             ("variant", "mean", "SD", "stability", "gap", "balance"),
             [(item.name, *_figures(item)) for item in (best, variant)],
         ),
-        "".join(f"<p>{_safe(line)}.</p>" for line in found.warnings),
+        "".join(f"<p>{safe(line)}.</p>" for line in found.warnings),
         _evidence_table(found),
         _plot(
             "Scores: mean and 95 % bootstrap interval, each run as a point",
@@ -104,48 +84,7 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
         ),
         _rates_plot([best, variant]),
     ]
-    return _page(f"{best.name} and {variant.name}", "".join(parts))
-
-
-def _safe(text: str) -> str:
-    return html.escape(printable(text))
-
-
-def _page(title: str, body: str) -> str:
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{_safe(title)}</title><style>{_STYLE}</style><main><h1>{_safe(title)}</h1>{body}</main></html>\n"
-    )
-
-
-_NUMBER = re.compile(r"(?:[-+−<] ?)?\d[\d.]*(?: to [-+−]?[\d.]+)?")
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    numbers = {
-        place
-        for place in range(1, len(header))
-        if any(_NUMBER.fullmatch(str(row[place])) for row in rows) and header[place] not in {"variant", "decision"}
-    }
-
-    def cell(place: int, value: object, *, head: bool) -> str:
-        figure = ' class="n"' if place in numbers else ""
-        if head:
-            return f'<th role="columnheader" scope="col"{figure}>{_safe(str(value))}</th>'
-        label = f' data-label="{_safe(header[place])}"' if len(header) > WIDE and place != name else ""
-        tag, scope = ("th", ' role="rowheader" scope="row"') if place == name else ("td", ' role="cell"')
-        return f"<{tag}{scope}{figure}{label}>{_safe(str(value))}</{tag}>"
-
-    def line(values: Sequence[object], *, head: bool = False) -> str:
-        return f'<tr role="row">{"".join(cell(place, value, head=head) for place, value in enumerate(values))}</tr>'
-
-    name = header.index("variant") if "variant" in header else 0
-    body = "".join(map(line, rows))
-    wide = ' class="wide"' if len(header) > WIDE else ""
-    head = line(header, head=True)
-    return (
-        f'<table role="table"{wide}><thead role="rowgroup">{head}</thead><tbody role="rowgroup">{body}</tbody></table>'
-    )
+    return page(f"{best.name} and {variant.name}", "".join(parts))
 
 
 def _figures(variant: Variant) -> tuple[str, ...]:
@@ -159,7 +98,8 @@ def _rounds_table(rounds: Sequence[Round]) -> str:
     for number, item in enumerate(rounds, 1):
         difference, decision = item.outcome
         rows.append((number, item.variant.name, *_figures(item.variant), difference, decision))
-    return _table(("round", "variant", "mean", "SD", "stability", "gap", "balance", "difference", "decision"), rows)
+    header = ("round", "variant", "mean", "SD", "stability", "gap", "balance", "difference", "decision")
+    return table(header, rows, name=1, words=_WORDS)
 
 
 def _evidence_table(found: Recommendation) -> str:
@@ -180,7 +120,7 @@ def _evidence_table(found: Recommendation) -> str:
             for category, interval in evidence.category_differences.items()
         ]
     rows += [(f"regression in {category}", f"−{drop:.2f}") for category, drop in found.regressions.items()]
-    return _table(("evidence", "figure"), rows)
+    return table(("evidence", "figure"), rows)
 
 
 def _interval_text(interval: Interval | None) -> str:
@@ -203,35 +143,13 @@ def require_plots() -> None:
     Raises:
         MissingExtra: matplotlib or scipy is not installed.
     """
-    if not all(map(importlib.util.find_spec, ("matplotlib", "scipy"))):
+    if not can_draw() or importlib.util.find_spec("scipy") is None:
         raise MissingExtra("a page with plots", "eval")
 
 
 def _plot(caption: str, draw: Callable[[Any], None], height: float) -> str:
-    """Return a figure as SVG for the page, in the colours of the page."""
     require_plots()
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    look = {
-        "svg.fonttype": "none", "svg.hashsalt": "grace_kp", "font.family": "sans-serif", "font.size": 10.5,
-        "text.color": _INK, "axes.labelcolor": _INK, "axes.edgecolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
-        "text.parse_math": False, "axes.spines.top": False, "axes.spines.right": False,
-    }  # fmt: skip
-    with mpl.rc_context(look), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # letters that matplotlib's font lacks are drawn by the reader's font
-        figure = Figure(figsize=(6, height), layout="constrained")
-        figure.patch.set_alpha(0)
-        axes = figure.subplots()
-        axes.patch.set_alpha(0)
-        draw(axes)
-        file = io.StringIO()
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    picture = file.getvalue()
-    picture = picture[picture.index("<svg") :].replace(_INK, "currentColor")
-    picture = re.sub(r"<metadata>.*?</metadata>", "", picture, flags=re.DOTALL)
-    picture = picture.replace("<svg", f'<svg role="img" aria-label="{_safe(caption)}"', 1)
-    return f"<figure>{picture}<figcaption>{_safe(caption)}</figcaption></figure>"
+    return figure(caption, draw, height)
 
 
 def _draw_rounds(axes: Any, rounds: Sequence[Round], best: Variant) -> None:
@@ -267,7 +185,7 @@ def _draw_rates(axes: Any, variants: Sequence[Variant], categories: Sequence[str
         for place, category in zip(places, categories, strict=True):
             interval = bootstrap_interval([item], category)
             if interval is not None:
-                axes.hlines(place, interval.low, interval.high, color=_INK, linewidth=1, alpha=0.7)
+                axes.hlines(place, interval.low, interval.high, color=INK, linewidth=1, alpha=0.7)
     axes.set_yticks(range(len(categories)), list(map(_short, categories)))
     axes.invert_yaxis()
     axes.set_xlim(0, 1.02)
