@@ -17,6 +17,11 @@ from grace_kp.calibrate._label_sources import Label
 from grace_kp.calibrate._labels import Labels, labels, thin
 from grace_kp.calibrate._monitor import Monitor
 from grace_kp.calibrate._profile import CalibratedProfile
+from grace_kp.calibrate._replay import replay
+from grace_kp.calibrate._replay_policy import ReplayPolicy
+from grace_kp.calibrate._replay_report import ReplayReport
+from grace_kp.calibrate._reviewer_report import ReviewerReport
+from grace_kp.calibrate._reviewers import reviewers
 from grace_kp.calibrate._risk import RiskThresholds, labels_needed, risk_thresholds
 
 __all__ = [
@@ -35,6 +40,9 @@ __all__ = [
     "Monitor",
     "Part",
     "ProfileFileError",
+    "ReplayPolicy",
+    "ReplayReport",
+    "ReviewerReport",
     "RiskThresholds",
     "assess",
     "drift",
@@ -43,6 +51,8 @@ __all__ = [
     "labels",
     "labels_needed",
     "read_labelled",
+    "replay",
+    "reviewers",
     "risk_thresholds",
     "thin",
 ]

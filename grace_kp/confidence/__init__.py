@@ -11,7 +11,7 @@ from grace_kp.confidence._decision import ActionDecision, decide
 from grace_kp.confidence._evaluation import FALLBACK_SCORE, Evaluation
 from grace_kp.confidence._evidence import Evidence, evidence_of_calls, factors_from_trace
 from grace_kp.confidence._factors import ConfidenceFactors
-from grace_kp.confidence._judgements import could_change, with_judgements
+from grace_kp.confidence._judgements import could_change, with_agreement, with_judgements
 from grace_kp.confidence._profiles import PROFILES, LearnedProfile, Profile
 from grace_kp.confidence._score import ConfidenceScore, part_text, penalties_text, penalty_text
 from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, ScoreKind, Scores, Unusable, checked_scores
@@ -49,5 +49,6 @@ __all__ = [
     "penalties_text",
     "penalty_text",
     "read_results",
+    "with_agreement",
     "with_judgements",
 ]

@@ -53,6 +53,13 @@ def with_judgements(
     return replace(factors, **changes)  # type: ignore[arg-type]
 
 
+def with_agreement(factors: ConfidenceFactors, measured: Evaluation) -> ConfidenceFactors:
+    """Return the factors with the agreement of the sources; a fallback counts as not evaluated."""
+    if factors.source_count < 2:
+        return factors
+    return replace(factors, source_agreement=measured.score, agreement_evaluated=not measured.fallback)
+
+
 def could_change(
     calculator: ConfidenceCalculator,
     factors: ConfidenceFactors,

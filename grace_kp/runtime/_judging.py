@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.background import Resident, Worker, watch
-from grace_kp.confidence import ConfidenceFactors, Evaluation, factors_from_trace
+from grace_kp.confidence import ConfidenceFactors, Evaluation, factors_from_trace, with_agreement
 from grace_kp.trace import describe_error
 
 if TYPE_CHECKING:
@@ -129,13 +129,6 @@ class Request:
 
 def _is_combined(asked: list[Evaluation]) -> bool:
     return len(asked) == 2 and asked[0].latency_ms == asked[1].latency_ms and asked[0].attempts == asked[1].attempts
-
-
-def with_agreement(factors: ConfidenceFactors, measured: Evaluation) -> ConfidenceFactors:
-    """Return the factors with the agreement of the sources; a fallback counts as not evaluated."""
-    if factors.source_count < 2:
-        return factors
-    return replace(factors, source_agreement=measured.score, agreement_evaluated=not measured.fallback)
 
 
 class RunJudge(Resident):

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         SearchRecord,
         UnusableScore,
         ValueRecord,
+        read_decisions,
     )
     from grace_kp.trace._render import (
         MAX_ITEMS,
@@ -86,7 +87,7 @@ __all__ = [
     "Outcome", "ReasoningTrace", "Redaction", "Redactor", "Relationship", "ResponseRecord", "ScoreRecord", "SearchRecord",
     "SourceFields", "SourceFile", "Step", "Task", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
     "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages",
-    "have_plain_names", "is_native", "keep_private", "label", "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_runs", "read_traces", "redact",
+    "have_plain_names", "is_native", "keep_private", "label", "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_decisions", "read_runs", "read_traces", "redact",
     "redact_text", "redact_value", "redacted_arguments", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text",
     "storable", "success_field", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
@@ -101,7 +102,7 @@ _NAMES = {
     "_problems": "refuse_what_json_cannot_hold",
     "_records": (
         "CallRecord ConfidenceRecord DecisionRecord ErrorRecord EvaluationRecord JudgementRecord "
-        "NoticeRecord ResponseRecord ScoreRecord SearchRecord UnusableScore ValueRecord"
+        "NoticeRecord ResponseRecord ScoreRecord SearchRecord UnusableScore ValueRecord read_decisions"
     ),
     "_render": "MAX_ITEMS MAX_TEXT SCALARS cut describe_error error_text render render_text storable to_text",
     "_source_file": "SourceFields SourceFile problem_at yaml_package",

@@ -1,0 +1,203 @@
+"""The gated actions of a trace: what was decided about each, as far as it can be read, and the part of the run that stood before it.
+
+Traces may come from other programs, so every entry is checked. An entry that cannot be read is counted, never guessed, and a part of it
+that cannot be read never makes a level milder.
+"""
+
+from __future__ import annotations
+
+import copy
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.confidence import ConfidenceFactors, Evaluation, evidence_of_calls, with_judgements
+from grace_kp.errors import is_unit
+from grace_kp.gating import Policy
+from grace_kp.levels import InterventionLevel
+from grace_kp.trace import read_decisions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from grace_kp.trace import DecisionRecord, ReasoningTrace
+
+    Document = Mapping[str, Any]
+
+UNREADABLE_GAP = "the recorded gaps in the evidence cannot be read"
+UNDECIDED = "no decision was made"
+"""Why an entry is left out: its call ended before its level was decided."""
+UNREADABLE = "the entry cannot be read"
+
+
+@dataclass(frozen=True, slots=True)
+class GatedAction:
+    """One recorded decision."""
+
+    record: DecisionRecord
+    level: InterventionLevel
+    score: float
+    policy: Policy
+    """The policy that has the recorded floor."""
+    gaps: tuple[str, ...]
+    at_least: InterventionLevel | None
+    """A level that this very call required, whatever the confidence."""
+    step: int | None
+    """Number of steps that stood before the decision; None in traces that do not state it."""
+
+    @property
+    def name(self) -> str:
+        """The name of the action."""
+        return self.record.action
+
+
+def grace_of(trace: Document | ReasoningTrace) -> Document:
+    """Return the data under `grace`; empty without any.
+
+    Raises:
+        TypeError: this is no trace.
+    """
+    if isinstance(trace, Mapping):
+        part = trace.get("grace")
+    elif hasattr(trace, "grace") and hasattr(trace, "steps"):
+        part = trace.grace
+    else:
+        raise TypeError(f"traces must hold ReasoningTrace objects or their dict form, not {type(trace).__name__}")
+    return part if isinstance(part, Mapping) else {}
+
+
+def id_of(trace: Document | ReasoningTrace) -> str:
+    """Return the id of a trace; empty if it has none."""
+    name = trace.get("id") if isinstance(trace, Mapping) else trace.id
+    return name if isinstance(name, str) else ""
+
+
+def gated_actions(grace: Document) -> Iterator[GatedAction | str]:
+    """Yield the decisions of a trace in order; for an entry that cannot be used, the reason."""
+    entries = grace.get("decisions")
+    for entry in entries if isinstance(entries, list) else ():
+        yield _gated_action(entry)
+
+
+def _gated_action(entry: object) -> GatedAction | str:
+    records = read_decisions([entry])
+    if not records or not isinstance(entry, Mapping):
+        return UNREADABLE
+    record = records[0]
+    if "level" not in entry and "score" not in entry:
+        return UNDECIDED
+    if record.level is None or record.score is None:
+        return UNREADABLE
+    try:
+        policy = Policy.of(entry.get("floor"))
+        at_least = None if entry.get("at_least") is None else InterventionLevel(entry["at_least"])
+    except (ValueError, TypeError):
+        return UNREADABLE
+    gaps: Any = entry.get("evidence_gaps")
+    if gaps and not (isinstance(gaps, list) and all(isinstance(gap, str) for gap in gaps)):
+        gaps = [UNREADABLE_GAP]
+    step = entry.get("step")
+    known = step if type(step) is int and step >= 0 else None
+    return GatedAction(record, record.level, float(record.score), policy, tuple(gaps or ()), at_least, known)
+
+
+@dataclass(slots=True)
+class Prefixes:
+    """A run as it stood before its gated actions."""
+
+    trace: Document | ReasoningTrace
+    grace: Document
+    _ended: list[tuple[int, Document]] | None = None
+    """The calls that ended, each with the number of its result's step, in the order in which they ended."""
+    _factors: dict[int, ConfidenceFactors] = field(default_factory=dict)
+    _document: Document | None = None
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the trace records its calls."""
+        return isinstance(self.grace.get("calls"), list)
+
+    def factors(self, step: int) -> ConfidenceFactors:
+        """Return the factors of the calls that had ended when `step` steps stood."""
+        if self._ended is None:
+            calls = [call for call in self.grace["calls"] if isinstance(call, Mapping)]
+            found = [(number, call) for call in calls if type(number := call.get("observation")) is int]
+            self._ended = sorted(found, key=lambda pair: pair[0])
+        count = bisect_left(self._ended, step, key=lambda pair: pair[0])
+        if count not in self._factors:
+            self._factors[count] = evidence_of_calls([call for _, call in self._ended[:count]]).factors()
+        return self._factors[count]
+
+    def document(self, step: int) -> dict[str, Any]:
+        """Return the document of the run as it stood after `step` steps: still open, without an answer, a score or a label."""
+        if self._document is None:
+            self._document = self.trace if isinstance(self.trace, Mapping) else self.trace.to_dict()
+        return opened_again(self._document, step)
+
+
+_OPEN_CALL = ("call_id", "name", "tool_call", "started_ms", "parent")
+"""Fields of a call that exist before it ends."""
+_KNOWN_BEFORE = ("name", "parent", "tags", "user", "session", "metadata", "resumed")
+"""Fields under `grace` that exist before a run ends. Whatever else stands there may hold what came later."""
+
+
+def opened_again(document: Document, step: int) -> dict[str, Any]:
+    """Return a copy of a document that holds only what existed when `step` steps stood."""
+    grace = document.get("grace")
+    grace = grace if isinstance(grace, Mapping) else {}
+    steps = document.get("steps")
+    kept: dict[str, Any] = {name: grace[name] for name in _KNOWN_BEFORE if name in grace}
+    kept["calls"] = [found for call in _list(grace, "calls") if (found := _call_before(call, step)) is not None]
+    models = [call for call in _list(grace, "model_calls") if isinstance(call, Mapping)]
+    known = [call for call in models if type(call.get("step")) is int and call["step"] < step]
+    if known:
+        kept["model_calls"] = known
+    metadata = document.get("metadata")
+    facts = metadata if isinstance(metadata, Mapping) else {}
+    return copy.deepcopy(
+        {
+            **{name: document[name] for name in ("@context", "@type", "id", "task") if name in document},
+            "metadata": {**facts, "success": False, "quality_score": 0.0},
+            "steps": list(steps[:step]) if isinstance(steps, list) else [],
+            "outcome": {"result_summary": "", "confidence": 0.5},
+            "grace": kept,
+        }
+    )
+
+
+def _call_before(call: object, step: int) -> Document | None:
+    if not isinstance(call, Mapping) or type(begun := call.get("tool_call")) is not int or begun >= step:
+        return None
+    if type(ended := call.get("observation")) is int and ended < step:
+        return call
+    return {name: call[name] for name in _OPEN_CALL if name in call}
+
+
+def _list(grace: Document, name: str) -> list[Any]:
+    values = grace.get(name)
+    return values if isinstance(values, list) else []
+
+
+def judged(factors: ConfidenceFactors, evaluation: object, *, cautious: bool) -> ConfidenceFactors:
+    """Return the factors with the judgements that a trace or a gate's entry records."""
+    if not isinstance(evaluation, Mapping):
+        return factors
+    own, coverage = _evaluation(evaluation.get("self_evaluation")), _evaluation(evaluation.get("coverage"))
+    return with_judgements(factors, own, coverage, cautious=cautious)
+
+
+def measured_agreement(evaluation: object) -> Evaluation | None:
+    """Return the recorded agreement of a run's sources, if it was measured."""
+    return _evaluation(evaluation.get("source_agreement")) if isinstance(evaluation, Mapping) else None
+
+
+def _evaluation(part: object) -> Evaluation | None:
+    if not isinstance(part, Mapping) or not is_unit(part.get("score")):
+        return None
+    spread = part.get("spread")
+    return Evaluation(
+        score=part["score"],
+        fallback=part.get("fallback") is True,
+        spread=spread if is_unit(spread) else None,
+    )

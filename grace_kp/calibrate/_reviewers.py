@@ -1,0 +1,254 @@
+"""Reviewers: how many questions each person answered and how, how long it took, and whether people agree with each other and with labels.
+
+Counts come first, and nobody is ranked. A verdict about a person needs cases of which it is known whether the proposed action was right,
+enough of them, and intervals that settle it. How the run ended is no such label: a run may fail for another reason than the approved
+action, and a refused action did not run at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grace_kp.calibrate._agreement import agreement_of
+from grace_kp.calibrate._comparison import Share
+from grace_kp.calibrate._gated import gated_actions, grace_of
+from grace_kp.calibrate._reviewer_report import Quartiles, ReviewerFigures, ReviewerReport, joint_level, verdict_on
+from grace_kp.calibrate._run_labels import APPROVAL, aligned_labels, correctness, feedback_in
+from grace_kp.trace import to_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from grace_kp.calibrate._gated import Document, GatedAction
+    from grace_kp.trace import DecisionRecord, ReasoningTrace
+
+SEEDED = "seeded"
+"""The source of a label that states whether the proposed actions themselves were right, as of a case that was prepared for reviewers."""
+READING = 100.0
+"""Characters per second beyond which nobody reads: four times the usual speed of 238 words a minute (Brysbaert, 2019)."""
+APPROVED, REFUSED, MODIFIED, OTHER = range(4)
+_CATEGORIES = {
+    "proceed": APPROVED,
+    "cancel": REFUSED,
+    "modify": MODIFIED,
+    "input": OTHER,
+    "skip": OTHER,
+    "retry": OTHER,
+}
+_RIGHT, _WRONG = "right", "wrong"
+
+
+def reviewers(
+    traces: Iterable[ReasoningTrace | Document],
+    *,
+    labels: Iterable[bool | float | None] | None = None,
+    pseudonyms: bool = False,
+    seed: int = 0,
+) -> ReviewerReport:
+    """Return what is recorded about the people who answered gates and gave feedback.
+
+    A reviewer is a name in the record; that of a policy in code stands beside those of people. Two people answered the same question
+    if the same action was proposed with the same arguments (by digest) to both.
+
+    Args:
+        traces: traces or their dict form; they are read once, one at a time.
+        labels: whether the actions proposed in each run were right, aligned with the traces, None where that is unknown. By default the
+            newest feedback with the source `seeded`. Feedback of other sources is about the run, and is counted apart.
+        pseudonyms: show `reviewer 1`, `reviewer 2`, … instead of names.
+        seed: makes the bootstrap intervals repeatable.
+
+    Raises:
+        TypeError: a trace of another type.
+        ValueError: labels that are no labels, or not as many as the traces.
+    """
+    found = _Collection()
+    for trace, stated in aligned_labels(traces, labels):
+        grace = grace_of(trace)
+        feedback = feedback_in(grace)
+        found.traces += 1
+        found.add_feedback(feedback)
+        for action in gated_actions(grace):
+            if not isinstance(action, str):
+                found.add_answer(action, stated if labels is not None else _newest(feedback, seeded=True), feedback)
+    return found.report(pseudonyms=pseudonyms, seed=seed)
+
+
+def _newest(feedback: list[Mapping[str, Any]], *, seeded: bool, but: str = "") -> float | None:
+    """Return the newest label about the question, or about the run; none of the reviewer's own."""
+    for entry in reversed(feedback):
+        source = entry.get("source")
+        if source != APPROVAL and (source == SEEDED) is seeded and not (but and entry.get("by") == but):
+            return correctness(entry["correct"])
+    return None
+
+
+@dataclass(slots=True)
+class _Reviewer:
+    """What is recorded about one person so far."""
+
+    answers: Counter[int] = field(default_factory=Counter)
+    timed_out: int = 0
+    seconds: array[float] = field(default_factory=lambda: array("d"))
+    characters: array[float] = field(default_factory=lambda: array("d"))
+    questions: Counter[tuple[int, str]] = field(default_factory=Counter)
+    """Answers with a label about the question."""
+    runs: Counter[tuple[int, str]] = field(default_factory=Counter)
+    """Answers with a label about the run."""
+    feedback: Counter[str] = field(default_factory=Counter)
+
+    def figures(self, name: str, level: float) -> ReviewerFigures:
+        """Return the figures of this person."""
+        seconds, characters = np.array(self.seconds), np.array(self.characters)
+        answered = sum(self.answers.values())
+        wrong, right = (
+            Share(self.questions[APPROVED, word], sum(n for (_, label), n in self.questions.items() if label == word))
+            for word in (_WRONG, _RIGHT)
+        )
+        return ReviewerFigures(
+            name=name,
+            approved=self.answers[APPROVED],
+            refused=self.answers[REFUSED],
+            modified=self.answers[MODIFIED],
+            other=self.answers[OTHER],
+            timed_out=self.timed_out,
+            approved_share=Share(self.answers[APPROVED], answered),
+            seconds=Quartiles.of(seconds),
+            characters=Quartiles.of(characters),
+            faster_than_reading=Share(int((seconds * READING < characters).sum()), len(seconds)),
+            approved_when_wrong=wrong,
+            approved_when_right=right,
+            runs={
+                f"{answer}_{word}": self.runs[code, word]
+                for code, answer in ((APPROVED, "approved"), (REFUSED, "refused"))
+                for word in (_RIGHT, _WRONG)
+            },
+            feedback={word: self.feedback[word] for word in (_RIGHT, _WRONG, "between")},
+            verdict=verdict_on(wrong, right, level),
+        )
+
+
+@dataclass(slots=True)
+class _Collection:
+    """What is recorded about everybody so far."""
+
+    traces: int = 0
+    people: dict[str, _Reviewer] = field(default_factory=dict)
+    unanswered: int = 0
+    timed_out: int = 0
+    unnamed: int = 0
+    unreadable: int = 0
+    _questions: dict[int, dict[str, int]] = field(default_factory=dict)
+    _rated: list[dict[str, int]] = field(default_factory=list)
+
+    def add_feedback(self, feedback: list[Mapping[str, Any]]) -> None:
+        """Add the labels that people gave to a run."""
+        stated: dict[str, int] = {}
+        for entry in feedback:
+            name, label = entry.get("by"), correctness(entry["correct"])
+            if not isinstance(name, str) or not name or entry.get("source") == APPROVAL:
+                continue
+            self._person(name).feedback[_word(label) or "between"] += 1
+            if _word(label):
+                stated[name] = int(label or 0)
+        if len(stated) > 1:
+            self._rated.append(stated)
+
+    def add_answer(self, action: GatedAction, label: float | None, feedback: list[Mapping[str, Any]]) -> None:
+        """Add the answer to a question, if it was asked and answered."""
+        record = action.record
+        response = record.response
+        if response is None:
+            self.unreadable += record.data.get("response") is not None
+            return
+        name = response.reviewer
+        if response.timeout_reached:
+            if name:
+                self._person(name).timed_out += 1
+            else:
+                self.timed_out += 1
+            return
+        if not name:
+            self.unanswered += response.action == "cancel"
+            self.unnamed += response.action != "cancel"
+            return
+        category = _CATEGORIES.get(response.action)
+        if category is None:
+            self.unreadable += 1
+            return
+        self._add(self._person(name), name, category, record)
+        person = self.people[name]
+        if word := _word(label):
+            person.questions[category, word] += 1
+        if word := _word(_newest(feedback, seeded=False, but=name)):
+            person.runs[category, word] += 1
+
+    def _add(self, person: _Reviewer, name: str, category: int, record: DecisionRecord) -> None:
+        person.answers[category] += 1
+        milliseconds = _time_of(record)
+        if milliseconds is not None:
+            person.seconds.append(milliseconds / 1_000)
+            person.characters.append(_length_of(record))
+        if record.digest and record.response is not None and record.response.action != "retry":
+            # The first answer of a person to a question counts: a second one may rest on the first.
+            self._questions.setdefault(hash((record.action, record.digest)), {}).setdefault(name, category)
+
+    def _person(self, name: str) -> _Reviewer:
+        return self.people.setdefault(name, _Reviewer())
+
+    def report(self, *, pseudonyms: bool, seed: int) -> ReviewerReport:
+        """Return the report on everybody."""
+        shown = _pseudonyms(self.people) if pseudonyms else {name: name for name in self.people}
+        level = joint_level(len(self.people))
+        figures = [person.figures(shown[name], level) for name, person in self.people.items()]
+        questions, rated = (
+            agreement_of([{shown[name]: code for name, code in unit.items()} for unit in units], seed=seed)
+            for units in (self._questions.values(), self._rated)
+        )
+        return ReviewerReport(
+            traces=self.traces,
+            reviewers=tuple(sorted(figures, key=_order)),
+            timed_out=self.timed_out,
+            unanswered=self.unanswered,
+            unnamed=self.unnamed,
+            unreadable=self.unreadable,
+            questions=questions,
+            feedback=rated,
+        )
+
+
+def _word(label: float | None) -> str:
+    """Return the word for a label; empty for none, and for one between right and wrong."""
+    return {0.0: _WRONG, 1.0: _RIGHT}.get(label, "") if label is not None else ""
+
+
+def _time_of(record: DecisionRecord) -> float | None:
+    """Return the milliseconds until the answer; the whole wait stands in for it where nothing was asked again."""
+    response = record.response
+    stated = None if response is None else response.response_time_ms
+    if stated is None and record.attempt in {None, 1}:
+        stated = record.waited_ms
+    return stated if stated is not None and 0 <= stated < math.inf else None
+
+
+def _length_of(record: DecisionRecord) -> int:
+    """Return the characters of the arguments, those that the record does not show included."""
+    return len(to_text(record.arguments)) + sum(max(0, count) for count in record.hidden.values())
+
+
+def _pseudonyms(names: Iterable[str]) -> dict[str, str]:
+    """Number the names in an order that is not that of the alphabet."""
+    ordered = sorted(names, key=lambda name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest())
+    return {name: f"reviewer {number}" for number, name in enumerate(ordered, 1)}
+
+
+def _order(figures: ReviewerFigures) -> tuple[str, int, str]:
+    """Sort by name, and pseudonyms by number."""
+    head, _, number = figures.name.rpartition(" ")
+    return (head, int(number), "") if number.isdecimal() else (figures.name, 0, "")
