@@ -58,9 +58,9 @@ class Share:
 
     @property
     def percent(self) -> str:
-        """The share and its interval as text; empty of nothing."""
+        """The share and its interval as text; a dash of nothing."""
         if not self.of:
-            return ""
+            return "-"
         low, high = self.interval
         return f"{self.count / self.of:.1%} ({low:.1%} to {high:.1%})"
 
@@ -117,7 +117,7 @@ class Difference:
 
     value: float
     low: float | None
-    """None where no run differs, and below 10 runs: that is too little data, not certainty."""
+    """None below 10 runs, and where all resamples agree: that is too little data, not certainty."""
     high: float | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -212,9 +212,9 @@ def _difference(more: Ints, runs: Ints, seed: int) -> Difference:
     sizes, sums = np.bincount(places), np.bincount(places, weights=more).round().astype(np.int64)
     kinds, counts = np.unique(np.stack([sizes, sums], axis=1), axis=0, return_counts=True)
     number = len(sizes)
-    if number < LEAST_RUNS or not more.any():
+    if number < LEAST_RUNS:
         return Difference(value, None, None)
     drawn = np.random.default_rng(seed).multinomial(number, counts / number, size=RESAMPLES)
     shares = (drawn @ kinds[:, 1]) / (drawn @ kinds[:, 0])
     low, high = np.quantile(shares, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Difference(value, float(low), float(high))
+    return Difference(value, float(low), float(high)) if low < high else Difference(value, None, None)

@@ -27,8 +27,10 @@ from grace_kp.gating import Policy, PolicySet, Rules
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from grace_kp.calibrate._gated import Document, GatedAction, Prefixes
-    from grace_kp.confidence import Profile
+    from grace_kp.confidence import ConfidenceScore, Profile
     from grace_kp.trace import ReasoningTrace
 
 RECORDED = "recorded"
@@ -133,7 +135,7 @@ class ReplayPolicy:
         if action.step is None:
             return NO_STEP
         if (confidence := getattr(self.profile, "confidence", None)) is not None:
-            return cast("float", confidence(before.document(action.step), moment="action").score)
+            return _learned(confidence, before.document(action.step), "action")
         if not before.has_calls:
             return NO_CALLS
         evaluation = action.record.data.get("evaluation")
@@ -147,7 +149,7 @@ class ReplayPolicy:
             return _recorded_confidence(trace, grace)
         if (confidence := getattr(self.profile, "confidence", None)) is not None:
             document = copy.deepcopy(dict(trace)) if isinstance(trace, Mapping) else trace.to_dict()
-            return cast("float", confidence(document, moment="end").score)
+            return _learned(confidence, document, "end")
         factors = factors_from_trace(trace)
         evaluation = grace.get("evaluation")
         if (agreement := measured_agreement(evaluation)) is not None:
@@ -162,6 +164,13 @@ class ReplayPolicy:
         if self.policies:
             parts.append("policies for " + ", ".join(self.policies))
         return ", ".join(parts)
+
+
+def _learned(confidence: Callable[..., ConfidenceScore], document: dict[str, Any], moment: str) -> float | str:
+    try:
+        return confidence(document, moment=moment).score
+    except ValueError as error:  # the profile was not fitted for this moment
+        return f"the profile has no confidence: {error}"
 
 
 def _recorded_confidence(trace: Document | ReasoningTrace, grace: Document) -> float | str:

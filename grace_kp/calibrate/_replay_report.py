@@ -17,10 +17,10 @@ CELL = 29
 FEW_DIFFER = 0.1
 """Difference between the labelled shares of asked and unasked decisions from which a report warns."""
 _SHARES = {
-    "asked": "would be asked",
-    "let_through": "wrong if unasked",
-    "caught": "asked if wrong",
-    "needless": "right if asked",
+    "asked": ("questions", "of all decisions"),
+    "let_through": ("errors let through", "of the unasked"),
+    "caught": ("errors caught", "of the wrong"),
+    "needless": ("needless questions", "of the questions"),
 }
 _EFFECTS = {
     "asked": "questions, of all decisions",
@@ -49,7 +49,7 @@ class Differing:
         return {name: getattr(self, name) for name in self.__slots__}
 
     def __str__(self) -> str:
-        name = _short(self.trace.removeprefix("kp:trace:"), 8)
+        name = printable(self.trace.removeprefix("kp:trace:"))[:8]
         action = f"{_short(self.action, 18)}  " if self.action else ""
         label = "" if self.label is None else f"  {_word(self.label)}"
         return f"{name}  {action}{self.level_a} / {self.level_b}  {self.score_a:.3f} / {self.score_b:.3f}{label}"
@@ -152,11 +152,11 @@ class Replayed:
         for level in OUTCOMES:
             if level != "denied" or any(figures.levels[level] for figures in shown):
                 yield _line(level, [f"{figures.levels[level]:,}" for figures in shown])
-        for name, label in _SHARES.items():
+        for name, (label, whole) in _SHARES.items():
             shares: list[Share] = [getattr(figures, name) for figures in shown]
             if name == "asked" or self.right + self.wrong:
                 yield _line(label, [f"{share.count:,} of {share.of:,}" for share in shares])
-                yield _line("", [share.percent for share in shares])
+                yield _line(f"  {whole}", [share.percent for share in shares])
         yield _line("reviewer hours", [f"{figures.minutes / 60:,.1f}" for figures in shown])
         if any(figures.price is not None for figures in shown):
             yield _line("price", ["-" if figures.price is None else f"{figures.price:,.2f}" for figures in shown])

@@ -76,15 +76,15 @@ def reviewers(
         found.add_feedback(feedback)
         for action in gated_actions(grace):
             if not isinstance(action, str):
-                found.add_answer(action, stated if labels is not None else _newest(feedback, seeded=True), feedback)
+                found.add_answer(action, feedback, stated)
     return found.report(pseudonyms=pseudonyms, seed=seed)
 
 
-def _newest(feedback: list[Mapping[str, Any]], *, seeded: bool, but: str = "") -> float | None:
+def _newest(feedback: list[Mapping[str, Any]], *, seeded: bool, but: str) -> float | None:
     """Return the newest label about the question, or about the run; none of the reviewer's own."""
     for entry in reversed(feedback):
         source = entry.get("source")
-        if source != APPROVAL and (source == SEEDED) is seeded and not (but and entry.get("by") == but):
+        if source != APPROVAL and (source == SEEDED) is seeded and entry.get("by") != but:
             return correctness(entry["correct"])
     return None
 
@@ -160,8 +160,14 @@ class _Collection:
         if len(stated) > 1:
             self._rated.append(stated)
 
-    def add_answer(self, action: GatedAction, label: float | None, feedback: list[Mapping[str, Any]]) -> None:
-        """Add the answer to a question, if it was asked and answered."""
+    def add_answer(self, action: GatedAction, feedback: list[Mapping[str, Any]], stated: float | None) -> None:
+        """Add the answer to a question, if it was asked and answered.
+
+        Args:
+            action: the gated action.
+            feedback: the labels in its trace.
+            stated: the label of the question that the caller stated.
+        """
         record = action.record
         response = record.response
         if response is None:
@@ -184,6 +190,7 @@ class _Collection:
             return
         self._add(self._person(name), name, category, record)
         person = self.people[name]
+        label = _newest(feedback, seeded=True, but=name) if stated is None else stated
         if word := _word(label):
             person.questions[category, word] += 1
         if word := _word(_newest(feedback, seeded=False, but=name)):
