@@ -201,7 +201,8 @@ def _agreement_lines(title: str, agreement: Agreement) -> Iterator[str]:
     for pair in agreement.pairs:
         names = " and ".join(_short(name, 24) for name in pair.names)
         yield f"  {names}"
-        yield _line("", f"same answer: {pair.same.count:,} of {pair.same.of:,}; kappa: {pair.kappa}")
+        yield _line("  same answer", f"{pair.same.count:,} of {pair.same.of:,}, {pair.same.percent}")
+        yield _line("  kappa", str(pair.kappa))
 
 
 def joint_level(reviewers: int) -> float:
@@ -225,7 +226,7 @@ def verdict_on(wrong: Share, right: Share, level: float) -> str:
     needed = cases_needed(level)
     for cases, word in ((wrong, "wrong"), (right, "right")):
         if cases.of < needed:
-            return f"not enough cases with an action known to be {word}: {cases.of:,} of needed {needed}"
+            return f"not enough cases: {cases.of:,} of needed {needed} with a {word} action"
     (low_wrong, high_wrong), (low_right, high_right) = (clopper_pearson(s.count, s.of, level) for s in (wrong, right))
     figures = f"{wrong.count:,} of {wrong.of:,} wrong and {right.count:,} of {right.of:,} right actions approved"
     if low_right > high_wrong:

@@ -18,6 +18,7 @@ from grace_kp.cli._demo import demo
 from grace_kp.cli._doctor import doctor
 from grace_kp.cli._evaluate import evaluate
 from grace_kp.cli._output import say_error
+from grace_kp.cli._replay import replay, reviewers
 from grace_kp.cli._rubric import rubric
 from grace_kp.cli._score import score
 from grace_kp.cli._traces import traces
@@ -60,6 +61,8 @@ traces.command()(contribute)
 traces.command()(delete)
 app.add_typer(traces, name="traces")
 app.add_typer(rubric, name="rubric")
+app.command()(replay)
+app.command()(reviewers)
 app.command()(doctor)
 
 

@@ -38,6 +38,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "contribute": COMMAND,
         "export": COMMAND,
         "list_traces": COMMAND,
+        "replay": COMMAND,
     },
     "frameworks": {
         "grace_kp/runtime/_grace.py": "`Grace.langchain()`, a public name, and its entry in the registry that integrations fill",

@@ -1,0 +1,251 @@
+"""`cal.replay` tells what other thresholds, profiles or policies would have done with recorded decisions."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import grace_kp as gk
+from grace_kp import calibrate as cal
+from tests.calibrate.gated import decision, document, live
+
+PLAN = [[True, False], [False], [True], [False, False, True], [True, True]]
+UNIT = st.floats(0, 1).map(lambda value: round(value, 3))
+LEVELS = st.lists(UNIT | st.just(math.inf), min_size=3, max_size=3).map(
+    lambda v: gk.Thresholds(*sorted(v, reverse=True))
+)
+
+
+@st.composite
+def recorded(draw):
+    """Traces with a few decisions each, and a label or none."""
+    entry = st.builds(
+        decision,
+        score=UNIT,
+        level=st.sampled_from(["silent", "notify", "confirm", "escalate"]),
+        action=st.sampled_from(["pay", "send"]),
+        floor=st.sampled_from([None, "notify", "confirm", "deny"]),
+        evidence_gaps=st.sampled_from([[], ["recording is disabled"]]),
+    )
+    groups = draw(st.lists(st.lists(entry, max_size=3), max_size=12))
+    labels = draw(st.lists(st.sampled_from([True, False, None, 0.5]), min_size=len(groups), max_size=len(groups)))
+    return [
+        document(number, *group, correct=label)
+        for number, (group, label) in enumerate(zip(groups, labels, strict=True))
+    ]
+
+
+def test_the_thresholds_that_were_used_reproduce_the_recorded_levels():
+    """Live runs with floors, failures and refusals: replayed under their own thresholds, no level differs."""
+    thresholds = gk.Thresholds(0.95, 0.65, 0.45)
+    for reviewer in (None, lambda request: "proceed", lambda request: "skip"):
+        report = cal.replay(live(PLAN, thresholds=thresholds, reviewer=reviewer), thresholds)
+        assert (18, 0, 5) == (report.actions.decisions, report.actions.differing, report.actions.runs)
+        assert report.actions.a.levels == report.actions.b.levels
+        assert {} == report.actions.left_out
+
+
+def test_policies_that_were_used_reproduce_the_recorded_levels():
+    """Floors, denied actions and thresholds of an action."""
+    policies = {"send": gk.Policy(thresholds=gk.Thresholds(0.5, 0.45, 0.4)), "p*": "deny"}
+    report = cal.replay(live(PLAN, policies=policies), cal.ReplayPolicy(policies=policies))
+    assert (18, 0) == (report.actions.decisions, report.actions.differing)
+    assert 9 == report.actions.a.levels["denied"]
+
+
+def test_missing_evidence_asks_under_any_policy():
+    """A recorded gap in the evidence keeps every policy at CONFIRM, also where the gap itself cannot be read."""
+    for gaps in (["a tool was called in a foreign thread"], "text", {"a": 1}, [None]):
+        report = cal.replay([document(1, decision(0.99, "confirm", evidence_gaps=gaps))], gk.Thresholds(0, 0, 0))
+        assert 1 == report.actions.a.levels["confirm"]
+
+
+def test_runs_without_gated_actions_are_counted_apart():
+    """They are decisions on the recorded confidence, in figures of their own, and nothing was recorded about them."""
+    report = cal.replay([document(1), document(2, decision())], gk.Thresholds(0.9, 0.85, 0.5))
+    assert (1, 1) == (report.actions.decisions, report.runs.decisions)
+    assert 1 == report.runs.a.levels["confirm"]
+    assert report.runs.b is None
+
+
+def test_an_unscored_run_has_no_confidence_to_replay():
+    """The figure in its trace is a placeholder; a profile computes one from its calls."""
+    traces = [document(1, unscored=True), document(2, status="suspended")]
+    report = cal.replay(traces, gk.Thresholds())
+    assert {"no confidence is recorded; name a profile": 1, "the run has not ended": 1} == report.runs.left_out
+    assert 1 == cal.replay(traces, "grace").runs.decisions
+
+
+def test_errors_are_let_through_or_caught():
+    """Counts of labelled decisions, with exact intervals."""
+    traces = [
+        document(1, decision(0.95, "silent"), correct=False),
+        document(2, decision(0.95, "silent"), correct=True),
+        document(3, decision(0.5), correct=False),
+        document(4, decision(0.5), correct=True),
+        document(5, decision(0.5)),
+        document(6, decision(0.3), correct=0.5),
+    ]
+    actions = cal.replay(traces, gk.Thresholds(), price_per_hour=30, minutes_per_review=4).actions
+    assert (2, 2, 1) == (actions.right, actions.wrong, actions.partly_right)
+    figures = actions.a
+    assert ((4, 6), (1, 2), (1, 2), (1, 2)) == tuple(
+        (share.count, share.of) for share in (figures.asked, figures.let_through, figures.caught, figures.needless)
+    )
+    assert (16.0, 8.0) == (figures.minutes, figures.price)
+    assert ((0.95, 0.5), (0.5, 1.0), (0.5, 0.5)) == (
+        figures.curve.scores,
+        figures.curve.coverage,
+        figures.curve.risk,
+    )
+
+
+def test_the_first_runs_that_differ_are_named():
+    """One decision of each of the first twenty, with both levels, both scores and the label."""
+    traces = [
+        document(number, decision(0.95, "silent"), decision(0.96, "silent"), correct=True) for number in range(30)
+    ]
+    actions = cal.replay(traces, gk.Thresholds(math.inf, math.inf, 0.5)).actions
+    assert (60, 30, 20) == (actions.differing, actions.differing_runs, len(actions.first))
+    expected = {
+        "trace": "kp:trace:00000000", "action": "pay", "level_a": "confirm", "level_b": "silent", "score_a": 0.95,
+        "score_b": 0.95, "label": 1.0,
+    }  # fmt: skip
+    assert expected == actions.first[0].to_dict()
+
+
+def test_labels_beside_the_traces_replace_those_inside():
+    """They are aligned with the traces; too few, too many or unusable ones are refused."""
+    traces = [document(1, decision(), correct=True), document(2, decision())]
+    assert 2 == cal.replay(traces, gk.Thresholds(), labels=[False, 0]).actions.wrong
+    assert 1 == cal.replay(traces, gk.Thresholds(), labels=[None, 1.0]).actions.right
+    for labels, problem in (
+        ([True], "1 labels and more traces"),
+        ([True] * 3, "2 traces and more labels"),
+        (["yes", 1], "label 1 must be"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            cal.replay(traces, gk.Thresholds(), labels=labels)
+
+
+def test_an_approval_is_no_label():
+    """People approve wrong actions."""
+    trace = document(
+        1, decision(), feedback=[{"correct": False, "source": "test"}, {"correct": True, "source": "approval"}]
+    )
+    assert (0, 1) == ((found := cal.replay([trace], gk.Thresholds()).actions).right, found.wrong)
+
+
+def test_a_trace_without_steps_of_decisions_is_not_replayed_under_a_profile():
+    """What stood before such a decision is unknown, so it is left out and counted."""
+    report = cal.replay([document(1, decision())], "grace")
+    assert (0, {"the step of the decision is not recorded, so the run before it is unknown": 1}) == (
+        report.actions.decisions,
+        report.actions.left_out,
+    )
+
+
+@pytest.mark.parametrize(("step", "score"), [(0, 0.7), (2, 0.7), (3, 0.7), (4, 0.315)])
+def test_a_profile_sees_only_calls_that_had_ended(step, score):
+    """The failure of the second call counts from the step after its result on."""
+    report = cal.replay([document(1, decision(0.1, step=step), correct=True)], "grace")
+    assert (score,) == report.actions.a.curve.scores
+
+
+GARBAGE = [
+    "text", None, 3, [], {}, {"action": "a"}, decision(math.nan), decision(2), decision("0.5"), decision(True), decision(level="maybe"),
+    decision(level=None), decision(score=None), decision(floor="sure"), decision(floor=7), decision(action=None), decision(outcome=[]),
+    decision(at_least="never"),
+]  # fmt: skip
+
+
+def test_entries_that_cannot_be_read_are_counted():
+    """Foreign entries are never guessed, and those beside them are replayed."""
+    report = cal.replay([document(1, *GARBAGE, decision())], gk.Thresholds())
+    assert (1, len(GARBAGE)) == (report.actions.decisions, sum(report.actions.left_out.values()))
+    for decisions in ("text", {"a": 1}, 7, None):
+        assert 1 == cal.replay([document(1, decisions=decisions)], gk.Thresholds()).runs.decisions
+    for grace in (None, "text", []):
+        assert 1 == cal.replay([{**document(1), "grace": grace}], gk.Thresholds()).runs.decisions
+
+
+def test_other_things_are_refused():
+    """Neither a policy nor a trace is guessed."""
+    with pytest.raises(TypeError, match="traces must hold ReasoningTrace objects or their dict form, not str"):
+        cal.replay(["kp:trace:1"], gk.Thresholds())
+    for minutes in (-1, math.inf, math.nan, "2", True):
+        with pytest.raises(ValueError, match="minutes_per_review must be a number of at least 0"):
+            cal.replay([], gk.Thresholds(), minutes_per_review=minutes)
+    with pytest.raises(ValueError, match="price_per_hour"):
+        cal.replay([], gk.Thresholds(), price_per_hour=-1)
+
+
+@given(recorded(), LEVELS, LEVELS)
+def test_stricter_thresholds_never_ask_less(traces, first, second):
+    """Where each threshold is at least as high, each decision asks at least as much, and no more errors are let through."""
+    strict = gk.Thresholds(*(max(a, b) for a, b in zip(values(first), values(second), strict=True)))
+    for part in (cal.replay(traces, strict, first).actions, cal.replay(traces, strict, first).runs):
+        assert part.a.asked.count >= part.b.asked.count
+        assert part.a.let_through.count <= part.b.let_through.count
+
+
+def values(thresholds):
+    return thresholds.silent, thresholds.notify, thresholds.confirm
+
+
+@given(recorded(), LEVELS)
+def test_the_counts_add_up(traces, thresholds):
+    """Levels to decisions, decisions of both kinds and those left out to entries and runs, labelled errors to all errors."""
+    report = cal.replay(traces, thresholds)
+    entries = [entry for trace in traces for entry in trace["grace"].get("decisions", ())]
+    assert len(entries) == report.actions.decisions + sum(report.actions.left_out.values())
+    assert sum(not trace["grace"].get("decisions") for trace in traces) == report.runs.decisions
+    for part in (report.actions, report.runs):
+        for figures in (figures for figures in (part.a, part.b) if figures is not None):
+            assert part.decisions == sum(figures.levels.values()) == figures.asked.of
+            assert figures.asked.count == figures.levels["confirm"] + figures.levels["escalate"]
+            denied_wrong = part.wrong - figures.let_through.count - figures.caught.count
+            assert 0 <= denied_wrong <= figures.levels["denied"]
+            assert figures.needless.count <= part.right
+            assert all(
+                low <= high for low, high in zip(figures.curve.coverage, figures.curve.coverage[1:], strict=False)
+            )
+    assert json.loads(json.dumps(report.to_dict(), allow_nan=False)) == report.to_dict()
+
+
+@given(recorded(), LEVELS)
+def test_a_policy_does_not_differ_from_itself(traces, thresholds):
+    """Every difference is 0, and no run differs."""
+    report = cal.replay(traces, thresholds, thresholds)
+    for part in (report.actions, report.runs):
+        assert 0 == part.differing == sum(abs(difference.value) for difference in part.differences.values())
+
+
+def test_a_stream_of_many_traces():
+    """A hundred thousand decisions from a generator, of which only numbers are kept."""
+    traces = (
+        document(number, decision(number % 1_000 / 1_000, "confirm"), correct=number % 3 > 0)
+        for number in range(100_000)
+    )
+    report = cal.replay(traces, gk.Thresholds(), gk.Thresholds(0.95, 0.8, 0.5))
+    assert (100_000, 30_000, 20_000) == (
+        report.actions.decisions,
+        report.actions.a.levels["silent"] + report.actions.a.levels["notify"],
+        report.actions.b.levels["silent"] + report.actions.b.levels["notify"],
+    )
+    assert 1_000 == len(report.actions.a.curve.scores)
+    assert report.actions.differences["asked"].low < -0.1 < report.actions.differences["asked"].high
+
+
+def test_nothing_to_replay():
+    """No traces, no labels, one class: a report, never an error."""
+    assert "nothing to replay" in str(cal.replay([], gk.Thresholds()))
+    for correct in (True, False, None):
+        traces = [document(number, decision(), correct=correct) for number in range(12)]
+        report = cal.replay(traces, gk.Thresholds(), gk.Thresholds(0.5, 0.5, 0.5))
+        assert all(len(line) <= 80 for line in str(report).splitlines() if "note:" not in line)
+        assert json.dumps(report.to_dict(), allow_nan=False)

@@ -1,0 +1,182 @@
+"""What `cal.replay` accepts as a policy, and the level that it gives."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+import grace_kp as gk
+from grace_kp import calibrate as cal
+from grace_kp.confidence import ConfidenceFactors, ConfidenceScore
+from tests.calibrate.gated import decision, document
+
+
+class Fixed:
+    """A profile that gives every run the same confidence."""
+
+    name = "fixed"
+    thresholds = gk.Thresholds(math.inf, 0.6, 0.5)
+
+    def calculate(self, factors):
+        return ConfidenceScore(0.65, factors)
+
+
+class Learned(Fixed):
+    """A profile that reads documents, and notes them."""
+
+    def __init__(self):
+        self.seen = []
+
+    def confidence(self, document, *, moment):
+        self.seen.append((moment, document))
+        return ConfidenceScore(0.65, ConfidenceFactors())
+
+
+class Unfitted(Fixed):
+    """A profile that knows only finished runs."""
+
+    def confidence(self, document, *, moment):
+        if moment == "action":
+            raise ValueError("it was fitted for the moment 'end' only")
+        return ConfidenceScore(0.65, ConfidenceFactors())
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (gk.Thresholds(math.inf, 0.8, 0.5), "never / 0.8 / 0.5"),
+        (SimpleNamespace(thresholds=gk.Thresholds()), "0.9 / 0.7 / 0.4"),
+        ("grace", "grace"),
+        (Fixed(), "fixed"),
+        (cal.ReplayPolicy("strict", gk.Thresholds(1.0, 1.0, 1.0)), "strict, 1.0 / 1.0 / 1.0"),
+        (cal.ReplayPolicy(policies={"pay*": "deny"}), "0.9 / 0.7 / 0.4, policies for pay*"),
+        (cal.ReplayPolicy("grace", name="today"), "today"),
+        ("recorded", "recorded"),
+        (None, "recorded"),
+    ],
+)
+def test_a_policy_has_a_name(value, name):
+    """Thresholds, anything that has some, profiles, and what was recorded."""
+    assert name == cal.replay([], value).actions.a.name
+
+
+@pytest.mark.parametrize("value", [3, object(), {"silent": 0.9}, 0.9, [gk.Thresholds()]])
+def test_anything_else_is_no_policy(value):
+    """The message lists what is."""
+    with pytest.raises(TypeError, match="a policy is 'recorded', a ReplayPolicy, a Thresholds"):
+        cal.replay([], value)
+
+
+def test_an_unknown_name_is_refused():
+    """So is a file that is not there, and a floor that does not exist."""
+    with pytest.raises(
+        ValueError, match="'nonsense' is no policy; known are 'recorded', the profiles 'grace', 'strict'"
+    ):
+        cal.replay([], "nonsense")
+    with pytest.raises(ValueError, match="unknown profile 'nonsense'"):
+        cal.ReplayPolicy("nonsense")
+    with pytest.raises(FileNotFoundError):
+        cal.replay([], "missing.json")
+    with pytest.raises(ValueError, match="policy 'pay': floor must be one of"):
+        cal.ReplayPolicy(policies={"pay": "sure"})
+    with pytest.raises(TypeError, match="thresholds must be a Thresholds"):
+        cal.ReplayPolicy(thresholds={"silent": 0.9})
+
+
+def test_a_profile_brings_its_thresholds():
+    """Unless others are passed with it."""
+    traces = [document(1, decision(step=4)), document(2)]
+    report = cal.replay(traces, Fixed(), cal.ReplayPolicy(Fixed(), gk.Thresholds(0.6, 0.5, 0.5)))
+    assert (1, 1) == (report.actions.a.levels["notify"], report.actions.b.levels["silent"])
+    assert (1, 1) == (report.runs.a.levels["notify"], report.runs.b.levels["silent"])
+
+
+def test_a_learned_profile_sees_the_run_as_it_stood():
+    """Before an action there is no later step, no result of an open call, no answer, no score and no label."""
+    profile = Learned()
+    trace = document(
+        1, decision(step=3), correct=True, value={"score": 1}, evaluation={"self_evaluation": {"score": 1.0}}
+    )
+    cal.replay([trace, document(2)], profile)
+    (moment, seen), (other, whole) = profile.seen
+    assert ("action", "end") == (moment, other)
+    assert ["tool_call", "observation", "tool_call"] == [step["type"] for step in seen["steps"]]
+    assert {"calls"} == set(seen["grace"])
+    assert [{"call_id", "name", "tool_call", "status", "observation"}, {"call_id", "name", "tool_call"}] == list(
+        map(set, seen["grace"]["calls"])
+    )
+    assert ("", 0.5, 0.0) == (
+        seen["outcome"]["result_summary"], seen["outcome"]["confidence"], seen["metadata"]["quality_score"]
+    )  # fmt: skip
+    assert document(2) == whole
+
+
+def test_a_profile_cannot_change_the_traces():
+    """It gets copies."""
+
+    class Greedy(Fixed):
+        def confidence(self, document, *, moment):
+            document["steps"].clear()
+            document["grace"]["calls"][0].clear()
+            return ConfidenceScore(0.65, ConfidenceFactors())
+
+    traces = [document(1, decision(step=4), decision(step=4)), document(2)]
+    cal.replay(traces, Greedy())
+    assert [document(1, decision(step=4), decision(step=4)), document(2)] == traces
+
+
+def test_a_profile_without_the_moment_leaves_decisions_out():
+    """The reason is the profile's own."""
+    report = cal.replay([document(1, decision(step=4)), document(2)], Unfitted())
+    assert {"the profile has no confidence: it was fitted for the moment 'end' only": 1} == report.actions.left_out
+    assert 1 == report.runs.decisions
+
+
+def test_a_trace_without_calls_is_not_replayed_under_a_formula():
+    """A gate saw evidence that such a trace does not hold."""
+    trace = document(1, decision(step=4))
+    del trace["grace"]["calls"]
+    assert {"the trace does not record its calls": 1} == cal.replay([trace], "grace").actions.left_out
+
+
+@pytest.mark.parametrize(
+    ("policies", "level"),
+    [
+        (None, "escalate"),
+        ({"send": "silent"}, "escalate"),
+        ({"pay": gk.Policy()}, "silent"),
+        ({"p*": "notify"}, "notify"),
+        ({"pay": "deny"}, "denied"),
+        ({"pay": gk.Policy(thresholds=gk.Thresholds(1.0, 1.0, 0.5))}, "confirm"),
+    ],
+)
+def test_an_entry_replaces_the_recorded_floor(policies, level):
+    """An action without an entry keeps it."""
+    trace = document(1, decision(0.95, "escalate", floor="escalate"))
+    assert 1 == cal.replay([trace], cal.ReplayPolicy(policies=policies)).actions.a.levels[level]
+
+
+def test_a_recorded_requirement_of_the_call_holds():
+    """Whatever the confidence and the policy."""
+    trace = document(1, decision(1.0, "confirm", at_least="confirm"))
+    assert 1 == cal.replay([trace], cal.ReplayPolicy(policies={"pay": gk.Policy()})).actions.a.levels["confirm"]
+
+
+def test_recorded_judgements_count():
+    """Those of a gate for its decision, those of a run for the run; a fallback does not count in `strict`."""
+    judged = {
+        "self_evaluation": {"score": 0.9, "spread": 0.2},
+        "coverage": {"score": 0.8},
+        "source_agreement": {"score": 1.0},
+    }
+    failed = {"self_evaluation": {"score": 0.5, "fallback": True}}
+
+    def scores(**fields):
+        traces = [document(1, decision(step=4, **fields), correct=True), document(2, correct=True, **fields)]
+        report = cal.replay(traces, "strict", "grace")
+        return [part.curve.scores[0] for part in (report.actions.a, report.actions.b, report.runs.a, report.runs.b)]
+
+    assert scores() == scores(evaluation=failed) == scores(evaluation={"self_evaluation": {"score": math.nan}})
+    assert all(after > before for before, after in zip(scores(), scores(evaluation=judged), strict=True))
