@@ -101,7 +101,7 @@ class Replayed:
             )
         found += [
             f"{name}: {asked:.0%} of the asked decisions have a label, and {unasked:.0%} of the others; "
-            "errors let through cannot be estimated well from such labels"
+            "for shares of all decisions, replay the traces and labels of cal.thin(cal.labels(store))"
             for name, asked, unasked in self._uneven_labels()
         ]
         return tuple(found)

@@ -19,8 +19,9 @@ import numpy as np
 from grace_kp.calibrate._agreement import agreement_of
 from grace_kp.calibrate._comparison import Share
 from grace_kp.calibrate._gated import gated_actions, grace_of
+from grace_kp.calibrate._label_sources import APPROVAL
 from grace_kp.calibrate._reviewer_report import Quartiles, ReviewerFigures, ReviewerReport, joint_level, verdict_on
-from grace_kp.calibrate._run_labels import APPROVAL, aligned_labels, correctness, feedback_in
+from grace_kp.calibrate._run_labels import aligned_labels, correctness, feedback_in
 from grace_kp.trace import to_text
 
 if TYPE_CHECKING:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from grace_kp.calibrate._label_sources import APPROVAL
 from grace_kp.errors import brief, is_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-APPROVAL = "approval"
-"""The source of a person's consent, which is no label of correctness: people approve wrong actions."""
 _END = object()
 T = TypeVar("T")
 
@@ -22,12 +21,17 @@ def feedback_in(grace: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [
         entry
         for entry in (entries if isinstance(entries, list) else ())
-        if isinstance(entry, Mapping) and correctness(entry.get("correct")) is not None
+        if isinstance(entry, Mapping)
+        and isinstance(entry.get("source"), str)
+        and correctness(entry.get("correct")) is not None
     ]
 
 
 def label_in(grace: Mapping[str, Any]) -> float | None:
-    """Return the newest label of a run, 1 for right and 0 for wrong; approvals are none. None without a label."""
+    """Return the newest label of a run, 1 for right and 0 for wrong; approvals are none. None without a label.
+
+    It is the label that `cal.labels` takes with `volunteered=True`, without its weight.
+    """
     stated = [entry for entry in feedback_in(grace) if entry.get("source") != APPROVAL]
     return correctness(stated[-1]["correct"]) if stated else None
 
