@@ -146,8 +146,16 @@ def _action_samples(
 
 
 def _prefixes(run: Trace) -> list[Features]:
-    """Return the features of a run before its actions: those that were gated, or else all calls of tools, or else its end."""
+    """Return the features of a run before its actions."""
     document = run if isinstance(run, Mapping) else run.to_dict()
+    places = action_places(document)
+    if len(places) > MAX_PREFIXES:
+        places = [places[round(index * (len(places) - 1) / (MAX_PREFIXES - 1))] for index in range(MAX_PREFIXES)]
+    return [features(document, moment="action", upto=place) for place in places]
+
+
+def action_places(document: Mapping[str, Any]) -> list[int]:
+    """Return the numbers of steps before each action of a run: those that were gated, or else all calls of tools, or else its end."""
     steps = document.get("steps")
     steps = steps if isinstance(steps, list) else []
     grace = document.get("grace")
@@ -156,12 +164,10 @@ def _prefixes(run: Trace) -> list[Features]:
         [entry.get("step") for entry in decisions if isinstance(entry, Mapping)] if isinstance(decisions, list) else []
     )
     places = sorted({place for place in gated if type(place) is int and 0 <= place <= len(steps)})
-    if not places:
-        kinds = [step.get("type") if isinstance(step, Mapping) else None for step in steps]
-        places = [place for place, kind in enumerate(kinds) if kind == "tool_call"] or [len(steps)]
-    if len(places) > MAX_PREFIXES:
-        places = [places[round(index * (len(places) - 1) / (MAX_PREFIXES - 1))] for index in range(MAX_PREFIXES)]
-    return [features(document, moment="action", upto=place) for place in places]
+    if places:
+        return places
+    kinds = [step.get("type") if isinstance(step, Mapping) else None for step in steps]
+    return [place for place, kind in enumerate(kinds) if kind == "tool_call"] or [len(steps)]
 
 
 def _labels(labels: Sequence[float], runs: int) -> Floats:

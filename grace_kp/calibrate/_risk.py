@@ -15,18 +15,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from grace_kp.calibrate._binomial import fewest_without_error, upper_bound
-from grace_kp.calibrate._samples import group_numbers, samples, weights_of
+from grace_kp.calibrate._samples import independent, samples
 from grace_kp.calibrate._sequences import Ranking
 from grace_kp.confidence import Thresholds
 from grace_kp.errors import check_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from grace_kp.calibrate._samples import Floats
 
 LEVELS = ("silent", "notify", "confirm")
 SELECTIVE, OVERALL = "selective", "overall"
@@ -99,15 +95,16 @@ def risk_thresholds(
     Raises:
         ValueError: an argument cannot be used; the message says which and why.
     """
-    checked = _checked_risks(risks)
+    checked = checked_risks(risks)
     check_unit("delta", delta)
     if not 0 < delta < 1:
         raise ValueError(f"delta must be above 0 and below 1 (got {delta!r})")
     if promise not in (SELECTIVE, OVERALL):
         raise ValueError(f'promise must be "selective" or "overall" (got {promise!r})')
     scores, labels = samples(confidence, correct)
-    scores, wrong, notes = _independent(scores, labels, groups, weights, seed)
-    sample = Ranking(scores, wrong)
+    kept, notes = independent(labels, groups, weights, seed)
+    scores = scores[kept]
+    sample = Ranking(scores, 1.0 - labels[kept])
     share = delta / len(checked)
     find = sample.selective if promise == SELECTIVE else sample.overall
     found: dict[str, float] = {}
@@ -154,7 +151,12 @@ def labels_needed(risk: float, delta: float = 0.1, levels: int = 3) -> int:
     return fewest_without_error(risk, delta / levels)
 
 
-def _checked_risks(risks: Mapping[str, float]) -> dict[str, float]:
+def checked_risks(risks: Mapping[str, float]) -> dict[str, float]:
+    """Return the promised risks from silent to confirm.
+
+    Raises:
+        ValueError: a level is unknown, a risk is not above 0 and below 1, or a milder level promises less.
+    """
     unknown = [str(name) for name in risks if name not in LEVELS]
     if unknown or not risks:
         found = f"got {unknown[0][:40]!r}" if unknown else "got none"
@@ -170,34 +172,6 @@ def _checked_risks(risks: Mapping[str, float]) -> dict[str, float]:
     if values != sorted(values):
         raise ValueError(f"risks must not fall from silent to confirm (got {checked})")
     return checked
-
-
-def _independent(
-    scores: Floats, labels: Floats, groups: Iterable[Any] | None, weights: Iterable[Any] | None, seed: int
-) -> tuple[Floats, Floats, list[str]]:
-    """Return confidences and errors of an independent sample, and notes about what was left out."""
-    notes: list[str] = []
-    random = np.random.default_rng(seed)
-    kept = (labels == 0) | (labels == 1)
-    if not kept.all():
-        notes.append(f"{int((~kept).sum()):,} labels between 0 and 1 were left out: a guarantee uses only 0 and 1.")
-    numbers = None if groups is None else group_numbers("groups", groups, len(scores))[0]
-    if weights is not None:
-        inverse = weights_of(weights, len(scores))
-        kept &= random.random(len(scores)) * inverse.max() < inverse
-        notes.append(f"{int(kept.sum()):,} of {len(scores):,} labels remain after thinning to equal probabilities.")
-    if numbers is not None:
-        order = random.permutation(len(scores))
-        order = order[kept[order]]
-        first = order[np.unique(numbers[order], return_index=True)[1]]
-        kept = np.zeros(len(scores), dtype=bool)
-        kept[first] = True
-        notes.append(
-            f"one label of each of {len(first):,} groups is used, because labels of a group are not independent."
-        )
-    if not kept.any():
-        raise ValueError("no label of 0 or 1 is left")
-    return scores[kept], 1.0 - labels[kept], notes
 
 
 def _ordered(found: Mapping[str, float]) -> Thresholds:

@@ -85,3 +85,44 @@ def weights_of(values: Iterable[Any], n: int) -> Floats:
         number = int(np.argmax(wrong))
         raise ValueError(f"weights[{number}] must be a finite number above 0 (got {float(array[number])!r})")
     return array
+
+
+def independent(
+    labels: Floats, groups: Iterable[Any] | None, weights: Iterable[Any] | None, seed: int
+) -> tuple[NDArray[np.bool_], list[str]]:
+    """Return which of the samples a guarantee may count, and notes about what was left out.
+
+    Labels between 0 and 1 are left out. The rest is thinned to equal probabilities, and one sample of each group is drawn.
+
+    Args:
+        labels: from 0 to 1, of shape (n,).
+        groups: what samples belong together; None if all are independent.
+        weights: inverse probabilities with which the labels were collected; None if they are equal.
+        seed: for both draws.
+
+    Raises:
+        ValueError: groups or weights cannot be used, or no sample is left.
+    """
+    notes: list[str] = []
+    n = len(labels)
+    random = np.random.default_rng(seed)
+    kept = (labels == 0) | (labels == 1)
+    if not kept.all():
+        notes.append(f"{int((~kept).sum()):,} labels between 0 and 1 were left out: a guarantee uses only 0 and 1.")
+    numbers = None if groups is None else group_numbers("groups", groups, n)[0]
+    if weights is not None:
+        inverse = weights_of(weights, n)
+        kept &= random.random(n) * inverse.max() < inverse
+        notes.append(f"{int(kept.sum()):,} of {n:,} labels remain after thinning to equal probabilities.")
+    if numbers is not None:
+        order = random.permutation(n)
+        order = order[kept[order]]
+        first = order[np.unique(numbers[order], return_index=True)[1]]
+        kept = np.zeros(n, dtype=bool)
+        kept[first] = True
+        notes.append(
+            f"one label of each of {len(first):,} groups is used, because labels of a group are not independent."
+        )
+    if not kept.any():
+        raise ValueError("no label of 0 or 1 is left")
+    return kept, notes
