@@ -17,6 +17,7 @@ from grace_kp.cli._delete import delete
 from grace_kp.cli._demo import demo
 from grace_kp.cli._doctor import doctor
 from grace_kp.cli._evaluate import evaluate
+from grace_kp.cli._feedback import feedback
 from grace_kp.cli._output import say_error
 from grace_kp.cli._replay import replay, reviewers
 from grace_kp.cli._rubric import rubric
@@ -57,6 +58,7 @@ def _root(
 app.command()(demo)
 app.command()(score)
 app.command("eval")(evaluate)
+app.command()(feedback)
 traces.command()(contribute)
 traces.command()(delete)
 app.add_typer(traces, name="traces")

@@ -41,12 +41,12 @@ def readable(
         unreadable: counts the traces that could not be read.
         domain: task domain for runs without one.
     """
-    work = _Position(files)
+    work = Position(files)
     traces = (trace for name in files for trace in _traces(name, work, unreadable, domain))
     yield from progress(traces, what, total=work.total, position=work.bytes_read if work.total else None)
 
 
-def _traces(name: str, work: _Position, unreadable: Unreadable, domain: str | None) -> Iterator[ReasoningTrace]:
+def _traces(name: str, work: Position, unreadable: Unreadable, domain: str | None) -> Iterator[ReasoningTrace]:
     """Yield the traces of a file. Its problems wait for the first trace, which proves that the file is of the right kind."""
     waiting: list[InvalidRecord] = []
     found, count = False, 0
@@ -79,7 +79,7 @@ def _of_another_kind(count: int) -> str:
     return f"; none of the {count:,} in the file can be read: {WANTED}"
 
 
-def _items(name: str, work: _Position, domain: str | None) -> Iterator[ReasoningTrace | InvalidRecord]:
+def _items(name: str, work: Position, domain: str | None) -> Iterator[ReasoningTrace | InvalidRecord]:
     try:
         try:
             file: Any = None if name == "-" else Path(name).open("rb")  # noqa: SIM115 — closed below
@@ -89,12 +89,12 @@ def _items(name: str, work: _Position, domain: str | None) -> Iterator[Reasoning
             yield from read_traces(name, domain=domain)
             return
         with file:
-            yield from read_traces(_Counted(file, work), name=name, domain=domain)  # type: ignore[arg-type]
+            yield from read_traces(Counted(file, work), name=name, domain=domain)  # type: ignore[arg-type]
     except InvalidRecord as error:
         yield error
 
 
-class _Position:
+class Position:
     """Number of bytes read from all files."""
 
     def __init__(self, files: list[str]) -> None:
@@ -104,21 +104,24 @@ class _Position:
         self.read = 0
 
     def bytes_read(self) -> int:
+        """Return how many bytes were read."""
         return self.read
 
 
-class _Counted:
+class Counted:
     """A file that adds the bytes read to a position."""
 
-    def __init__(self, file: IO[bytes], work: _Position) -> None:
+    def __init__(self, file: IO[bytes], work: Position) -> None:
         self._file = file
         self._work = work
         self.name = file.name
 
     def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
         data = self._file.read(size)
         self._work.read += len(data)
         return data
 
     def fileno(self) -> int:
+        """Return the number of the open file."""
         return self._file.fileno()

@@ -30,6 +30,8 @@ FIRST, LAST = 150, 50
 """Steps at the beginning and at the end without --full."""
 NESTED = 50
 """Nested runs without --full."""
+LABELS = 20
+"""Labels without --full."""
 DEPTH = 6
 """Levels of nested runs in the list."""
 
@@ -81,7 +83,18 @@ class Sheet:
         for decision in items(grace.get("decisions")):
             put(out, "")
             self._decision(mapping(decision))
+        self._feedback(items(grace.get("feedback")))
         self._family(trace, grace)
+
+    def _feedback(self, entries: list[Any]) -> None:
+        """Write the labels, newest first."""
+        shown = entries if self._full else entries[-LABELS:]
+        for place, entry in enumerate(reversed(shown)):
+            if not place:
+                put(self._out, "")
+            self._field("feedback", _stated(mapping(entry)) or _words(entry))
+        if len(shown) < len(entries):
+            put_text(self._out, f"and {len(entries) - len(shown):,} earlier ones; --full shows all", indent=12)
 
     def _header(self, trace: ReasoningTrace, grace: dict[str, Any]) -> None:
         metadata = trace.metadata
@@ -207,6 +220,19 @@ def _by_step(entries: object, field: str) -> dict[int, dict[str, Any]]:
     """Return the entries by the number of their step, which stands in `field`."""
     found = map(mapping, items(entries))
     return {entry[field]: entry for entry in found if isinstance(entry.get(field), int)}
+
+
+def _stated(entry: dict[str, Any]) -> str:
+    """Return what an entry of feedback states."""
+    if "correct" not in entry:
+        return ""
+    correct = entry["correct"]
+    facts = ["correct" if correct is True else "wrong" if correct is False else _words(correct)]
+    facts += [_words(entry["source"])] if "source" in entry else []
+    facts += [f"by {_words(entry['by'])}"] if "by" in entry else []
+    facts += [_words(entry["at"])] if "at" in entry else []
+    facts += [f"probability {_words(entry['probability'])}"] if "probability" in entry else []
+    return ", ".join(facts) + (f": {_words(entry['note'])}" if "note" in entry else "")
 
 
 def _is_count(name: str, value: object) -> bool:

@@ -50,6 +50,13 @@ Metadata = Annotated[
     typer.Option("--metadata", metavar="KEY=VALUE", help="Only runs with this metadata; may be repeated."),
 ]
 
+HasFeedback = Annotated[
+    bool | None, typer.Option("--feedback/--no-feedback", help="Only runs with feedback, or only runs without.")
+]
+FeedbackSource = Annotated[
+    str | None, typer.Option("--feedback-source", help="Only runs with, or with --no-feedback without, feedback from this source.")
+]  # fmt: skip
+
 
 @traces.command("list")
 def list_traces(
@@ -70,6 +77,8 @@ def list_traces(
     user: User = None,
     session: Session = None,
     metadata: Metadata = None,
+    feedback: HasFeedback = None,
+    feedback_source: FeedbackSource = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of traces.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
     as_jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON line per trace.")] = False,
@@ -225,6 +234,8 @@ def export(
     user: User = None,
     session: Session = None,
     metadata: Metadata = None,
+    feedback: HasFeedback = None,
+    feedback_source: FeedbackSource = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the count as JSON.")] = False,
 ) -> None:
     """Write traces as JSON lines, oldest first. If the export fails, no partial file is left.

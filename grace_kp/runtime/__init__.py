@@ -26,7 +26,8 @@ from grace_kp.runtime._grace import Grace
 
 if TYPE_CHECKING:
     from grace_kp.runtime._assessor import Assessor
-    from grace_kp.runtime._feedback import add_feedback, feedback_entry
+    from grace_kp.runtime._feedback import add_feedback, audit_problem, feedback_entry, stated_correct
+    from grace_kp.runtime._feedback_file import store_feedback
     from grace_kp.runtime._gates import GateSpec, Scope
     from grace_kp.runtime._profile_set import ProfileSet
     from grace_kp.runtime._records import record_of
@@ -40,6 +41,7 @@ __all__ = [
     "Scope",
     "add_feedback",
     "agent",
+    "audit_problem",
     "configure",
     "default",
     "feedback",
@@ -49,6 +51,8 @@ __all__ = [
     "record_of",
     "retriever",
     "run",
+    "stated_correct",
+    "store_feedback",
     "thought",
     "tool",
     "update",
@@ -60,8 +64,11 @@ _MODULES = {
     "ProfileSet": "_profile_set",
     "Scope": "_gates",
     "add_feedback": "_feedback",
+    "audit_problem": "_feedback",
     "feedback_entry": "_feedback",
     "record_of": "_records",
+    "stated_correct": "_feedback",
+    "store_feedback": "_feedback_file",
 }
 
 

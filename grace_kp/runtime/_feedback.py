@@ -14,7 +14,7 @@ from grace_kp.errors import StoreError, UnknownTrace, brief, check_unit
 from grace_kp.gating import audit_probability
 from grace_kp.record import finish_late
 from grace_kp.store import FeedbackEntry, to_bytes
-from grace_kp.trace import cut, label, redact_text, storable
+from grace_kp.trace import cut, label, redact_text, storable, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -104,7 +104,6 @@ def add_feedback(store: Store, entries: Sequence[FeedbackEntry]) -> list[str]:
 
     Raises:
         StoreError: the store cannot be written, or keeps no feedback.
-        ValueError: a label of the source `audit` has no probability, and its trace states none.
     """
     put_feedback = getattr(store, "put_feedback", None)
     if not callable(put_feedback):
@@ -113,25 +112,36 @@ def add_feedback(store: Store, entries: Sequence[FeedbackEntry]) -> list[str]:
             f"{type(store).__name__} keeps no feedback: it needs a method put_feedback(entries) that adds each entry to its trace, "
             "whatever version of the trace is stored later, and returns the ids of traces that it does not hold"
         )
-    for entry in entries:
-        if entry.source == AUDIT and b'"probability"' not in entry.data:
-            _check_audit(store, entry.trace)
     missing: list[str] = put_feedback(entries)
     return missing
 
 
-def _check_audit(store: Store, trace_id: str) -> None:
-    """Refuse a label whose weight would be unknown."""
-    trace = store.get(trace_id)
+def audit_problem(store: Store, entry: FeedbackEntry) -> str:
+    """Return what is wrong with a label of the source `audit` whose weight would be unknown; empty for any other label."""
+    if entry.source != AUDIT or b'"probability"' in entry.data:
+        return ""
+    trace = store.get(entry.trace)
     if trace is None:
-        return
+        return ""
     decisions = (trace.grace or {}).get("decisions")
-    found = [entry for entry in decisions if isinstance(entry, dict)] if isinstance(decisions, list) else []
-    if audit_probability(found) is None:
-        raise ValueError(
-            f"source 'audit' needs probability=…, the share of runs that were chosen for the audit: no gate of {trace_id} "
-            "recorded an audit rate; use another source if the run was not chosen at random"
-        )
+    found = [item for item in decisions if isinstance(item, dict)] if isinstance(decisions, list) else []
+    if audit_probability(found) is not None:
+        return ""
+    return (
+        f"source 'audit' needs probability=…, the share of runs that were chosen for the audit: no gate of {entry.trace} "
+        "recorded an audit rate; use another source if the run was not chosen at random"
+    )
+
+
+def stated_correct(value: object) -> object:
+    """Return the label that a text or a value states: "correct", "wrong", "0.7", true, …; the value itself if it states none."""
+    stated = verdict(value)
+    if stated is not None or not isinstance(value, str):
+        return value if stated is None else stated
+    try:
+        return float(value)
+    except ValueError:
+        return value
 
 
 def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[str]) -> None:
@@ -145,15 +155,18 @@ def state_feedback(writer: Writer, entry: FeedbackEntry, open_runs: Container[st
     Raises:
         UnknownTrace: the store has no such trace, also after what waits was written.
         StoreError: the store cannot be opened or written.
-        ValueError: see `add_feedback`.
+        ValueError: an audit has no probability.
     """
     store = writer.store()
-    if not add_feedback(store, [entry]):
-        return
-    finish_late()
-    writer.write_now()
-    if not add_feedback(store, [entry]):
-        return
+    for may_wait in (True, False):
+        problem = audit_problem(store, entry)
+        if problem:
+            raise ValueError(problem)
+        if not add_feedback(store, [entry]):
+            return
+        if may_wait:
+            finish_late()
+            writer.write_now()
     if entry.trace in open_runs:
         raise UnknownTrace(f"the run {entry.trace} is still open; state feedback when it has ended", entry.trace)
     raise UnknownTrace(

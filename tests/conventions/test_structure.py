@@ -37,6 +37,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "compare": COMMAND,
         "contribute": COMMAND,
         "export": COMMAND,
+        "feedback": COMMAND,
         "list_traces": COMMAND,
         "replay": COMMAND,
     },

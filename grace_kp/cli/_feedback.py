@@ -1,0 +1,123 @@
+"""`grace-kp feedback`: label runs as right or wrong, one by one or from a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grace_kp.cli._files import Counted, Position
+from grace_kp.cli._lookup import StoreOption, find, opened
+from grace_kp.cli._output import clean, console, progress, put_json, say_error
+from grace_kp.cli._page import put_text
+from grace_kp.errors import GraceError, InvalidRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from grace_kp.store import Store
+
+REPORTED = 5
+"""Rows that could not be stored and are reported individually."""
+
+
+def feedback(
+    id: Annotated[  # noqa: A002
+        str | None, typer.Argument(metavar="[TRACE_ID]", help="An id, at least its first 3 characters, or `last`.")
+    ] = None,
+    correct: Annotated[
+        str | None, typer.Argument(metavar="[LABEL]", help="correct, wrong, or a number from 0 (wrong) to 1 (correct).")
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="Labels as CSV or JSON lines: trace_id, correct, and optionally source, by, note, probability.",
+        ),
+    ] = None,
+    source: Annotated[
+        str, typer.Option(help="Where the label comes from: user, test, audit, approval, … Only for rows without one.")
+    ] = "user",
+    by: Annotated[str | None, typer.Option(help="Who states it.")] = None,
+    note: Annotated[str | None, typer.Option(help="A remark; secrets are removed.")] = None,
+    probability: Annotated[
+        float | None, typer.Option(help="Probability with which the run was chosen to be labelled.")
+    ] = None,
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was stored as JSON.")] = False,
+) -> None:
+    """State whether a run was right. The label is stored with its trace; earlier labels stay, and the newest counts.
+
+    Example: grace-kp feedback last wrong --by ana --note "refunded the wrong order"
+
+    Example: grace-kp feedback --file labels.csv --source test
+    """
+    from grace_kp.levels import PrivacyLevel
+    from grace_kp.settings import Settings
+
+    if (file is None) == (id is None or correct is None) or (file is not None and id is not None):
+        raise ValueError("feedback needs a trace id and a label, or --file")
+    target = opened(store, must_exist=True)
+    stated = {"source": source, "by": by, "note": note, "probability": probability}
+    stated["identifiers"] = PrivacyLevel(Settings.load().privacy_level).hides_identifiers
+    try:
+        if file is None:
+            _label(target, str(id), str(correct), stated, as_json=as_json)
+        else:
+            _label_all(target, file, stated, as_json=as_json)
+    finally:
+        target.close()
+
+
+def _label(store: Store, name: str, correct: str, stated: dict[str, Any], *, as_json: bool) -> None:
+    import json
+
+    from grace_kp.runtime import add_feedback, audit_problem, feedback_entry, stated_correct
+
+    label: Any = stated_correct(correct)
+    feedback_entry("kp:trace:checked-before-the-look-up", label, **stated)
+    entry = feedback_entry(find(store, name).id, label, **stated)
+    problem = audit_problem(store, entry)
+    if problem:
+        raise ValueError(problem.replace("probability=…", "--probability"))
+    if add_feedback(store, [entry]):
+        raise GraceError(f"no trace {name!r}: it has just been deleted")
+    if as_json:
+        put_json({"trace_id": entry.trace, **json.loads(entry.data)})
+    else:
+        put_text(console(), f"stored feedback on {clean(entry.trace)}")
+
+
+def _label_all(store: Store, file: str, stated: dict[str, Any], *, as_json: bool) -> None:
+    stored = problems = 0
+    for result in _results(store, file, stated):
+        if not isinstance(result, InvalidRecord):
+            stored += result
+            continue
+        problems += 1
+        if problems <= REPORTED:
+            say_error(result)
+    if problems > REPORTED:
+        say_error(f"{file}: and {problems - REPORTED:,} more that could not be stored")
+    if as_json:
+        put_json({"stored": stored, "problems": problems})
+    else:
+        more = f", {problems:,} could not be stored" if problems else ""
+        put_text(console(), f"stored {stored:,} label{'' if stored == 1 else 's'}{more}")
+    if problems:
+        raise typer.Exit(1)
+
+
+def _results(store: Store, file: str, stated: dict[str, Any]) -> Iterator[int | InvalidRecord]:
+    from grace_kp.runtime import store_feedback
+
+    if file == "-":
+        yield from progress(store_feedback(store, sys.stdin, "<stdin>", **stated), "storing labels")
+        return
+    work = Position([file])
+    with Path(file).open("rb") as opened_file:
+        results = store_feedback(store, Counted(opened_file, work), file, **stated)
+        yield from progress(results, "storing labels", total=work.total, position=work.bytes_read)
