@@ -18,6 +18,7 @@ import typer
 
 from grace_kp.cli._output import clean, console, plain, put_json
 from grace_kp.cli._page import put, put_field, put_text
+from grace_kp.cli._profile import profile_report, put_profile
 from grace_kp.cli._table import Column, Table
 from grace_kp.errors import GraceError
 
@@ -83,6 +84,7 @@ def examine() -> dict[str, Any]:
         "keys": {name: "set" if os.environ.get(name) else "not set" for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")},
         "settings": settings,
         "store": store,
+        "profile": _profile(problems),
         **_models(problems),
         "reviewer": "the console"
         if _terminal()
@@ -98,6 +100,16 @@ def _fetch() -> None:
     err = console(stderr=True)
     folder = fetch_onnx(lambda what: err.print(f"fetching {what} …"))
     err.print(f"the embedding model is in {plain(str(folder))}")
+
+
+def _profile(problems: list[str]) -> dict[str, Any] | None:
+    """Return the confidence profile; None where it, or a setting, cannot be used."""
+    from grace_kp.settings import Settings
+
+    try:
+        return profile_report(Settings.load(), problems)
+    except GraceError:
+        return None  # the settings have reported it
 
 
 def _models(problems: list[str]) -> dict[str, Any]:
@@ -295,6 +307,8 @@ def _show(report: dict[str, Any]) -> None:
         if report[name] is not None:
             put_field(out, name, clean(_model_words(report[name])), label=NAMES)
     put_field(out, "reviewer", report["reviewer"], label=NAMES)
+    if report["profile"] is not None:
+        put_profile(out, report["profile"], label=NAMES)
     if report["store"] is not None:
         _show_store(out, report["store"])
     put(out, "")

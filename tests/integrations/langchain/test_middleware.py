@@ -24,6 +24,7 @@ from langgraph.types import Command, interrupt
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from tests import warm
+from tests.runtime.learned import Learned
 
 from .conftest import says
 
@@ -709,3 +710,66 @@ async def test_what_a_suspended_run_lost_is_known_when_it_goes_on(grace, handler
     (second,) = asked(await call(agent, answer(APPROVE), config(handler), world))["action_requests"]
     for action in (first, second):
         assert "a thread that does not carry this run" in action["reason"]
+
+
+class TestLearnedProfiles:
+    """A learned profile decides about tool calls as it does about functions."""
+
+    @staticmethod
+    def runtime(**options):
+        return gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None, **options)
+
+    @both
+    async def test_the_profile_reads_the_run_so_far(self, world, bank):
+        """Score, steps, shadow and draw stand in the entry of the call."""
+        profile = Learned(0.95)
+        grace = self.runtime(profile=profile, shadow="strict", audit_rate=1.0)
+        says_all = [[("look", {"query": "a"})], *pays(("ana", 5))]
+        agent = agent_of(grace, bank, says_all, gates={"pay": gk.Policy()})
+        await call(agent, QUESTION, config(GraceCallbackHandler(grace)), world)
+        grace.flush()
+        (trace,) = grace.store.query(tags=["audit:selected"])
+        (decision,) = trace.decisions
+        assert ("silent", 0.95, "learned", "executed") == (
+            decision.level, decision.score, decision.profile, decision.outcome,
+        )  # fmt: skip
+        moment, document = profile.asked[0]
+        assert ("action", "open", decision.step) == (moment, document["grace"]["status"], len(document["steps"]))
+        assert 0 < decision.step < len(trace.steps)
+        assert {"rate": 1.0, "selected": True} == decision.audit
+        assert {"profile", "score", "level"} == set(decision.shadow)
+        assert [("ana", 5)] == bank.paid
+
+    @both
+    @pytest.mark.parametrize("handled", [True, False])
+    @pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1), None])
+    async def test_a_person_is_asked_where_there_is_no_learned_confidence(self, world, bank, handled, failure):
+        """The profile fails, or no handler records a run that it could read."""
+        grace = self.runtime(profile=Learned(failure or 1.0), thresholds=gk.Thresholds(0, 0, 0))
+        agent = agent_of(grace, bank, pays(("ana", 5)), gates={"pay": gk.Policy()})
+        out = await call(agent, QUESTION, config(GraceCallbackHandler(grace) if handled else None), world)
+        if failure is None and handled:
+            assert [("ana", 5)] == bank.paid
+            return
+        (action,) = asked(out)["action_requests"]
+        reason = "nothing is recorded of the run" if not handled else "the profile learned failed"
+        assert "confirm" == action["level"]
+        assert reason in action["reason"]
+        assert [] == bank.paid
+
+    @both
+    async def test_a_decision_is_kept_with_its_facts(self, world, bank):
+        """What the profile says when the graph goes on no longer counts."""
+        profile = Learned(0.5)
+        grace = self.runtime(profile=profile, shadow=Learned(0.1), audit_rate=1.0)
+        agent = agent_of(grace, bank, pays(("ana", 5)), gates={"pay": gk.Policy()})
+        handler = GraceCallbackHandler(grace)
+        await call(agent, QUESTION, config(handler), world)
+        profile.answer = 0.95
+        await call(agent, answer(APPROVE), config(handler), world)
+        grace.flush()
+        (trace,) = grace.store.query()
+        (decision,) = trace.decisions
+        assert ("confirm", 0.5, "escalate") == (decision.level, decision.score, decision.shadow["level"])
+        assert ("learned", None, "executed") == (decision.profile, decision.audit, decision.outcome)
+        assert decision.step is not None

@@ -22,9 +22,10 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, RetryPolicy, interrupt
 
 import grace_kp as gk
-from grace_kp.integrations.langchain import gated_node
+from grace_kp.integrations.langchain import GraceCallbackHandler, gated_node
 from grace_kp.integrations.langchain._pause import RunningNode
 from tests import warm
+from tests.runtime.learned import Learned
 
 
 class State(TypedDict):
@@ -405,3 +406,43 @@ def test_a_process_that_is_killed_while_it_acts(tmp_path):
     assert "ActionOutcomeUnknown: pay was begun" in again.stdout
     assert "it is not known whether it came to its end" in again.stdout
     assert "paid\n" == (tmp_path / "paid").read_text()
+
+
+def test_what_a_decision_rests_on_is_decided_once():
+    """A node that runs again after an interrupt finds the draw of its audit, its shadow and the profile's confidence as they were."""
+    profile, seen = Learned(0.95), []
+    grace = gk.Grace(
+        store="memory:",
+        evaluator=None,
+        embedder=None,
+        reviewer=None,
+        profile=profile,
+        shadow=Learned(0.1),
+        audit_rate=0.5,
+    )
+    look = grace.tool(lambda: "seen", name="look")
+
+    @grace.gate
+    def pay(to):
+        return f"paid {to}"
+
+    def node(state):
+        look()
+        return {"said": [pay(state["to"]), interrupt("and now?")]}
+
+    app = app_of(node)
+    for number in range(12):
+        handler, thread = GraceCallbackHandler(grace), str(number)
+        profile.answer = 0.95
+        app.invoke(GIVEN, config(handler, thread))
+        grace.flush()
+        before = grace.store.query(limit=1)[0].decisions[0]
+        profile.answer = 0.2
+        app.invoke(Command(resume="nothing"), config(handler, thread))
+        grace.flush()
+        (after,) = grace.store.query(limit=1)[0].decisions
+        for name in ("level", "score", "profile", "step", "audit", "shadow"):
+            assert getattr(before, name) == getattr(after, name)
+        seen.append(after.audit["selected"])
+    assert 12 == grace.store.count()
+    assert sum(seen) == len(grace.store.query(tags=["audit:selected"]))
