@@ -75,7 +75,7 @@ class Assessment:
     """Why evidence is missing or cannot be used."""
     evaluation: Mapping[str, Any] | None = None
     """How a model judged the run; None where none was to."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
     """What the entry states beside the score: `FACTS` by name, as JSON values."""
     shadow: ShadowAssessment | None = None
     audit_rate: float = 0.0
@@ -101,7 +101,7 @@ class Decision:
     @classmethod
     def of(cls, assessment: Assessment, rules: Rules) -> Decision:
         """Decide on a call."""
-        shadow, rate, facts = assessment.shadow, assessment.audit_rate, dict(assessment.facts)
+        shadow, rate, facts = assessment.shadow, assessment.audit_rate, {**assessment.facts}
         if shadow is not None:
             facts["shadow"] = shadow.to_dict(rules)
         action = replace(rules, gaps=assessment.gaps).decide(assessment.score.score)

@@ -106,9 +106,10 @@ class GateEntry:
 
     def decided(self, request: InterventionRequest, decision: Decision) -> None:
         """State a decision, and what it rests on."""
-        for name in FACTS:  # of a decision before this one
-            self.fields.pop(name, None)
-        facts = dict(decision.facts)
+        if "attempt" in self.fields:
+            for name in FACTS:  # of the decision before this one
+                self.fields.pop(name, None)
+        facts = {**decision.facts}
         if request.level.asks:
             facts.pop("audit", None)
         self.fields.update(

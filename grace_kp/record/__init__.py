@@ -14,7 +14,7 @@ from grace_kp.record._current import CAPTURE, CURRENT, HOST, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
 from grace_kp.record._enter import call_alone, call_in, open_run
 from grace_kp.record._events import NOT_CAPTURED, ModelCall
-from grace_kp.record._evidence import evidence_of, material_of, steps_so_far
+from grace_kp.record._evidence import evidence_of, material_of, survey_of
 from grace_kp.record._gaps import gaps_of
 from grace_kp.record._guard import attempt, finish_late, note, shielded
 from grace_kp.record._host import CANCELLED, CLOSED, COMPLETED, FAILED, SUSPENDED, Framework, Signal
@@ -73,7 +73,7 @@ __all__ = [
     "open_run",
     "propagate",
     "shielded",
-    "steps_so_far",
+    "survey_of",
     "to_json",
 ]
 

@@ -5,6 +5,7 @@ Also the number of its steps, counted without building them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from grace_kp.record._call import Call
@@ -31,21 +32,72 @@ class Proposed(Protocol):
     def shown(self) -> Mapping[str, object]: ...
 
 
+@dataclass(slots=True)
+class Survey:
+    """What a gate sees of a live run at a glance."""
+
+    evidence: Evidence
+    """The evidence of the calls that have ended so far."""
+    steps: int = 0
+    """Number of steps that the trace has so far: those that `StepBuilder` builds from the same events."""
+
+
 def evidence_of(run: Run | None) -> Evidence:
     """Gather evidence from the calls of a run that have ended so far."""
+    return survey_of(run).evidence
+
+
+def survey_of(run: Run | None) -> Survey:
+    """Gather evidence and count the steps of a run, in a single pass over its events."""
     from grace_kp.confidence import Evidence, evidence_of_calls
 
     if run is None:
-        return Evidence()
+        return Survey(Evidence())
     if run.resumes is not None:
         run.owner.recall(run)
-    evidence = Evidence() if run.earlier is None else evidence_of_calls(EarlierPart(run.earlier).calls)
-    for call in _events_that_ended(run):
-        if isinstance(call, Call):
-            inside = None if call.child is None or call.parent is None else call.parent.status or ""
-            if evidence.call_finished(call.status, inside) and call.hits is not None:
-                evidence.search_finished(call.hits)
-    return evidence
+    survey, failures = Survey(Evidence()), Failures()
+    if run.earlier is not None:
+        earlier = EarlierPart(run.earlier)
+        survey = Survey(evidence_of_calls(earlier.calls), len(earlier.steps))
+        failures.pending = [Failure("", ("", ""), None) for _ in earlier.pending]
+    events = list(run.events)
+    begun: set[int] = set()
+    plain = extra = place = 0
+    last = len(events) - 1
+    while place <= last:
+        event = events[place]
+        place += 1
+        if type(event) is Call:
+            is_plain = event.status == "ok" and event.child is None and event.hits is None
+            if id(event) in begun:  # its end
+                if is_plain:
+                    plain += 1
+                else:
+                    _ended(event, survey.evidence, failures)
+                continue
+            if is_plain and place <= last and events[place] is event:  # nothing came in between, as in most calls
+                plain += 1
+                place += 1
+            else:
+                begun.add(id(event))
+        elif type(event) is ModelCall:
+            extra -= not event.text.strip()  # a call without text is no step
+        if failures.pending:  # the run has gone on, which is a step for each error
+            extra += len(failures.pending)
+            failures.pending.clear()
+        if type(event) is ModelCall and event.error is not None and event.status == "error":
+            failures.add(Failure("", event.error, None))
+    survey.evidence.calls_succeeded(plain)
+    survey.steps += len(events) + extra
+    return survey
+
+
+def _ended(call: Call, evidence: Evidence, failures: Failures) -> None:
+    inside = None if call.child is None or call.parent is None else call.parent.status or ""
+    if evidence.call_finished(call.status, inside) and call.hits is not None:
+        evidence.search_finished(call.hits)
+    if call.error is not None and call.status in {"error", "cancelled"}:
+        failures.add(Failure("", call.error, None, call.parent), call)
 
 
 def material_of(run: Run | None, case: Proposed) -> tuple[str, str, list[str]]:
@@ -61,36 +113,6 @@ def material_of(run: Run | None, case: Proposed) -> tuple[str, str, list[str]]:
         elif isinstance(event, Call) and event.status == "ok" and event.result is not None:
             texts.append(f"{event.spec.name}: {to_text(render(event.result, _LONGEST))}"[:_LONGEST])
     return run.objective, answer, texts[-MAX_MATERIAL:]
-
-
-def steps_so_far(run: Run | None) -> int:
-    """Return the number of steps that the trace of an open run has so far: those that `StepBuilder` builds from its events."""
-    if run is None:
-        return 0
-    if run.resumes is not None:
-        run.owner.recall(run)
-    count, failures, begun = 0, Failures(), set()
-    if run.earlier is not None:
-        earlier = EarlierPart(run.earlier)
-        count = len(earlier.steps)
-        failures.pending = [Failure("", ("", ""), None) for _ in earlier.pending]
-    for event in list(run.events):
-        if isinstance(event, Call) and id(event) in begun:
-            if event.error is not None and event.status in {"error", "cancelled"}:
-                failures.add(Failure("", event.error, None, event.parent), event)
-            count += 1
-            continue
-        if failures.pending:  # the run has gone on, which is a step for each error
-            count += len(failures.pending)
-            failures.pending.clear()
-        if isinstance(event, Call):
-            begun.add(id(event))
-        elif isinstance(event, ModelCall):
-            if event.error is not None and event.status == "error":
-                failures.add(Failure("", event.error, None))
-            count -= not event.text.strip()  # a call without text is no step
-        count += 1
-    return count
 
 
 def _events_that_ended(run: Run) -> Iterator[Event]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from grace_kp.gating import Assessment, ConsoleReviewer, InMemory, Policy, PolicySet, gate
-from grace_kp.record import AGENT, current_run, evidence_of, gaps_of, material_of, shielded, steps_so_far
+from grace_kp.record import AGENT, current_run, gaps_of, material_of, shielded, survey_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,8 +31,6 @@ class GateDefaults:
     reviewer: Reviewer | str | None
     """`auto` is the console, where there is a terminal to ask at."""
     on_notify: Callable[[InterventionRequest], object] | None
-    audit_rate: float = 0.0
-    """Share of the calls that run without asking and are selected for a check by a person."""
 
 
 class Gates:
@@ -55,7 +53,6 @@ class Gates:
         self.in_memory = InMemory()
         self.profiles = defaults.profiles
         self.thresholds = self.profiles.main.thresholds
-        self.audit_rate = defaults.audit_rate
         self.policies = PolicySet(defaults.policies)
         self.on_notify = defaults.on_notify
         self.timeout = defaults.timeout
@@ -97,6 +94,7 @@ class Scope:
     def __init__(self, gates: Gates, spec: GateSpec) -> None:
         self._judge = spec.judge
         self._run: Run | None = current_run()
+        self._steps = 0
         self._gates = gates
         self.thresholds = gates.thresholds
         self.reviewer = spec.reviewer if spec.reviewer is not None else gates.reviewer
@@ -136,23 +134,23 @@ class Scope:
 
             material = lambda: material_of(self._run, case)  # noqa: E731
             factors, evaluation = self._gates.judge().before_gate(self._judge, factors, level, material, self.run_id)
-        step = None if self._run is None else steps_so_far(self._run)
-        assessment = self._gates.profiles.before_action(
-            case.action, factors, gaps, evaluation, lambda: self._document(step)
-        )
-        facts = assessment.facts if step is None else {**assessment.facts, "step": step}
-        return replace(assessment, facts=facts, audit_rate=self._gates.audit_rate)
+        assessment = self._gates.profiles.before_action(case.action, factors, gaps, evaluation, self._document)
+        if self._run is not None:
+            assessment.facts["step"] = self._steps
+        return assessment
 
-    def _document(self, steps: int | None) -> dict[str, Any] | None:
+    def _document(self) -> dict[str, Any] | None:
         """Return the run so far; None where nothing is known of it, because the action alone opened it or because it is not recorded."""
         run = self._run
-        if run is None or (not steps and run.spec.kind != AGENT):
+        if run is None or (not self._steps and run.spec.kind != AGENT):
             return None
         return self._gates.document(run)
 
     def evidence(self) -> Evidence:
-        """Return the evidence of the run."""
-        return evidence_of(self._run)
+        """Return the evidence of the run, and count its steps."""
+        survey = survey_of(self._run)
+        self._steps = survey.steps
+        return survey.evidence
 
     def gaps(self, evidence: Evidence) -> tuple[str, ...]:
         """Return why evidence is missing or cannot be used."""

@@ -156,7 +156,6 @@ class Grace(Front, Resident):
                         timeout=self.settings.gate_timeout,
                         reviewer=self._reviewer,
                         on_notify=self._on_notify,
-                        audit_rate=self.settings.audit_rate,
                     )
                     self._made_gates = Gates(
                         defaults,

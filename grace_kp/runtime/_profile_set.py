@@ -33,6 +33,8 @@ class ProfileSet:
     main: ProfileInUse
     shadow: ProfileInUse | None = None
     trust: Trust | None = None
+    audit_rate: float = 0.0
+    """The share of actions that run without asking and are selected for a check by a person."""
 
     @classmethod
     def of(cls, profile: str, thresholds: Thresholds = _DEFAULT) -> ProfileSet:
@@ -62,7 +64,8 @@ class ProfileSet:
         opened = open_profile(settings.profile if profile is None else profile, _source(settings, profile))
         main = ProfileInUse(opened, _thresholds(settings, opened) if thresholds is None else thresholds)
         others = _thresholds(settings, None) if thresholds is None else thresholds
-        return cls(main, _shadow(shadow, others), Trust(tightens=settings.on_mismatch == "tighten"))
+        trust = Trust(tightens=settings.on_mismatch == "tighten")
+        return cls(main, _shadow(shadow, others), trust, settings.audit_rate)
 
     def finished(self, document: dict[str, Any], factors: ConfidenceFactors) -> tuple[Measured, dict[str, Any]]:
         """Return the confidence of a run that has ended, or waits for a person, and what is stated beside it in `grace.confidence`."""
@@ -110,19 +113,17 @@ class ProfileSet:
         if found is not None and evaluation is not None:
             found["grace"]["evaluation"] = copied(evaluation)
         measured = self.main.measure(found, factors, "action")
-        mismatches = self._mismatches(found)
-        doubts = () if self.trust is None else self.trust.gaps(action, mismatches)
-        problems = (
-            (f"{measured.problem}; the score is that of the formula {measured.profile}",) if measured.problem else ()
-        )
-        facts = {} if self.main.is_formula else {"profile": measured.profile, **self._facts(measured)}
-        return Assessment(
-            measured.score,
-            (*gaps, *problems, *doubts),
-            evaluation,
-            facts={**facts, **recorded(mismatches)},
-            shadow=self._shadow_before(found, factors, gaps),
-        )
+        shadow = None if self.shadow is None else self._shadow_before(self.shadow, found, factors, gaps)
+        mismatches: tuple[str, ...] = ()
+        facts: dict[str, Any] = {}
+        if not self.main.is_formula:
+            mismatches = self._mismatches(found)
+            facts = {"profile": measured.profile, **self._facts(measured), **recorded(mismatches)}
+        if measured.problem:
+            gaps += (f"{measured.problem}; the score is that of the formula {measured.profile}",)
+        if self.trust is not None:
+            gaps += self.trust.gaps(action, mismatches)
+        return Assessment(measured.score, gaps, evaluation, facts, shadow, self.audit_rate)
 
     def describe(self) -> dict[str, Any]:
         """Return the profiles and what is known against them, for `Grace.status()`."""
@@ -138,11 +139,12 @@ class ProfileSet:
         return described
 
     def _shadow_before(
-        self, document: dict[str, Any] | None, factors: ConfidenceFactors, gaps: tuple[str, ...]
-    ) -> ShadowAssessment | None:
-        shadow = self.shadow
-        if shadow is None:
-            return None
+        self,
+        shadow: ProfileInUse,
+        document: dict[str, Any] | None,
+        factors: ConfidenceFactors,
+        gaps: tuple[str, ...],
+    ) -> ShadowAssessment:
         from grace_kp.gating import ShadowAssessment
 
         measured = shadow.measure(document, factors, "action")

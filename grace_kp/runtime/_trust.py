@@ -53,6 +53,8 @@ class Trust:
             action: the name of the action.
             mismatches: how the run differs from those that the profile was fitted on.
         """
+        if not (mismatches or self.doubts):
+            return ()
         gaps = [f"the profile was not fitted on runs like this: {item}" for item in mismatches if self.tightens]
         for doubt in tuple(self.doubts):
             try:

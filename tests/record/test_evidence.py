@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.confidence import ConfidenceFactors, factors_from_trace
-from grace_kp.record import Documents, ModelCall, current_run, evidence_of, material_of, steps_so_far
+from grace_kp.record import Documents, ModelCall, current_run, evidence_of, material_of, survey_of
 from grace_kp.testing import make_grace
 
 
@@ -134,7 +134,7 @@ def test_the_steps_so_far_are_those_of_the_trace(kinds):
         run = current_run()
         for kind in kinds:
             happen(grace, run, kind)
-            counts.append(steps_so_far(run))
+            counts.append(survey_of(run).steps)
             assert len(documents.open(run)["steps"]) == counts[-1]
         grace.thought("the end")
 
@@ -148,4 +148,4 @@ def test_the_steps_so_far_are_those_of_the_trace(kinds):
 
 
 def test_outside_of_any_run_there_are_no_steps():
-    assert 0 == steps_so_far(None)
+    assert 0 == survey_of(None).steps

@@ -95,7 +95,7 @@ def test_confidence_that_cannot_be_computed_asks_for_help(monkeypatch):
     def broken(run):
         raise RuntimeError("no evidence")
 
-    monkeypatch.setattr("grace_kp.runtime._gates.evidence_of", broken)
+    monkeypatch.setattr("grace_kp.runtime._gates.survey_of", broken)
     with capture() as captured:
         grace.gate(lambda: 1)()
     assert "escalate" == reviewer.requests[0].level
