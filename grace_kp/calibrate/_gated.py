@@ -41,8 +41,10 @@ class GatedAction:
     policy: Policy
     """The policy that has the recorded floor."""
     gaps: tuple[str, ...]
+    profile_gaps: frozenset[str]
+    """Those of the gaps that were about the profile in use, not about the run."""
     at_least: InterventionLevel | None
-    """A level that this very call required, whatever the confidence."""
+    """A level that this very call required, whatever the confidence; ESCALATE where no confidence could be computed."""
     step: int | None
     """Number of steps that stood before the decision; None in traces that do not state it."""
 
@@ -94,12 +96,17 @@ def _gated_action(entry: object) -> GatedAction | str:
         at_least = None if entry.get("at_least") is None else InterventionLevel(entry["at_least"])
     except (ValueError, TypeError):
         return UNREADABLE
-    gaps: Any = entry.get("evidence_gaps")
-    if gaps and not (isinstance(gaps, list) and all(isinstance(gap, str) for gap in gaps)):
+    gaps: Any = entry.get("evidence_gaps") or []
+    if not _are_texts(gaps):
         gaps = [UNREADABLE_GAP]
-    step = entry.get("step")
-    known = step if type(step) is int and step >= 0 else None
-    return GatedAction(record, record.level, float(record.score), policy, tuple(gaps or ()), at_least, known)
+    profile_gaps: Any = entry.get("profile_gaps")
+    known = record.step if record.step is not None and record.step >= 0 else None
+    of_profile: frozenset[str] = frozenset(profile_gaps if _are_texts(profile_gaps) else ())
+    return GatedAction(record, record.level, float(record.score), policy, tuple(gaps), of_profile, at_least, known)
+
+
+def _are_texts(part: object) -> bool:
+    return isinstance(part, list) and all(isinstance(item, str) for item in part)
 
 
 @dataclass(slots=True)
@@ -118,6 +125,10 @@ class Prefixes:
         """Whether the trace records its calls."""
         return isinstance(self.grace.get("calls"), list)
 
+    def is_opened_by(self, action: GatedAction) -> bool:
+        """Return whether the action was called outside of any run, so that nothing is recorded before it."""
+        return action.step == 0 and self.grace.get("name") == action.name
+
     def factors(self, step: int) -> ConfidenceFactors:
         """Return the factors of the calls that had ended when `step` steps stood."""
         if self._ended is None:
@@ -129,11 +140,16 @@ class Prefixes:
             self._factors[count] = evidence_of_calls([call for _, call in self._ended[:count]]).factors()
         return self._factors[count]
 
-    def document(self, step: int) -> dict[str, Any]:
-        """Return the document of the run as it stood after `step` steps: still open, without an answer, a score or a label."""
+    def document(self, step: int, evaluation: object = None) -> dict[str, Any]:
+        """Return the document of the run as it stood after `step` steps: still open, without an answer, a score or a label.
+
+        Args:
+            step: number of steps that stood.
+            evaluation: how a model judged the run at that time, if it did.
+        """
         if self._document is None:
             self._document = self.trace if isinstance(self.trace, Mapping) else self.trace.to_dict()
-        return opened_again(self._document, step)
+        return opened_again(self._document, step, evaluation)
 
 
 _OPEN_CALL = ("call_id", "name", "tool_call", "started_ms", "parent")
@@ -142,12 +158,14 @@ _KNOWN_BEFORE = ("name", "parent", "tags", "user", "session", "metadata", "resum
 """Fields under `grace` that exist before a run ends. Whatever else stands there may hold what came later."""
 
 
-def opened_again(document: Document, step: int) -> dict[str, Any]:
+def opened_again(document: Document, step: int, evaluation: object) -> dict[str, Any]:
     """Return a copy of a document that holds only what existed when `step` steps stood."""
     grace = document.get("grace")
     grace = grace if isinstance(grace, Mapping) else {}
     steps = document.get("steps")
-    kept: dict[str, Any] = {name: grace[name] for name in _KNOWN_BEFORE if name in grace}
+    kept: dict[str, Any] = {"status": "open", **{name: grace[name] for name in _KNOWN_BEFORE if name in grace}}
+    if evaluation is not None:
+        kept["evaluation"] = evaluation
     kept["calls"] = [found for call in _list(grace, "calls") if (found := _call_before(call, step)) is not None]
     models = [call for call in _list(grace, "model_calls") if isinstance(call, Mapping)]
     known = [call for call in models if type(call.get("step")) is int and call["step"] < step]
@@ -158,7 +176,7 @@ def opened_again(document: Document, step: int) -> dict[str, Any]:
     return copy.deepcopy(
         {
             **{name: document[name] for name in ("@context", "@type", "id", "task") if name in document},
-            "metadata": {**facts, "success": False, "quality_score": 0.0},
+            "metadata": {**facts, "success": True, "quality_score": 0.0},
             "steps": list(steps[:step]) if isinstance(steps, list) else [],
             "outcome": {"result_summary": "", "confidence": 0.5},
             "grace": kept,

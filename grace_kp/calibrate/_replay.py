@@ -68,10 +68,12 @@ def replay(
     names = [RECORDED if policy is None else policy.name for policy in policies]
     # About a run as a whole nothing was decided, so there is nothing recorded to compare with.
     actions, runs = _Part(names), _Part([None if policy is None else policy.name for policy in policies])
-    count = 0
+    count, mismatched = 0, [0, 0]
     for count, (trace, stated) in enumerate(aligned_labels(traces, labels), 1):
         grace = grace_of(trace)
         run = _Run(count, id_of(trace), label_in(grace) if labels is None else stated)
+        for place, policy in enumerate(policies):
+            mismatched[place] += policy is not None and policy.differs_from(trace)
         before = Prefixes(trace, grace)
         found_actions = list(gated_actions(grace))
         for action in found_actions:
@@ -85,7 +87,8 @@ def replay(
         if not found_actions:
             runs.add(run, "", [None if policy is None else policy.run(trace, grace) for policy in policies])
     costs = (float(minutes_per_review), price_per_hour)
-    return ReplayReport(traces=count, actions=actions.figures(costs, seed), runs=runs.figures(costs, seed))
+    parts = (actions.figures(costs, seed), runs.figures(costs, seed))
+    return ReplayReport(count, *parts, mismatched_a=mismatched[0], mismatched_b=mismatched[1])
 
 
 def _check_amount(name: str, value: object) -> None:

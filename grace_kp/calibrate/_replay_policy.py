@@ -37,6 +37,7 @@ RECORDED = "recorded"
 NO_STEP = "the step of the decision is not recorded, so the run before it is unknown"
 NO_CALLS = "the trace does not record its calls"
 NO_CONFIDENCE = "no confidence is recorded; name a profile"
+NO_RUN = "the action was called outside of any run, and a learned profile reads recorded runs"
 NOT_ENDED = "the run has not ended"
 
 Outcome: TypeAlias = tuple[float, int]
@@ -111,6 +112,11 @@ class ReplayPolicy:
         own = getattr(self.profile, "thresholds", None)
         return self.thresholds or (own if isinstance(own, Thresholds) else Thresholds())
 
+    def differs_from(self, trace: Document | ReasoningTrace) -> bool:
+        """Return whether a run differs in agent, model or tools from those that the profile was fitted on."""
+        mismatches = getattr(self.profile, "mismatches", None)
+        return callable(mismatches) and bool(mismatches(_document_of(trace)))
+
     def action(self, action: GatedAction, before: Prefixes) -> Outcome | str:
         """Return the score and level of a gated action; a text says why it cannot be replayed."""
         score = self._score_of_action(action, before)
@@ -119,7 +125,10 @@ class ReplayPolicy:
         policy = self._policies.entry_for(action.name) or action.policy
         if policy.denies:
             return score, DENIED
-        rules = Rules(policy, self.effective_thresholds, action.gaps, action.at_least)
+        gaps = action.gaps
+        if self._calculator is not None:  # which does not share the failures of the profile that was in use
+            gaps = tuple(gap for gap in gaps if gap not in action.profile_gaps)
+        rules = Rules(policy, self.effective_thresholds, gaps, action.at_least)
         return score, rules.decide(score).level.severity
 
     def run(self, trace: Document | ReasoningTrace, grace: Document) -> Outcome | str:
@@ -134,11 +143,13 @@ class ReplayPolicy:
             return action.score
         if action.step is None:
             return NO_STEP
+        evaluation = action.record.data.get("evaluation")
         if (confidence := getattr(self.profile, "confidence", None)) is not None:
-            return _learned(confidence, before.document(action.step), "action")
+            if before.is_opened_by(action):
+                return NO_RUN
+            return _learned(confidence, before.document(action.step, evaluation), "action")
         if not before.has_calls:
             return NO_CALLS
-        evaluation = action.record.data.get("evaluation")
         factors = judged(before.factors(action.step), evaluation, cautious=self._calculator.profile == "strict")
         return self._calculator.calculate(factors).score
 
@@ -148,8 +159,7 @@ class ReplayPolicy:
         if self._calculator is None:
             return _recorded_confidence(trace, grace)
         if (confidence := getattr(self.profile, "confidence", None)) is not None:
-            document = copy.deepcopy(dict(trace)) if isinstance(trace, Mapping) else trace.to_dict()
-            return _learned(confidence, document, "end")
+            return _learned(confidence, _document_of(trace), "end")
         factors = factors_from_trace(trace)
         evaluation = grace.get("evaluation")
         if (agreement := measured_agreement(evaluation)) is not None:
@@ -164,6 +174,11 @@ class ReplayPolicy:
         if self.policies:
             parts.append("policies for " + ", ".join(self.policies))
         return ", ".join(parts)
+
+
+def _document_of(trace: Document | ReasoningTrace) -> dict[str, Any]:
+    """Return a copy: a profile is code of the user's."""
+    return copy.deepcopy(dict(trace)) if isinstance(trace, Mapping) else trace.to_dict()
 
 
 def _learned(confidence: Callable[..., ConfidenceScore], document: dict[str, Any], moment: str) -> float | str:

@@ -189,18 +189,28 @@ class ReplayReport:
     """Number of traces that were read."""
     actions: Replayed
     runs: Replayed
+    mismatched_a: int = 0
+    """Traces that differ in agent, model or tools from those that the profile of A was fitted on: its promise does not hold for them."""
+    mismatched_b: int = 0
+    """The same for the profile of B."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {"traces": self.traces, "actions": self.actions.to_dict(), "runs": self.runs.to_dict()}
+        counts = {name: getattr(self, name) for name in ("traces", "mismatched_a", "mismatched_b")}
+        return {**counts, "actions": self.actions.to_dict(), "runs": self.runs.to_dict()}
 
     def summary(self) -> str:
         """Return the report as text of at most 80 columns, notes aside."""
         lines = [f"{_counted(self.traces, 'trace')}"]
+        for letter, count in (("A", self.mismatched_a), ("B", self.mismatched_b)):
+            if count:
+                lines.append(
+                    f"note: {_counted(count, 'trace')} differ in agent, model or tools from those that the profile of {letter} was fitted on"
+                )
         for title, part in (("gated actions", self.actions), ("runs without gated actions", self.runs)):
             if part.decisions or part.left_out:
                 lines += ["", *part.lines(title)]
-        if len(lines) == 1:
+        if "" not in lines:
             lines.append("nothing to replay: there are neither gated actions nor runs")
         return "\n".join(lines)
 

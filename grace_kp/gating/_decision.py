@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from grace_kp.gating._policy import Policy
 
 
-FACTS = ("profile", "fallback", "fitted_at", "mismatches", "shadow", "audit", "step")
+FACTS = ("profile", "fallback", "fitted_at", "mismatches", "profile_gaps", "at_least", "shadow", "audit", "step")
 """Fields of a gate's entry that state what the decision rests on, beside the score and the gaps."""
 
 
@@ -107,13 +107,15 @@ class Decision:
         action = replace(rules, gaps=assessment.gaps).decide(assessment.score.score)
         if rate and not action.level.asks:
             facts["audit"] = {"rate": rate, "selected": _is_drawn(rate)}
+        if rules.at_least is not None:
+            facts["at_least"] = str(rules.at_least)
         return cls(action, assessment.score, assessment.gaps, facts)
 
     @classmethod
     def without_confidence(cls, why: str, rules: Rules) -> Decision:
         """Decide on a call whose confidence could not be computed."""
         escalate = ActionDecision(InterventionLevel.ESCALATE, 0.0, why)
-        return cls(rules.apply(escalate), None)
+        return cls(rules.apply(escalate), None, facts={"at_least": str(escalate.level)})
 
     def to_dict(self, digest: str) -> dict[str, Any]:
         """Return the decision about the call with this digest as it is kept: what a reviewer sees of it."""

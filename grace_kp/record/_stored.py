@@ -43,6 +43,7 @@ _STRUCTURE = frozenset(
         "outcome",
         "policy_version",
         "profile",
+        "profile_gaps",
         "reason",
         "reviewer",
         "skipped",

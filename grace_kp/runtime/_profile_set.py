@@ -119,11 +119,14 @@ class ProfileSet:
         if not self.main.is_formula:
             mismatches = self._mismatches(found)
             facts = {"profile": measured.profile, **self._facts(measured), **recorded(mismatches)}
+        own_gaps: tuple[str, ...] = ()
         if measured.problem:
-            gaps += (f"{measured.problem}; the score is that of the formula {measured.profile}",)
+            own_gaps = (f"{measured.problem}; the score is that of the formula {measured.profile}",)
         if self.trust is not None:
-            gaps += self.trust.gaps(action, mismatches)
-        return Assessment(measured.score, gaps, evaluation, facts, shadow, self.audit_rate)
+            own_gaps += self.trust.gaps(action, mismatches)
+        if own_gaps:  # which a replay under another profile leaves out
+            facts["profile_gaps"] = list(own_gaps)
+        return Assessment(measured.score, gaps + own_gaps, evaluation, facts, shadow, self.audit_rate)
 
     def describe(self) -> dict[str, Any]:
         """Return the profiles and what is known against them, for `Grace.status()`."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp import calibrate as cal
+from grace_kp.testing import ScriptedJudge, make_grace
 from tests.calibrate.gated import decision, document, live
 
 PLAN = [[True, False], [False], [True], [False, False, True], [True, True]]
@@ -249,3 +252,102 @@ def test_nothing_to_replay():
         report = cal.replay(traces, gk.Thresholds(), gk.Thresholds(0.5, 0.5, 0.5))
         assert all(len(line) <= 80 for line in str(report).splitlines() if "note:" not in line)
         assert json.dumps(report.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+@pytest.mark.parametrize("judge", [None, 0.9, 0.3])
+def test_the_profile_that_was_used_reproduces_scores_and_levels(profile, judge):
+    """Also with searches, judgements before a gate, failed calls and nested runs."""
+    thresholds = gk.Thresholds(0.8, 0.6, 0.4)
+    evaluator = None if judge is None else ScriptedJudge(judge)
+    with make_grace(
+        profile=profile, thresholds=thresholds, evaluator=evaluator, reviewer=lambda request: "proceed"
+    ) as grace:
+
+        @grace.retriever
+        def search(scores):
+            return [{"text": "t", "score": score, "source": f"s{place}"} for place, score in enumerate(scores)]
+
+        @grace.tool
+        def look(ok):
+            if not ok:
+                raise ValueError("no such page")
+            return "page"
+
+        @grace.gate(judge="never" if judge is None else "always")
+        @grace.tool
+        def send(to):
+            look(True)
+            return "sent"
+
+        @grace.agent
+        def helper(ok):
+            return look(ok)
+
+        @grace.tool
+        def outer(number):
+            send(number)  # while this call is open
+            return look(True)
+
+        @grace.agent
+        def agent(plan):
+            grace.thought("first")
+            for number, scores in enumerate(plan):
+                search(scores)
+                send(number)
+                for step in (helper, look):
+                    with contextlib.suppress(ValueError):
+                        step(number % 2)
+                outer(number)
+
+        with grace.collect() as traces:
+            for plan in ([[0.9, 0.8], [0.3]], [[], [0.7, 0.2, 0.9]], [[0.5], [0.5], [0.1]]):
+                agent(plan)
+        grace.flush()
+        stored = [grace.store.get(trace.id) for trace in traces]
+    policy = cal.ReplayPolicy(profile, thresholds)
+    report = cal.replay(stored, policy, labels=[True] * len(stored))
+    assert (14, 0, {}) == (report.actions.decisions, report.actions.differing, report.actions.left_out)
+    assert report.actions.a.curve == report.actions.b.curve
+    whole = cal.replay(stored, policy, cal.ReplayPolicy(thresholds=thresholds), labels=[True] * len(stored)).runs
+    assert (7, 0) == (whole.decisions, whole.differing)
+    assert whole.a.curve == whole.b.curve
+
+
+def test_the_learned_profile_that_was_used_reproduces_scores_and_levels(tmp_path):
+    """From its file, for gated actions and for runs as a whole."""
+    profile = fitted().with_thresholds(gk.Thresholds(math.inf, 0.55, 0.45))
+    profile.save(tmp_path / "profile.json")
+    plan = [[True, False, True], [False] * 4, [True], [True] * 6]
+    traces = [*live(plan, profile=profile), *live([[]], profile=profile)]
+    report = cal.replay(traces, tmp_path / "profile.json", labels=[True] * len(traces))
+    assert (28, 0, {}) == (report.actions.decisions, report.actions.differing, report.actions.left_out)
+    assert report.actions.a.curve == report.actions.b.curve
+    assert len(report.actions.a.curve.scores) > 5
+    assert traces[-1].outcome.confidence == report.runs.a.curve.scores[0]
+
+
+def fitted():
+    """A profile that was fitted on live runs, which are right where more calls succeeded."""
+    generator = random.Random(1)
+    plan = [[generator.random() < 0.5 for _ in range(generator.randint(1, 6))] for _ in range(240)]
+    labels = [sum(outcomes) > len(outcomes) / 2 for outcomes in plan]
+    return cal.fit(live(plan), labels, groups=list(range(240)))
+
+
+def test_a_profile_does_not_share_the_gaps_of_another():
+    """Where the profile in use failed, its gap counts for it alone; a missing confidence stays ESCALATE."""
+
+    class Failing:
+        name = "failing"
+
+        def calculate(self, factors):
+            raise ValueError("no")
+
+        def confidence(self, document, *, moment):
+            raise ValueError("no")
+
+    traces = live([[True]], profile=Failing())
+    lenient = gk.Thresholds(0.1, 0.1, 0.0)
+    assert 1 == cal.replay(traces, lenient).actions.a.asked.count - 1
+    assert 1 == cal.replay(traces, cal.ReplayPolicy("grace", lenient)).actions.a.levels["silent"]

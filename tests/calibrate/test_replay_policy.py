@@ -103,7 +103,7 @@ def test_a_learned_profile_sees_the_run_as_it_stood():
     (moment, seen), (other, whole) = profile.seen
     assert ("action", "end") == (moment, other)
     assert ["tool_call", "observation", "tool_call"] == [step["type"] for step in seen["steps"]]
-    assert {"calls"} == set(seen["grace"])
+    assert {"status", "calls"} == set(seen["grace"])
     assert [{"call_id", "name", "tool_call", "status", "observation"}, {"call_id", "name", "tool_call"}] == list(
         map(set, seen["grace"]["calls"])
     )
@@ -180,3 +180,28 @@ def test_recorded_judgements_count():
 
     assert scores() == scores(evaluation=failed) == scores(evaluation={"self_evaluation": {"score": math.nan}})
     assert all(after > before for before, after in zip(scores(), scores(evaluation=judged), strict=True))
+
+
+def test_an_action_outside_of_any_run_is_not_replayed_under_a_learned_profile():
+    """Nothing is recorded before it; a formula needs no more than that."""
+    trace = document(1, decision(step=0), name="pay")
+    assert 1 == cal.replay([trace], "grace").actions.decisions
+    left_out = {"the action was called outside of any run, and a learned profile reads recorded runs": 1}
+    assert left_out == cal.replay([trace], Learned()).actions.left_out
+    assert 1 == cal.replay([document(1, decision(step=0), name="agent")], Learned()).actions.decisions
+
+
+def test_runs_that_a_profile_was_not_fitted_on_are_counted():
+    """Its promise does not hold for them."""
+
+    class Fitted(Learned):
+        def mismatches(self, document):
+            return ("the tool is now 'look'",) if document["id"].endswith("1") else ()
+
+    report = cal.replay([document(1), document(2), document(11)], Fitted(), "grace")
+    assert (
+        (2, 0) == (report.mismatched_a, report.mismatched_b) == tuple(report.to_dict()[f"mismatched_{x}"] for x in "ab")
+    )
+    assert "note: 2 traces differ in agent, model or tools from those that the profile of A was fitted on" in str(
+        report
+    )

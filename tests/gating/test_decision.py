@@ -138,11 +138,26 @@ def test_what_runs_unasked_is_drawn_for_an_audit(score, floor, is_drawn):
 
 def test_a_kept_decision_has_its_facts():
     """The draw of an audit is made once, however often the program runs again."""
-    facts = {"profile": "learned", "step": 3, "mismatches": ["x"], "fallback": True, "fitted_at": "2026"}
+    facts = {
+        "profile": "learned",
+        "step": 3,
+        "mismatches": ["x"],
+        "fallback": True,
+        "fitted_at": "2026",
+        "profile_gaps": ["y"],
+    }
     shadow = ShadowAssessment("other", NEVER, 0.5)
-    decision = Decision.of(assessed(facts=facts, shadow=shadow, audit_rate=0.5), rules())
+    required = gk.InterventionLevel.NOTIFY
+    decision = Decision.of(assessed(facts=facts, shadow=shadow, audit_rate=0.5), rules(at_least=required))
     kept = json.loads(json.dumps(decision.to_dict("d"), allow_nan=False))
     assert decision.facts == Decision.from_dict(kept).facts
     assert set(FACTS) == set(decision.facts)
     assert {} == Decision.from_dict({**kept, "facts": None}).facts
     assert "facts" not in Decision.of(assessed(), rules()).to_dict("d")
+
+
+def test_what_a_call_requires_is_a_fact():
+    """So is the level of a call whose confidence could not be computed: neither follows from the score."""
+    confirm = gk.InterventionLevel.CONFIRM
+    assert {"at_least": "confirm"} == Decision.of(assessed(), rules(at_least=confirm)).facts
+    assert {"at_least": "escalate"} == Decision.without_confidence("the store is gone", rules()).facts

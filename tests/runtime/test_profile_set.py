@@ -228,6 +228,7 @@ def test_a_gate_asks_where_the_profile_fails(failure):
     grace = make_grace(profile=Learned(failure), reviewer=reviewer, thresholds=gk.Thresholds(0, 0, 0))
     (decision,) = run(grace).decisions
     assert ("confirm", "confirm", True) == (decision.level, reviewer.requests[0].level, decision.fallback)
+    assert list(decision.evidence_gaps) == decision.data["profile_gaps"]
     assert "the profile learned failed (" in decision.evidence_gaps[0]
     assert "the profile learned failed (" in reviewer.requests[0].reason
 
