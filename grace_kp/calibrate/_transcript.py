@@ -37,6 +37,8 @@ class SeenCall:
     """The entry of `grace.calls`; empty without one."""
     result: str | None = None
     """The text of the result; None for a call without a result."""
+    latency: float | None = None
+    """Milliseconds that the call took. It counts once there is a result: a trace states it for calls that were still running, too."""
     failed: bool = False
 
 
@@ -95,11 +97,11 @@ def _read_steps(seen: Transcript, steps: list[Mapping[str, Any]], records: list[
         number = number if type(number) is int else place
         seen.kinds.append(kind)
         latency = step.get("latency_ms")
-        if isinstance(latency, int | float) and 0 <= latency < math.inf and kind != "observation":
-            seen.latencies.append(min(latency, MAX_LATENCY))
+        took = min(latency, MAX_LATENCY) if isinstance(latency, int | float) and 0 <= latency < math.inf else None
         content = _text(step.get("content"))
         if kind == "tool_call":
             last = _call(step, by_call.get(number, NOTHING))
+            last.latency = took
             seen.calls.append(last)
             if type(observation := last.record.get("observation")) is int:
                 linked[observation] = last
@@ -116,6 +118,8 @@ def _read_steps(seen: Transcript, steps: list[Mapping[str, Any]], records: list[
             last = None
         else:
             last = None
+            if took is not None:
+                seen.latencies.append(took)
             if kind == "thought":
                 seen.thoughts.append(content)
 
@@ -137,6 +141,8 @@ def _returned(seen: Transcript, call: SeenCall | None, content: str) -> None:
         return
     seen.results.append(content)
     call.result = content
+    if call.latency is not None:
+        seen.latencies.append(call.latency)
     call.failed = call.record.get("status") in _FAILED or shows_failure(content)
 
 
