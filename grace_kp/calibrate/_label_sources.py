@@ -135,9 +135,11 @@ def group_of(trace: ReasoningTrace) -> str:
 
     Runs of one task are alike, so they belong into the same fold and the same draw of a bootstrap.
     """
-    source = (trace.grace or {}).get("source")
+    grace = trace.grace or {}
+    source = grace.get("source")
     parts = [source.get("source") if isinstance(source, dict) else None, trace.metadata.task_domain]
-    return "/".join([part for part in parts if isinstance(part, str) and part != "default"] + [task_of(trace)])
+    task = task_of({"grace": grace, "task": {"objective": trace.task.objective}})  # not a copy of all its steps
+    return "/".join([part for part in parts if isinstance(part, str) and part != "default"] + [task])
 
 
 def _number(value: object) -> bool | float | None:

@@ -57,10 +57,10 @@ def carried_by(record: Record) -> list[FeedbackEntry]:
 
 def missing_from(entries: Iterable[FeedbackEntry], known: Iterable[bytes]) -> list[FeedbackEntry]:
     """Return the entries that are not among those known for their trace; equal ones count as often as they occur."""
-    left = Counter(map(_comparable, known))
+    left = Counter(_comparable(json.loads(data)) for data in known)
     missing: list[FeedbackEntry] = []
     for entry in entries:
-        form = _comparable(entry.data)
+        form = _comparable(json.loads(entry.data))
         if left[form] > 0:
             left[form] -= 1
         else:
@@ -73,16 +73,20 @@ def with_feedback(trace: ReasoningTrace, entries: Sequence[bytes]) -> ReasoningT
     if not entries:
         return trace
     grace = dict(trace.grace or {})
-    own = grace.get(FIELD, [])
-    left = Counter(map(_comparable, entries))
-    kept: list[Any] = []
-    for entry in own if isinstance(own, list) else [own]:
-        form = _comparable(to_bytes(entry))
-        if left[form] > 0:
-            left[form] -= 1
-        else:
-            kept.append(entry)
-    grace[FIELD] = kept + [json.loads(entry) for entry in entries]
+    found = [json.loads(entry) for entry in entries]
+    own = grace.get(FIELD)
+    if own:
+        others = own if isinstance(own, list) else [own]
+        left = Counter(map(_comparable, found))
+        kept: list[Any] = []
+        for entry in others:
+            form = _comparable(entry)
+            if left[form] > 0:
+                left[form] -= 1
+            else:
+                kept.append(entry)
+        found = kept + found
+    grace[FIELD] = found
     trace.grace = grace
     return trace
 
@@ -92,8 +96,8 @@ def to_bytes(entry: object) -> bytes:
     return json.dumps(entry, separators=(",", ":")).encode()
 
 
-def _comparable(data: bytes) -> str:
-    return json.dumps(json.loads(data), sort_keys=True)
+def _comparable(entry: object) -> str:
+    return json.dumps(entry, sort_keys=True)
 
 
 def _storable(source: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import grace_kp as gk
+from grace_kp import calibrate as cal
 from grace_kp.runtime import add_feedback, feedback_entry
 from grace_kp.store import open_store
 from grace_kp.testing import make_grace
@@ -233,3 +234,32 @@ def test_many_labels_at_once(grace):
     entries = [feedback_entry(name, number % 2, "test") for number in range(100)]
     assert ["kp:trace:x"] == add_feedback(grace.store, [*entries, feedback_entry("x", True)])
     assert 100 == len(labels(grace, name))
+
+
+def test_audits_of_a_gate_are_found_labelled_and_weighted(tmp_path):
+    """From the draw of the gate to the weight of the label; what was not drawn is not to be checked."""
+    store = f"sqlite:///{tmp_path / 't.db'}"
+    settings = {"audit_rate": 0.5, "threshold_silent": 0.0, "threshold_notify": 0.0, "threshold_confirm": 0.0}
+    with gk.Grace(store=store, evaluator=None, embedder=None, reviewer=None, **settings) as grace:
+
+        @grace.gate
+        def pay():
+            return "paid"
+
+        @grace.agent
+        def agent(question):
+            return pay()
+
+        for number in range(40):
+            agent(f"pay {number}")
+        todo = {"tags": ["audit:selected"], "feedback": False, "feedback_source": "audit"}
+        runs = grace.store.query(**todo)
+        assert 0 < len(runs) < 40
+        for trace in runs:
+            grace.feedback(trace.id, True, "audit")
+        assert 0 == grace.store.count(**todo)
+        other = next(trace.id for trace in grace.store.query() if trace.id not in {run.id for run in runs})
+        grace.feedback(other, False)
+        found = cal.labels(grace)
+    assert ([2.0] * len(runs), {"audit"}) == (found.weights, set(found.sources))
+    assert {"no label": 39 - len(runs), "not drawn for the audit": 1} == found.left_out
