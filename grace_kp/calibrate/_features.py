@@ -14,6 +14,7 @@ from grace_kp.calibrate._wording import (
     count_apologies,
     count_hedges,
     count_refusals,
+    count_thanks,
     is_empty_result,
     plain,
     shows_failure,
@@ -85,6 +86,7 @@ def _of_steps(seen: Transcript) -> dict[str, float | None]:
         "recoveries": math.log1p(kinds.count("error_recovery")),
         "ends_with_call": float(last == "tool_call"),
         "ends_with_result": float(last == "observation"),
+        "since_call": math.log1p(kinds[::-1].index("tool_call") if "tool_call" in kinds else len(kinds)),
         "latency": math.log1p(_mean(seen.latencies)) if seen.latencies else None,
     }
 
@@ -101,13 +103,11 @@ def _of_calls(seen: Transcript) -> dict[str, float | None]:
     found["tool_variety"] = len({call.name for call in calls}) / len(calls)
     found["repeated_calls"] = 1 - len(set(signatures)) / len(signatures)
     found["arguments"] = math.log1p(_mean([call.size for call in calls]))
-    found["open_calls"] = float(calls[-1].result is None)
     if not returned:
         return found
     found["errors"] = math.log1p(sum(failed))
     found["error_rate"] = (sum(failed) + 0.5) / (len(failed) + 1)
     found["error_at_end"] = float(failed[-1])
-    found["late_errors"] = _mean(failed[-3:])
     found["trouble"] = _mean([shows_trouble(text) for text in results])
     found["empty_results"] = _mean([is_empty_result(text) for text in results])
     found["repeated_results"] = 1 - len(set(results)) / len(results)
@@ -115,16 +115,21 @@ def _of_calls(seen: Transcript) -> dict[str, float | None]:
 
 
 def _of_texts(seen: Transcript) -> dict[str, float | None]:
-    found: dict[str, float | None] = {"objective_length": math.log1p(len(seen.objective))}
+    found: dict[str, float | None] = {
+        "objective_length": math.log1p(len(seen.objective)),
+        "messages_length": math.log1p(sum(len(text) for text in seen.messages)),
+    }
     if seen.results:
         found["result_length"] = math.log1p(_mean([len(text) for text in seen.results]))
         found["last_result_length"] = math.log1p(len(seen.results[-1]))
     if seen.messages:
         found["message_length"] = math.log1p(_mean([len(text) for text in seen.messages]))
+        found["thanks"] = math.log1p(count_thanks(plain(seen.messages[-1][:MAX_RESULT])))
     if seen.thoughts:
         latest = [plain(text[:MAX_RESULT]) for text in seen.thoughts[-MAX_THOUGHTS:]]
         found["thought_length"] = math.log1p(_mean([len(text) for text in seen.thoughts]))
         found["doubt"] = _mean([min(count_hedges(words), 3) for words in latest])
+        found["last_doubt"] = math.log1p(count_hedges(latest[-1]))
         found["apologies"] = _mean([min(count_apologies(words), 3) for words in latest])
     return found
 
@@ -184,10 +189,12 @@ def _mean(values: Sequence[float]) -> float:
 
 
 FEATURES = (
-    "steps", "thoughts", "messages", "recoveries", "ends_with_call", "ends_with_result", "latency",
-    "calls", "tools", "tool_variety", "repeated_calls", "arguments", "open_calls",
-    "errors", "error_rate", "error_at_end", "late_errors", "trouble", "empty_results", "repeated_results",
-    "objective_length", "result_length", "last_result_length", "message_length", "thought_length", "doubt", "apologies",
+    "steps", "thoughts", "messages", "recoveries", "ends_with_call", "ends_with_result", "since_call", "latency",
+    "calls", "tools", "tool_variety", "repeated_calls", "arguments",
+    "errors", "error_rate", "error_at_end", "trouble", "empty_results", "repeated_results",
+    "objective_length", "result_length", "last_result_length", "message_length", "messages_length", "thanks",
+    "thought_length", "doubt", "last_doubt", "apologies",
     "answer_length", "hedging", "refusal", "asks", "numbers", "answer_is_error", "stated", "grounding", "on_topic",
     "search_quality", "search_average", "search_results", "sources", "self_evaluation", "coverage", "agreement",
 )  # fmt: skip
+"""Names of the features. Lengths and counts are logarithms of 1 + n; rates, overlaps, scores and judgements are from 0 to 1."""

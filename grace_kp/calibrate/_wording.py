@@ -36,6 +36,10 @@ _APOLOGIES = (
     " instead ", " wrong ", " oops ", " however ",
 )  # fmt: skip
 _APOLOGIES_JA = ("申し訳", "すみません", "間違", "誤り", "やり直")
+_THANKS = (
+    " thank ", " thanks ", " perfect ", " great ", " appreciate ", " wonderful ", " excellent ", " that s all ", " that is all ",
+)  # fmt: skip
+_THANKS_JA = ("ありがと", "助かり", "完璧", "以上です")
 _TROUBLE = (
     "error", "exception", "fail", "invalid", "not found", "no such", "denied", "unable", "cannot", "unknown", "undefined", "timeout",
     "timed out", "nothing happens", "エラー", "失敗", "見つかりません",
@@ -75,6 +79,11 @@ def count_refusals(words: str) -> int:
 def count_apologies(words: str) -> int:
     """Count the phrases of apology and of a new attempt, in a text that `plain` returned."""
     return _count(words, _APOLOGIES) + (0 if words.isascii() else _count(words, _APOLOGIES_JA))
+
+
+def count_thanks(words: str) -> int:
+    """Count the phrases of thanks and praise, in a text that `plain` returned."""
+    return _count(words, _THANKS) + (0 if words.isascii() else _count(words, _THANKS_JA))
 
 
 def shows_failure(text: str) -> bool:
