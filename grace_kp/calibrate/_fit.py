@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grace_kp.calibrate._assess import assess
 from grace_kp.calibrate._columns import Columns, matrix_of
 from grace_kp.calibrate._crossval import FOLDS, Samples, choose_penalty, group_folds, out_of_fold
 from grace_kp.calibrate._facts import facts_of_all, task_of
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
 LEAST_LABELS = 50
 LEAST_OF_EACH = 15
 LEAST_GROUPS = 5
-MAX_RUNS = 100_000
+MAX_RUNS = 20_000
 """More labelled runs than this add nothing to about fifty weights; this many are drawn, whole tasks at a time."""
-MAX_ACTION_RUNS = 20_000
+MAX_ACTION_RUNS = 5_000
+MAX_ASSESSED = 5_000
+"""Rows whose figures are computed with intervals."""
 MAX_PREFIXES = 8
 """Prefixes of a run at the moment "action", spread evenly over its actions."""
 UNGROUPED = (
@@ -86,12 +89,13 @@ def fit(
         notes.append(f"{len(chosen):,} of {len(runs):,} labelled runs were drawn, whole tasks at a time")
     used = [runs[place] for place in chosen]
     correct, counted, tasks = correct[chosen], counted[chosen], tasks[chosen]
-    heads, predictions = {}, {}
+    heads, predictions, quality = {}, {}, {}
     for moment, samples in (
         ("end", _end_samples(used, correct, counted, tasks)),
         ("action", _action_samples(used, correct, counted, tasks, random)),
     ):
         heads[moment], predictions[moment] = _fit_head(moment, samples, len(used), random)
+        quality[moment] = _quality(predictions[moment], samples.groups, random)
     kinds = Counter(str(sources[place]) for place in chosen) if sources is not None else Counter({"unknown": len(used)})
     facts = {
         "runs": len(used),
@@ -102,7 +106,7 @@ def fit(
         "share_correct": float(np.average(correct, weights=counted)),
         "notes": notes,
     }
-    return CalibratedProfile(heads=heads, fitted_on=facts, predictions=predictions)
+    return CalibratedProfile(heads=heads, fitted_on=facts, quality=quality, predictions=predictions)
 
 
 def _fit_head(moment: str, samples: Samples, runs: int, random: np.random.Generator) -> tuple[Head, OutOfFold]:
@@ -120,6 +124,14 @@ def _fit_head(moment: str, samples: Samples, runs: int, random: np.random.Genera
         confidence[test] = probability(own[0] * logits[test] + own[1])
     head = Head(moment, columns, regression, slope, offset, penalty, runs, len(samples))
     return head, OutOfFold(confidence, samples.labels, tuple(samples.groups.tolist()), samples.weights)
+
+
+def _quality(found: OutOfFold, groups: NDArray[np.intp], random: np.random.Generator) -> dict[str, Any]:
+    """Return AUROC, calibration error and Brier score of out-of-fold predictions, with bootstrap intervals that draw whole tasks."""
+    rows = _drawn(groups, MAX_ASSESSED, random)
+    clusters, weights = groups[rows], found.weights[rows]
+    assessed = assess(found.confidence[rows], found.correct[rows], clusters=clusters, weights=weights).to_dict()
+    return {name: assessed[name] for name in ("auroc", "ece", "brier", "accuracy", "n", "intervals")}
 
 
 def _end_samples(runs: Sequence[Trace], labels: Floats, weights: Floats, tasks: NDArray[np.intp]) -> Samples:

@@ -1,0 +1,173 @@
+"""What a learned confidence is worth on labelled runs: beside the formulas and the length of a run, and on a source it never saw.
+
+`own` fits on four fifths of the tasks of a source and predicts the rest. `transfer` fits on all other sources. `--data` names the folder with
+the labelled runs (or set GRACE_KP_DATA).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from _labelled_runs import DATA, STOPPED, Source, sources
+from _measure import print_table
+
+from grace_kp import ConfidenceCalculator
+from grace_kp import calibrate as cal
+from grace_kp.calibrate import Assessment, assess
+from grace_kp.confidence import factors_from_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOLDS = 5
+
+
+def task_folds(tasks: Sequence[str], seed: int) -> np.ndarray:
+    """The fold of each run: tasks are shuffled and dealt out."""
+    distinct = sorted(set(tasks))
+    order = np.random.default_rng(seed).permutation(len(distinct))
+    fold = {distinct[place]: number % FOLDS for number, place in enumerate(order)}
+    return np.array([fold[task] for task in tasks])
+
+
+def predicted(source: Source, seed: int) -> np.ndarray:
+    """The confidence in each run, by a profile that was fitted on other tasks."""
+    folds = task_folds(source.tasks, seed)
+    confidence = np.zeros(len(source.runs))
+    for fold in range(FOLDS):
+        known = source.take(np.flatnonzero(folds != fold))
+        profile = cal.fit(known.runs, known.labels, known.tasks, seed=seed)
+        for place in np.flatnonzero(folds == fold):
+            confidence[place] = profile.predict(source.runs[place])
+    return confidence
+
+
+def by_formula(source: Source, profile: str) -> list[float]:
+    calculator = ConfidenceCalculator(profile)
+    return [calculator.calculate(factors_from_trace(run)).score for run in source.runs]
+
+
+def by_length(source: Source, seed: int) -> np.ndarray:
+    """The confidence by the number of steps alone: the share of correct runs among the fitted ones of about the same length."""
+    folds = task_folds(source.tasks, seed)
+    steps = np.array([len(run["steps"]) for run in source.runs], dtype=float)
+    labels = np.array(source.labels, dtype=float)
+    confidence = np.zeros(len(steps))
+    for fold in range(FOLDS):
+        known, test = folds != fold, folds == fold
+        edges = np.unique(np.quantile(steps[known], np.linspace(0, 1, 7)[1:-1]))
+        place, other = np.digitize(steps[known], edges), np.digitize(steps[test], edges)
+        right = np.bincount(place, labels[known], len(edges) + 1) + 2 * labels[known].mean()
+        confidence[test] = (right / (np.bincount(place, minlength=len(edges) + 1) + 2))[other]
+    return confidence
+
+
+def own_rows(name: str, source: Source, repeats: int) -> list[dict[str, Any]]:
+    """One row per confidence: figures of the first repeat with their intervals, and the mean AUROC of all repeats."""
+    learned = [predicted(source, seed) for seed in range(repeats)]
+    rows = []
+    for what, values in (
+        ("learned", learned),
+        ("grace", [by_formula(source, "grace")]),
+        ("strict", [by_formula(source, "strict")]),
+        ("run length", [by_length(source, seed) for seed in range(repeats)]),
+    ):
+        first = assess(values[0], source.labels, clusters=source.tasks)
+        mean = float(np.mean([assess(each, source.labels).auroc for each in values]))
+        rows.append({"source": name, "confidence": what, "mean_auroc": mean, **figures(first)})
+    return rows
+
+
+def figures(found: Assessment) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in ("auroc", "ece", "brier", "accuracy", "n")} | {
+        "interval": found.intervals["auroc"]
+    }
+
+
+def transfer_rows(found: dict[str, Source]) -> list[dict[str, Any]]:
+    """Each source without an oracle, predicted by a profile of all others, of which each counts the same."""
+    honest = {name: source for name, source in found.items() if name not in STOPPED}
+    rows = []
+    for name, source in honest.items():
+        others = {other: value for other, value in honest.items() if other != name}
+        runs = [run for value in others.values() for run in value.runs]
+        labels = [label for value in others.values() for label in value.labels]
+        tasks = [f"{other} {task}" for other, value in others.items() for task in value.tasks]
+        weights = [300 / len(value.runs) for value in others.values() for _ in value.runs]
+        profile = cal.fit(runs, labels, tasks, weights=weights)
+        row = figures(assess([profile.predict(run) for run in source.runs], source.labels, clusters=source.tasks))
+        constant = float(np.average(labels, weights=weights))
+        row["constant_brier"] = float(np.mean((constant - np.array(source.labels)) ** 2))
+        row["beats"] = row["brier"] < row["constant_brier"] and row["interval"][0] > 0.5
+        rows.append({"source": name, **row})
+    return rows
+
+
+def print_own(rows: list[dict[str, Any]]) -> None:
+    columns = ("source, confidence", "runs", "correct", "AUROC", "95 %", "mean of repeats", "ECE", "Brier")
+    print_table(
+        "Fitted on other tasks of the same source",
+        columns,
+        [
+            (
+                f"{row['source']}: {row['confidence']}", row["n"], f"{row['accuracy']:.2f}", f"{row['auroc']:.3f}", interval(row),
+                f"{row['mean_auroc']:.3f}", f"{row['ece']:.3f}", f"{row['brier']:.3f}",
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def print_transfer(rows: list[dict[str, Any]]) -> None:
+    print_table(
+        "Fitted on all other sources",
+        ("source", "runs", "AUROC", "95 %", "ECE", "Brier", "Brier of the constant", "beats it"),
+        [
+            (
+                row["source"], row["n"], f"{row['auroc']:.3f}", interval(row), f"{row['ece']:.3f}", f"{row['brier']:.3f}",
+                f"{row['constant_brier']:.3f}", "yes" if row["beats"] else "no",
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
+    mean = np.mean([row["auroc"] for row in rows])
+    beaten = sum(row["beats"] for row in rows)
+    print(f"\nMean AUROC {mean:.2f}; the constant is beaten on {beaten} of {len(rows)} sources.")
+
+
+def interval(row: dict[str, Any]) -> str:
+    low, high = row["interval"] or (float("nan"), float("nan"))
+    return f"{low:.2f} to {high:.2f}"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help="own, transfer; default both")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--only", help="a source, by the beginning of its name")
+    parser.add_argument("--repeats", type=int, default=3, help="repeats of the cross-validation with other folds")
+    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    chosen = parser.parse_args(arguments)
+    parts = chosen.parts or ["own", "transfer"]
+    if not (chosen.data / "agent_runs.jsonl.gz").exists():
+        print(f"there are no labelled runs in {chosen.data}; name their folder with --data")
+        return
+    found = sources(chosen.data)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    if "own" in parts:
+        kept = [name for name in found if name.startswith(chosen.only or "")]
+        rows["own"] = [row for name in kept for row in own_rows(name, found[name], chosen.repeats)]
+        print_own(rows["own"])
+    if "transfer" in parts:
+        rows["transfer"] = transfer_rows(found)
+        print_transfer(rows["transfer"])
+    if chosen.json:
+        chosen.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
