@@ -1,6 +1,6 @@
 """What a learned confidence is worth on labelled runs: beside the formulas and the length of a run, and on a source it never saw.
 
-`own` fits on four fifths of the tasks of a source and predicts the rest. `transfer` fits on all other sources. `--data` names the folder with
+`own` fits on four fifths of the tasks of a source and predicts the rest. `transfer` fits on all other sources. `labels` fits on few labels. `--data` names the folder with
 the labelled runs (or set GRACE_KP_DATA).
 """
 
@@ -107,6 +107,52 @@ def transfer_rows(found: dict[str, Source]) -> list[dict[str, Any]]:
     return rows
 
 
+def label_rows(name: str, source: Source, repeats: int) -> list[dict[str, Any]]:
+    """How much better than the share of successes a profile of so many labels is on the other tasks of a source."""
+    labels = np.array(source.labels, dtype=float)
+    rows = []
+    for count in (50, 80, 120, 200):
+        gains, areas = [], []
+        for seed in range(repeats):
+            distinct = np.random.default_rng(seed).permutation(sorted(set(source.tasks)))
+            places = np.array([place for task in distinct for place in np.flatnonzero(np.array(source.tasks) == task)])
+            first, rest = places[:count], places[count:]
+            rest = np.array([place for place in rest if source.tasks[place] != source.tasks[first[-1]]])
+            right = labels[first].sum()
+            few = len({source.tasks[place] for place in first}) < 5
+            if few or len(rest) < 60 or min(right, count - right) < 15:
+                continue
+            known = source.take(first)
+            profile = cal.fit(known.runs, known.labels, known.tasks, seed=seed)
+            confidence = np.array([profile.predict(source.runs[place]) for place in rest])
+            constant = np.mean((labels[first].mean() - labels[rest]) ** 2)
+            gains.append(constant - np.mean((confidence - labels[rest]) ** 2))
+            areas.append(assess(confidence, labels[rest]).auroc)
+        if gains:
+            worse = float(np.mean(np.array(gains) < 0))
+            row = {"auroc": float(np.mean(areas)), "gain": float(np.mean(gains)), "worse": worse, "samples": len(gains)}
+            rows.append({"source": name, "labels": count, **row})
+    return rows
+
+
+def print_labels(rows: list[dict[str, Any]]) -> None:
+    print_table(
+        "Fitted on a few labels, predicting the other tasks of the source",
+        ("source", "labels", "samples", "AUROC", "Brier below the constant's by", "samples where it is above"),
+        [
+            (
+                row["source"],
+                row["labels"],
+                row["samples"],
+                f"{row['auroc']:.2f}",
+                f"{row['gain']:.3f}",
+                f"{row['worse']:.2f}",
+            )
+            for row in rows
+        ],
+    )
+
+
 def print_own(rows: list[dict[str, Any]]) -> None:
     columns = ("source, confidence", "runs", "correct", "AUROC", "95 %", "mean of repeats", "ECE", "Brier")
     print_table(
@@ -146,25 +192,29 @@ def interval(row: dict[str, Any]) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help="own, transfer; default both")
+    parser.add_argument("parts", nargs="*", help="own, transfer, labels; default all")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--only", help="a source, by the beginning of its name")
     parser.add_argument("--repeats", type=int, default=3, help="repeats of the cross-validation with other folds")
     parser.add_argument("--json", type=Path, help="write the rows to this file, too")
     chosen = parser.parse_args(arguments)
-    parts = chosen.parts or ["own", "transfer"]
+    parts = chosen.parts or ["own", "transfer", "labels"]
     if not (chosen.data / "agent_runs.jsonl.gz").exists():
         print(f"there are no labelled runs in {chosen.data}; name their folder with --data")
         return
     found = sources(chosen.data)
     rows: dict[str, list[dict[str, Any]]] = {}
+    kept = [name for name in found if name.startswith(chosen.only or "")]
     if "own" in parts:
-        kept = [name for name in found if name.startswith(chosen.only or "")]
         rows["own"] = [row for name in kept for row in own_rows(name, found[name], chosen.repeats)]
         print_own(rows["own"])
     if "transfer" in parts:
         rows["transfer"] = transfer_rows(found)
         print_transfer(rows["transfer"])
+    if "labels" in parts:
+        honest = [name for name in kept if name not in STOPPED]
+        rows["labels"] = [row for name in honest for row in label_rows(name, found[name], 4 * chosen.repeats)]
+        print_labels(rows["labels"])
     if chosen.json:
         chosen.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 

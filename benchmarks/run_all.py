@@ -17,6 +17,7 @@ QUICK = {
     "redaction": ("--limit", "0.5"),
     "evaluating": ("--cases", "1000"),
     "monitoring": ("--streams", "500", "--labels", "500"),
+    "calibration": ("own", "--only", "tau_bench", "--repeats", "1"),
     "judging": ("--runs", "100"),
     "langchain_handler": ("--rounds", "9", "--sustained-runs", "100"),
     "tail": ("--rounds", "1", "--seconds", "2", "--threads", "20", "--runs", "50", "--tasks", "1000"),

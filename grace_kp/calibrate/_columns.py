@@ -28,6 +28,8 @@ MAX_TOOLS = 24
 LEAST_SHARE = 0.05
 """A tool, or a lack, has a column of its own if at least this share of the runs has it, and at least this share does not."""
 LEAST_RUNS = 5
+TAIL = 0.05
+"""Share of the runs at each end of a feature whose values count as the value where that end begins."""
 _FLAT = 1e-9
 
 
@@ -42,7 +44,7 @@ class Columns:
     centre: Floats
     scale: Floats
     low: Floats
-    """The least value among the fitted runs; whatever is beyond counts as this."""
+    """Where the lowest twentieth of the fitted runs ends; whatever is below counts as this."""
     high: Floats
     _places: NDArray[np.intp]
     """The place of the feature of a column; -1 for a tool."""
@@ -95,9 +97,13 @@ class Columns:
         blank[0, : len(varying)] = [np.nanmean(matrix[:, place]) for place in varying]
         blank[2], blank[3], blank[4] = 1.0, -np.inf, np.inf
         values = cls.build(names, blank).rows(matrix, tools)
+        low, high = np.quantile(values, (TAIL, 1 - TAIL), axis=0)
+        # Rare marks are all tail.
+        rare = high - low <= _FLAT
+        blank[3], blank[4] = np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
+        values = np.clip(values, blank[3], blank[4])
         spread = values.std(axis=0)
         blank[1], blank[2] = values.mean(axis=0), np.where(spread > _FLAT, spread, 1.0)
-        blank[3], blank[4] = values.min(axis=0), values.max(axis=0)
         moving = spread > _FLAT
         return cls.build([name for name, moves in zip(names, moving, strict=True) if moves], blank[:, moving])
 

@@ -107,6 +107,12 @@ class Explanation:
         return tuple(sorted(self.parts, key=lambda part: -abs(part.contribution)))
 
     @property
+    def contributions(self) -> dict[str, float]:
+        """Everything that adds up to the log-odds of the confidence, by name: `intercept`, the parts, and `calibration`."""
+        parts = {part.name: part.contribution for part in self.parts}
+        return {"intercept": self.intercept, **parts, "calibration": self.calibration}
+
+    @property
     def reason(self) -> str:
         """One sentence: the largest contributions in each direction."""
         raised = [part for part in self.largest if part.contribution >= _LEAST][:MAX_NAMED]

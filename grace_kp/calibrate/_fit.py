@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 LEAST_LABELS = 50
 LEAST_OF_EACH = 15
+"""With so few, a profile fitted on recorded runs of public benchmarks is rarely worse on the rest than the share of successes, and then hardly
+(`benchmarks/calibration.py labels`). With 30 labels it is worse on every third sample."""
 LEAST_GROUPS = 5
 MAX_RUNS = 20_000
 """More labelled runs than this add nothing to about fifty weights; this many are drawn, whole tasks at a time."""

@@ -22,6 +22,7 @@ def test_the_confidence_is_a_score_with_a_reason(profile):
     score = profile.confidence(trace, moment="end")
     assert score.score == round(profile.predict(trace), 3)
     assert score.reason.startswith("Learned from 150 runs: ")
+    assert math.log(score.score / (1 - score.score)) == pytest.approx(sum(score.contributions.values()), abs=0.02)
     assert score.factors.tool_execution_count == sum(step["type"] == "tool_call" for step in trace["steps"])
 
 
