@@ -148,7 +148,7 @@ class Replayed:
             if figures is not None:
                 yield f"  {letter} = {_short(figures.name, 72)}"
         letters = [letter for letter, figures in (("A", self.a), ("B", self.b)) if figures is not None]
-        yield _line("", letters)
+        yield _line("policy", letters)
         for level in OUTCOMES:
             if level != "denied" or any(figures.levels[level] for figures in shown):
                 yield _line(level, [f"{figures.levels[level]:,}" for figures in shown])

@@ -117,3 +117,15 @@ def test_broken_lines_fail_reviewers(command, file):
     file.write_text(file.read_text() + "{broken\n")
     ran = command("reviewers", file)
     assert (1, True) == (ran.returncode, "12 traces" in ran.stdout)
+
+
+def test_the_columns_of_both_policies_are_aligned(command, file):
+    """From the names of the policies to the last figure."""
+    lines = command("replay", file, "--a-thresholds", "0.9,0.7,0.4", columns=80).stdout.splitlines()
+    figures = [
+        line for line in lines if line.startswith(("  policy ", "  silent ", "  questions ", "  errors caught "))
+    ]
+    assert {(22, 51)} == {
+        (22 + line[22:].index(line[22:].lstrip()[0]), 51 + line[51:].index(line[51:].lstrip()[0])) for line in figures
+    }
+    assert 4 == len(figures)
