@@ -105,7 +105,7 @@ class Decision:
         if shadow is not None:
             facts["shadow"] = shadow.to_dict(rules)
         action = replace(rules, gaps=assessment.gaps).decide(assessment.score.score)
-        if rate and not action.level.asks:
+        if rate and not action.level.asks and not rules.policy.denies:
             facts["audit"] = {"rate": rate, "selected": _is_drawn(rate)}
         if rules.at_least is not None:
             facts["at_least"] = str(rules.at_least)

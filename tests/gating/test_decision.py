@@ -129,7 +129,8 @@ def test_a_shadow_without_a_score_states_why():
 
 
 @pytest.mark.parametrize(
-    ("score", "floor", "is_drawn"), [(0.95, None, True), (0.75, None, True), (0.95, "confirm", False)]
+    ("score", "floor", "is_drawn"),
+    [(0.95, None, True), (0.75, None, True), (0.95, "confirm", False), (0.95, "deny", False)],
 )
 def test_what_runs_unasked_is_drawn_for_an_audit(score, floor, is_drawn):
     decision = Decision.of(assessed(score, audit_rate=1.0), rules(floor))
