@@ -80,6 +80,9 @@ class Settings:
     on_mismatch: str = "report"
     """What follows when an agent, model or tool is not among those that a learned profile was fitted on: `report` only records it;
     `tighten` makes gates ask at least for CONFIRM until the profile is fitted again."""
+    on_alarm: str = "report"
+    """What follows when feedback refutes a promise that is watched (`Grace(monitor=…)`): `report` only reports it; `confirm` makes the
+    gates that it concerns ask at least for CONFIRM until the profile is fitted again."""
     audit_rate: float = 0.0
     """Share of the actions that run without asking, 0 to 1, that is selected at random for a check by a person."""
     policies: dict[str, str] = field(default_factory=dict)
@@ -157,6 +160,7 @@ class Settings:
 
 _FIELDS = {item.name: item.type for item in fields(Settings) if item.name != "source"}
 _CHOICES = {
+    "on_alarm": ("report", "confirm"),
     "on_mismatch": ("report", "tighten"),
     "privacy_level": ("aggregated", "federated", "private"),
     "visibility": ("private", "org", "network"),

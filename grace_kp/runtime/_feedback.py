@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import StoreError, UnknownTrace, brief, check_unit
 from grace_kp.gating import audit_probability
 from grace_kp.record import finish_late
+from grace_kp.runtime._promise import count_labels
 from grace_kp.store import FeedbackEntry, to_bytes
 from grace_kp.trace import cut, label, redact_text, storable, verdict
 
@@ -100,7 +101,7 @@ def _correct(value: Any) -> bool | float:
 
 
 def add_feedback(store: Store, entries: Sequence[FeedbackEntry]) -> list[str]:
-    """Store labels, and return the ids of traces that are not in the store.
+    """Store labels, count them for the promises that are watched in the store, and return the ids of traces that are not in it.
 
     Raises:
         StoreError: the store cannot be written, or keeps no feedback.
@@ -113,6 +114,7 @@ def add_feedback(store: Store, entries: Sequence[FeedbackEntry]) -> list[str]:
             "whatever version of the trace is stored later, and returns the ids of traces that it does not hold"
         )
     missing: list[str] = put_feedback(entries)
+    count_labels(store, [entry for entry in entries if entry.trace not in missing])
     return missing
 
 

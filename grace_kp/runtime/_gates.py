@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from grace_kp.record import Recorder, Run
     from grace_kp.runtime._judging import RunJudge
     from grace_kp.runtime._profile_set import ProfileSet
+    from grace_kp.runtime._promise import Promise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,8 @@ class GateDefaults:
     reviewer: Reviewer | str | None
     """`auto` is the console, where there is a terminal to ask at."""
     on_notify: Callable[[InterventionRequest], object] | None
+    promise: Promise | None = None
+    """The promise that is watched; its alarms stand in the store."""
 
 
 class Gates:
@@ -53,6 +56,7 @@ class Gates:
         self.in_memory = InMemory()
         self.profiles = defaults.profiles
         self.thresholds = self.profiles.main.thresholds
+        self.promise = defaults.promise
         self.policies = PolicySet(defaults.policies)
         self.on_notify = defaults.on_notify
         self.timeout = defaults.timeout
@@ -114,7 +118,9 @@ class Scope:
     @property
     def waits(self) -> bool:
         """Whether assessing may wait for a model, or for the store."""
-        return self._judge != "never" or (self._run is not None and self._run.resumes is not None)
+        promise = self._gates.promise
+        reads = promise is not None and promise.is_due
+        return reads or self._judge != "never" or (self._run is not None and self._run.resumes is not None)
 
     @property
     def ledger(self) -> Ledger:
@@ -126,15 +132,17 @@ class Scope:
         evidence = self.evidence()
         gaps, factors = self.gaps(evidence), evidence.factors()
         evaluation: dict[str, Any] | None = None
+        rules = replace(case.rules, gaps=gaps)
+
+        def level(score: float) -> InterventionLevel:
+            return rules.decide(score).level
+
         if self._judge != "never":
-            rules = replace(case.rules, gaps=gaps)
-
-            def level(score: float) -> InterventionLevel:
-                return rules.decide(score).level
-
             material = lambda: material_of(self._run, case)  # noqa: E731
             factors, evaluation = self._gates.judge().before_gate(self._judge, factors, level, material, self.run_id)
-        assessment = self._gates.profiles.before_action(case.action, factors, gaps, evaluation, self._document)
+        assessment = self._gates.profiles.before_action(
+            case.action, factors, gaps, evaluation, self._document, level
+        )
         if self._run is not None:
             assessment.facts["step"] = self._steps
         return assessment

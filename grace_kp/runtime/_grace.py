@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from grace_kp.background import Lock, Resident, is_subinterpreter, watch
 from grace_kp.errors import GraceError, SettingsError
-from grace_kp.levels import PrivacyLevel
 from grace_kp.record import HOST, TROUBLES, Listener, Recorder, Run, finish_late, new_trace_id
 from grace_kp.runtime._front import Front
 from grace_kp.runtime._models import ModelChoice
 from grace_kp.runtime._profile_choice import ProfileChoice, named
+from grace_kp.runtime._watched import Watched
 from grace_kp.settings import Settings
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
 
+    from grace_kp.calibrate import Monitor
     from grace_kp.confidence import Profile, Thresholds
     from grace_kp.gating import Policy, Reviewer
     from grace_kp.protocols import Embedder, Judge
@@ -41,7 +42,7 @@ SUBINTERPRETER = (
 )
 
 
-class Grace(Front, Resident):
+class Grace(Front, Watched, Resident):
     """Records the runs of your agents, scores them, computes a confidence, and gates actions on it.
 
     One object serves any number of agents, threads and event loops. It opens and starts nothing before the first run.
@@ -61,6 +62,7 @@ class Grace(Front, Resident):
         policies: Mapping[str, Policy | str] | None = None,
         scorers: object = (),
         shadow: str | PathLike[str] | Profile | tuple[Any, Thresholds] | None = None,
+        monitor: Monitor | bool | None = None,
         privacy_level: str | None = None,
         clock: Callable[[], int] = perf_counter_ns,
         wall_clock: Callable[[], int] = time_ns,
@@ -91,6 +93,8 @@ class Grace(Front, Resident):
                 stored with the trace, and `store.query(scorer=…)` finds it by them.
             shadow: a second profile that is recorded beside the first and changes nothing: as `profile`, or a pair of such a thing and
                 its thresholds.
+            monitor: tests the promised error rates with every label that is stated: a `calibrate.Monitor`, or True for the promise of the
+                learned profile. Its counts stand in the store. See `on_alarm`, the method and the setting.
             privacy_level: `private` removes secrets from traces; `aggregated` and `federated` remove identifiers too.
             clock: monotonic nanoseconds; for tests.
             wall_clock: nanoseconds since the epoch; for tests.
@@ -114,6 +118,7 @@ class Grace(Front, Resident):
         self._own_store = store if store is not None and not isinstance(store, str) else None
         self._lock = threading.RLock()
         self._profiles = ProfileChoice(self.settings, profile, shadow, thresholds)
+        self._promise = self._watch(monitor)
         self._models = ModelChoice(
             self.settings, evaluator, embedder, lambda: self._profiles.get().main.calculator, self._landed
         )
@@ -156,6 +161,7 @@ class Grace(Front, Resident):
                         timeout=self.settings.gate_timeout,
                         reviewer=self._reviewer,
                         on_notify=self._on_notify,
+                        promise=self._promise,
                     )
                     self._made_gates = Gates(
                         defaults,
@@ -310,50 +316,6 @@ class Grace(Front, Resident):
         finish_late()
         return True if self._wiring is None else self._wiring[1].flush(timeout)
 
-    def feedback(
-        self,
-        trace_id: str,
-        correct: bool | float,
-        source: str = "user",
-        *,
-        by: str | None = None,
-        note: str | None = None,
-        probability: float | None = None,
-    ) -> None:
-        """State whether a finished run was right. The label is stored with its trace: `trace.grace["feedback"]`, newest last.
-
-        Runs of other processes in the same store may be labelled, and any run repeatedly: the newest label counts, the others stay. It
-        writes to the store before it returns. In an event loop call `await asyncio.to_thread(grace.feedback, trace_id, True)`.
-
-        Args:
-            trace_id: the id of the run or trace; a suspended run has one, too, an open run not yet.
-            correct: True or False, or a number from 0 (wrong) to 1 (right). Guarantees use only 0 and 1.
-            source: where the label comes from: `user`, `test`, `audit` (the run was drawn at random), `approval` (a person agreed to it,
-                which is no label of correctness and counts only where it is named), `outcome`, or a name of your own.
-            by: who stated it; at most 200 characters.
-            note: a remark; at most 2,000 characters. Secrets are removed from `by` and `note`.
-            probability: the probability with which the run was chosen to be labelled, above 0 and at most 1. Labels are weighted by its
-                inverse. When None, it is 1, and for an `audit` what the gates have recorded.
-
-        Raises:
-            ValueError: an argument cannot be used, or an audit has no probability.
-            UnknownTrace: the store holds no such trace, or its run is still open.
-            StoreError: the store cannot be opened or written, or keeps no feedback.
-        """
-        from grace_kp.runtime._feedback import feedback_entry, state_feedback
-
-        entry = feedback_entry(
-            trace_id,
-            correct,
-            source,
-            by=by,
-            note=note,
-            probability=probability,
-            identifiers=PrivacyLevel(self.settings.privacy_level).hides_identifiers,
-            at_ns=self.recorder.wall_clock(),
-        )
-        state_feedback(self._writer, entry, {run.id for run in list(self.recorder.open_runs)})
-
     def close(self) -> None:
         """Flush, and give back the thread and the store. Runs that end later are still stored, one by one."""
         finish_late()
@@ -369,6 +331,7 @@ class Grace(Front, Resident):
             "open_runs": len(self.recorder.open_runs),
             "writer": {name: getattr(stats, name) for name in fields},
             "profile": self._profiles.describe(),
+            "promise": None if self._promise is None else self._promise.describe(),
             "sampled_out": pipeline.sampled_out if pipeline is not None else 0,
             "models": self._models.get().describe() if self._models.are_chosen else None,
             "troubles": dict(TROUBLES.counts),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence import Thresholds, check_thresholds
 from grace_kp.errors import SettingsError, brief
+from grace_kp.levels import InterventionLevel
 from grace_kp.record import SUSPENDED, attempt
 from grace_kp.runtime._profile import Measured, ProfileInUse, copied, open_profile, thresholds_of
 from grace_kp.runtime._trust import Trust, recorded
@@ -97,6 +98,7 @@ class ProfileSet:
         gaps: tuple[str, ...],
         evaluation: Mapping[str, Any] | None,
         document: Callable[[], dict[str, Any] | None],
+        level: Callable[[float], InterventionLevel] = lambda _: InterventionLevel.SILENT,
     ) -> Assessment:
         """Return the confidence of an open run before an action.
 
@@ -106,6 +108,7 @@ class ProfileSet:
             gaps: why evidence is missing or cannot be used.
             evaluation: how a model judged the run before the action, if it did.
             document: returns the run so far; None if nothing is recorded of it.
+            level: returns the level of the action for a confidence, if nothing is known against the profile.
         """
         from grace_kp.gating import Assessment
 
@@ -123,7 +126,8 @@ class ProfileSet:
         if measured.problem:
             own_gaps = (f"{measured.problem}; the score is that of the formula {measured.profile}",)
         if self.trust is not None:
-            own_gaps += self.trust.gaps(action, mismatches)
+            own = level(measured.score.score) if self.trust.doubts else InterventionLevel.SILENT
+            own_gaps += self.trust.gaps(action, mismatches, own)
         if own_gaps:  # which a replay under another profile leaves out
             facts["profile_gaps"] = list(own_gaps)
         return Assessment(measured.score, gaps + own_gaps, evaluation, facts, shadow, self.audit_rate)

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from grace_kp.levels import InterventionLevel
 from grace_kp.record import note
 from grace_kp.trace import describe_error, redact_text, storable
 
@@ -19,8 +20,8 @@ MAX_KNOWN = 50
 MAX_REASON = 500
 _log = logging.getLogger("grace_kp")
 
-Doubt: TypeAlias = Callable[[str], Iterable[str]]
-"""Takes the name of a gated action, and returns why the promise of the profile no longer holds for it, in a few words each."""
+Doubt: TypeAlias = Callable[[str, InterventionLevel], Iterable[str]]
+"""Takes the name of a gated action and its level without doubts, and returns why the promise of the profile no longer holds for it, in a few words each."""
 
 
 class Trust:
@@ -46,19 +47,22 @@ class Trust:
                     "the promise of the confidence profile does not hold: %s", redact_text(mismatch, identifiers=False)
                 )
 
-    def gaps(self, action: str, mismatches: Sequence[str]) -> tuple[str, ...]:
+    def gaps(
+        self, action: str, mismatches: Sequence[str], level: InterventionLevel = InterventionLevel.SILENT
+    ) -> tuple[str, ...]:
         """Return why the profile cannot be relied on before an action.
 
         Args:
             action: the name of the action.
             mismatches: how the run differs from those that the profile was fitted on.
+            level: the level of the action, if nothing is known against the profile.
         """
         if not (mismatches or self.doubts):
             return ()
         gaps = [f"the profile was not fitted on runs like this: {item}" for item in mismatches if self.tightens]
         for doubt in tuple(self.doubts):
             try:
-                gaps += [storable(str(reason))[:MAX_REASON] for reason in tuple(doubt(action))]
+                gaps += [storable(str(reason))[:MAX_REASON] for reason in tuple(doubt(action, level))]
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 — a promise that cannot be checked is not relied on

@@ -7,7 +7,7 @@ import pytest
 from grace_kp.runtime._trust import Trust, recorded
 
 
-def refuted(action):
+def refuted(action, level):
     return (f"the promise of level silent was refuted for {action}",) if action == "pay" else ()
 
 
@@ -29,19 +29,19 @@ def test_a_doubt_is_a_gap_whatever_is_set():
 def test_a_doubt_that_fails_is_one(failure):
     """A promise that cannot be checked is not relied on."""
 
-    def fails(action):
+    def fails(action, level):
         raise failure
 
     trust = Trust()
     trust.doubts.append(fails)
     kind = type(failure).__name__
     assert (f"whether its promise still holds could not be checked ({kind})",) == trust.gaps("pay", [])
-    trust.doubts[:] = [lambda _: None]
+    trust.doubts[:] = [lambda *_: None]
     assert ("whether its promise still holds could not be checked (TypeError)",) == trust.gaps("pay", [])
 
 
 def test_an_interrupt_by_the_user_stays_one():
-    def interrupted(action):
+    def interrupted(action, level):
         raise KeyboardInterrupt
 
     trust = Trust()

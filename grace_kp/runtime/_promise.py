@@ -1,0 +1,339 @@
+"""The promise of a runtime's profile, watched: labels are counted in the store, alarms are found there, reported, and doubted at gates.
+
+The counts stand in the store under a name that follows from the profile, so that all processes count together, a restart changes nothing,
+and a profile that is fitted again begins anew. The test itself is `calibrate.Monitor`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.background import Lock, Resident, watch
+from grace_kp.errors import GraceError, SettingsError, StoreError
+from grace_kp.gating import audit_probability
+from grace_kp.levels import InterventionLevel
+from grace_kp.record import attempt, note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from grace_kp.calibrate import Alarm, Monitor
+    from grace_kp.store import FeedbackEntry
+
+PREFIX = "monitor:"
+REFRESH_SECONDS = 5.0
+"""How long a gate relies on the alarms that it read last."""
+APPROVAL = "approval"
+"""The source of labels that are no labels of correctness: people approve wrong actions."""
+LEVELS = tuple(str(level) for level in InterventionLevel)
+_log = logging.getLogger("grace_kp")
+
+
+class Promise(Resident):
+    """The promise of one profile, as one runtime watches it."""
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        profile: object,
+        store: Callable[[], object],
+        *,
+        asks: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Watch a promise. Nothing is read or written yet.
+
+        Args:
+            monitor: the test, with what it has counted so far.
+            profile: the profile that makes the promise, or the name of a formula.
+            store: returns the store.
+            asks: whether actions that an alarm concerns need a person.
+            clock: monotonic seconds.
+        """
+        self._monitor, self._store, self._clock = monitor, store, clock
+        self.asks = asks
+        self.watched = watched_by(profile)
+        self.hooks: list[Callable[[Alarm], object]] = []
+        state = {**self.watched, "monitor": monitor.to_dict()}
+        configuration = {name: state["monitor"][name] for name in ("risks", "delta", "promise", "max_weight")}
+        self._latest = json.dumps(state)
+        self._prefix = f"{PREFIX}{_digest(self.watched)}:"
+        self._name = self._prefix + _digest(configuration)
+        self._memory: Any = None
+        self._is_registered = False
+        self._alarms: tuple[Alarm, ...] = ()
+        self._known: set[Alarm] = set()
+        self._read_at: float | None = None
+        self._is_readable = False
+        self.after_fork()
+        watch(self)
+
+    def fork_locks(self) -> Sequence[Lock]:
+        """Return what is held while alarms are read and replaced."""
+        return self._reading, self._lock
+
+    def after_fork(self) -> None:
+        """Replace the locks in the child."""
+        self._reading, self._lock = threading.RLock(), threading.Lock()  # a callback may run a gated action
+
+    def states(self) -> Any:
+        """Return the store, or, where it is a store of the user's that keeps no state, one in memory.
+
+        Raises:
+            StoreError: the store cannot be opened or used.
+        """
+        store: Any = self._store()
+        if not callable(getattr(store, "update_state", None)) or not callable(getattr(store, "states", None)):
+            if self._memory is None:
+                from grace_kp.store import open_store
+
+                self._memory = open_store("memory:")
+            store = self._memory
+        if not self._is_registered:
+            store.update_state(self._name, lambda known: known or self._latest)
+            self._is_registered = True
+        return store
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next doubt reads the store."""
+        return self._read_at is None or self._clock() - self._read_at >= REFRESH_SECONDS
+
+    def labelled(self, entry: FeedbackEntry) -> None:
+        """Report new alarms at once after a label was stored, and count it first where the store keeps no counts.
+
+        Raises:
+            StoreError: the store cannot be used.
+        """
+        states = self.states()
+        if states is self._memory:
+            count_labels(self._store(), [entry], states)
+        self.refresh()
+
+    def doubts(self, action: str, level: InterventionLevel) -> Sequence[str]:
+        """Return why the promise cannot be relied on for an action that was decided at a level; nothing where alarms are only reported.
+
+        Raises:
+            StoreError: an alarm would make the gate ask, and whether there is an alarm cannot be read.
+        """
+        with self._reading:
+            if self.is_due and attempt("reading the alarms of a promise", self.refresh) is None:
+                # It is not tried again before every action, because each attempt may wait for a locked store.
+                self._read_at, self._is_readable = self._clock(), False
+        if not self.asks:
+            return ()
+        if not self._is_readable:
+            raise StoreError("the alarms of the promise could not be read")
+        return [f"a promise was refuted: {alarm}" for alarm in self._alarms if alarm.concerns(level, action)]
+
+    def refresh(self) -> tuple[Alarm, ...]:
+        """Read the alarms that stand, report new ones, and return all.
+
+        Raises:
+            StoreError: the store cannot be read, or holds a state that cannot.
+        """
+        states = self.states().states(self._prefix)
+        if self._name not in states:
+            # The file was replaced. Counts and alarms that are known here go into the new one.
+            self._is_registered = False
+            states = self.states().states(self._prefix)
+        self._latest = states[self._name]
+        found = {alarm: None for name, value in states.items() for alarm in monitor_in(name, value).alarms}
+        with self._lock:
+            new = [alarm for alarm in found if alarm not in self._known]
+            self._known = set(found)
+            self._alarms, self._read_at, self._is_readable = tuple(found), self._clock(), True
+        for alarm in new:
+            _log.warning("a promise of the profile %s is refuted: %s", self.watched["profile"], alarm)
+            for hook in tuple(self.hooks):
+                attempt("a callback of on_alarm", partial(hook, alarm))
+        return self._alarms
+
+    def reset(self) -> None:
+        """Forget the labels and alarms of this profile, in all processes. Runs that were counted are not counted again.
+
+        Raises:
+            StoreError: the store cannot be used.
+        """
+        store = self.states()
+        for name in store.states(self._prefix):
+            store.update_state(name, _emptied)
+        self.refresh()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the figures of each promise and what is known against them, for `Grace.status()`. It never raises."""
+        described: dict[str, Any] = {
+            **self.watched,
+            "on_alarm": "confirm" if self.asks else "report",
+            "state": "memory" if self._memory is not None else "store",
+        }
+        try:
+            states = self.states()
+            described["alarms"] = [str(alarm) for alarm in self.refresh()]
+            described["figures"] = monitor_in(self._name, states.state(self._name)).report()
+        except GraceError as error:
+            described["error"] = str(error)
+        if self._memory is not None:
+            described["state"] = "memory"
+        return described
+
+
+def watched_by(profile: object) -> dict[str, Any]:
+    """Return what identifies a profile in the store and in the decisions that it made, and the moment that its promise is about."""
+    promise = getattr(profile, "promise", None) or {}
+    fitted_on = getattr(profile, "fitted_on", None) or {}
+    to_dict = getattr(profile, "to_dict", None)
+    return {
+        "profile": profile if isinstance(profile, str) else str(getattr(profile, "name", "")),
+        "fitted_at": fitted_on.get("fitted_at"),
+        "moment": promise.get("moment", "action"),
+        "fingerprint": _digest(to_dict()) if callable(to_dict) else "",
+    }
+
+
+def monitor_of(monitor: Monitor | bool, profile: object, audit_rate: float = 0.0) -> Monitor:
+    """Return the monitor of a runtime: the one passed in, or for True that of the profile's promise.
+
+    Args:
+        monitor: a monitor, or True.
+        profile: the profile in use.
+        audit_rate: the share of silent actions that are put up for an audit; labels of audits weigh up to its inverse.
+
+    Raises:
+        SettingsError: True, and the profile promises nothing.
+        TypeError: it is no monitor.
+    """
+    from grace_kp.calibrate import Monitor
+
+    if isinstance(monitor, Monitor):
+        return monitor
+    if monitor is not True:
+        raise TypeError(f"monitor must be a calibrate.Monitor, True or None, not {type(monitor).__name__}")
+    promise = getattr(profile, "promise", None)
+    if not promise:
+        raise SettingsError(
+            "monitor=True watches the promise of a learned profile, and this profile promises nothing: "
+            "pass monitor=calibrate.Monitor(risks={...}), or a profile with thresholds that keep a promise"
+        )
+    return Monitor(
+        promise["risks"],
+        promise["delta"],
+        promise=promise["kind"],
+        max_weight=1 / audit_rate if audit_rate else 1.0,
+    )
+
+
+def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = None) -> None:
+    """Count labels in every monitor that watches the profile by which the labelled run was decided.
+
+    A run counts once for each monitor, with its first usable label: a later correction changes the trace and not the counts, because a test
+    that is valid at each look must not choose its labels afterwards.
+
+    Args:
+        store: holds the runs.
+        entries: labels that are stored.
+        states: holds the state of monitors; the store itself when None.
+
+    Raises:
+        StoreError: the store cannot be used.
+    """
+    states = store if states is None else states
+    usable = [entry for entry in entries if entry.source != APPROVAL]
+    if not usable or not callable(getattr(states, "states", None)):
+        return
+    monitors = states.states(PREFIX)
+    for entry in usable if monitors else ():
+        label = json.loads(entry.data)
+        trace = store.get(entry.trace) if isinstance(label["correct"], bool) else None
+        if trace is None:
+            continue
+        for name, value in monitors.items():
+            levels, weight = observed(trace.grace or {}, label, json.loads(value))
+            if levels:
+                states.update_state(name, _counting(name, levels, label["correct"], weight), once=entry.trace)
+
+
+def observed(
+    grace: Mapping[str, Any], label: Mapping[str, Any], watched: Mapping[str, Any]
+) -> tuple[dict[str, str], float]:
+    """Return what a label says about the promise of a profile: the mildest level of each action class, and the label's weight.
+
+    Nothing is returned for a run that this profile did not decide, and for one that an audit passed over: who labels it anyway did not
+    choose it at random.
+
+    Args:
+        grace: the part `grace` of the trace.
+        label: the entry of the feedback.
+        watched: see `watched_by`.
+    """
+    recorded = grace.get("decisions")
+    decisions = [entry for entry in recorded if isinstance(entry, dict)] if isinstance(recorded, list) else []
+    levels: dict[str, str] = {}
+    if watched["moment"] == "end":
+        confidence = grace.get("confidence")
+        if isinstance(confidence, dict) and _is_of(confidence, watched) and confidence.get("level") in LEVELS:
+            levels["*"] = confidence["level"]
+    else:
+        for entry in decisions:
+            action, level = entry.get("action"), entry.get("level")
+            if isinstance(action, str) and level in LEVELS and _is_of(entry, watched):
+                levels[action] = min(level, levels.get(action, level), key=LEVELS.index)
+    probability = label.get("probability")
+    if probability is None:
+        audits = [entry["audit"] for entry in decisions if isinstance(entry.get("audit"), dict)]
+        probability = audit_probability(decisions) if audits else 1.0
+        if probability is not None and probability < 1 and not any(audit.get("selected") for audit in audits):
+            return {}, 1.0
+    return levels, 1 / probability if probability else 1.0
+
+
+def monitor_in(name: str, value: str | None) -> Monitor:
+    """Return the monitor that a state holds.
+
+    Raises:
+        StoreError: it holds none.
+    """
+    from grace_kp.calibrate import Monitor
+
+    try:
+        return Monitor.from_dict(json.loads(value or "{}")["monitor"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"state {name!r} of the store cannot be read as a monitor: {error}") from None
+
+
+def _counting(name: str, levels: Mapping[str, str], correct: bool, weight: float) -> Callable[[str | None], str]:
+    def counted(value: str | None) -> str:
+        monitor = monitor_in(name, value)
+        if weight > monitor.max_weight * (1 + 1e-9):
+            note(
+                f"a label weighs {weight:g}, more than the monitor's max_weight of {monitor.max_weight:g}",
+                "not counted",
+            )
+        else:
+            monitor.observe(levels, correct, weight=min(weight, monitor.max_weight))
+        return json.dumps({**json.loads(value or "{}"), "monitor": monitor.to_dict()})
+
+    return counted
+
+
+def _emptied(value: str | None) -> str:
+    state = json.loads(value or "{}")
+    monitor = monitor_in("monitor", value)
+    monitor.reset()
+    return json.dumps({**state, "monitor": monitor.to_dict()})
+
+
+def _is_of(record: Mapping[str, Any], watched: Mapping[str, Any]) -> bool:
+    """Return whether a decision or a confidence is that of the watched profile, and no fallback."""
+    is_same = record.get("profile", watched["profile"]) == watched["profile"]
+    return is_same and record.get("fitted_at") == watched["fitted_at"] and not record.get("fallback")
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]

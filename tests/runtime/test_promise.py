@@ -1,0 +1,353 @@
+"""The watched promise: which labels count, once each, and what gates do about an alarm, also one of another process."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import sys
+
+import pytest
+
+from grace_kp import calibrate as cal
+from grace_kp.errors import SettingsError
+from grace_kp.levels import InterventionLevel
+from grace_kp.runtime._promise import REFRESH_SECONDS, Promise, count_labels, monitor_of, observed, watched_by
+from grace_kp.store import open_store
+from grace_kp.testing import ScriptedReviewer, make_grace
+from tests import warm
+from tests.runtime.learned import Learned
+
+FITTED = {"fitted_at": "2026-11-01T00:00:00Z"}
+PROMISE = {"kind": "selective", "risks": {"silent": 0.05, "notify": 0.15}, "delta": 0.1, "moment": "action"}
+WATCHED = {"profile": "learned", "fitted_at": FITTED["fitted_at"], "moment": "action", "fingerprint": ""}
+
+
+def profile(confidence=0.95, promise=PROMISE):
+    learned = Learned(confidence, fitted_on=FITTED)
+    learned.promise = promise
+    return learned
+
+
+def watching(folder, **settings):
+    """A runtime on a file that watches the promise of its profile."""
+    settings = {"profile": profile(), "reviewer": ScriptedReviewer("proceed"), "monitor": True} | settings
+    return make_grace(store=f"sqlite:///{folder}/t.db", **settings)
+
+
+def act(grace, name="pay"):
+    """Run an agent with one gated action, and return its trace."""
+    action = grace.gate(name=name)(lambda: 1)
+    with grace.run("work") as run:
+        grace.thought("now")
+        action()
+    grace.flush()
+    return grace.store.get(run.id)
+
+
+def counted(grace, level="silent", action="*"):
+    """How many labels count for a promise, and how many of them are errors."""
+    rows = grace.status()["promise"]["figures"]
+    return next(((row["n"], row["errors"]) for row in rows if (row["level"], row["action"]) == (level, action)), None)
+
+
+def break_promise(grace, name="pay"):
+    """State errors until the alarm."""
+    for _ in range(30):
+        grace.feedback(act(grace, name).id, False, "audit", probability=1.0)
+        if grace.status()["promise"]["alarms"]:
+            return
+    raise AssertionError("no alarm")
+
+
+def decision(level="silent", action="pay", **fields):
+    return {"action": action, "level": level, "profile": "learned", **FITTED, **fields}
+
+
+def test_a_label_counts_once_per_run(tmp_path):
+    """A correction and repetitions change the trace and not the counts, also in another runtime on the file."""
+    with watching(tmp_path) as grace:
+        trace = act(grace)
+        grace.feedback(trace.id, False, "test")
+        grace.feedback(trace.id, True, "test")
+        assert ((1, 1), (1, 1), (1, 1)) == (counted(grace), counted(grace, "notify"), counted(grace, action="pay"))
+    with watching(tmp_path) as again:
+        again.feedback(trace.id, False, "user")
+        assert ((1, 1), 3) == (counted(again), len(again.store.get(trace.id).grace["feedback"]))
+
+
+def test_labels_that_are_no_evidence_do_not_count(tmp_path):
+    """Approvals, numbers between 0 and 1, and runs without an action of this profile."""
+    with watching(tmp_path) as grace:
+        trace = act(grace)
+        grace.feedback(trace.id, False, "approval")
+        grace.feedback(trace.id, 0.5)
+        with grace.run("no action") as run:
+            pass
+        grace.flush()
+        grace.feedback(run.id, False)
+        assert (0, 0) == counted(grace)
+
+
+def test_labels_from_elsewhere_count(tmp_path):
+    """A runtime without a monitor on the same file counts for all monitors there, and deleting runs deletes no counts."""
+    with watching(tmp_path) as grace:
+        trace = act(grace)
+        grace.status()
+        with make_grace(store=f"sqlite:///{tmp_path}/t.db") as other:
+            other.feedback(trace.id, True)
+            other.store.clear()
+        assert (1, 0) == counted(grace)
+
+
+@pytest.mark.parametrize(
+    ("decisions", "expected"),
+    [
+        ([decision()], {"pay": "silent"}),
+        ([decision("confirm"), decision("notify"), decision("silent", "mail")], {"pay": "notify", "mail": "silent"}),
+        ([decision(fitted_at="2025-01-01T00:00:00Z")], {}),
+        ([decision(fallback=True)], {}),
+        ([decision(profile="other")], {}),
+        ([{"action": "pay", "outcome": "undecided"}, "x", {"action": 3, "level": ["silent"]}], {}),
+        ("none", {}),
+    ],
+)
+def test_the_mildest_level_of_each_action_counts(decisions, expected):
+    """Of those decisions that this profile made; anything else in a document is skipped."""
+    assert (expected, 1.0) == observed({"decisions": decisions}, {"correct": True}, WATCHED)
+
+
+def test_a_promise_about_ended_runs_counts_their_confidence():
+    """The level of the confidence of the run counts, whatever its actions were."""
+    grace = {"confidence": {"level": "notify", "profile": "learned", **FITTED}, "decisions": [decision()]}
+    assert ({"*": "notify"}, 1.0) == observed(grace, {}, {**WATCHED, "moment": "end"})
+    grace["confidence"]["fallback"] = True
+    assert ({}, 1.0) == observed(grace, {}, {**WATCHED, "moment": "end"})
+
+
+@pytest.mark.parametrize(
+    ("audits", "label", "expected"),
+    [
+        ([], {}, 1.0),
+        ([{"rate": 0.05, "selected": True}], {}, 20.0),
+        ([{"rate": 0.05, "selected": False}], {}, None),
+        ([{"rate": 0.05, "selected": False}], {"probability": 0.25}, 4.0),
+        ([{"rate": 0.5, "selected": False}, {"rate": 0.5, "selected": True}], {}, 4 / 3),
+        ([{"rate": 1.0, "selected": True}], {}, 1.0),
+    ],
+)
+def test_the_weight_is_the_inverse_of_the_probability_of_a_label(audits, label, expected):
+    """A run that an audit passed over does not count: who labels it anyway did not choose it at random."""
+    levels, weight = observed(
+        {"decisions": [decision(audit=audit) for audit in audits] or [decision()]}, label, WATCHED
+    )
+    assert (bool(levels), weight if levels else None) == (expected is not None, expected and pytest.approx(expected))
+
+
+def test_an_alarm_is_reported_once(tmp_path, caplog):
+    """In the log, to callbacks, whose exceptions do no harm, and in the status; gates go on as before."""
+    seen = []
+    with watching(tmp_path) as grace:
+
+        @grace.on_alarm
+        def page(alarm):
+            seen.append(alarm)
+            raise RuntimeError("pager")
+
+        with caplog.at_level(logging.WARNING, "grace_kp"):
+            break_promise(grace)
+            for _ in range(3):
+                grace.status()
+        assert "silent" == act(grace).decisions[-1].level
+        alarms = {(alarm.action, alarm.level) for alarm in seen}
+        assert len(alarms) == len(seen) == sum("is refuted" in record.getMessage() for record in caplog.records)
+        assert "report" == grace.status()["promise"]["on_alarm"]
+
+
+def test_gates_ask_after_an_alarm_where_that_is_set(tmp_path):
+    """At the refuted levels, with the reason in the trace, in another runtime too, until `reset_alarms`."""
+    with watching(tmp_path, on_alarm="confirm") as grace:
+        assert "silent" == act(grace).decisions[-1].level
+        break_promise(grace)
+    with watching(tmp_path, on_alarm="confirm") as again:
+        found = act(again, "mail").decisions[-1]
+        assert "confirm" == found.level
+        assert "a promise was refuted: all actions, silent: " in found.evidence_gaps[0]
+        again.reset_alarms()
+        assert ("silent", []) == (act(again).decisions[-1].level, again.status()["promise"]["alarms"])
+
+
+def test_an_alarm_spares_stricter_levels(tmp_path):
+    """If the promise about silent actions is refuted, and the one about notified ones is not, these still run with a notice."""
+    risky = profile(promise={**PROMISE, "risks": {"silent": 0.01, "notify": 0.9}})
+    with watching(tmp_path, profile=risky, on_alarm="confirm") as grace:
+        break_promise(grace)
+        assert "confirm" == act(grace).decisions[-1].level
+        risky.answer = 0.75
+        assert "notify" == act(grace).decisions[-1].level
+
+
+def test_a_profile_that_was_fitted_again_begins_anew(tmp_path):
+    """Its counts and alarms stand under a name of their own."""
+    with watching(tmp_path, on_alarm="confirm") as grace:
+        break_promise(grace)
+    refitted = profile()
+    refitted.fitted_on = {"fitted_at": "2026-12-01T00:00:00Z"}
+    with watching(tmp_path, profile=refitted, on_alarm="confirm") as grace:
+        assert ("silent", (0, 0)) == (act(grace).decisions[-1].level, counted(grace))
+
+
+def test_an_alarm_outlives_a_change_of_the_monitor(tmp_path):
+    """Other risks begin a new test, and what the old one has refuted of this profile stays refuted."""
+    with watching(tmp_path) as grace:
+        break_promise(grace)
+    with watching(tmp_path, monitor=cal.Monitor({"silent": 0.3}), on_alarm="confirm") as grace:
+        assert "confirm" == act(grace).decisions[-1].level
+        assert (0, 0) == counted(grace)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_gates_see_alarms_of_other_processes_in_time(tmp_path):
+    """They read the store again after five seconds."""
+    store, clock = open_store("memory:"), Clock()
+    here, elsewhere = (
+        Promise(cal.Monitor({"silent": 0.05}), profile(), lambda: store, asks=True, clock=clock) for _ in range(2)
+    )
+    silent = InterventionLevel.SILENT
+    assert [] == list(here.doubts("pay", silent))
+    (name,) = store.states("monitor:")
+    state = json.loads(store.state(name))
+    monitor = cal.Monitor.from_dict(state["monitor"])
+    for _ in range(20):
+        monitor.update("silent", False, action="pay")
+    store.update_state(name, lambda known: json.dumps({**state, "monitor": monitor.to_dict()}))
+    assert [1, 2] == [len(elsewhere.doubts("mail", silent)), len(elsewhere.doubts("pay", silent))]
+    assert [] == list(here.doubts("pay", silent))
+    clock.now += REFRESH_SECONDS
+    assert 2 == len(here.doubts("pay", silent))
+    assert [] == list(here.doubts("pay", InterventionLevel.NOTIFY))
+
+
+@pytest.mark.parametrize(("on_alarm", "level"), [("report", "silent"), ("confirm", "confirm")])
+def test_alarms_that_cannot_be_read_make_gates_ask_where_that_is_set(tmp_path, on_alarm, level):
+    """The state of the store is damaged."""
+    with watching(tmp_path, on_alarm=on_alarm) as grace:
+        grace.status()
+        with sqlite3.connect(tmp_path / "t.db") as connection:
+            connection.execute("UPDATE state SET value = '{\"monitor\": 3}' WHERE name LIKE 'monitor:%'")
+        connection.close()
+        grace._promise._read_at = None
+        found = act(grace).decisions[-1]
+        assert level == found.level
+        assert "cannot be read as a monitor" in grace.status()["promise"]["error"]
+        if on_alarm == "confirm":
+            assert "could not be checked" in found.evidence_gaps[0]
+
+
+def test_a_file_that_is_replaced_loses_no_alarm():
+    """Counts and alarms that this process knows go into the new file."""
+    stores = [open_store("memory:"), open_store("memory:")]
+    monitor = cal.Monitor({"silent": 0.05})
+    for _ in range(20):
+        monitor.update("silent", False)
+    promise = Promise(monitor, profile(), lambda: stores[0], asks=True)
+    (alarm,) = promise.refresh()
+    stores.pop(0)
+    assert (alarm,) == promise.refresh()
+    assert 1 == len(stores[0].states("monitor:"))
+
+
+def test_a_store_without_state_counts_in_memory(tmp_path):
+    """The status says so."""
+
+    class Plain:
+        def __init__(self):
+            self.inner = open_store("memory:")
+            for name in (
+                "put",
+                "get",
+                "query",
+                "put_feedback",
+                "journal",
+                "recover",
+                "iterate",
+                "count",
+                "clear",
+                "close",
+            ):
+                setattr(self, name, getattr(self.inner, name))
+
+    with make_grace(store=Plain(), profile=profile(), monitor=True) as grace:
+        trace = act(grace)
+        grace.feedback(trace.id, False)
+        grace.feedback(trace.id, False)
+        assert ((1, 1), "memory") == (counted(grace), grace.status()["promise"]["state"])
+
+
+def test_a_weight_beyond_the_largest_is_not_counted(tmp_path):
+    """The bets were bounded by the largest weight in advance; the trouble is counted."""
+    with watching(tmp_path) as grace:
+        grace.feedback(act(grace).id, True, "audit", probability=0.01)
+        assert (0, 0) == counted(grace)
+        assert any("max_weight" in trouble for trouble in grace.status()["troubles"])
+
+
+def test_counting_reads_nothing_where_nothing_is_watched():
+    """Feedback without monitors needs no trace."""
+    store = open_store("memory:")
+    store.get = None
+    count_labels(store, [])
+    count_labels(object(), [])
+
+
+def test_true_takes_the_promise_of_the_profile():
+    """With the largest weight of the audits; what promises nothing cannot be watched."""
+    monitor = monitor_of(True, profile(), 0.05)
+    assert (PROMISE["risks"], 0.1, "selective", 20.0) == (
+        monitor.risks,
+        monitor.delta,
+        monitor.promise,
+        monitor.max_weight,
+    )
+    own = cal.Monitor({"silent": 0.1})
+    assert own is monitor_of(own, "grace")
+    with pytest.raises(SettingsError, match="this profile promises nothing"):
+        monitor_of(True, "grace")
+    with pytest.raises(TypeError, match="not str"):
+        monitor_of("yes", "grace")
+    assert {"profile": "grace", "fitted_at": None, "moment": "action", "fingerprint": ""} == watched_by("grace")
+
+
+PROGRAM = """
+import sys
+from grace_kp import calibrate as cal
+from grace_kp.testing import ScriptedReviewer, make_grace
+grace = make_grace(store=sys.argv[1], monitor=cal.Monitor({"silent": 0.05}), on_alarm="confirm", thresholds=cal_thresholds)
+pay = grace.gate(name="pay")(lambda: 1)
+for _ in range(int(sys.argv[2])):
+    with grace.run("work") as run:
+        grace.thought("now")
+        pay()
+    grace.flush()
+    grace.feedback(run.id, False, "test")
+print(grace.store.get(run.id).decisions[-1].level, len(grace.status()["promise"]["alarms"]))
+grace.close()
+""".replace("cal_thresholds", "__import__('grace_kp').Thresholds(0.0, 0.0, 0.0)").replace(
+    "make_grace(", "make_grace(reviewer=ScriptedReviewer('proceed'), "
+)
+
+
+def test_counts_survive_a_restart(tmp_path):
+    """Three processes after each other: errors add up to an alarm, and the last process asks from its first action on."""
+    url = f"sqlite:///{tmp_path}/t.db"
+    printed = [
+        warm.run([sys.executable, "-c", PROGRAM, url, count], capture_output=True, text=True, check=True).stdout.split()
+        for count in ("2", "1", "1")
+    ]
+    assert [["silent", "0"], ["silent", "1"], ["confirm", "1"]] == printed
