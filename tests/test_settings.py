@@ -154,7 +154,9 @@ def test_every_setting_has_an_environment_variable(folder):
             "bool": "0", "int": "64", "float": "0.5", "str": "private", "str | None": "memory:",
             "dict[str, str]": "a=deny",
         }[Settings.__dataclass_fields__[name].type]  # fmt: skip
-        text = {"profile": "strict", "file_mode": "660", "on_mismatch": "tighten", "on_alarm": "confirm"}.get(name, text)
+        text = {"profile": "strict", "file_mode": "660", "on_mismatch": "tighten", "on_alarm": "confirm"}.get(
+            name, text
+        )
         settings = load(folder, {f"GRACE_KP_{name.upper()}": text})
         assert {name: f"environment variable GRACE_KP_{name.upper()}"} == settings.source
 

@@ -182,7 +182,7 @@ def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:
         if file is not None and not file.exists():
             return {**_missing_store(file, problems), **_rescued(file, problems)}
         store = open_store(url, create=False)
-        described = {**_described(store), **_lost(store)}
+        described = {**_described(store), **_lost(store), **_promises(store, problems)}
         store.close()
     except (GraceError, OSError) as error:
         problems.append(str(error))
@@ -248,6 +248,18 @@ def _lost(store: object) -> dict[str, Any]:
             "last": next((report["last_trouble"] for report in weekly if report["last_trouble"]), None),
         }
     }
+
+
+def _promises(store: object, problems: list[str]) -> dict[str, Any]:
+    """Return the promises that are watched in the store."""
+    from grace_kp.runtime import promises_in
+
+    try:
+        promises = promises_in(store)
+    except GraceError as error:
+        problems.append(str(error))
+        return {}
+    return {"promises": promises} if promises else {}
 
 
 def _tallied(store: object) -> tuple[int, list[int]]:
@@ -324,7 +336,9 @@ def _model_words(model: dict[str, Any]) -> str:
 
 
 def _show_store(out: Console, store: dict[str, Any]) -> None:
-    facts = {name: value for name, value in store.items() if name not in {"not_recorded", "recording", "rescued"}}
+    facts = {
+        name: value for name, value in store.items() if name not in {"not_recorded", "promises", "recording", "rescued"}
+    }
     put_field(out, "store", clean(", ".join(f"{name} {value}" for name, value in facts.items())), label=NAMES)
     if recording := store.get("recording"):
         who = "1 process records" if recording == 1 else f"{recording:,} processes record"
@@ -333,6 +347,14 @@ def _show_store(out: Console, store: dict[str, Any]) -> None:
     if rescued is not None:
         what = f"{rescued['runs']:,} runs wait beside the database until a process opens it for writing"
         put_field(out, "rescued", what, label=NAMES)
+    for promise in store.get("promises", ()):
+        fitted = f", fitted {promise['fitted_at']}" if promise["fitted_at"] else ""
+        state = "refuted" if promise["alarms"] else "not refuted"
+        put_field(
+            out, "promise", clean(f"{promise['profile']}{fitted}: {state}, {promise['labels']:,} labels"), label=NAMES
+        )
+        for alarm in promise["alarms"]:
+            put_text(out, clean(alarm), indent=NAMES)
     lost = store.get("not_recorded")
     if lost is None:
         return

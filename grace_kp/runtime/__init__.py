@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._feedback_file import store_feedback
     from grace_kp.runtime._gates import GateSpec, Scope
     from grace_kp.runtime._profile_set import ProfileSet
+    from grace_kp.runtime._promise import promises_in
     from grace_kp.runtime._records import record_of
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "feedback_entry",
     "gate",
     "outcome",
+    "promises_in",
     "record_of",
     "retriever",
     "run",
@@ -66,6 +68,7 @@ _MODULES = {
     "add_feedback": "_feedback",
     "audit_problem": "_feedback",
     "feedback_entry": "_feedback",
+    "promises_in": "_promise",
     "record_of": "_records",
     "stated_correct": "_feedback",
     "store_feedback": "_feedback_file",

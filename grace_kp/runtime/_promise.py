@@ -293,6 +293,27 @@ def observed(
     return levels, 1 / probability if probability else 1.0
 
 
+def promises_in(store: Any) -> list[dict[str, Any]]:
+    """Return what is known of each promise that is watched in a store: its profile, the number of labels, and the alarms that stand.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    found = []
+    for name, value in store.states(PREFIX).items() if callable(getattr(store, "states", None)) else ():
+        monitor = monitor_in(name, value)
+        state = json.loads(value)
+        found.append(
+            {
+                "profile": state.get("profile"),
+                "fitted_at": state.get("fitted_at"),
+                "labels": max(row["n"] for row in monitor.report()),
+                "alarms": [str(alarm) for alarm in monitor.alarms],
+            }
+        )
+    return found
+
+
 def monitor_in(name: str, value: str | None) -> Monitor:
     """Return the monitor that a state holds.
 

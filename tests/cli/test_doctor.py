@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 import grace_kp as gk
+from grace_kp import calibrate as cal
 from grace_kp.store import RescueFiles, open_store
 from grace_kp.store._tally import ENDED, Tally
+from grace_kp.testing import make_grace
 from tests import warm
 from tests.cli.program import run
 from tests.exhaustive import exhaustive
@@ -176,6 +178,7 @@ def test_doctor_shows_what_a_process_lost_once_the_store_could_be_written_again(
     program = """
 import sqlite3, sys
 import grace_kp as gk
+from grace_kp import calibrate as cal
 from grace_kp.store._sqlite import SqliteStore
 grace = gk.Grace(store=SqliteStore(sys.argv[1], busy_ms=1), evaluator=None, embedder=None, reviewer=None)
 with grace.run("first"): pass
@@ -209,3 +212,28 @@ def test_doctor_says_that_a_store_is_not_there_yet(command, tmp_path):
         assert 1 == ran.returncode
         assert "is no folder" in ran.stdout
     assert ["file"] == [path.name for path in tmp_path.rglob("*")]
+
+
+def test_promises_that_are_watched_are_shown(command, tmp_path):
+    """With the number of labels, and the alarms that stand; a state that cannot be read is something broken."""
+    url, monitor = f"sqlite:///{tmp_path / 't.db'}", cal.Monitor({"silent": 0.05})
+    with make_grace(store=url, monitor=monitor, thresholds=gk.Thresholds(0.0, 0.0, 0.0)) as grace:
+        pay = grace.gate(name="pay")(lambda: 1)
+        for _ in range(3):
+            with grace.run("work") as work:
+                grace.thought("now")
+                pay()
+            grace.flush()
+            grace.feedback(work.id, False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRACE_KP_STORE", url)
+        ran = command("doctor", columns=400)
+        assert "grace: refuted, 3 labels" in ran.stdout
+        assert "all actions, silent: 3 of 3 labels since" in ran.stdout
+        (promise,) = json.loads(command("doctor", "--json").stdout)["store"]["promises"]
+        assert (3, 1) == (promise["labels"], len(promise["alarms"]))
+        store = open_store(url)
+        store.update_state("monitor:x", lambda _: "{}")
+        store.close()
+        ran = command("doctor", columns=400)
+        assert (1, True) == (ran.returncode, "cannot be read as a monitor" in ran.stdout)

@@ -326,9 +326,11 @@ def test_true_takes_the_promise_of_the_profile():
 
 PROGRAM = """
 import sys
-from grace_kp import calibrate as cal
-from grace_kp.testing import ScriptedReviewer, make_grace
-grace = make_grace(store=sys.argv[1], monitor=cal.Monitor({"silent": 0.05}), on_alarm="confirm", thresholds=cal_thresholds)
+import grace_kp as gk
+grace = gk.Grace(
+    store=sys.argv[1], monitor=gk.calibrate.Monitor({"silent": 0.05}), on_alarm="confirm", reviewer=lambda _: "proceed",
+    thresholds=gk.Thresholds(0.0, 0.0, 0.0), evaluator=None, embedder=None,
+)
 pay = grace.gate(name="pay")(lambda: 1)
 for _ in range(int(sys.argv[2])):
     with grace.run("work") as run:
@@ -338,9 +340,7 @@ for _ in range(int(sys.argv[2])):
     grace.feedback(run.id, False, "test")
 print(grace.store.get(run.id).decisions[-1].level, len(grace.status()["promise"]["alarms"]))
 grace.close()
-""".replace("cal_thresholds", "__import__('grace_kp').Thresholds(0.0, 0.0, 0.0)").replace(
-    "make_grace(", "make_grace(reviewer=ScriptedReviewer('proceed'), "
-)
+"""
 
 
 def test_counts_survive_a_restart(tmp_path):
