@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from grace_kp.calibrate._alarm import Alarm
 from grace_kp.calibrate._assess import Assessment, assess
+from grace_kp.calibrate._calibration import Calibration, PromisedLevel, calibrate_runs, lacking_labels
 from grace_kp.calibrate._drift import DriftReport, FeatureShift, drift
 from grace_kp.calibrate._explanation import Explanation, Part
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
@@ -17,9 +18,11 @@ from grace_kp.calibrate._label_sources import Label
 from grace_kp.calibrate._labels import Labels, labels, thin
 from grace_kp.calibrate._monitor import Monitor
 from grace_kp.calibrate._profile import CalibratedProfile
+from grace_kp.calibrate._promise import Promise
 from grace_kp.calibrate._replay import replay
 from grace_kp.calibrate._replay_policy import ReplayPolicy
 from grace_kp.calibrate._replay_report import ReplayReport
+from grace_kp.calibrate._report import calibration_page
 from grace_kp.calibrate._reviewer_report import ReviewerReport
 from grace_kp.calibrate._reviewers import reviewers
 from grace_kp.calibrate._risk import RiskThresholds, labels_needed, risk_thresholds
@@ -30,6 +33,7 @@ __all__ = [
     "Alarm",
     "Assessment",
     "CalibratedProfile",
+    "Calibration",
     "DriftReport",
     "Explanation",
     "FeatureShift",
@@ -40,16 +44,21 @@ __all__ = [
     "Monitor",
     "Part",
     "ProfileFileError",
+    "Promise",
+    "PromisedLevel",
     "ReplayPolicy",
     "ReplayReport",
     "ReviewerReport",
     "RiskThresholds",
     "assess",
+    "calibrate_runs",
+    "calibration_page",
     "drift",
     "features",
     "fit",
     "labels",
     "labels_needed",
+    "lacking_labels",
     "read_labelled",
     "replay",
     "reviewers",

@@ -121,7 +121,7 @@ def independent(
         kept = np.zeros(n, dtype=bool)
         kept[first] = True
         notes.append(
-            f"one label of each of {len(first):,} groups is used, because labels of a group are not independent."
+            f"one label of each of {len(first):,} groups (such as tasks) is used, because labels of a group are not independent."
         )
     if not kept.any():
         raise ValueError("no label of 0 or 1 is left")

@@ -5,8 +5,8 @@ The page of a suite of scorers has controls and rows of its own and stands in `s
 
 from __future__ import annotations
 
-from grace_kp.pages._figure import FIRST, INK, SECOND, SOFT, THIRD, can_draw, figure
+from grace_kp.pages._figure import FIRST, INK, PAPER, SECOND, SOFT, can_draw, figure
 from grace_kp.pages._page import page, safe
 from grace_kp.pages._table import table
 
-__all__ = ["FIRST", "INK", "SECOND", "SOFT", "THIRD", "can_draw", "figure", "page", "safe", "table"]
+__all__ = ["FIRST", "INK", "PAPER", "SECOND", "SOFT", "can_draw", "figure", "page", "safe", "table"]

@@ -17,10 +17,10 @@ from grace_kp.pages._page import safe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-INK, SOFT, FIRST, SECOND, THIRD = "#010203", "#010204", "#010205", "#010206", "#010207"
-"""Stand for colours of the page, which differ between light and dark mode: text, text in the background, and three for data. A figure must
-be readable without them, in grey: let line styles, markers and labels differ, too."""
-_VARIABLES = {INK: "--ink", SOFT: "--soft", FIRST: "--first", SECOND: "--second", THIRD: "--third"}
+INK, SOFT, PAPER, FIRST, SECOND = "#010203", "#010204", "#010205", "#010206", "#010207"
+"""Stand for colours of the page, which differ between light and dark mode: text, text in the background, the background, and two for data.
+A figure must be readable without them, in grey: let line styles, markers and labels differ, too."""
+_VARIABLES = {INK: "--ink", SOFT: "--soft", PAPER: "--paper", FIRST: "--first", SECOND: "--second"}
 _LOOK = {
     "svg.fonttype": "none", "svg.hashsalt": "grace_kp", "font.family": "sans-serif", "font.size": 10.5,
     "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK, "ytick.color": INK,

@@ -8,8 +8,8 @@ from grace_kp.trace import printable
 
 # The colours of figures differ in lightness as well as in hue, so that they can be told apart in grey.
 _STYLE = """
-:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--line:#d8dee4;--box:#f6f8fa;--soft:#57606a;--first:#0550ae;--second:#bc4c00;--third:#6e7781}
-@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--line:#30363d;--box:#161b22;--soft:#8b949e;--first:#79c0ff;--second:#f0883e;--third:#8b949e}}
+:root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--line:#d8dee4;--box:#f6f8fa;--soft:#57606a;--first:#0550ae;--second:#bc4c00}
+@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--line:#30363d;--box:#161b22;--soft:#8b949e;--first:#79c0ff;--second:#f0883e}}
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;color:var(--ink);background:var(--paper);overflow-wrap:anywhere}
 h1{font-size:1.6rem;line-height:1.25}h2{font-size:1.2rem;line-height:1.3;margin:2.2rem 0 .4rem}p,li{max-width:46rem}table{border-collapse:collapse;width:100%;margin:1rem 0}
 th,td{padding:.35rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}tbody th{font-weight:400}

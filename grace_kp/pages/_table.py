@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 WIDE = 4
 """Tables with more columns show their cells below each other on a narrow page."""
-_NUMBER = re.compile(r"(?:[-+−<] ?)?\d[\d.,]*(?: %)?(?: to [-+−]?[\d.]+)?(?: %)?")
+_NUMBER = re.compile(r"(?:[-+−<×] ?)?\d[\d.,]*(?: ?%)?(?: (?:to|of) [-+−]?[\d.,]+)?(?: ?%)?(?: \([\d.]+ to [\d.]+\))?")
 
 
 def table(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import random
 
+from grace_kp import ReasoningTrace
+from grace_kp import calibrate as cal
+
 
 def run(steps, *, answer="The order 1234 was sent.", objective="Send the order", calls=None, **grace):
     """A trace in its dict form, from pairs of a kind of step and its content."""
@@ -53,3 +56,15 @@ def drawn_runs(count, *, seed=0, share=0.5, tasks=20):
     return [
         drawn_run(seed * 100_000 + number, correct=label, tasks=tasks) for number, label in enumerate(labels)
     ], labels
+
+
+def labelled_runs(count, *, share=0.5, tasks=None, seed=0, labels=None):
+    """Labelled runs as `cal.labels` returns them, of as many tasks as runs unless stated."""
+    runs, drawn = drawn_runs(count, seed=seed, share=share, tasks=tasks or 20)
+    return cal.Labels(
+        traces=[ReasoningTrace.model_validate(each) for each in runs],
+        labels=list(drawn) if labels is None else labels,
+        weights=[1.0] * count,
+        sources=["test"] * count,
+        groups=[each["task"]["objective"] if tasks else str(number) for number, each in enumerate(runs)],
+    )

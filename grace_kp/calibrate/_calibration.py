@@ -1,0 +1,317 @@
+"""From labelled runs to a profile whose thresholds keep a promise, and to the figures that a report shows.
+
+The profile is fitted on some of the tasks. Its thresholds are chosen on what exactly this profile predicts for the others, so that the
+promise holds for the profile that is saved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grace_kp.calibrate._assess import assess
+from grace_kp.calibrate._crossval import FOLDS
+from grace_kp.calibrate._facts import facts_of
+from grace_kp.calibrate._predictions import FORMULA, LEARNED, LabelledRows, held_back
+from grace_kp.calibrate._risk import OVERALL, risk_thresholds
+from grace_kp.calibrate._samples import independent
+from grace_kp.confidence import Thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from grace_kp.calibrate._assess import Assessment
+    from grace_kp.calibrate._labels import Labels
+    from grace_kp.calibrate._predictions import Predicted
+    from grace_kp.calibrate._profile import CalibratedProfile
+    from grace_kp.calibrate._promise import Promise
+    from grace_kp.calibrate._risk import RiskThresholds
+
+    Floats = NDArray[np.float64]
+    Curve = tuple[tuple[float, float], ...]
+
+MAX_GROUPS = 12
+"""Sources, models or domains that are assessed on their own; the rest is assessed together."""
+MAX_NAME = 60
+CONFIDENCES = 1_000
+"""Confidences are multiples of a thousandth."""
+_ACTIONS = (
+    "an action counts as wrong if its run turned out wrong. One action of each run is drawn at random, because a gate meets early actions "
+    "as well as late ones."
+)
+_APPROXIMATE = (
+    f"the promise is approximate: no tasks were held back, so the thresholds rest on the predictions of {FOLDS} other profiles, each of "
+    "them fitted without the tasks that it predicts."
+)
+_ALIKE = "all runs have the same task, or none that is recorded, so each run counts as a task of its own."
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedLevel:
+    """What came of the promise for one level."""
+
+    level: str
+    risk: float
+    """The promised share of errors."""
+    threshold: float | None
+    """The lowest confidence of the level; None: the level is never used."""
+    coverage: float
+    """Share of the tested runs at the level or a milder one, 0 to 1."""
+    reached: int
+    """Their number."""
+    errors: int
+    """How many of them are wrong."""
+    share_wrong: float
+    """Their share of what was tested: of the reached ones for a selective promise, of all for an overall one."""
+    bound: float | None
+    """Upper bound of that share in the long run; None: the level is never used."""
+    needed: int
+    """Labels without an error that the level needs at least."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """A profile with the thresholds that keep a promise, and what they rest on."""
+
+    profile: CalibratedProfile
+    """With thresholds and promise, to be saved."""
+    promise: Promise
+    thresholds: RiskThresholds
+    assessments: Mapping[str, Assessment]
+    """How good three confidences are on runs that they were not fitted on: learned, formula `grace`, and run length alone."""
+    by_group: Mapping[str, Mapping[str, Assessment]]
+    """The learned confidence by source, model and domain, where there are several."""
+    curves: Mapping[str, Curve]
+    """For the learned confidence and the formula: share of the tested runs that act, and share of errors, from strict to mild."""
+    sample: Mapping[str, Any]
+    """What was labelled, fitted on, assessed, tested and left out."""
+    notes: tuple[str, ...]
+    """What to know before relying on it, a sentence or two each."""
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether no tasks were held back, so that the promise is not exact."""
+        return not self.sample["holdout"]
+
+    @property
+    def levels(self) -> tuple[PromisedLevel, ...]:
+        """What came of the promise, from silent to confirm."""
+        sure, needed = self.thresholds, self.promise.needed
+        found = []
+        for level, risk in sure.risks.items():
+            threshold, reached = getattr(sure.thresholds, level), round(sure.coverage[level] * sure.n)
+            of = sure.n if self.promise.kind == OVERALL else reached
+            found.append(
+                PromisedLevel(
+                    level, risk, None if threshold == math.inf else threshold, sure.coverage[level], reached,
+                    sure.errors[level], sure.errors[level] / of if of else 0.0, sure.bounds[level], needed[level],
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form, without the curves."""
+        return {
+            "sample": dict(self.sample),
+            "assessments": {name: each.to_dict() for name, each in self.assessments.items()},
+            "by_group": {
+                kind: {name: each.to_dict() for name, each in found.items()} for kind, found in self.by_group.items()
+            },
+            **self.thresholds.to_dict(),
+            "moment": self.promise.moment,
+            "approximate": self.is_approximate,
+            "needed": self.promise.needed,
+            "notes": list(self.notes),
+        }
+
+
+def lacking_labels(labelled: Labels, promise: Promise, *, holdout: float = 0.4, seed: int = 0) -> tuple[str, ...]:
+    """Return a sentence for each level that the labels cannot reach, even if none of them were an error; before anything is fitted.
+
+    Args:
+        labelled: the runs, as for `calibrate_runs`.
+        promise: what the thresholds shall promise.
+        holdout: share of the tasks on which the thresholds are chosen.
+        seed: of the draw of these tasks.
+    """
+    groups, _ = _tasks(labelled)
+    tested = held_back(groups, holdout, seed) if holdout else np.ones(len(groups), dtype=bool)
+    usable = {
+        group
+        for group, label, is_tested in zip(groups, labelled.labels, tested, strict=True)
+        if is_tested and label in (0, 1)
+    }
+    return promise.lacking(len(usable))
+
+
+def calibrate_runs(labelled: Labels, promise: Promise, *, holdout: float = 0.4, seed: int = 0) -> Calibration:
+    """Fit a confidence on labelled runs, and choose the thresholds with which it keeps a promise.
+
+    Args:
+        labelled: the runs, as `labels` returns them.
+        promise: what the thresholds shall promise.
+        holdout: share of the tasks on which the thresholds are chosen; the profile is fitted on the others. 0 fits on all tasks and chooses
+            the thresholds by cross-validation, and the promise is then approximate.
+        seed: of all draws. Choose it before looking at results.
+
+    Raises:
+        ValueError: an argument cannot be used, or there are too few labels; the message says how many there are.
+    """
+    groups, notes = _tasks(labelled)
+    held = held_back(groups, holdout, seed)
+    rows = LabelledRows(labelled, groups, promise.moment, seed)
+    if not holdout:
+        notes.append(_APPROXIMATE)
+    if promise.moment == "action":
+        notes.append(_ACTIONS)
+    try:
+        found = rows.held_back(held, seed) if holdout else rows.cross_validated(seed)
+    except ValueError as error:
+        raise ValueError(f"{error} ({_parted(held, groups)})") from None
+    places = found.places.tolist()
+    tested = _Tested(
+        found,
+        np.asarray(labelled.labels, dtype=np.float64)[places],
+        [groups[place] for place in places],
+        np.asarray(labelled.weights, dtype=np.float64)[places],
+        seed,
+    )
+    sure = tested.thresholds(promise)
+    assessments = {name: tested.assess(scores) for name, scores in found.confidence.items()}
+    remarks = (*sure.notes, *notes)
+    sample = {
+        "runs": len(groups), "tasks": len(set(groups)), "share_correct": float(np.mean(np.asarray(labelled.labels, dtype=np.float64))),
+        "fitted_runs": found.profile.fitted_on["runs"], "fitted_tasks": found.profile.fitted_on["tasks"],
+        "assessed_runs": len(places), "assessed_tasks": len(set(tested.groups)), "tested": sure.n, "holdout": holdout, "seed": seed,
+        "sources": dict(Counter(labelled.sources)), "left_out": dict(labelled.left_out),
+    }  # fmt: skip
+    return Calibration(
+        profile=_with_promise(found.profile, promise, sure, assessments, remarks, sample),
+        promise=promise,
+        thresholds=sure,
+        assessments=assessments,
+        by_group=tested.by_group([rows.documents[place] for place in places]),
+        curves={name: tested.curve(found.confidence[name], promise) for name in (LEARNED, FORMULA)},
+        sample=sample,
+        notes=remarks,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """The runs that no profile was fitted on, with their labels."""
+
+    found: Predicted
+    labels: Floats
+    groups: list[Any]
+    weights: Floats
+    seed: int
+
+    @property
+    def inverse(self) -> Floats | None:
+        """The weights; None where they are all the same."""
+        return None if (self.weights == self.weights[0]).all() else self.weights
+
+    def thresholds(self, promise: Promise) -> RiskThresholds:
+        found = risk_thresholds(
+            self.found.confidence[LEARNED], self.labels, promise.risks, promise.delta, promise.kind,
+            groups=self.groups, weights=self.inverse, seed=self.seed,
+        )  # fmt: skip
+        return dataclasses.replace(found, thresholds=_rounded(found.thresholds))
+
+    def assess(self, scores: Floats, names: Sequence[str] | None = None) -> Assessment:
+        return assess(scores, self.labels, groups=names, clusters=self.groups, weights=self.inverse, seed=self.seed)
+
+    def by_group(self, documents: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Assessment]]:
+        kinds = [_kinds(document) for document in documents]
+        found: dict[str, Mapping[str, Assessment]] = {}
+        for kind in ("source", "model", "domain"):
+            names = [each[kind] for each in kinds]
+            common = [name for name, _ in Counter(names).most_common(MAX_GROUPS)]
+            if len(common) > 1:
+                shown = [name if name in common else "all others" for name in names]
+                assessed = self.assess(self.found.confidence[LEARNED], shown).by_group
+                found[kind] = {name: assessed[name] for name in (*common, "all others") if name in assessed}
+        return found
+
+    def curve(self, scores: Floats, promise: Promise) -> Curve:
+        """Return share of the tested runs that act and share of errors, at each confidence from strict to mild."""
+        kept, _ = independent(self.labels, self.groups, self.inverse, self.seed)
+        order = np.argsort(-scores[kept], kind="stable")
+        ordered, wrong = scores[kept][order], np.cumsum(1.0 - self.labels[kept][order])
+        ends = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)
+        of = len(ordered) if promise.kind == OVERALL else ends + 1
+        return tuple(zip(((ends + 1) / len(ordered)).tolist(), (wrong[ends] / of).tolist(), strict=True))
+
+
+def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:
+    """Return the task of each run, and notes."""
+    if not labelled.labels:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in labelled.left_out.items())
+        raise ValueError(f"there are no labelled runs{f' ({reasons})' if reasons else ''}")
+    if len(set(labelled.groups)) == 1:
+        return list(range(len(labelled.groups))), [_ALIKE]
+    return list(labelled.groups), []
+
+
+def _parted(held: NDArray[np.bool_], groups: Sequence[Any]) -> str:
+    """Return how the runs were divided, for a message."""
+    if not held.any():
+        return f"of all {len(groups):,} labelled runs, each fold of the cross-validation leaves out some"
+    return f"of {len(groups):,} labelled runs, {int(held.sum()):,} are held back to choose the thresholds; a holdout of 0 holds none back"
+
+
+def _rounded(thresholds: Thresholds) -> Thresholds:
+    """Return thresholds in thousandths that the same confidences reach."""
+    return Thresholds(*(_up(value) for value in (thresholds.silent, thresholds.notify, thresholds.confirm)))
+
+
+def _up(value: float) -> float:
+    if value == math.inf:
+        return value
+    step = math.floor(value * CONFIDENCES)
+    return next(up for up in (step / CONFIDENCES, (step + 1) / CONFIDENCES, (step + 2) / CONFIDENCES) if up >= value)
+
+
+def _kinds(document: Mapping[str, Any]) -> dict[str, str]:
+    source = (document.get("grace") or {}).get("source") or {}
+    name = source.get("source") if isinstance(source, dict) else None
+    return {
+        "source": name[:MAX_NAME] if isinstance(name, str) and name else "unknown",
+        "model": ", ".join(facts_of(document)["models"])[:MAX_NAME] or "unknown",
+        "domain": document["metadata"]["task_domain"][:MAX_NAME],
+    }
+
+
+def _with_promise(
+    profile: CalibratedProfile,
+    promise: Promise,
+    sure: RiskThresholds,
+    assessments: Mapping[str, Assessment],
+    notes: Sequence[str],
+    sample: Mapping[str, Any],
+) -> CalibratedProfile:
+    stated = {
+        "kind": promise.kind,
+        "risks": dict(promise.risks),
+        "delta": promise.delta,
+        "moment": promise.moment,
+        "n": sure.n,
+        "coverage": dict(sure.coverage),
+        "bounds": dict(sure.bounds),
+        "approximate": not sample["holdout"],
+        "holdout": sample["holdout"],
+        "seed": sample["seed"],
+        "notes": list(notes),
+    }
+    quality = {name: {**each.to_dict(), "bins": None} for name, each in assessments.items()}
+    quality = {name: {key: value for key, value in each.items() if value is not None} for name, each in quality.items()}
+    with_quality = dataclasses.replace(profile, quality={promise.moment: quality})
+    return with_quality.with_thresholds(sure.thresholds, stated)

@@ -1,0 +1,133 @@
+"""Confidences of labelled runs by profiles that were not fitted on their tasks: of tasks that are held back, or by cross-validation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grace_kp.calibrate._baselines import formula_confidence, length_confidences
+from grace_kp.calibrate._crossval import FOLDS, group_folds
+from grace_kp.calibrate._features import features
+from grace_kp.calibrate._fit import action_places, fit
+from grace_kp.calibrate._samples import group_numbers
+from grace_kp.errors import brief
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from grace_kp.calibrate._features import Moment
+    from grace_kp.calibrate._labels import Labels
+    from grace_kp.calibrate._profile import CalibratedProfile
+
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
+LEARNED, FORMULA, LENGTH = "learned", "formula grace", "run length"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predicted:
+    """A profile, and what it and others predict for runs that they were not fitted on."""
+
+    profile: CalibratedProfile
+    places: NDArray[np.intp]
+    """The places of the predicted runs among the labelled ones."""
+    confidence: Mapping[str, Floats]
+    """By name: learned, formula `grace`, run length; each of shape (n,), rounded to three decimals as in traces."""
+
+
+def held_back(groups: Sequence[Any], holdout: float, seed: int = 0) -> Mask:
+    """Return which runs are held back from fitting: those of a share of the tasks, drawn at random.
+
+    Args:
+        groups: the task of each run.
+        holdout: the share of the tasks, from 0 to below 1; 0 holds none back.
+        seed: of the draw.
+
+    Raises:
+        ValueError: the share cannot be used.
+    """
+    if isinstance(holdout, bool) or not isinstance(holdout, int | float) or not 0 <= holdout < 1:
+        raise ValueError(f"holdout must be a share of the tasks from 0 to below 1 (got {brief(holdout)})")
+    numbers, names = group_numbers("groups", groups, len(groups))
+    order = np.random.default_rng(seed).permutation(len(names))
+    return np.isin(numbers, order[: math.ceil(holdout * len(names))])
+
+
+class LabelledRows:
+    """Labelled runs with their features at one moment: at their end, or before an action of each that is drawn at random."""
+
+    def __init__(self, labelled: Labels, groups: Sequence[Any], moment: Moment, seed: int) -> None:
+        """Draw the actions and compute the features."""
+        random = np.random.default_rng(seed)
+        self.documents = [trace.to_dict() for trace in labelled.traces]
+        self._upto = [_drawn_action(run, random) if moment == "action" else None for run in self.documents]
+        self._rows = [
+            features(run, moment=moment, upto=upto) for run, upto in zip(self.documents, self._upto, strict=True)
+        ]
+        self._moment: Moment = moment
+        self._labels = np.asarray(labelled.labels, dtype=np.float64)
+        self._weights = np.asarray(labelled.weights, dtype=np.float64)
+        self._sources = labelled.sources
+        self._groups = list(groups)
+
+    def held_back(self, held: Mask, seed: int) -> Predicted:
+        """Fit on the runs that are not held back, and predict the others.
+
+        Raises:
+            ValueError: there are too few labels to fit.
+        """
+        profile, learned, length = self._fitted(~held, held, seed)
+        return self._predicted(profile, np.flatnonzero(held), learned, length)
+
+    def cross_validated(self, seed: int) -> Predicted:
+        """Fit on all runs, and predict each by another profile, fitted without its task.
+
+        Raises:
+            ValueError: there are too few labels to fit.
+        """
+        whole = self._fit(np.ones(len(self._labels), dtype=bool), seed)
+        numbers = group_numbers("groups", self._groups, len(self._groups))[0]
+        folds = group_folds(numbers, self._labels, FOLDS, np.random.default_rng(seed))
+        learned, length = np.zeros(len(folds)), np.zeros(len(folds))
+        for fold in range(int(folds.max()) + 1):
+            test = folds == fold
+            _, learned[test], length[test] = self._fitted(~test, test, seed)
+        return self._predicted(whole, np.arange(len(folds)), learned, length)
+
+    def _fitted(self, train: Mask, test: Mask, seed: int) -> tuple[CalibratedProfile, Floats, Floats]:
+        profile = self._fit(train, seed)
+        seen, others = self._of(self._rows, train), self._of(self._rows, test)
+        # Rounded as `CalibratedProfile.confidence` rounds it, because gates compare that with the thresholds.
+        learned = np.array([round(profile.predict(row, moment=self._moment), 3) for row in others])
+        return profile, learned, length_confidences(seen, self._labels[train], self._weights[train], others)
+
+    def _fit(self, train: Mask, seed: int) -> CalibratedProfile:
+        return fit(
+            self._of(self.documents, train),
+            self._labels[train].tolist(),
+            self._of(self._groups, train),
+            weights=self._weights[train].tolist(),
+            sources=self._of(self._sources, train),
+            seed=seed,
+        )
+
+    def _predicted(self, profile: CalibratedProfile, places: Any, learned: Floats, length: Floats) -> Predicted:
+        formula = [
+            formula_confidence(self.documents[place], self._upto[place], self._rows[place]) for place in places.tolist()
+        ]
+        return Predicted(profile, places, {LEARNED: learned, FORMULA: np.array(formula), LENGTH: length.round(3)})
+
+    @staticmethod
+    def _of(values: Sequence[Any], mask: Mask) -> list[Any]:
+        return [values[place] for place in np.flatnonzero(mask).tolist()]
+
+
+def _drawn_action(document: Mapping[str, Any], random: np.random.Generator) -> int:
+    places = action_places(document)
+    return places[int(random.integers(len(places)))]

@@ -1,0 +1,243 @@
+"""A calibration as an HTML page: what was measured, what the thresholds promise and what they do not, in plain words, tables and diagrams.
+
+Every diagram stands beside a table of the same numbers. Without matplotlib the page has the tables alone, and says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from grace_kp.calibrate._diagrams import reliability, risk_and_coverage
+from grace_kp.calibrate._meanings import weights_of_head
+from grace_kp.calibrate._predictions import FORMULA, LEARNED
+from grace_kp.calibrate._risk import OVERALL
+from grace_kp.pages import can_draw, page, safe, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from grace_kp.calibrate._assess import Assessment
+    from grace_kp.calibrate._calibration import Calibration
+
+MAX_WEIGHTS = 25
+"""Weights that are shown at once; the others can be unfolded."""
+MAX_NAMES = 12
+FEW = 30
+"""Runs below which the figures of a group say next to nothing."""
+NO_PLOTS = "There are no diagrams, because matplotlib is not installed: pip install 'grace-kp[calibration]'. The tables hold the same numbers."
+
+
+def calibration_page(calibration: Calibration, title: str = "Calibration") -> str:
+    """Return a calibration as an HTML page of its own, without scripts and without anything from elsewhere.
+
+    Args:
+        calibration: from `calibrate_runs`.
+        title: plain text.
+    """
+    draws = can_draw()
+    parts = [
+        f'<p class="verdict">{safe(_verdict(calibration))}</p>',
+        f"<p>{safe(_basis(calibration))}</p>",
+        "" if draws else f'<p class="note">{safe(NO_PLOTS)}</p>',
+        "<h2>Thresholds and what they promise</h2>",
+        f"<p>{safe(calibration.promise.in_words)}</p>",
+        _threshold_table(calibration),
+        risk_and_coverage(calibration) if draws else "",
+        _curve_table(calibration),
+        "<h2>What this does not promise</h2>",
+        _list(_limits(calibration)),
+        "<h2>Does the confidence mean what it says?</h2>",
+        _quality_table(calibration.assessments, "confidence"),
+        f"<p>{safe(_LEGEND)}</p>",
+        reliability(calibration) if draws else "",
+        _bins_table(calibration),
+        *(_group_table(kind, found) for kind, found in calibration.by_group.items()),
+        "<h2>What raises and lowers it</h2>",
+        _weights(calibration),
+        "<h2>What it was fitted on</h2>",
+        _fitted_on(calibration),
+        "<h2>Notes</h2>",
+        _list([note[:1].upper() + note[1:] for note in calibration.notes]),
+    ]
+    return page(title, "".join(parts))
+
+
+_LEGEND = (
+    "AUROC: the probability that a correct run has a higher confidence than a wrong one; 0.5 says nothing, 1 separates all. Calibration error: the "
+    "mean distance of confidence and share correct; 0 is best, and few runs overstate it. Brier score: the mean squared distance of confidence "
+    "and label; lower is better. The ranges are 95 % intervals."
+)
+
+
+def _verdict(calibration: Calibration) -> str:
+    used = [each for each in calibration.levels if each.threshold is not None]
+    if not used:
+        return "No level keeps its promise on these labels, so every action is asked about or escalated. The table says what is lacking."
+    shares = ", ".join(
+        f"{each.coverage:.1%} reach {each.level}{'' if each.level == 'silent' else ' or a milder level'}"
+        for each in used
+    )
+    never = [each.level for each in calibration.levels if each.threshold is None]
+    rest = f" Never used: {', '.join(never)}." if never else ""
+    approximate = " The promise is approximate." if calibration.is_approximate else ""
+    return f"Of the tested runs {shares}.{rest}{approximate}"
+
+
+def _basis(calibration: Calibration) -> str:
+    sample = calibration.sample
+    learned = calibration.assessments[LEARNED]
+    how = (
+        f"fitted on {sample['fitted_runs']:,} runs of {sample['fitted_tasks']:,} tasks, and assessed on {sample['assessed_runs']:,} runs of "
+        f"{sample['assessed_tasks']:,} other tasks"
+        if sample["holdout"]
+        else f"fitted on all of them, and assessed by cross-validation over {sample['assessed_tasks']:,} tasks"
+    )
+    return f"{sample['runs']:,} labelled runs, {sample['share_correct']:.0%} correct; the confidence is {how}. Its AUROC is {with_interval(learned, 'auroc')}."
+
+
+def with_interval(assessment: Assessment, name: str, join: str = " to ") -> str:
+    """Return a figure with its 95 % interval in words: "0.74 (0.64 to 0.83)"; a dash if it is not defined."""
+    value = assessment.auroc if name == "auroc" else getattr(assessment, name)
+    if value is None:
+        return "–"
+    pair = assessment.intervals.get(name)
+    return f"{value:.2f}" if pair is None else f"{value:.2f} ({pair[0]:.2f}{join}{pair[1]:.2f})"
+
+
+def _threshold_table(calibration: Calibration) -> str:
+    rows = [
+        (
+            each.level, f"{each.risk:g}", "never" if each.threshold is None else f"{each.threshold:.3f}", f"{each.coverage:.1%}",
+            f"{each.errors:,} of {each.reached:,}", "–" if each.bound is None else f"{each.bound:.3f}", f"{each.needed:,}",
+        )
+        for each in calibration.levels
+    ]  # fmt: skip
+    header = (
+        "level",
+        "promised risk",
+        "confidence from",
+        "coverage",
+        "wrong",
+        "bound of the risk",
+        "labels needed at least",
+    )
+    return table(header, rows, caption=f"Thresholds, tested on {calibration.thresholds.n:,} independent labels")
+
+
+def _curve_table(calibration: Calibration) -> str:
+    curve, formula = calibration.curves[LEARNED], calibration.curves[FORMULA]
+    rows = []
+    for tenth in range(1, 11):
+        found = [_at(each, tenth / 10) for each in (curve, formula)]
+        rows.append((f"{tenth / 10:.0%}", *(f"{x:.0%}: {y:.3f}" for x, y in found)))
+    whole = table(("coverage of at least", LEARNED, FORMULA), rows, caption="Coverage, and the share wrong there")
+    return f"<details><summary>The curve in numbers</summary>{whole}</details>"
+
+
+def _at(curve: Sequence[tuple[float, float]], coverage: float) -> tuple[float, float]:
+    return next(((x, y) for x, y in curve if x >= coverage - 1e-9), curve[-1])
+
+
+def _limits(calibration: Calibration) -> list[str]:
+    promise, sample = calibration.promise, calibration.sample
+    found = [
+        (
+            "It is about runs that are drawn as these were: the same agent, models, tools, users and kinds of task. When one of them changes, refit. "
+            "The profile reports a change of agent, model or tools, and the monitor tests the promise while labels arrive."
+        ),
+        (
+            f"It holds with a probability of {1 - promise.delta:g} over the labelled sample: up to {promise.delta:.0%} of such samples give thresholds "
+            "that break it, and nobody can tell from one sample."
+        ),
+        (
+            "It is about the share of errors in the long run. It says nothing about a single action, and nothing about how bad an error is: limit "
+            "irreversible actions by a floor of their gate."
+        ),
+        "It holds for all runs together, not within each source, model or domain.",
+        "It is as good as the labels: a wrong run that was labelled correct does not count as an error.",
+    ]
+    if promise.kind == OVERALL:
+        found.append(
+            "An agent that is rarely wrong may act with any confidence under this promise. It does not bound the share of errors among the actions."
+        )
+    if promise.moment == "action":
+        found.append(
+            "Each task counts once, with one run and one action of it. An agent that acts most often on its hardest tasks makes more errors than this says."
+        )
+    else:
+        found.append(
+            "The thresholds are for runs that have ended. For gates, which decide before an action, calibrate at the moment of an action."
+        )
+    if not sample["holdout"]:
+        found.append(
+            "It is approximate, because the thresholds and the profile rest on the same tasks. Hold tasks back for a promise that is exact."
+        )
+    return found
+
+
+def _quality_table(found: Mapping[str, Assessment], kind: str) -> str:
+    rows = [
+        (name, f"{each.n:,}", *(with_interval(each, figure) for figure in ("accuracy", "auroc", "ece", "brier")))
+        for name, each in found.items()
+    ]
+    return table((kind, "runs", "share correct", "AUROC", "calibration error", "Brier score"), rows, words={kind})
+
+
+def _group_table(kind: str, found: Mapping[str, Assessment]) -> str:
+    few = any(each.n < FEW for each in found.values())
+    note = f"<p>Groups of fewer than {FEW} runs say next to nothing.</p>" if few else ""
+    return f"<h2>The learned confidence by {kind}</h2>{_quality_table(found, kind)}{note}"
+
+
+def _bins_table(calibration: Calibration) -> str:
+    rows = [
+        (name, f"{each.low:.1f} to {each.high:.1f}", f"{each.n:,}", f"{each.confidence:.3f}", f"{each.accuracy:.3f}")
+        for name in (LEARNED, FORMULA)
+        for each in calibration.assessments[name].bins
+    ]
+    whole = table(("confidence", "bin", "runs", "mean confidence", "share correct"), rows)
+    return f"<details><summary>The diagram in numbers</summary>{whole}</details>"
+
+
+def _weights(calibration: Calibration) -> str:
+    head = calibration.profile.heads[calibration.promise.moment]
+    rows = [
+        (
+            each.words, each.step, f"× {each.odds:.2f}", "raises" if each.spread > 0 else "lowers", f"{each.spread:+.2f}".replace("-", "−"),
+        )
+        for each in weights_of_head(head)
+        if round(each.spread, 2)
+    ]  # fmt: skip
+    header = ("feature", "step", "odds of being right", "effect", "log-odds per spread")
+    text = (
+        "Each row says what one step of a feature does to the odds of being right, with all other features unchanged. The last column compares "
+        "features: what a change by one standard deviation adds. Features that go together share their effect, and none of this shows a cause."
+    )
+    rest = rows[MAX_WEIGHTS:]
+    more = f"<details><summary>{len(rest):,} smaller weights</summary>{table(header, rest)}</details>" if rest else ""
+    return f"<p>{safe(text)}</p>{table(header, rows[:MAX_WEIGHTS])}{more}"
+
+
+def _fitted_on(calibration: Calibration) -> str:
+    facts, sample = calibration.profile.fitted_on, calibration.sample
+    left_out = [f"{count:,} {reason}" for reason, count in sample["left_out"].items()]
+    rows = [
+        ("runs", f"{facts['runs']:,} of {facts['tasks']:,} tasks"),
+        ("labels", _joined([f"{count:,} {name}" for name, count in facts["labels"].items()])),
+        ("left out", _joined(left_out)),
+        *((kind, _joined(facts[kind])) for kind in ("agents", "models", "tools")),
+        ("first run", facts["from"] or "unknown"),
+        ("last run", facts["to"] or "unknown"),
+        ("fitted at", facts["fitted_at"]),
+        ("seed of all draws", sample["seed"]),
+    ]
+    return table(("fact", "value"), rows, words={"value"})
+
+
+def _joined(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(name[:60] for name in names[:MAX_NAMES]) + more or "none"
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{safe(line)}</li>" for line in lines) + "</ul>"

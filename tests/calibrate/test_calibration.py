@@ -1,0 +1,153 @@
+"""From labelled runs to a profile with thresholds that keep a promise."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from grace_kp import calibrate as cal
+from tests.calibrate.examples import labelled_runs
+
+RISKS = {"silent": 0.05, "notify": 0.1, "confirm": 0.4}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return cal.calibrate_runs(labelled_runs(1_000, share=0.9), cal.Promise(risks=RISKS, moment="end"))
+
+
+def test_the_profile_carries_thresholds_and_what_they_promise(found, tmp_path):
+    """Also after it was saved and loaded."""
+    found.profile.save(tmp_path / "profile.json")
+    loaded = cal.CalibratedProfile.load(tmp_path / "profile.json")
+    assert found.thresholds.thresholds == loaded.thresholds
+    assert ("selective", RISKS, 0.1, "end") == tuple(
+        loaded.promise[name] for name in ("kind", "risks", "delta", "moment")
+    )
+    assert (False, 400) == (loaded.promise["approximate"], loaded.promise["n"])
+    assert found.notes == tuple(loaded.promise["notes"])
+    assert 0.5 < loaded.quality["end"]["learned"]["auroc"] < 1
+
+
+def test_the_promise_is_tested_on_runs_that_were_not_fitted(found):
+    """Held-back tasks, one run each, and bounds below the promised risks."""
+    assert (600, 400, 400) == tuple(found.sample[name] for name in ("fitted_runs", "assessed_runs", "tested"))
+    assert 600 == found.profile.fitted_on["runs"]
+    used = [each for each in found.levels if each.threshold is not None]
+    assert used
+    for each in used:
+        assert each.share_wrong == each.errors / each.reached <= each.bound <= each.risk
+        assert each.threshold == round(each.threshold, 3)
+
+
+def test_the_learned_confidence_beats_the_formula_and_the_run_length(found):
+    """On runs in which errors and hedging show what is wrong."""
+    auroc = {name: each.auroc for name, each in found.assessments.items()}
+    assert ["learned", "formula grace", "run length"] == list(auroc)
+    assert auroc["learned"] > max(auroc["formula grace"], auroc["run length"])
+
+
+def test_the_curve_ends_with_all_runs(found):
+    """Coverage rises from strict to mild, and the share wrong ends at that of all."""
+    for curve in found.curves.values():
+        coverages = [x for x, _ in curve]
+        assert sorted(coverages) == coverages
+        assert 1.0 == coverages[-1]
+    assert found.curves["learned"][-1] == found.curves["formula grace"][-1]
+    silent = found.levels[0]
+    assert (silent.coverage, silent.share_wrong) in found.curves["learned"] or silent.threshold is None
+
+
+def test_the_same_seed_gives_the_same_result(found):
+    """All draws depend on it."""
+    again = cal.calibrate_runs(labelled_runs(1_000, share=0.9), cal.Promise(risks=RISKS, moment="end"))
+    assert found.to_dict() == again.to_dict()
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_without_a_holdout_the_promise_is_approximate():
+    """The profile says so itself."""
+    found = cal.calibrate_runs(labelled_runs(200), cal.Promise(risks={"confirm": 0.6}), holdout=0)
+    assert found.is_approximate
+    assert found.profile.promise["approximate"] is True
+    assert any("the promise is approximate" in note for note in found.profile.promise["notes"])
+    assert 200 == found.profile.fitted_on["runs"] == found.sample["assessed_runs"]
+
+
+def test_of_each_task_one_run_counts():
+    """Runs of a task are alike, so 20 tasks are 20 labels, however many runs there are."""
+    found = cal.calibrate_runs(labelled_runs(400, tasks=50), cal.Promise(risks={"confirm": 0.6}))
+    assert (50, 20, 20) == (found.sample["tasks"], found.sample["assessed_tasks"], found.thresholds.n)
+
+
+def test_what_is_lacking_is_known_before_anything_is_fitted():
+    """The held-back tasks count, and of them those with a label of 0 or 1."""
+    labelled = labelled_runs(100, labels=[0.5] * 50 + [True] * 50)
+    promise = cal.Promise(risks={"silent": 0.05})
+    (sentence,) = cal.lacking_labels(labelled, promise)
+    assert sentence.startswith("silent at 0.05 needs at least 45 labels without an error, and there are ")
+    assert int(sentence.split()[-1]) < 40
+    assert () == cal.lacking_labels(labelled, promise, holdout=0)
+
+
+@pytest.mark.parametrize(
+    ("labelled", "holdout", "problem"),
+    [
+        (cal.Labels(left_out={"no label": 3}), 0.4, r"there are no labelled runs \(3 no label\)"),
+        (labelled_runs(3), 0.4, r"too few labels .* \(of 3 labelled runs, 2 are held back to choose the thresholds"),
+        (labelled_runs(100, labels=[True] * 100), 0.4, "0 wrong; at least 50 are needed, 15 of each"),
+        (labelled_runs(100, labels=[True] * 100), 0, "0 wrong; at least 50 are needed, 15 of each"),
+        (labelled_runs(200, tasks=3), 0.4, "the runs are of 1 groups, and at least 5 are needed"),
+    ],
+    ids=["none", "three", "one class", "one class, no holdout", "few tasks"],
+)
+def test_too_few_labels_are_refused(labelled, holdout, problem):
+    """With the number that there are."""
+    with pytest.raises(ValueError, match=problem):
+        cal.calibrate_runs(labelled, cal.Promise(risks=RISKS), holdout=holdout)
+
+
+def test_runs_without_a_task_count_each_for_itself():
+    """One objective for all runs does not say what belongs together, and a note says so."""
+    found = cal.calibrate_runs(labelled_runs(200, tasks=1), cal.Promise(risks={"confirm": 0.6}))
+    assert 80 == found.thresholds.n
+    assert any("each run counts as a task of its own" in note for note in found.notes)
+
+
+def test_confidences_that_are_all_alike_are_one_tie():
+    """Runs that differ in nothing have one threshold, which all of them reach, or none."""
+    labelled = labelled_runs(400, share=0.9)
+    alike = cal.Labels(
+        traces=[labelled.traces[0]] * 400, labels=labelled.labels, weights=labelled.weights, sources=labelled.sources,
+        groups=[str(number) for number in range(400)],
+    )  # fmt: skip
+    found = cal.calibrate_runs(alike, cal.Promise(risks={"silent": 0.02, "confirm": 0.4}))
+    assert [None, 0.0] == [each.threshold for each in found.levels]
+    assert math.inf == found.thresholds.thresholds.silent
+    assert ((1.0, pytest.approx(found.levels[1].share_wrong)),) == found.curves["learned"]
+
+
+def test_weighted_labels_are_thinned():
+    """Audited runs stand for many, and the guarantee rests on a sample in which all had the same chance."""
+    labelled = labelled_runs(400)
+    weighted = cal.Labels(
+        traces=labelled.traces, labels=labelled.labels, weights=[4.0, 1.0] * 200, sources=labelled.sources, groups=labelled.groups
+    )  # fmt: skip
+    found = cal.calibrate_runs(weighted, cal.Promise(risks={"confirm": 0.6}))
+    assert 80 < found.thresholds.n < 125
+    assert any("after thinning" in note for note in found.notes)
+    assert 1.0 == found.curves["learned"][-1][0]
+
+
+def test_groups_are_assessed_on_their_own():
+    """By source, model and domain, where there are several; the rarest together."""
+    labelled = labelled_runs(300)
+    for number, trace in enumerate(labelled.traces):
+        trace.grace["source"] = {"model": f"model {number % 20}", "source": "bench"}
+    found = cal.calibrate_runs(labelled, cal.Promise(risks={"confirm": 0.6}), holdout=0)
+    assert ["model"] == list(found.by_group)
+    assert 13 == len(found.by_group["model"])
+    assert 300 == sum(each.n for each in found.by_group["model"].values())
+    assert "all others" in found.by_group["model"]

@@ -1,0 +1,153 @@
+"""The page of a calibration: complete, in plain words, and safe whatever the runs are called."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from grace_kp import calibrate as cal
+from tests.calibrate.examples import labelled_runs
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[2J\u202e"
+RISKS = {"silent": 0.05, "notify": 0.1, "confirm": 0.4}
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page."""
+
+    VOID = frozenset({"meta", "use", "path", "br", "img", "rect", "circle", "line"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.handlers, self.links, self.text, self.open = set(), [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        self.links += [value for name, value in attrs if name in {"src", "href", "xlink:href"}]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() in {tag, "html"}
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def calibrated(count=1_000, **how):
+    return cal.calibrate_runs(labelled_runs(count, share=0.9), cal.Promise(risks=RISKS, **how))
+
+
+@pytest.fixture(scope="module")
+def found():
+    return calibrated(moment="end")
+
+
+@pytest.fixture
+def drawn():
+    pytest.importorskip("matplotlib", reason="needs the extra calibration")
+
+
+def test_the_page_shows_what_was_found(found, drawn):
+    """The thresholds with bounds and needs, both diagrams, weights, what it was fitted on, and what it does not promise."""
+    page = cal.calibration_page(found, "Clerk")
+    text = " ".join(Page(page).text)
+    assert 2 == page.count("<svg")
+    for each in found.levels:
+        assert f"{each.errors:,} of {each.reached:,}" in text
+    for words in ("What this does not promise", "same agent, models, tools", "formula grace", "run length", "kp:agent:clerk", "1,000 labelled runs", "hedging", "95 % intervals"):  # fmt: skip
+        assert words in text
+    assert "The selective promise: of all runs" in text
+
+
+def test_the_page_stands_alone(found, drawn):
+    """No script, no handler of events, nothing from elsewhere; all elements are closed."""
+    page = Page(cal.calibration_page(found))
+    assert not page.tags & {"script", "link", "img", "iframe", "object"}
+    assert [] == page.handlers
+    assert all(link.startswith("#") for link in page.links)
+    assert [] == [tag for tag in page.open if tag != "html"]
+
+
+def test_diagrams_follow_the_page_and_are_described(found, drawn):
+    """No fixed ink, a title and a description each, and series that differ in more than colour."""
+    page = cal.calibration_page(found)
+    assert "var(--ink)" in page
+    assert not re.search("#0102|#000000", page)
+    assert 2 == len(re.findall("<desc id=", page)) == len(re.findall("aria-labelledby=", page))
+    assert "stroke-dasharray" in page
+    assert "bound 0." in page
+
+
+def test_hostile_names_are_text(drawn):
+    """Of tasks, agents, models, tools, sources of labels and domains, and of the page itself."""
+    labelled = labelled_runs(200)
+    for number, trace in enumerate(labelled.traces):
+        trace.grace["source"] = {
+            "model": f"{HOSTILE}{number % 2}",
+            "source": f"{HOSTILE}{number % 2}",
+            "task_id": f"{HOSTILE}{number}",
+        }
+        trace.metadata.agent_id = f"kp:agent:{HOSTILE}"
+        for step in trace.steps:
+            if step.tool is not None and step.tool.name == "find":
+                step.tool.name = HOSTILE
+    hostile = cal.Labels(
+        traces=labelled.traces, labels=labelled.labels, weights=labelled.weights,
+        sources=[HOSTILE] * 200, groups=[f"{HOSTILE}{number}" for number in range(200)],
+    )  # fmt: skip
+    found = cal.calibrate_runs(hostile, cal.Promise(risks=RISKS), holdout=0)
+    text = cal.calibration_page(found, HOSTILE)
+    page = Page(text)
+    assert not page.tags & {"script", "img"}
+    assert [] == page.handlers
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert f"{HOSTILE[:20]}" in " ".join(page.text)
+
+
+def test_without_matplotlib_there_are_tables(found, monkeypatch):
+    """The page says so in a line, and holds the same numbers."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name))
+    page = cal.calibration_page(found)
+    assert "<svg" not in page
+    assert (
+        "There are no diagrams, because matplotlib is not installed: pip install &#x27;grace-kp[calibration]&#x27;"
+        in page
+    )
+    assert page.count("<table") >= 6
+
+
+@pytest.mark.parametrize(
+    ("how", "holdout", "words"),
+    [
+        ({"kind": "overall"}, 0.4, ["The overall promise", "does not bound the share of errors among the actions"]),
+        ({"moment": "action"}, 0.4, ["Each task counts once, with one run and one action of it"]),
+        (
+            {"moment": "end"},
+            0,
+            ["The promise is approximate", "calibrate at the moment of an action", "cross-validation"],
+        ),
+    ],
+    ids=["overall", "action", "approximate"],
+)
+def test_the_limits_are_those_of_the_promise(how, holdout, words):
+    """Each kind and moment has its own."""
+    found = cal.calibrate_runs(labelled_runs(200), cal.Promise(risks=RISKS, **how), holdout=holdout)
+    text = " ".join(Page(cal.calibration_page(found)).text)
+    assert [] == [each for each in words if each not in text]
+
+
+def test_nothing_promised_is_said_at_the_top(drawn):
+    """With the number of labels that are lacking."""
+    found = cal.calibrate_runs(labelled_runs(100), cal.Promise(risks={"silent": 0.01}))
+    text = " ".join(Page(cal.calibration_page(found)).text)
+    assert "No level keeps its promise on these labels" in text
+    assert "Silent is never used: a risk of 0.01 needs at least 230 labels" in text
