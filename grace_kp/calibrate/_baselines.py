@@ -12,7 +12,7 @@ from grace_kp.calibrate._crossval import PENALTIES
 from grace_kp.calibrate._features import FEATURES
 from grace_kp.calibrate._logistic import fit_logistic, probability
 from grace_kp.calibrate._transcript import finished_calls, transcript_of
-from grace_kp.confidence import ConfidenceCalculator, factors_from_trace
+from grace_kp.confidence import PROFILES, factors_from_trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_FORMULA = ConfidenceCalculator("grace")
 _LENGTH = FEATURES.index("steps")
 
 
@@ -48,7 +47,7 @@ def formula_confidence(document: Mapping[str, Any], upto: int | None, seen: Feat
         factors = replace(factors, query_coverage=coverage, coverage_evaluated=True)
     if agreement is not None and factors.source_count > 1:
         factors = replace(factors, source_agreement=agreement, agreement_evaluated=True)
-    return _FORMULA.calculate(factors).score
+    return PROFILES["grace"].calculate(factors).score
 
 
 def length_confidences(
