@@ -34,7 +34,8 @@ Moment = Literal["end", "action"]
 MOMENTS = ("end", "action")
 MAX_RESULTS = 12
 """Number of the latest results whose words are compared with the answer."""
-MAX_RESULT = 1_500
+MAX_RESULT, MAX_WIDE_RESULT = 1_500, 600
+"""Characters of a result or thought whose words count; fewer beyond ASCII, where a character says more and takes longer."""
 MAX_THOUGHTS = 12
 
 
@@ -124,9 +125,9 @@ def _of_texts(seen: Transcript) -> dict[str, float | None]:
         found["last_result_length"] = math.log1p(len(seen.results[-1]))
     if seen.messages:
         found["message_length"] = math.log1p(_mean([len(text) for text in seen.messages]))
-        found["thanks"] = math.log1p(count_thanks(plain(seen.messages[-1][:MAX_RESULT])))
+        found["thanks"] = math.log1p(count_thanks(plain(_beginning(seen.messages[-1]))))
     if seen.thoughts:
-        latest = [plain(text[:MAX_RESULT]) for text in seen.thoughts[-MAX_THOUGHTS:]]
+        latest = [plain(_beginning(text)) for text in seen.thoughts[-MAX_THOUGHTS:]]
         found["thought_length"] = math.log1p(_mean([len(text) for text in seen.thoughts]))
         found["doubt"] = _mean([min(count_hedges(words), 3) for words in latest])
         found["last_doubt"] = math.log1p(count_hedges(latest[-1]))
@@ -150,7 +151,7 @@ def _of_answer(seen: Transcript, answer: str) -> dict[str, float | None]:
         if seen.results:
             read: set[str] = set()
             for text in seen.results[-MAX_RESULTS:]:
-                read |= words_of(plain(text[:MAX_RESULT]))
+                read |= words_of(plain(_beginning(text)))
             found["grounding"] = len(own & read) / len(own)
         asked = words_of(plain(seen.objective))
         if asked:
@@ -182,6 +183,10 @@ def _judged(record: object) -> float | None:
         return None
     score = record.get("score")
     return float(score) if is_unit(score) else None
+
+
+def _beginning(text: str) -> str:
+    return text[:MAX_RESULT] if text.isascii() else text[:MAX_WIDE_RESULT]
 
 
 def _mean(values: Sequence[float]) -> float:

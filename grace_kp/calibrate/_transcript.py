@@ -17,8 +17,8 @@ from grace_kp.calibrate._wording import shows_failure
 if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
-_FAILED = frozenset({"error", "cancelled"})
-_ENDED = frozenset({"ok", "error", "cancelled", "closed"})
+_FAILED = ("error", "cancelled")
+_ENDED = ("ok", "error", "cancelled", "closed")
 MAX_LATENCY = 1e12
 """Milliseconds; more than any run takes, and a number that can be summed."""
 NOTHING: Mapping[str, Any] = {}

@@ -5,6 +5,7 @@ Lists of phrases, not a model: English, and a little Japanese. Texts are cut fir
 
 from __future__ import annotations
 
+import operator
 import re
 
 MAX_WORDS_FROM = 4_000
@@ -50,7 +51,9 @@ _FAILED = ("Error", "Traceback (most recent call last)", "エラー", '{"error":
 """How the text of a failed call begins."""
 
 _TO_SPACES = dict.fromkeys((*range(48), *range(58, 65), *range(91, 97), *range(123, 128)), " ")
-_TO_SPACES |= {ord(mark): " " for mark in "。、「」『』（）・！？：；…’‘“”—–"}
+_SEPARATORS = re.compile(r"[\W_]+")
+MAX_WIDE = 600
+"""Characters of a word without spaces whose pairs are taken."""
 _STATED = re.compile(
     r"(?:confidence|confident|certainty|probability|確信度|自信|信頼度)[^0-9\n(]{0,24}(?:\([^)\n]{0,20}\)[^0-9\n]{0,8})?([01]?\.\d{1,4}|\d{1,3}(?:\.\d{1,3})?)\s{0,2}(%|percent|パーセント|/\s?10\b|/\s?100\b)?"
     r"|\b(\d{1,3}(?:\.\d{1,3})?)\s{0,2}(%|percent)\s+(?:confident|certain|sure)",
@@ -63,7 +66,10 @@ _WIDE = "\u3040"
 
 def plain(text: str) -> str:
     """Return the beginning of a text in lower case, with a space for each punctuation mark, and a space at both ends."""
-    return f" {' '.join(text[:MAX_WORDS_FROM].translate(_TO_SPACES).lower().split())} "
+    text = text[:MAX_WORDS_FROM]
+    if text.isascii():
+        return f" {' '.join(text.translate(_TO_SPACES).lower().split())} "
+    return f" {_SEPARATORS.sub(' ', text.lower()).strip()} "
 
 
 def count_hedges(words: str) -> int:
@@ -136,7 +142,8 @@ def words_of(words: str) -> set[str]:
     result: set[str] = set()
     for word in found:
         if word >= _WIDE:
-            result.update(word[place : place + 2] for place in range(len(word) - 1))
+            word = word[:MAX_WIDE]
+            result.update(map(operator.add, word, word[1:]))
         elif len(word) >= _SHORT or word.isdigit():
             result.add(word)
     return result

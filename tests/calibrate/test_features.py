@@ -113,6 +113,9 @@ def test_a_document_of_any_form_has_features(value, moment):
         {"steps": [value, {"type": value, "content": value, "tool": value, "input": value}]},
     ]
     documents.append({"steps": [{"type": "tool_call"}] * 2, "grace": {"calls": value, "evaluation": value}})
+    call = {"tool_call": 0, "observation": 1, "status": value, "search": value}
+    steps = [{"type": "tool_call", "latency_ms": value}, {"type": "observation", "content": "x"}]
+    documents.append({"steps": steps, "grace": {"calls": [call]}})
     for document in documents:
         found = cal.features(document, moment=moment)
         assert len(cal.FEATURES) == len(found.values)

@@ -114,6 +114,8 @@ def test_arguments_that_do_not_fit_are_refused(how, problem):
         cal.fit(RUNS, LABELS, **how)
     with pytest.raises(ValueError, match="200 runs and 199 labels"):
         cal.fit(RUNS, LABELS[:-1])
+    with pytest.raises(ValueError, match="run 1 is 'text'"):
+        cal.fit([RUNS[0], "text", *RUNS[2:]], LABELS)
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the recorded runs; GRACE_KP_DATA names the folder that holds them")
