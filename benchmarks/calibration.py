@@ -186,8 +186,7 @@ def print_transfer(rows: list[dict[str, Any]]) -> None:
 
 
 def interval(row: dict[str, Any]) -> str:
-    low, high = row["interval"] or (float("nan"), float("nan"))
-    return f"{low:.2f} to {high:.2f}"
+    return "constant" if row["interval"] is None else f"{row['interval'][0]:.2f} to {row['interval'][1]:.2f}"
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp import ReasoningTrace, from_openai_messages
+from grace_kp import ConfidenceFactors, ConfidenceScore, Grace, ReasoningTrace, from_openai_messages
 from grace_kp import calibrate as cal
 from tests.calibrate.examples import drawn_run, run
 
@@ -167,3 +168,50 @@ def test_an_unknown_moment_is_refused(how, problem):
     """So is a negative number of steps."""
     with pytest.raises(ValueError, match=problem):
         cal.features(drawn_run(1, correct=True), **how)
+
+
+class Observed:
+    """A learned profile that keeps the features of every run that it is asked about."""
+
+    name = "observed"
+    thresholds = None
+
+    def __init__(self):
+        self.seen = {moment: [] for moment in cal.MOMENTS}
+
+    def calculate(self, factors):
+        return ConfidenceScore(score=1.0, factors=factors)
+
+    def confidence(self, document, *, moment):
+        self.seen[moment].append(cal.features(document, moment=moment))
+        return self.calculate(ConfidenceFactors())
+
+
+def test_a_live_run_has_the_features_of_its_recording():
+    """A gate sees what the recorded steps before its decision show, so a profile decides on what it was fitted on."""
+    profile = Observed()
+    grace = Grace(store="memory:", profile=profile, evaluator=None, embedder=None, reviewer=None)
+
+    @grace.tool
+    def find(order):
+        if order == 2:
+            raise LookupError("gone")
+        return f"order {order}"
+
+    @grace.gate
+    @grace.tool
+    def send(order):
+        return "sent"
+
+    with grace.run("Send the orders") as run:
+        grace.thought("Perhaps the first.")
+        find(1)
+        send(1)
+        with contextlib.suppress(LookupError):
+            find(2)
+        send(2)
+    document = run.trace.to_dict()
+    grace.close()
+    steps = [decision["step"] for decision in document["grace"]["decisions"]]
+    assert [cal.features(document, moment="action", upto=step) for step in steps] == profile.seen["action"]
+    assert cal.features(document) == profile.seen["end"][-1]
