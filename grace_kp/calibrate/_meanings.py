@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 # How a feature is measured, which decides what one step of it is. Counts and lengths are logarithms of 1 + n.
 _SHARES = frozenset({
-    "tool_variety", "repeated_calls", "error_rate", "late_errors", "trouble", "empty_results", "repeated_results", "stated", "grounding",
+    "tool_variety", "repeated_calls", "error_rate", "trouble", "empty_results", "repeated_results", "stated", "grounding",
     "on_topic", "search_quality", "search_average", "self_evaluation", "coverage", "agreement",
 })  # fmt: skip
-_FLAGS = frozenset({"ends_with_call", "ends_with_result", "open_calls", "error_at_end", "asks", "answer_is_error"})
+_FLAGS = frozenset({"ends_with_call", "ends_with_result", "error_at_end", "asks", "answer_is_error"})
 _MEANS = frozenset({"doubt", "apologies"})
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from grace_kp.cli._calibrate import calibrate
 from grace_kp.cli._contribute import contribute
 from grace_kp.cli._delete import delete
 from grace_kp.cli._demo import demo
@@ -63,6 +64,7 @@ traces.command()(contribute)
 traces.command()(delete)
 app.add_typer(traces, name="traces")
 app.add_typer(rubric, name="rubric")
+app.command()(calibrate)
 app.command()(replay)
 app.command()(reviewers)
 app.command()(doctor)

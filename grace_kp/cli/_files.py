@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.cli._output import progress, say_error
 from grace_kp.errors import InvalidRecord
 from grace_kp.trace import read_traces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from grace_kp.trace import ReasoningTrace
 
+T = TypeVar("T")
 REPORTED = 5
 """Unreadable places of a file that are reported individually."""
 GIVE_UP = 200
@@ -41,16 +42,32 @@ def readable(
         unreadable: counts the traces that could not be read.
         domain: task domain for runs without one.
     """
+    return read_files(files, what, unreadable, lambda source, name: read_traces(source, name=name, domain=domain))
+
+
+def read_files(
+    files: list[str], what: str, unreadable: Unreadable, read: Callable[[Any, str], Iterator[T | InvalidRecord]]
+) -> Iterator[T]:
+    """Yield what a reader finds in all files in order. Unreadable parts are reported on standard error and counted.
+
+    Args:
+        files: paths; `-` is standard input.
+        what: name of the work, for the progress bar.
+        unreadable: counts the parts that could not be read.
+        read: yields the items of an open file, or of a path, which has this name in messages.
+    """
     work = Position(files)
-    traces = (trace for name in files for trace in _traces(name, work, unreadable, domain))
-    yield from progress(traces, what, total=work.total, position=work.bytes_read if work.total else None)
+    items = (item for name in files for item in _readable(name, work, unreadable, read))
+    yield from progress(items, what, total=work.total, position=work.bytes_read if work.total else None)
 
 
-def _traces(name: str, work: Position, unreadable: Unreadable, domain: str | None) -> Iterator[ReasoningTrace]:
-    """Yield the traces of a file. Its problems wait for the first trace, which proves that the file is of the right kind."""
+def _readable(
+    name: str, work: Position, unreadable: Unreadable, read: Callable[[Any, str], Iterator[T | InvalidRecord]]
+) -> Iterator[T]:
+    """Yield the items of a file. Its problems wait for the first item, which proves that the file is of the right kind."""
     waiting: list[InvalidRecord] = []
     found, count = False, 0
-    for item in _items(name, work, domain):
+    for item in _items(name, work, read):
         if not isinstance(item, InvalidRecord):
             if not found:
                 found = True
@@ -79,17 +96,19 @@ def _of_another_kind(count: int) -> str:
     return f"; none of the {count:,} in the file can be read: {WANTED}"
 
 
-def _items(name: str, work: Position, domain: str | None) -> Iterator[ReasoningTrace | InvalidRecord]:
+def _items(
+    name: str, work: Position, read: Callable[[Any, str], Iterator[T | InvalidRecord]]
+) -> Iterator[T | InvalidRecord]:
     try:
         try:
             file: Any = None if name == "-" else Path(name).open("rb")  # noqa: SIM115 — closed below
         except (OSError, ValueError):
-            file = None  # `read_traces` gives the reason
+            file = None  # the reader gives the reason
         if file is None:
-            yield from read_traces(name, domain=domain)
+            yield from read(name, name)
             return
         with file:
-            yield from read_traces(Counted(file, work), name=name, domain=domain)  # type: ignore[arg-type]
+            yield from read(Counted(file, work), name)
     except InvalidRecord as error:
         yield error
 

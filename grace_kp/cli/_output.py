@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import unicodedata
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.trace import printable
@@ -170,6 +171,20 @@ def progress(
         for count, item in enumerate(items, 1):
             yield item
             shown.update(task, completed=count if position is None else position(), items=count)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show that work is under way while the block runs, if standard error is a terminal.
+
+    Args:
+        what: name of the work, such as "fitting".
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    with console(stderr=True).status(plain(what, 60), spinner="line"):
+        yield
 
 
 def _bar_columns(total: int | None, position: Callable[[], int] | None) -> list[ProgressColumn]:

@@ -71,6 +71,17 @@ class ProfileInUse:
         moment = fitted_on.get("fitted_at") if isinstance(fitted_on, Mapping) else None
         return moment if isinstance(moment, str) else None
 
+    @property
+    def other_moment(self) -> str:
+        """Why its thresholds promise nothing about actions; empty if they do, or if they are not those that it was calibrated with."""
+        promise, own = getattr(self.learned, "promise", None), thresholds_of(self.learned)
+        if own is None or not isinstance(promise, Mapping) or promise.get("moment") != "end":
+            return ""
+        levels = [(getattr(self.thresholds, level), getattr(own, level)) for level in ("silent", "notify", "confirm")]
+        if not any(used == carried != math.inf for used, carried in levels):
+            return ""
+        return "the thresholds of the profile are for runs that have ended, not for actions: calibrate at the moment of an action"
+
     def measure(
         self, document: Mapping[str, Any] | None, factors: ConfidenceFactors, moment: Literal["end", "action"]
     ) -> Measured:

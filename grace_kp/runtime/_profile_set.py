@@ -125,6 +125,8 @@ class ProfileSet:
         own_gaps: tuple[str, ...] = ()
         if measured.problem:
             own_gaps = (f"{measured.problem}; the score is that of the formula {measured.profile}",)
+        if self.main.other_moment:
+            own_gaps += (self.main.other_moment,)
         if self.trust is not None:
             own = level(measured.score.score) if self.trust.doubts else InterventionLevel.SILENT
             own_gaps += self.trust.gaps(action, mismatches, own)
@@ -157,6 +159,8 @@ class ProfileSet:
         measured = shadow.measure(document, factors, "action")
         if measured.problem:
             return ShadowAssessment(shadow.name, shadow.thresholds, error=measured.problem)
+        if shadow.other_moment:
+            gaps += (shadow.other_moment,)
         if self.trust is not None and self.trust.tightens:
             gaps += shadow.mismatches(document)
         return ShadowAssessment(shadow.name, shadow.thresholds, measured.score.score, gaps)

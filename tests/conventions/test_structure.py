@@ -34,6 +34,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "Grace.__init__": "public: the settings of a runtime",
         "GraceCallbackHandler.on_tool_start": "public: the arguments that LangChain passes",
         "from_openai_messages": "public: what a conversation does not hold itself",
+        "calibrate": COMMAND,
         "compare": COMMAND,
         "contribute": COMMAND,
         "export": COMMAND,

@@ -233,6 +233,28 @@ def test_a_gate_asks_where_the_profile_fails(failure):
     assert "the profile learned failed (" in reviewer.requests[0].reason
 
 
+def test_thresholds_for_runs_that_have_ended_are_none_for_actions():
+    """They promise nothing about an action, so the gate asks; thresholds that the user states are used as they are."""
+    ended = Learned(0.95, thresholds=gk.Thresholds(0.5, 0.4, 0.3))
+    ended.promise = {"moment": "end"}
+    (decision,) = run(make_grace(profile=ended, reviewer=ScriptedReviewer("proceed"))).decisions
+    assert "confirm" == decision.level
+    assert "the thresholds of the profile are for runs that have ended" in decision.evidence_gaps[0]
+    (decision,) = run(make_grace(profile=ended, thresholds=gk.Thresholds(0.9, 0.7, 0.4))).decisions
+    assert ("silent", ()) == (decision.level, decision.evidence_gaps)
+    ended.promise = {"moment": "action"}
+    (decision,) = run(make_grace(profile=ended)).decisions
+    assert ("silent", ()) == (decision.level, decision.evidence_gaps)
+
+
+def test_thresholds_for_runs_that_have_ended_tighten_a_shadow_too():
+    """It is recorded as the gate would decide."""
+    shadow = Learned(0.95, thresholds=gk.Thresholds(0.5, 0.4, 0.3))
+    shadow.promise = {"moment": "end"}
+    (decision,) = run(make_grace(profile=Learned(0.95), shadow=shadow)).decisions
+    assert ("silent", "confirm") == (decision.level, decision.data["shadow"]["level"])
+
+
 def test_a_gate_outside_of_any_run_asks():
     """Nothing is recorded before it, so there is nothing to learn from."""
     reviewer, profile = ScriptedReviewer("proceed"), Learned(1.0)

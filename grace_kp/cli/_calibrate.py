@@ -1,0 +1,270 @@
+"""`grace-kp calibrate`: a confidence learned from labelled runs, thresholds that keep a promise, a profile and a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grace_kp.cli._files import Unreadable, read_files
+from grace_kp.cli._lookup import StoreOption, reading
+from grace_kp.cli._output import clean, console, progress, put_json, say_error, working
+from grace_kp.cli._page import put, put_field, put_text
+from grace_kp.cli._table import Column, Table
+from grace_kp.errors import GraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    from grace_kp.calibrate import Assessment, Calibration, Labels
+    from grace_kp.store import Store
+    from grace_kp.trace import ReasoningTrace
+
+RISKS = ("silent=0.05", "notify=0.15", "confirm=0.35")
+"""Promised if no risk is named."""
+LABEL = 10
+
+
+def calibrate(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE...",
+            help="Labelled runs as JSON or JSON lines, plain or .gz; - is standard input. Default: the store.",
+        ),
+    ] = None,
+    store: StoreOption = None,
+    risk: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LEVEL=SHARE",
+            help=f"Largest share of wrong actions at a level; may be repeated. Default: {', '.join(RISKS)}.",
+        ),
+    ] = None,
+    delta: Annotated[float, typer.Option(help="Probability that the promise does not hold.")] = 0.1,
+    promise: Annotated[
+        str, typer.Option(help="selective: of the actions at the level; overall: of all runs.")
+    ] = "selective",
+    moment: Annotated[
+        str, typer.Option(help="action: before an action, as at gates; end: of runs that have ended.")
+    ] = "action",
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD", help="Field of the file that states the label, such as label.success."),
+    ] = None,
+    sources: Annotated[
+        str | None, typer.Option(help="Accepted sources of feedback, such as user,test. Default: all but approvals.")
+    ] = None,
+    holdout: Annotated[
+        float,
+        typer.Option(min=0, max=0.9, help="Share of the tasks on which thresholds are chosen; 0: approximate promise."),
+    ] = 0.4,
+    out: Annotated[Path | None, typer.Option(help="Write the profile, as JSON, to this file.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Learn a confidence from labelled runs, and choose thresholds that keep a promise about errors.
+
+    Example: grace-kp calibrate runs.jsonl --risk silent=0.05 --risk notify=0.15 --out profile.json --report report.html
+    """
+    from grace_kp.calibrate import Promise, calibrate_runs, lacking_labels
+
+    wanted = Promise(risks=_risks(risk or RISKS), delta=delta, kind=promise, moment=moment)  # type: ignore[arg-type]
+    for path in (out, report):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise GraceError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
+    unreadable = Unreadable()
+    labelled = _labelled(files, store, label, _listed(sources), unreadable)
+    try:
+        lacking = lacking_labels(labelled, wanted, holdout=holdout, seed=seed)
+        if not as_json:
+            _warn(lacking, labelled, holdout)
+        with working(f"calibrating on {len(labelled.labels):,} runs"):
+            found = calibrate_runs(labelled, wanted, holdout=holdout, seed=seed)
+    except ValueError as error:  # the arguments have been checked, so it is about the labels
+        raise GraceError(str(error)) from None
+    _write(found, out, report, _title(files))
+    if as_json:
+        put_json({**found.to_dict(), "lacking": list(lacking), "unreadable": unreadable.count})
+    else:
+        _show(found, unreadable)
+        _point(out, report)
+    if unreadable.count:
+        raise typer.Exit(1)
+
+
+def _risks(entries: list[str] | tuple[str, ...]) -> dict[str, float]:
+    """Return the risks by level.
+
+    Raises:
+        ValueError: an entry cannot be read, or a level occurs twice.
+    """
+    found: dict[str, float] = {}
+    for entry in entries:
+        level, equals, share = entry.partition("=")
+        try:
+            value = float(share)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise ValueError(f"--risk must be a level and a share, such as silent=0.05 (got {entry!r:.60})")
+        if level in found:
+            raise ValueError(f"--risk names {level!r} twice")
+        found[level] = value
+    return found
+
+
+def _listed(sources: str | None) -> list[str] | None:
+    return None if sources is None else [name.strip() for name in sources.split(",") if name.strip()]
+
+
+def _labelled(
+    files: list[str] | None, store: str | None, label: str | None, sources: list[str] | None, unreadable: Unreadable
+) -> Labels:
+    """Return the labelled runs of the files, or those of the store.
+
+    Raises:
+        ValueError: options contradict each other, or a source or a field cannot be used.
+        GraceError: the store does not exist.
+    """
+    from grace_kp.calibrate import labels, read_labelled
+
+    if files:
+        if store is not None:
+            raise ValueError("name files or --store, not both")
+        runs = read_files(
+            files,
+            "reading",
+            unreadable,
+            lambda source, name: read_labelled(source, label=label, sources=sources, name=name),
+        )
+        return labels(runs, sources)
+    if label is not None:
+        raise ValueError("--label names a field of a file; the labels of a store are feedback, which --sources selects")
+    with reading(store) as opened:
+        return labels(_Watched(opened), sources)
+
+
+class _Watched:
+    """A store whose traces are read with a progress bar."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def iterate(self, **conditions: Any) -> Iterator[ReasoningTrace]:
+        return progress(self._store.iterate(**conditions), "reading", total=self._store.count(**conditions))
+
+
+def _warn(lacking: tuple[str, ...], labelled: Labels, holdout: float) -> None:
+    """Say, before anything else, what the labels cannot show."""
+    out = console()
+    for sentence in lacking:
+        put_text(out, f"{sentence}.", style="yellow")
+    if lacking and holdout:
+        tasks = len(set(labelled.groups))
+        put_text(out, f"Of {tasks:,} tasks, {holdout:.0%} are held back for the thresholds, and each gives one label.")
+    if lacking:
+        put(out, "")
+
+
+def _write(found: Calibration, out: Path | None, report: Path | None, title: str) -> None:
+    from grace_kp.calibrate import calibration_page
+    from grace_kp.errors import MissingExtra
+    from grace_kp.pages import can_draw
+    from grace_kp.trace import write_whole
+
+    if out is not None:
+        found.profile.save(out)
+    if report is not None:
+        if not can_draw():
+            say_error(f"{MissingExtra('diagrams in the report', 'calibration')}; it has tables only")
+        write_whole(report, calibration_page(found, title))
+
+
+def _title(files: list[str] | None) -> str:
+    names = ", ".join(Path(name).name for name in files) if files else "the runs of a store"
+    return f"Calibration on {names}"
+
+
+QUALITY = (
+    Column("confidence", "word"),
+    Column("AUROC", "figure"),
+    Column("calibration error", "figure", priority=2),
+    Column("Brier score", "figure", priority=1),
+)
+LEVELS = (
+    Column("level", "word"),
+    Column("risk", "figure"),
+    Column("confidence from", "figure"),
+    Column("coverage", "figure"),
+    Column("wrong", "figure"),
+    Column("bound", "figure"),
+    Column("needed", "figure", priority=1),
+)
+
+
+def _show(found: Calibration, unreadable: Unreadable) -> None:
+    out = console()
+    _put_sample(out, found, unreadable)
+    put(out, "")
+    rows = Table(*QUALITY)
+    for name, each in found.assessments.items():
+        rows.add(name, *(_with_interval(each, figure) for figure in ("auroc", "ece", "brier")))
+    rows.print(out)
+    put_text(out, "95 % intervals; calibration error and Brier score: 0 is best.")
+    put(out, "")
+    rows = Table(*LEVELS)
+    for level in found.levels:
+        threshold = "never" if level.threshold is None else f"{level.threshold:.3f}"
+        bound = "-" if level.bound is None else f"{level.bound:.3f}"
+        share = f"{level.errors:,} of {level.reached:,}"
+        rows.add(level.level, f"{level.risk:g}", threshold, f"{level.coverage:.1%}", share, bound, f"{level.needed:,}")
+    rows.print(out)
+    put_text(out, clean(found.promise.in_words))
+    put(out, "")
+    for number, note in enumerate(found.notes):
+        put_field(out, "" if number else "notes", clean(note), label=LABEL)
+
+
+def _put_sample(out: Console, found: Calibration, unreadable: Unreadable) -> None:
+    sample = found.sample
+    sources = ", ".join(f"{count:,} {name}" for name, count in sample["sources"].items())
+    runs = f"{sample['runs']:,} runs of {sample['tasks']:,} tasks, {sample['share_correct']:.0%} correct"
+    put_field(out, "labelled", clean(f"{runs}; labels: {sources}"), label=LABEL)
+    left_out = [f"{count:,} {reason}" for reason, count in sample["left_out"].items()]
+    left_out += [f"{unreadable.count:,} unreadable"] if unreadable.count else []
+    if left_out:
+        put_field(out, "left out", clean(", ".join(left_out)), label=LABEL)
+    put_field(out, "fitted on", f"{sample['fitted_runs']:,} runs of {sample['fitted_tasks']:,} tasks", label=LABEL)
+    others = "other tasks" if sample["holdout"] else "tasks by cross-validation"
+    assessed = f"{sample['assessed_runs']:,} runs of {sample['assessed_tasks']:,} {others}"
+    when = "before an action" if found.promise.moment == "action" else "at the end"
+    put_field(out, "assessed", f"{assessed}, {when}; thresholds on {sample['tested']:,} of them", label=LABEL)
+
+
+def _with_interval(assessment: Assessment, figure: str) -> str:
+    value, interval = getattr(assessment, figure), assessment.intervals.get(figure)
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if interval is None else f"{value:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
+
+
+def _point(out: Path | None, report: Path | None) -> None:
+    """Say where the results are, and how to use them."""
+    page = console()
+    put(page, "")
+    if report is not None:
+        put_field(page, "report", clean(str(report)), label=LABEL)
+    if out is None:
+        put_field(page, "profile", "not saved; --out profile.json saves it", label=LABEL)
+        return
+    put_field(page, "profile", clean(str(out)), label=LABEL)
+    put_field(page, "use it", clean(f"gk.Grace(profile={json.dumps(str(out), ensure_ascii=False)})"), label=LABEL)

@@ -1,0 +1,237 @@
+"""`grace-kp calibrate`: from labelled runs to a profile, a summary and a page; refusals are one line."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import os
+import sys
+
+import pexpect
+import pytest
+
+import grace_kp as gk
+from grace_kp import calibrate as cal
+from tests.calibrate.examples import drawn_runs
+from tests.cli.program import DATA, ROOT
+
+HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e[bold]"
+RISKS = ("--risk", "notify=0.15", "--risk", "confirm=0.6")
+
+
+def lines(count, *, share=0.5, labels=None, label="correct", **fields):
+    """Labelled runs as JSON lines, each of a task of its own."""
+    runs, drawn = drawn_runs(count, share=share)
+    for number, (run, correct) in enumerate(zip(runs, labels or drawn, strict=True)):
+        run["id"] = f"kp:trace:{number}"
+        run["task"]["objective"] = f"Send order {number}"
+        yield json.dumps({**run, label: correct, **fields})
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(rows, name="runs.jsonl"):
+        path = tmp_path / name
+        text = "".join(f"{row}\n" for row in rows).encode()
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        return path
+
+    return write
+
+
+def test_the_profile_works_where_the_summary_says(command, file, tmp_path):
+    """It is loaded by `Grace`, with its thresholds and its promise."""
+    profile = tmp_path / "profile.json"
+    ran = command("calibrate", file(lines(200)), *RISKS, "--out", profile, columns=80)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert f'gk.Grace(profile="{profile}")' in "".join(
+        part.strip() for part in ran.stdout.split("use it")[1].split("\n")
+    )
+    loaded = cal.CalibratedProfile.load(profile)
+    assert "action" == loaded.promise["moment"]
+    with gk.Grace(store="memory:", profile=str(profile), evaluator=None, embedder=None) as grace:
+        assert loaded.thresholds == grace.thresholds
+
+
+def test_the_summary_fits_into_80_columns(command, file):
+    """It names the sample, three confidences with intervals, and the levels with bounds."""
+    ran = command("calibrate", file(lines(200)), *RISKS, columns=80)
+    assert max(map(len, ran.stdout.splitlines())) <= 80
+    for words in ("200 runs of 200 tasks", "fitted on 120 runs", "80 runs of 80 other tasks, before an action", "learned", "formula grace", "run length", "The selective promise", "not saved; --out profile.json saves it"):  # fmt: skip
+        assert words in ran.stdout
+    narrow = command("calibrate", file(lines(200)), *RISKS, columns=40)
+    assert max(map(len, narrow.stdout.splitlines())) <= 40
+
+
+def test_labels_that_cannot_be_enough_are_named_before_anything_else(command, file):
+    """With the number that each level needs."""
+    ran = command("calibrate", file(lines(100)), "--risk", "silent=0.02", "--risk", "confirm=0.6", columns=100)
+    assert ran.stdout.startswith(
+        "silent at 0.02 needs at least 149 labels without an error, and there are 40.\nOf 100 tasks, 40% are held back"
+    )
+
+
+def test_json_is_for_machines(command, file):
+    """The same figures, and nothing else on standard output."""
+    ran = command("calibrate", file(lines(100)), "--risk", "silent=0.02", "--json", "--holdout", "0")
+    found = json.loads(ran.stdout)
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert {"silent": "never"}.items() <= found["thresholds"].items()
+    assert (100, True, 114, 0) == (
+        found["sample"]["runs"],
+        found["approximate"],
+        found["needed"]["silent"],
+        found["unreadable"],
+    )
+    assert ["silent at 0.02 needs at least 114 labels without an error, and there are 100"] == found["lacking"]
+    assert 0 <= found["assessments"]["learned"]["auroc"] <= 1
+
+
+def test_the_report_is_written_as_a_page(command, file, tmp_path):
+    """With diagrams if matplotlib is there; hostile names do not become markup."""
+    pytest.importorskip("matplotlib", reason="needs the extra calibration")
+    rows = lines(100, grace={"source": {"model": HOSTILE, "task_id": HOSTILE}})
+    report = tmp_path / "report.html"
+    ran = command("calibrate", file(rows, "<b>.jsonl"), "--label", "correct", "--report", report)
+    page = report.read_text(encoding="utf-8")
+    assert (0, 2) == (ran.returncode, page.count("<svg"))
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert "\x1b" not in page + ran.stdout + ran.stderr
+    assert "&lt;script&gt;" in page
+
+
+def test_without_matplotlib_the_report_has_tables(command, file, tmp_path, monkeypatch):
+    """A line on standard error names the pip command."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name))
+    ran = command("calibrate", file(lines(100)), *RISKS, "--report", tmp_path / "report.html")
+    assert 0 == ran.returncode
+    assert "pip install 'grace-kp[calibration]'; it has tables only" in ran.stderr
+    assert "<svg" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (list(lines(3)), "too few labels to fit a confidence: there are"),
+        (list(lines(100, labels=[True] * 100)), "0 wrong; at least 50 are needed, 15 of each"),
+        (list(lines(60, label="other")), "there are no labelled runs (60 no label)"),
+    ],
+    ids=["three labels", "one class", "no labels"],
+)
+def test_a_refusal_is_one_line_with_numbers(command, file, rows, words):
+    """Nothing is written, and the exit code is 1."""
+    path = file(rows)
+    out = path.with_name("profile.json")
+    ran = command("calibrate", path, "--out", out)
+    assert 1 == ran.returncode
+    assert words in ran.stderr
+    assert 1 == ran.stderr.count("\n")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--risk", "silent"], "--risk must be a level and a share, such as silent=0.05 (got 'silent')"),
+        (["--risk", "silent=low"], "(got 'silent=low')"),
+        (["--risk", "loud=0.1"], "'loud'"),
+        (["--risk", "silent=nan"], "risks['silent']"),
+        (["--risk", "silent=0.1", "--risk", "silent=0.2"], "names 'silent' twice"),
+        (["--risk", "silent=0.3", "--risk", "notify=0.1"], "must not fall from silent to confirm"),
+        (["--delta", "0"], "delta must be above 0"),
+        (["--promise", "expected"], "promise must be selective or overall"),
+        (["--moment", "start"], "moment must be end or action"),
+        (["--holdout", "1"], "0.9"),
+        (["--label", "reward", "--sources", "user"], "label and sources exclude each other"),
+        (["--sources", "Mallory!"], "is no source"),
+        (["--store", "memory:"], "name files or --store, not both"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(command, file, arguments, words):
+    """The line names the option's value."""
+    ran = command("calibrate", file(lines(3)), *arguments)
+    assert 2 == ran.returncode
+    assert words in ran.stderr
+    assert "" == ran.stdout
+
+
+def test_a_folder_that_is_missing_is_found_before_the_work(command, file, tmp_path):
+    """Not after minutes of fitting."""
+    ran = command("calibrate", file(lines(3)), "--out", tmp_path / "none" / "profile.json")
+    assert 1 == ran.returncode
+    assert "there is no folder" in ran.stderr
+
+
+def test_bad_lines_are_reported_and_the_rest_is_used(command, file):
+    """The exit code says that the file could not be read in full."""
+    rows = ["{broken", *lines(100), '{"correct": "perhaps", "messages": [{"role": "user", "content": "x"}]}']
+    ran = command("calibrate", file(rows, "runs.jsonl.gz"), *RISKS, columns=100)
+    assert 1 == ran.returncode
+    assert "runs.jsonl.gz:1" in ran.stderr
+    assert "runs.jsonl.gz:102" in ran.stderr
+    assert "100 runs of 100 tasks" in ran.stdout
+    assert "2 unreadable" in ran.stdout
+
+
+def test_confidences_that_are_all_alike_are_one_tie(command, file):
+    """A level is for all runs or for none."""
+    row = json.loads(next(lines(1)))
+    rows = [
+        json.dumps(
+            {**row, "id": f"kp:trace:{number}", "correct": number % 2 == 0, "grace": {"source": {"task_id": number}}}
+        )
+        for number in range(200)
+    ]
+    ran = command("calibrate", file(rows), "--risk", "silent=0.1", "--risk", "confirm=0.7", "--json")
+    assert {"silent": 0.0, "confirm": 1.0} == json.loads(ran.stdout)["coverage"]
+
+
+def test_runs_of_a_store_are_labelled_by_feedback(command, stored, url):
+    """`--sources` selects whose, and `--label` has no meaning there."""
+    runs, labels = drawn_runs(80)
+    for number, run in enumerate(runs):
+        run["id"] = f"kp:trace:{number}"
+        run["task"]["objective"] = f"Send order {number}"
+    stored(*runs)
+    with gk.Grace(store=url, evaluator=None, embedder=None) as grace:
+        for number, correct in enumerate(labels):
+            grace.feedback(f"kp:trace:{number}", correct, source="test" if number % 10 else "user")
+    ran = command("calibrate", "--store", url, "--holdout", "0", *RISKS, columns=100)
+    assert 0 == ran.returncode, ran.stderr
+    assert "80 runs of 80 tasks" in ran.stdout
+    assert "72 test" in ran.stdout
+    some = command("calibrate", "--store", url, "--holdout", "0", "--sources", "test", "--json")
+    assert {"test": 72} == json.loads(some.stdout)["sample"]["sources"]
+    wrong = command("calibrate", "--store", url, "--label", "reward")
+    assert (2, True) == (wrong.returncode, "--label names a field of a file" in wrong.stderr)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the recorded runs are not beside the repository")
+def test_recorded_runs_of_a_benchmark(command, tmp_path):
+    """tau-bench's own file works as it is: 124 runs of 31 tasks, too few for a promise, and enough for a confidence."""
+    path = DATA / "tau_bench_airline_gpt4o.jsonl.gz"
+    ran = command(
+        "calibrate", path, "--moment", "end", "--holdout", "0", "--json", "--report", tmp_path / "report.html"
+    )
+    found = json.loads(ran.stdout)
+    assert (124, 31) == (found["sample"]["runs"], found["sample"]["tasks"])
+    assert "never" == found["thresholds"]["silent"]
+    auroc = {name: each["auroc"] for name, each in found["assessments"].items()}
+    assert auroc["learned"] > max(auroc["formula grace"], auroc["run length"])
+
+
+def test_a_terminal_shows_the_work(file):
+    """A bar while the file is read, a line while the profile is fitted, and neither remains."""
+    child = pexpect.spawn(
+        sys.executable, ["-m", "grace_kp.cli", "calibrate", str(file(lines(300))), *RISKS],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}, encoding="utf-8", timeout=300, dimensions=(40, 80),
+    )  # fmt: skip
+    child.expect("reading")
+    child.expect("calibrating on 300 runs")
+    child.expect("labelled  300 runs")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert 0 == child.exitstatus
