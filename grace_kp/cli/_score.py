@@ -12,6 +12,7 @@ from grace_kp.cli._lookup import short_id
 from grace_kp.cli._output import clean, console, put_json, put_jsonl
 from grace_kp.cli._page import put, put_field, put_text
 from grace_kp.cli._table import Column, Table
+from grace_kp.errors import SettingsError
 
 if TYPE_CHECKING:
     from grace_kp.runtime import Assessor
@@ -24,12 +25,18 @@ def assessor(profile: str) -> Assessor:
     """Return the assessor that computes confidence and score with this confidence profile.
 
     Raises:
-        SettingsError: an unknown profile, or a file that cannot be used.
+        BadParameter: an unknown name.
+        SettingsError: a file that cannot be used.
     """
     from grace_kp.runtime import Assessor, ProfileSet
     from grace_kp.value import ValueScorer
 
-    return Assessor(ProfileSet.of(profile), ValueScorer)
+    try:
+        return Assessor(ProfileSet.of(profile), ValueScorer)
+    except SettingsError as error:
+        if profile.endswith(".json"):
+            raise
+        raise typer.BadParameter(str(error)) from None
 
 
 def assessed(trace: ReasoningTrace, how: Assessor) -> dict[str, Any]:
