@@ -22,6 +22,8 @@ LAST = "8db7c57"
 INTERRUPTED = "kp:trace:00000000-0000-4000-8000-000000000099"
 # Measured with a real clock, or a sentence for people.
 VARIABLE = {"waited_ms", "response_time_ms", "reason"}
+# Recorded since then, and tested on its own: the number of steps before a decision.
+ADDED = {"step"}
 QUERIES = {
     "all": {"limit": 50},
     "domain": {"domain": "code", "limit": 50},
@@ -42,7 +44,7 @@ def comparable(value, *, judged=False):
         return {
             key: comparable(part, judged=judged or key == "evaluation")
             for key, part in value.items()
-            if key not in VARIABLE and not (judged and key == "latency_ms")
+            if key not in VARIABLE | ADDED and not (judged and key == "latency_ms")
         }
     return [comparable(part, judged=judged) for part in value] if isinstance(value, list) else value
 
