@@ -29,6 +29,7 @@ from grace_kp.errors import (
     MissingExtra,
     SettingsError,
     StoreError,
+    UnknownTrace,
     brief,
 )
 
@@ -42,6 +43,7 @@ EXAMPLES = [
     InvalidRecord("must be a text", file="runs.jsonl", line=7, path="task.objective"),
     InvalidRecord("cannot be opened", file="runs.jsonl"),
     StoreError("st"),
+    UnknownTrace("u", trace_id="kp:trace:1"),
     InvalidHistory("h", file="history.md", line=3),
     GateError("ga"),
     MissingExtra("The Gemini judge", "gemini"),
@@ -60,7 +62,7 @@ EXAMPLES = [
 @pytest.mark.parametrize(
     ("cls", "parent"),
     [
-        (SettingsError, ValueError), (InvalidTrace, ValueError), (InvalidRecord, InvalidTrace), (InvalidHistory, ValueError), (GateError, TypeError),
+        (SettingsError, ValueError), (InvalidTrace, ValueError), (InvalidRecord, InvalidTrace), (InvalidHistory, ValueError), (GateError, TypeError), (UnknownTrace, LookupError),
         (MissingExtra, ImportError), (ActionCancelled, ActionNotApproved), (ActionTimedOut, ActionCancelled),
         (ActionDenied, ActionNotApproved), (ActionRedirected, ActionNotApproved),
         (ActionOutcomeUnknown, ActionNotApproved),
