@@ -34,7 +34,7 @@ CHANCES = {
     "calibrated": lambda c: c,
     "underconfident, right with √c": np.sqrt,
     "overconfident, right with c²": np.square,
-    "constant 0.7": lambda c: np.full_like(c, 0.7),
+    "no information, right in 70 %": lambda c: np.full_like(c, 0.7),
     "ten ties, calibrated": lambda c: c,
 }
 
