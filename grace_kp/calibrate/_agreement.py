@@ -108,7 +108,7 @@ def _coefficient(kinds: Counter[Any], formula: Callable[[Floats, Floats], Floats
     """Return a coefficient of questions that fall into a few kinds, each with its number; whole questions are resampled."""
     total = sum(kinds.values())
     if total < LEAST_SHARED:
-        return Coefficient(None, None, None, f"not enough questions: {total} of needed {LEAST_SHARED}")
+        return Coefficient(None, None, None, f"not enough questions: {total} of the {LEAST_SHARED} that are needed")
     values, counts = np.array(list(kinds), dtype=float), np.array(list(kinds.values()), dtype=float)
     found = float(formula(values, counts[None, :])[0])
     if np.isnan(found):

@@ -255,7 +255,10 @@ def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:
     """Return the task of each run, and notes."""
     if not labelled.labels:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in labelled.left_out.items())
-        raise ValueError(f"there are no labelled runs{f' ({reasons})' if reasons else ''}")
+        raise ValueError(
+            f"there are no labelled runs{f' ({reasons})' if reasons else ''}; a label is feedback on a run, or a field of the file, "
+            "such as reward or label.success, that the option label names"
+        )
     if len(set(labelled.groups)) == 1:
         return list(range(len(labelled.groups))), [_ALIKE]
     return list(labelled.groups), []

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
 MAX_NAMES = 500
+_NOT_OF_THE_RUN = ("unknown", "file")
+"""Sources of a time that say nothing about when a run took place."""
 _TASK_IDS = ("task_id", "instance_id", "problem_id", "question_id", "sample_id")
 """Fields of a recorded run that name its task."""
 
@@ -32,14 +34,17 @@ def facts_of(trace: Mapping[str, Any] | ReasoningTrace) -> dict[str, list[str]]:
 
 
 def facts_of_all(traces: Iterable[Mapping[str, Any] | ReasoningTrace]) -> dict[str, Any]:
-    """Return the distinct agents, models and tools of several traces, sorted, and the time of the first and of the last run."""
+    """Return the distinct agents, models and tools of several traces, sorted, and the time of the first and of the last run.
+
+    The time of the file that a run was read from is not the time of the run, and is left out.
+    """
     names: dict[str, set[str]] = {"agents": set(), "models": set(), "tools": set()}
     times = set()
     for trace in traces:
         document = trace if isinstance(trace, Mapping) else trace.to_dict()
         for kind, found in facts_of(document).items():
             names[kind].update(found)
-        if _mapping(document.get("grace")).get("created_from") != "unknown":
+        if _mapping(document.get("grace")).get("created_from") not in _NOT_OF_THE_RUN:
             times.update(_texts([_mapping(document.get("metadata")).get("created_at")]))
     ordered = sorted(times)
     facts: dict[str, Any] = {kind: sorted(found)[:MAX_NAMES] for kind, found in names.items()}

@@ -178,7 +178,7 @@ _JUDGEMENTS = {"self_evaluation": "self_evaluation", "coverage": "coverage", "ag
 
 
 def _judged(record: object) -> float | None:
-    """Return a judgement that was really made."""
+    """Return a judgement that a model returned; None for a fallback."""
     if not isinstance(record, dict) or record.get("fallback"):
         return None
     score = record.get("score")

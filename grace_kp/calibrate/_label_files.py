@@ -103,7 +103,7 @@ def _labelled(run: FileRun, field: str, file: str) -> LabelledRun | InvalidRecor
     """Return a run with the label that a field states."""
     value = _at(run.document, field)
     if value is _MISSING or value is None:
-        return LabelledRun(run.trace, None, group_of(run.trace), NO_LABEL)
+        return LabelledRun(run.trace, None, group_of(run.trace), f"{NO_LABEL} in the field {field}")
     correct = read_label(value)
     if correct is None:
         problem = f"is no label: it must be true, false, a number from 0 to 1, or a word such as 'passed' (got {brief(value)})"
@@ -156,7 +156,7 @@ def usual_field(document: object) -> str | None:
             return field
     if _at(document, TAU2) not in (_MISSING, None):
         return TAU2
-    # A native trace states its success under `metadata`: what the run said of itself.
+    # A native trace states under `metadata` the success that the run reported itself.
     return None if is_native(document) else success_field(document)
 
 

@@ -87,13 +87,13 @@ def labels(
 
     - `approval`: False if a person cancelled an action, else True if a person let one run.
     - `outcome`: False if a gated action raised an exception, else True if one was executed. Success of the call, not of the task.
-    - `own`: what the run said of itself (`grace.outcome(success=…)`).
+    - `own`: the success that the run stated for itself (`grace.outcome(success=…)`).
     - `scorer:<name>`: whether this scorer or suite passed the run, or its score where it has no threshold.
     - `imported`: what a label or a reward stated in the file that the run was imported from.
 
     A label weighs 1 / the probability that its run would be labelled: its own `probability`, else the recorded rate of the audit if the run was
     drawn for one or its source is `audit`, else 1. Runs in which a person was asked have probability 1. Where gates draw audits, a label of
-    an action that ran unasked and was not drawn stands for nobody knows how many runs, and is left out; a label with
+    an action that ran unasked and was not drawn stands for an unknown number of runs, and is left out; a label with
     `probability=1`, such as that of a test of every run, is not.
 
     Args:

@@ -91,12 +91,16 @@ class Replayed:
         found = [f"{count:,} left out: {reason}" for reason, count in self.left_out.items()]
         labelled = self.right + self.wrong
         if self.decisions and not labelled:
-            found.append("no labels: errors cannot be counted")
+            found.append(
+                "no labels: errors cannot be counted; labels are the feedback in the traces, or labels= in Python"
+            )
         if self.partly_right:
-            found.append(f"{self.partly_right:,} have a label between 0 and 1, which counts as neither right nor wrong")
+            found.append(
+                f"{_counted(self.partly_right, 'decision')} with a label between 0 and 1, which counts as neither right nor wrong"
+            )
         if self.decisions > self.runs:
             found.append(
-                f"{self.decisions:,} decisions come from {self.runs:,} runs; a label is that of the whole run, and the exact intervals "
+                f"{self.decisions:,} decisions come from {_counted(self.runs, 'run')}; a label is that of the whole run, and the exact intervals "
                 "take decisions for independent"
             )
         found += [
@@ -205,7 +209,7 @@ class ReplayReport:
         for letter, count in (("A", self.mismatched_a), ("B", self.mismatched_b)):
             if count:
                 lines.append(
-                    f"note: {_counted(count, 'trace')} differ in agent, model or tools from those that the profile of {letter} was fitted on"
+                    f"note: {_counted(count, 'trace')} of another agent, model or tool than those that the profile of {letter} was fitted on"
                 )
         for title, part in (("gated actions", self.actions), ("runs without gated actions", self.runs)):
             if part.decisions or part.left_out:

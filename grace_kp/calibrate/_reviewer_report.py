@@ -120,7 +120,7 @@ class ReviewerFigures:
                         f"refused: {self.runs['refused_right']:,} right, {self.runs['refused_wrong']:,} wrong")  # fmt: skip
         if any(self.feedback.values()):
             between = f", {self.feedback['between']:,} in between" if self.feedback["between"] else ""
-            yield _line("labels given", f"{self.feedback['right']:,} right, {self.feedback['wrong']:,} wrong{between}")
+            yield _line("labels stated", f"{self.feedback['right']:,} right, {self.feedback['wrong']:,} wrong{between}")
         if self.answered:
             yield _line("verdict", self.verdict)
 
@@ -226,7 +226,7 @@ def verdict_on(wrong: Share, right: Share, level: float) -> str:
     needed = cases_needed(level)
     for cases, word in ((wrong, "wrong"), (right, "right")):
         if cases.of < needed:
-            return f"not enough cases: {cases.of:,} of needed {needed} with a {word} action"
+            return f"not enough cases: {cases.of:,} with a {word} action; {needed} are needed"
     (low_wrong, high_wrong), (low_right, high_right) = (clopper_pearson(s.count, s.of, level) for s in (wrong, right))
     figures = f"{wrong.count:,} of {wrong.of:,} wrong and {right.count:,} of {right.of:,} right actions approved"
     if low_right > high_wrong:

@@ -160,7 +160,7 @@ def checked_risks(risks: Mapping[str, float]) -> dict[str, float]:
     unknown = [str(name) for name in risks if name not in LEVELS]
     if unknown or not risks:
         found = f"got {unknown[0][:40]!r}" if unknown else "got none"
-        raise ValueError(f"risks must be given for levels out of {', '.join(LEVELS)} ({found})")
+        raise ValueError(f"risks must name one or more of the levels {', '.join(LEVELS)} ({found})")
     checked: dict[str, float] = {}
     for level in LEVELS:
         if level in risks:

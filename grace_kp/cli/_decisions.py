@@ -30,6 +30,9 @@ def facts_of(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if notice.get("text"):
         del entry["notice"]
         yield "notice", clean(f"{_receiver(notice.get('to'))}: {notice['text']}")
+    if isinstance(entry.get("mismatches"), list):
+        for mismatch in entry.pop("mismatches"):
+            yield "does not fit", clean(str(mismatch))
     for name in _REST:
         if entry.get(name):
             yield spaced(name), clean(str(entry.pop(name)))

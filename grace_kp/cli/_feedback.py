@@ -78,6 +78,8 @@ def _label(store: Store, name: str, correct: str, stated: dict[str, Any], *, as_
     from grace_kp.runtime import add_feedback, audit_problem, feedback_entry, stated_correct
 
     label: Any = stated_correct(correct)
+    if isinstance(label, str):
+        raise ValueError(f"the label must be correct, wrong, or a number from 0 to 1 (got {label!r:.60})")
     feedback_entry("kp:trace:checked-before-the-look-up", label, **stated)
     entry = feedback_entry(find(store, name).id, label, **stated)
     problem = audit_problem(store, entry)

@@ -65,7 +65,7 @@ def test_alpha_is_that_of_all_pairs_of_answers(questions):
     if len(shared) >= 20 and (expected := alpha(questions)) is not None:
         assert np.isclose(expected, found.alpha.value)
     elif len(shared) < 20:
-        assert f"not enough questions: {len(shared)} of needed 20" == found.alpha.why_none
+        assert f"not enough questions: {len(shared)} of the 20 that are needed" == found.alpha.why_none
 
 
 def test_the_interval_holds_the_agreement_of_a_larger_sample():
@@ -86,4 +86,7 @@ def test_the_interval_holds_the_agreement_of_a_larger_sample():
 def test_few_questions_give_no_coefficient(count):
     """The message says how many there are, and how many are needed."""
     found = agreement([{"ana": "proceed", "bo": "cancel"}] * count)
-    assert (None, f"not enough questions: {count} of needed 20") == (found.alpha.value, found.alpha.why_none)
+    assert (None, f"not enough questions: {count} of the 20 that are needed") == (
+        found.alpha.value,
+        found.alpha.why_none,
+    )

@@ -95,7 +95,11 @@ def test_what_is_lacking_is_known_before_anything_is_fitted():
 @pytest.mark.parametrize(
     ("labelled", "holdout", "problem"),
     [
-        (cal.Labels(left_out={"no label": 3}), 0.4, r"there are no labelled runs \(3 no label\)"),
+        (
+            cal.Labels(left_out={"no label": 3}),
+            0.4,
+            r"there are no labelled runs \(3 no label\); a label is feedback on a run, or a field",
+        ),
         (labelled_runs(3), 0.4, r"too few labels .* \(of 3 labelled runs, 2 are held back to choose the thresholds"),
         (labelled_runs(100, labels=[True] * 100), 0.4, "0 wrong; at least 50 are needed, 15 of each"),
         (labelled_runs(100, labels=[True] * 100), 0, "0 wrong; at least 50 are needed, 15 of each"),

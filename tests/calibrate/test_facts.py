@@ -18,12 +18,14 @@ def test_agents_models_and_tools_are_named():
 
 
 def test_a_time_that_is_unknown_is_left_out():
-    """A chat without times has a made-up one in its trace."""
+    """A chat without times has a made-up one in its trace, or that of its file."""
     document = run([])
     assert ("2026-11-01T00:00:00Z",) * 2 == tuple(
         facts_of_all([document, from_openai_messages(CHAT)])[k] for k in ("from", "to")
     )
     assert None is facts_of_all([from_openai_messages(CHAT)])["from"]
+    of_file = {**document, "grace": {"created_from": "file"}}
+    assert None is facts_of_all([of_file])["from"]
 
 
 def test_a_task_is_its_id_or_else_its_objective():

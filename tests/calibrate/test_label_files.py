@@ -89,10 +89,10 @@ def test_usual_fields_are_found(tmp_path, fields, expected):
         ("a.b", (True, "field:a.b")),
         ("c.d.e", (False, "field:c.d.e")),
         ("scores.1.value", (True, "field:scores.1.value")),
-        ("scores.7.value", "no label"),
-        ("scores.x", "no label"),
-        ("nothing", "no label"),
-        ("quality.more", "no label"),
+        ("scores.7.value", "no label in the field scores.7.value"),
+        ("scores.x", "no label in the field scores.x"),
+        ("nothing", "no label in the field nothing"),
+        ("quality.more", "no label in the field quality.more"),
     ],
 )
 def test_a_field_may_be_named(tmp_path, field, expected):

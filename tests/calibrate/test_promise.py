@@ -34,7 +34,7 @@ def test_it_states_itself(kind, moment, words):
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"risks": {}}, "risks must be given for levels out of silent, notify, confirm"),
+        ({"risks": {}}, "risks must name one or more of the levels silent, notify, confirm"),
         ({"risks": {"loud": 0.1}}, "'loud'"),
         ({"risks": {"silent": 0.2, "notify": 0.1}}, "must not fall"),
         ({"risks": {"silent": 1.0}}, "above 0 and below 1"),

@@ -202,6 +202,6 @@ def test_runs_that_a_profile_was_not_fitted_on_are_counted():
     assert (
         (2, 0) == (report.mismatched_a, report.mismatched_b) == tuple(report.to_dict()[f"mismatched_{x}"] for x in "ab")
     )
-    assert "note: 2 traces differ in agent, model or tools from those that the profile of A was fitted on" in str(
+    assert "note: 2 traces of another agent, model or tool than those that the profile of A was fitted on" in str(
         report
     )

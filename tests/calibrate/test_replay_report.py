@@ -59,8 +59,10 @@ def test_a_difference_without_spread_has_no_interval():
 def test_notes_say_what_the_figures_rest_on():
     """Missing labels, several decisions of a run, and labels that exist for the asked ones only."""
     several = [document(1, decision(0.5), decision(0.5))]
-    assert "no labels: errors cannot be counted" in cal.replay(several, gk.Thresholds()).actions.notes
-    assert any("2 decisions come from 1 runs" in note for note in cal.replay(several, gk.Thresholds()).actions.notes)
+    assert any(
+        "no labels: errors cannot be counted" in note for note in cal.replay(several, gk.Thresholds()).actions.notes
+    )
+    assert any("2 decisions come from 1 run;" in note for note in cal.replay(several, gk.Thresholds()).actions.notes)
     asked = [document(1, decision(0.5), correct=True), document(2, decision(0.95, "silent"))]
     assert any(
         "recorded: 100% of the asked decisions have a label, and 0% of the others" in note

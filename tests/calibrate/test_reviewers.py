@@ -106,8 +106,8 @@ def seeded(approved_wrong, wrong, approved_right, right, name="ana"):
             "approves wrong actions more often than right ones (27 of 30 wrong and 3 of 30 right actions approved)",
         ),
         ((12, 30, 18, 30), "no verdict: the intervals overlap (12 of 30 wrong and 18 of 30 right actions approved)"),
-        ((3, 3, 27, 30), "not enough cases: 3 of needed 20 with a wrong action"),
-        ((20, 20, 0, 0), "not enough cases: 0 of needed 20 with a right action"),
+        ((3, 3, 27, 30), "not enough cases: 3 with a wrong action; 20 are needed"),
+        ((20, 20, 0, 0), "not enough cases: 0 with a right action; 20 are needed"),
     ],
 )
 def test_a_verdict_needs_cases_and_intervals_that_settle_it(cases, verdict):
@@ -122,7 +122,7 @@ def test_a_verdict_needs_cases_and_intervals_that_settle_it(cases, verdict):
 def test_more_reviewers_need_more_cases_each():
     """So that with 95 % all verdicts hold together."""
     traces = [trace for number in range(10) for trace in seeded(20, 20, 20, 20, name=f"r{number}")]
-    assert {"not enough cases: 20 of needed 30 with a wrong action"} == {
+    assert {"not enough cases: 20 with a wrong action; 30 are needed"} == {
         figures.verdict for figures in cal.reviewers(traces).reviewers
     }
 
@@ -133,7 +133,7 @@ def test_how_a_run_ended_is_no_verdict_on_its_reviewer():
     traces.append(document(100, answered("cancel", "ana"), correct=False))
     figures = only(cal.reviewers(traces))
     assert {"approved_right": 50, "approved_wrong": 50, "refused_right": 0, "refused_wrong": 1} == figures.runs
-    assert "not enough cases: 0 of needed 20 with a wrong action" == figures.verdict
+    assert "not enough cases: 0 with a wrong action; 20 are needed" == figures.verdict
 
 
 def test_nobody_is_measured_by_their_own_labels():

@@ -166,7 +166,7 @@ def test_the_json_form():
     ("arguments", "message"),
     [
         ({"risks": {}}, "got none"),
-        ({"risks": {"escalate": 0.1}}, "levels out of silent, notify, confirm"),
+        ({"risks": {"escalate": 0.1}}, "levels silent, notify, confirm"),
         ({"risks": {"silent": 0}}, "above 0 and below 1"),
         ({"risks": {"silent": math.nan}}, "silent"),
         ({"risks": {"silent": 0.2, "confirm": 0.1}}, "must not fall"),

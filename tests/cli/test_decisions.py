@@ -84,6 +84,13 @@ def test_a_notice_says_where_it_went(shown):
     assert shown(None, "notify")["notice"].startswith("to the log: shell(command=ls # token=")
 
 
+def test_each_reason_why_a_profile_does_not_fit_is_a_sentence():
+    """Not a list in JSON."""
+    entry = {"mismatches": ["the model is now b; the profile was fitted on a", "the tool is now c"]}
+    assert [("does not fit", sentence) for sentence in entry["mismatches"]] == list(facts_of(entry))
+    assert [("mismatches", "3")] == list(facts_of({"mismatches": 3}))
+
+
 @pytest.mark.parametrize(
     "entry",
     [

@@ -45,7 +45,7 @@ def test_a_label_for_one_run(command, url):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["0aa", "maybe"], 2, "correct must be a number from 0 to 1, True or False (got 'maybe')"),
+        (["0aa", "maybe"], 2, "the label must be correct, wrong, or a number from 0 to 1 (got 'maybe')"),
         (["0aa", "2"], 2, "correct must be a number from 0 to 1"),
         (["0aa", "correct", "--source", "a b"], 2, "source must be a name"),
         (["0aa", "correct", "--source", "audit"], 2, "source 'audit' needs --probability"),
