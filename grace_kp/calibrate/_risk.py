@@ -194,8 +194,8 @@ def _lacking(sample: Ranking, level: str, risk: float, delta: float, promise: st
     more = None if promise == OVERALL else sample.more_labels(risk, delta)
     if more is None:
         return (
-            f"{level} is never used: at no confidence is the share of errors below {risk:g} by enough, and more labels of this kind "
-            "would not change that; a confidence that tells right from wrong would."
+            f"{level} is never used: at no confidence is the share of errors in this sample below {risk:g}. More labels alone would not "
+            "change that; a confidence that tells right from wrong would."
         )
     return (
         f"{level} is never used: {sample.n:,} labels do not show a risk of {risk:g} at any confidence. About {more:,} more would, "

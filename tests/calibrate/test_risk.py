@@ -75,7 +75,7 @@ def test_labels_that_cannot_help():
     """A confidence that says nothing of an agent that is wrong half of the time allows no level, however many labels there are."""
     found = cal.risk_thresholds([0.9] * 4_000, [True, False] * 2_000, RISKS)
     assert gk.Thresholds(math.inf, math.inf, math.inf) == found.thresholds
-    assert all("more labels of this kind would not change that" in note for note in found.notes)
+    assert all("More labels alone would not change that" in note for note in found.notes)
     assert 3 == len(found.notes)
 
 
