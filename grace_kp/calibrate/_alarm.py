@@ -13,7 +13,7 @@ ALL = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """A promise that was refuted: with probability at least 1 − delta it did not hold."""
+    """A promise that labels refute. While all promises hold, an alarm is ever raised with probability at most delta."""
 
     level: str
     """The promised level. Labels of actions at this level or a milder one count for it."""
@@ -31,7 +31,7 @@ class Alarm:
     """The error rates from `low` to `high` are compatible with these labels, at every look, with probability 1 − delta."""
     high: float
     wealth: float
-    """What the bets against the promise have made of a capital of 1. The alarm was raised at 1 / (the level's part of delta)."""
+    """Capital of a bettor against the promise who began with 1. The alarm was raised at 1 / (the level's part of delta)."""
     since: str
     """The ISO week from which on the labels speak most clearly against the promise."""
     at: str

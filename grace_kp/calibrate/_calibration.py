@@ -17,6 +17,7 @@ import numpy as np
 from grace_kp.calibrate._assess import assess
 from grace_kp.calibrate._crossval import FOLDS
 from grace_kp.calibrate._facts import facts_of
+from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._predictions import FORMULA, LEARNED, LabelledRows, held_back
 from grace_kp.calibrate._risk import OVERALL, risk_thresholds
 from grace_kp.calibrate._samples import independent
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from grace_kp.calibrate._assess import Assessment
-    from grace_kp.calibrate._labels import Labels
     from grace_kp.calibrate._predictions import Predicted
     from grace_kp.calibrate._profile import CalibratedProfile
     from grace_kp.calibrate._promise import Promise
@@ -55,7 +55,7 @@ _ALIKE = "all runs have the same task, or none that is recorded, so each run cou
 
 @dataclass(frozen=True, slots=True)
 class PromisedLevel:
-    """What came of the promise for one level."""
+    """The threshold of one level, and what the tested runs show about its promise."""
 
     level: str
     risk: float
@@ -102,7 +102,7 @@ class Calibration:
 
     @property
     def levels(self) -> tuple[PromisedLevel, ...]:
-        """What came of the promise, from silent to confirm."""
+        """The promised levels, from silent to confirm."""
         sure, needed = self.thresholds, self.promise.needed
         found = []
         for level, risk in sure.risks.items():
@@ -253,6 +253,8 @@ class _Tested:
 
 def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:
     """Return the task of each run, and notes."""
+    if not isinstance(labelled, Labels):
+        raise TypeError(f"labelled must be the Labels that calibrate.labels returns, not {type(labelled).__name__}")
     if not labelled.labels:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in labelled.left_out.items())
         raise ValueError(

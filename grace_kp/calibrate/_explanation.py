@@ -60,7 +60,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of one column in a prediction."""
+    """What one feature, tool or missing value adds to a prediction."""
 
     name: str
     """The feature; `missing:…` for its lack, `tool:…` for a tool that was called or not."""

@@ -244,7 +244,7 @@ def _tasks(runs: Sequence[Trace], groups: Sequence[Hashable] | None, notes: list
         notes.append(UNGROUPED)
         return np.arange(len(runs), dtype=np.intp)
     raise ValueError(
-        f"too few tasks to fit a confidence: the runs are of {len(numbers)} groups, and at least {LEAST_GROUPS} are needed"
+        f"too few tasks to fit a confidence: runs of {LEAST_GROUPS} different tasks are needed, and these are of {len(numbers)}"
     )
 
 

@@ -76,7 +76,7 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
         trace: the run.
         sources: the accepted sources, as `checked_sources` returns them.
         volunteered: whether to accept a label of a run that gates might have drawn for an audit and did not. Whoever stated it chose the
-            run, so nobody knows how many runs it stands for; it gets the weight 1.
+            run, so the number of runs it stands for is unknown; it gets the weight 1.
     """
     grace = trace.grace or {}
     if grace.get("status") == RunStatus.SUSPENDED:

@@ -127,7 +127,7 @@ def labels(
 
 
 def thin(labelled: Labels, seed: int = 0) -> Labels:
-    """Return a sample in which every run of the target population had the same chance to be, so that no weights are needed.
+    """Return a random sample of the labelled runs in which every run was equally likely to be, so that no weights are needed.
 
     Each run is kept with the probability weight / largest weight, by a draw that does not depend on its label. If labels were collected
     independently with the probabilities that the weights state, the sample is an independent sample of all runs, and a guarantee that needs one,

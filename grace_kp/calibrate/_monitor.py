@@ -380,6 +380,6 @@ def _between(name: str, value: float, low: float, high: float, *, inclusive: boo
     """Return a number that is above `low` and below `high`, or equal to it where that is allowed."""
     is_number = isinstance(value, float | int) and not isinstance(value, bool)
     if not (is_number and low < value and (value <= high if inclusive else value < high)):
-        limit = f"above {low:g} and {'at most' if inclusive else 'below'} {high:g}"
+        limit = f"above {low:g} and {'at most max_weight,' if inclusive else 'below'} {high:g}"
         raise ValueError(f"{name} must be a number {limit} (got {brief(value)})")
     return float(value)

@@ -28,7 +28,7 @@ NO_PLOTS = "There are no diagrams, because matplotlib is not installed: pip inst
 
 
 def calibration_page(calibration: Calibration, title: str = "Calibration") -> str:
-    """Return a calibration as an HTML page of its own, without scripts and without anything from elsewhere.
+    """Return a calibration as one HTML file, without scripts and without references to other files.
 
     Args:
         calibration: from `calibrate_runs`.

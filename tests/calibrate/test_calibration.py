@@ -103,7 +103,7 @@ def test_what_is_lacking_is_known_before_anything_is_fitted():
         (labelled_runs(3), 0.4, r"too few labels .* \(of 3 labelled runs, 2 are held back to choose the thresholds"),
         (labelled_runs(100, labels=[True] * 100), 0.4, "0 wrong; at least 50 are needed, 15 of each"),
         (labelled_runs(100, labels=[True] * 100), 0, "0 wrong; at least 50 are needed, 15 of each"),
-        (labelled_runs(200, tasks=3), 0.4, "the runs are of 1 groups, and at least 5 are needed"),
+        (labelled_runs(200, tasks=3), 0.4, "runs of 5 different tasks are needed, and these are of 1"),
     ],
     ids=["none", "three", "one class", "one class, no holdout", "few tasks"],
 )
@@ -111,6 +111,12 @@ def test_too_few_labels_are_refused(labelled, holdout, problem):
     """With the number that there are."""
     with pytest.raises(ValueError, match=problem):
         cal.calibrate_runs(labelled, cal.Promise(risks=RISKS), holdout=holdout)
+
+
+def test_a_list_of_runs_is_no_labels():
+    """The message names the function that returns them."""
+    with pytest.raises(TypeError, match=r"the Labels that calibrate\.labels returns, not list"):
+        cal.calibrate_runs([{}], cal.Promise(risks=RISKS))  # type: ignore[arg-type]
 
 
 def test_runs_without_a_task_count_each_for_itself():

@@ -102,7 +102,7 @@ def test_too_few_or_unusable_labels_are_refused(labels, problem):
     ("how", "problem"),
     [
         ({"groups": [1]}, "200 runs and 1 groups"),
-        ({"groups": [1, 2] * 100}, "the runs are of 2 groups, and at least 5 are needed"),
+        ({"groups": [1, 2] * 100}, "runs of 5 different tasks are needed, and these are of 2"),
         ({"weights": [1.0]}, "200 runs and 1 weights"),
         ({"weights": [0.0] * 200}, "weight 0 is 0.0"),
         ({"sources": []}, "200 runs and 0 sources"),
