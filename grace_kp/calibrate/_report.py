@@ -118,8 +118,8 @@ def _threshold_table(calibration: Calibration) -> str:
         "confidence from",
         "coverage",
         "wrong",
-        "bound of the risk",
-        "labels needed at least",
+        "bound",
+        "labels needed",
     )
     return table(header, rows, caption=f"Thresholds, tested on {calibration.thresholds.n:,} independent labels")
 

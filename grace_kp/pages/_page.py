@@ -12,8 +12,8 @@ _STYLE = """
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--line:#30363d;--box:#161b22;--soft:#8b949e;--first:#79c0ff;--second:#f0883e}}
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem;color:var(--ink);background:var(--paper);overflow-wrap:anywhere}
 h1{font-size:1.6rem;line-height:1.25}h2{font-size:1.2rem;line-height:1.3;margin:2.2rem 0 .4rem}p,li{max-width:46rem}table{border-collapse:collapse;width:100%;margin:1rem 0}
-th,td{padding:.35rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}tbody th{font-weight:400}
-td,thead th{overflow-wrap:break-word}.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;overflow-wrap:normal}
+th,td{padding:.35rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}tbody th{font-weight:400;min-width:5rem}
+td,thead th{overflow-wrap:break-word}.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;overflow-wrap:normal}thead .n{white-space:normal}
 caption{text-align:left;font-size:13px;color:var(--soft);padding-bottom:.3rem}
 .verdict{font-size:1.15rem;padding:.7rem 1rem;border-left:4px solid #2f81f7;background:var(--box)}
 .note{padding:.5rem 1rem;border-left:4px solid var(--soft);background:var(--box)}summary{cursor:pointer;color:var(--soft)}
