@@ -76,10 +76,13 @@ def calibrate(
 
     wanted = Promise(risks=_risks(risk or RISKS), delta=delta, kind=promise, moment=moment)  # type: ignore[arg-type]
     for path in (out, report):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise GraceError(f"{path} cannot be written: there is no folder {path.absolute().parent}")
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            problem = "it is a folder" if path.is_dir() else f"there is no folder {path.absolute().parent}"
+            raise GraceError(f"{path} cannot be written: {problem}")
     unreadable = Unreadable()
     labelled = _labelled(files, store, label, _listed(sources), unreadable)
+    if unreadable.count and not labelled.labels and not labelled.left_out:
+        raise typer.Exit(1)  # why nothing could be read has been reported
     try:
         lacking = lacking_labels(labelled, wanted, holdout=holdout, seed=seed)
         if not as_json:
@@ -93,7 +96,7 @@ def calibrate(
         put_json({**found.to_dict(), "lacking": list(lacking), "unreadable": unreadable.count})
     else:
         _show(found, unreadable)
-        _point(out, report)
+        _point(found, out, report)
     if unreadable.count:
         raise typer.Exit(1)
 
@@ -257,7 +260,7 @@ def _with_interval(assessment: Assessment, figure: str) -> str:
     return f"{value:.2f}" if interval is None else f"{value:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
 
 
-def _point(out: Path | None, report: Path | None) -> None:
+def _point(found: Calibration, out: Path | None, report: Path | None) -> None:
     """Say where the results are, and how to use them."""
     page = console()
     put(page, "")
@@ -268,3 +271,6 @@ def _point(out: Path | None, report: Path | None) -> None:
         return
     put_field(page, "profile", clean(str(out)), label=LABEL)
     put_field(page, "use it", clean(f"gk.Grace(profile={json.dumps(str(out), ensure_ascii=False)})"), label=LABEL)
+    if found.promise.moment == "end":
+        note = "its thresholds are for runs that have ended, so gates ask before every action; --moment action is for gates"
+        put_field(page, "", note, label=LABEL)

@@ -163,6 +163,21 @@ def test_a_folder_that_is_missing_is_found_before_the_work(command, file, tmp_pa
     ran = command("calibrate", file(lines(3)), "--out", tmp_path / "none" / "profile.json")
     assert 1 == ran.returncode
     assert "there is no folder" in ran.stderr
+    ran = command("calibrate", file(lines(3)), "--report", tmp_path)
+    assert (1, True) == (ran.returncode, "it is a folder" in ran.stderr)
+
+
+def test_a_file_that_cannot_be_read_is_one_line(command, file, tmp_path):
+    """It is missing, or of another kind."""
+    for path in (tmp_path / "none.jsonl", file(["{broken"])):
+        ran = command("calibrate", path)
+        assert (1, "", 1) == (ran.returncode, ran.stdout, ran.stderr.count("\n"))
+
+
+def test_thresholds_for_runs_that_have_ended_are_none_for_gates(command, file, tmp_path):
+    """The summary says that gates ask under them."""
+    ran = command("calibrate", file(lines(200)), *RISKS, "--moment", "end", "--out", tmp_path / "p.json", columns=200)
+    assert "so gates ask before every action; --moment action is for gates" in ran.stdout
 
 
 def test_bad_lines_are_reported_and_the_rest_is_used(command, file):
