@@ -252,6 +252,7 @@ def _drawn(tasks: NDArray[np.intp], most: int, random: np.random.Generator) -> N
     """Return the places of at most so many runs, of tasks drawn at random and taken whole; all runs if they are no more."""
     if len(tasks) <= most:
         return np.arange(len(tasks), dtype=np.intp)
+    tasks = np.unique(tasks, return_inverse=True)[1]  # a task without rows here must not be drawn
     sizes = np.bincount(tasks)
     order = random.permutation(len(sizes))
     taken = order[: max(LEAST_GROUPS, int(np.searchsorted(np.cumsum(sizes[order]), most, side="right")))]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 import os
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from grace_kp.calibrate._label_files import LabelledRun, read_labelled
 from grace_kp.calibrate._label_sources import (
@@ -24,6 +25,7 @@ from grace_kp.calibrate._label_sources import (
     label_of,
     needs_feedback,
 )
+from grace_kp.calibrate._samples import thinned, weights_of
 from grace_kp.errors import InvalidRecord
 from grace_kp.store import open_store
 from grace_kp.trace import ReasoningTrace
@@ -131,16 +133,15 @@ def thin(labelled: Labels, seed: int = 0) -> Labels:
 
     Each run is kept with the probability weight / largest weight, by a draw that does not depend on its label. If labels were collected
     independently with the probabilities that the weights state, the sample is an independent sample of all runs, and a guarantee that needs one,
-    such as that of `risk_thresholds`, holds for it. With audits of 5 % about 5 % of the runs that were asked about remain, and all
+    such as that of `risk_thresholds`, holds for it; `risk_thresholds(weights=…)` draws the same sample for the same seed. With audits of 5 % about 5 % of the runs that were asked about remain, and all
     audited ones.
 
     Args:
         labelled: the labelled runs.
         seed: seed of the draws. Choose it before looking at results, and keep it.
     """
-    draws = random.Random(seed)  # noqa: S311 — a sample, not a secret
-    most = max(labelled.weights, default=1.0)
-    kept = labelled._only([draws.random() * most < weight for weight in labelled.weights], THINNED)
+    weights = weights_of(labelled.weights, len(labelled.labels))
+    kept = labelled._only(thinned(weights, np.random.default_rng(seed)).tolist(), THINNED)
     return replace(kept, weights=[1.0] * len(kept.weights))
 
 

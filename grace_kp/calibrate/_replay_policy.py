@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 from grace_kp.calibrate._comparison import DENIED
 from grace_kp.calibrate._gated import judged, measured_agreement
 from grace_kp.confidence import (
+    FOR_ENDED_RUNS,
     PROFILES,
     ConfidenceCalculator,
     Thresholds,
     check_thresholds,
     decide,
     factors_from_trace,
+    promise_gaps,
     with_agreement,
 )
 from grace_kp.errors import brief, is_unit
@@ -128,6 +130,10 @@ class ReplayPolicy:
         gaps = action.gaps
         if self._calculator is not None:  # which does not share the failures of the profile that was in use
             gaps = tuple(gap for gap in gaps if gap not in action.profile_gaps)
+        if self.thresholds is not None or policy.thresholds is not None:
+            gaps = tuple(gap for gap in gaps if gap != FOR_ENDED_RUNS)
+        elif getattr(self.profile, "thresholds", None) is not None:
+            gaps += promise_gaps(self.profile)
         rules = Rules(policy, self.effective_thresholds, gaps, action.at_least)
         return score, rules.decide(score).level.severity
 

@@ -87,6 +87,11 @@ def weights_of(values: Iterable[Any], n: int) -> Floats:
     return array
 
 
+def thinned(weights: Floats, random: np.random.Generator) -> NDArray[np.bool_]:
+    """Draw samples with a probability in proportion to their weights, so that those that remain need no weights."""
+    return random.random(len(weights)) * weights.max(initial=0.0) < weights
+
+
 def independent(
     labels: Floats, groups: Iterable[Any] | None, weights: Iterable[Any] | None, seed: int
 ) -> tuple[NDArray[np.bool_], list[str]]:
@@ -111,8 +116,7 @@ def independent(
         notes.append(f"{int((~kept).sum()):,} labels between 0 and 1 were left out: a guarantee uses only 0 and 1.")
     numbers = None if groups is None else group_numbers("groups", groups, n)[0]
     if weights is not None:
-        inverse = weights_of(weights, n)
-        kept &= random.random(n) * inverse.max() < inverse
+        kept &= thinned(weights_of(weights, n), random)
         notes.append(f"{int(kept.sum()):,} of {n:,} labels remain after thinning to equal probabilities.")
     if numbers is not None:
         order = random.permutation(n)

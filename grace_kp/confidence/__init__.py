@@ -12,7 +12,7 @@ from grace_kp.confidence._evaluation import FALLBACK_SCORE, Evaluation
 from grace_kp.confidence._evidence import Evidence, evidence_of_calls, factors_from_trace
 from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._judgements import could_change, with_agreement, with_judgements
-from grace_kp.confidence._profiles import PROFILES, LearnedProfile, Profile
+from grace_kp.confidence._profiles import FOR_ENDED_RUNS, PROFILES, LearnedProfile, Profile, promise_gaps
 from grace_kp.confidence._score import ConfidenceScore, part_text, penalties_text, penalty_text
 from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, ScoreKind, Scores, Unusable, checked_scores
 from grace_kp.confidence._search_results import ResultReader, SearchResults, read_results
@@ -20,6 +20,7 @@ from grace_kp.confidence._thresholds import DynamicThresholds, Thresholds, check
 
 __all__ = [
     "FALLBACK_SCORE",
+    "FOR_ENDED_RUNS",
     "PROFILES",
     "SCORE_KINDS",
     "UNKNOWN",
@@ -48,6 +49,7 @@ __all__ = [
     "part_text",
     "penalties_text",
     "penalty_text",
+    "promise_gaps",
     "read_results",
     "with_agreement",
     "with_judgements",

@@ -6,6 +6,7 @@ and `calculate` is a profile too; it need not be in the table. A learned profile
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 from grace_kp.confidence._score import ConfidenceScore, penalties_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from grace_kp.confidence._factors import ConfidenceFactors
 
@@ -73,6 +74,20 @@ class LearnedProfile(Profile, Protocol):
             Exception: the profile has no confidence for this run or moment.
         """
         ...
+
+
+FOR_ENDED_RUNS = (
+    "the thresholds of the profile are for runs that have ended, not for actions: calibrate at the moment of an action"
+)
+"""Why a gate cannot rely on the thresholds that a learned profile carries."""
+
+
+def promise_gaps(profile: object) -> tuple[str, ...]:
+    """Return why the promise of a profile does not hold at gates; nothing if it does, or if there is no promise."""
+    promise = getattr(profile, "promise", None)
+    if promise is None or (isinstance(promise, Mapping) and promise.get("moment") == "action"):
+        return ()
+    return (FOR_ENDED_RUNS,)
 
 
 @dataclass(frozen=True, slots=True)

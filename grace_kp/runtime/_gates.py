@@ -140,7 +140,15 @@ class Scope:
         if self._judge != "never":
             material = lambda: material_of(self._run, case)  # noqa: E731
             factors, evaluation = self._gates.judge().before_gate(self._judge, factors, level, material, self.run_id)
-        assessment = self._gates.profiles.before_action(case.action, factors, gaps, evaluation, self._document, level)
+        assessment = self._gates.profiles.before_action(
+            case.action,
+            factors,
+            gaps,
+            evaluation,
+            self._document,
+            level,
+            has_own_thresholds=case.rules.policy.thresholds is not None,
+        )
         if self._run is not None:
             assessment.facts["step"] = self._steps
         return assessment

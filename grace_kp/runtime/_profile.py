@@ -44,15 +44,21 @@ class Measured:
 class ProfileInUse:
     """A profile of a runtime, formula or learned. Its methods never raise, except for a KeyboardInterrupt of the user's."""
 
-    __slots__ = ("calculator", "is_formula", "learned", "name")
+    __slots__ = ("calculator", "gaps", "is_formula", "learned", "name")
 
-    def __init__(self, profile: str | Profile, thresholds: Thresholds) -> None:
+    def __init__(self, profile: str | Profile, thresholds: Thresholds, gaps: tuple[str, ...] = ()) -> None:
         """Apply a profile.
+
+        Args:
+            profile: its name, or the profile.
+            thresholds: those that it is used with.
+            gaps: why gates cannot rely on these thresholds.
 
         Raises:
             ValueError: there is no profile of that name, or the object is no profile.
         """
         self.calculator = ConfidenceCalculator(profile, thresholds)
+        self.gaps = gaps
         self.name = storable(self.calculator.profile)[:MAX_REASON]
         self.is_formula = self.calculator.is_known
         self.learned: LearnedProfile | None = None
@@ -70,17 +76,6 @@ class ProfileInUse:
         fitted_on = getattr(self.learned, "fitted_on", None)
         moment = fitted_on.get("fitted_at") if isinstance(fitted_on, Mapping) else None
         return moment if isinstance(moment, str) else None
-
-    @property
-    def other_moment(self) -> str:
-        """Why its thresholds promise nothing about actions; empty if they do, or if they are not those that it was calibrated with."""
-        promise, own = getattr(self.learned, "promise", None), thresholds_of(self.learned)
-        if own is None or not isinstance(promise, Mapping) or promise.get("moment") != "end":
-            return ""
-        levels = [(getattr(self.thresholds, level), getattr(own, level)) for level in ("silent", "notify", "confirm")]
-        if not any(used == carried != math.inf for used, carried in levels):
-            return ""
-        return "the thresholds of the profile are for runs that have ended, not for actions: calibrate at the moment of an action"
 
     def measure(
         self, document: Mapping[str, Any] | None, factors: ConfidenceFactors, moment: Literal["end", "action"]

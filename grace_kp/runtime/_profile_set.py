@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.confidence import Thresholds, check_thresholds
+from grace_kp.confidence import Thresholds, check_thresholds, promise_gaps
 from grace_kp.errors import SettingsError, brief
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import SUSPENDED, attempt
@@ -63,7 +63,11 @@ class ProfileSet:
             TypeError: the thresholds of the shadow are not a `Thresholds`.
         """
         opened = open_profile(settings.profile if profile is None else profile, _source(settings, profile))
-        main = ProfileInUse(opened, _thresholds(settings, opened) if thresholds is None else thresholds)
+        if thresholds is None:
+            is_stated = all(f"threshold_{level}" in settings.source for level in _LEVELS)
+            main = ProfileInUse(opened, _thresholds(settings, opened), () if is_stated else _gaps(opened))
+        else:
+            main = ProfileInUse(opened, thresholds)
         others = _thresholds(settings, None) if thresholds is None else thresholds
         trust = Trust(tightens=settings.on_mismatch == "tighten")
         return cls(main, _shadow(shadow, others), trust, settings.audit_rate)
@@ -99,6 +103,8 @@ class ProfileSet:
         evaluation: Mapping[str, Any] | None,
         document: Callable[[], dict[str, Any] | None],
         level: Callable[[float], InterventionLevel] = lambda _: InterventionLevel.SILENT,
+        *,
+        has_own_thresholds: bool = False,
     ) -> Assessment:
         """Return the confidence of an open run before an action.
 
@@ -109,6 +115,7 @@ class ProfileSet:
             evaluation: how a model judged the run before the action, if it did.
             document: returns the run so far; None if nothing is recorded of it.
             level: returns the level of the action for a confidence, if nothing is known against the profile.
+            has_own_thresholds: whether the policy of the action has thresholds, which then count in place of a profile's.
         """
         from grace_kp.gating import Assessment
 
@@ -116,17 +123,18 @@ class ProfileSet:
         if found is not None and evaluation is not None:
             found["grace"]["evaluation"] = copied(evaluation)
         measured = self.main.measure(found, factors, "action")
-        shadow = None if self.shadow is None else self._shadow_before(self.shadow, found, factors, gaps)
+        shadow: ShadowAssessment | None = None
+        if self.shadow is not None:
+            others = gaps if has_own_thresholds else gaps + self.shadow.gaps
+            shadow = self._shadow_before(self.shadow, found, factors, others)
         mismatches: tuple[str, ...] = ()
         facts: dict[str, Any] = {}
         if not self.main.is_formula:
             mismatches = self._mismatches(found)
             facts = {"profile": measured.profile, **self._facts(measured), **recorded(mismatches)}
-        own_gaps: tuple[str, ...] = ()
+        own_gaps = () if has_own_thresholds else self.main.gaps
         if measured.problem:
-            own_gaps = (f"{measured.problem}; the score is that of the formula {measured.profile}",)
-        if self.main.other_moment:
-            own_gaps += (self.main.other_moment,)
+            own_gaps += (f"{measured.problem}; the score is that of the formula {measured.profile}",)
         if self.trust is not None:
             own = level(measured.score.score) if self.trust.doubts else InterventionLevel.SILENT
             own_gaps += self.trust.gaps(action, mismatches, own)
@@ -159,8 +167,6 @@ class ProfileSet:
         measured = shadow.measure(document, factors, "action")
         if measured.problem:
             return ShadowAssessment(shadow.name, shadow.thresholds, error=measured.problem)
-        if shadow.other_moment:
-            gaps += (shadow.other_moment,)
         if self.trust is not None and self.trust.tightens:
             gaps += shadow.mismatches(document)
         return ShadowAssessment(shadow.name, shadow.thresholds, measured.score.score, gaps)
@@ -196,6 +202,11 @@ def _thresholds(settings: Settings, profile: object) -> Thresholds:
         raise SettingsError(f"{names} beside the thresholds of the profile: {error}; set all three") from None
 
 
+def _gaps(profile: object) -> tuple[str, ...]:
+    """Return why gates cannot rely on the thresholds that a profile carries."""
+    return () if thresholds_of(profile) is None else promise_gaps(profile)
+
+
 def _shadow(shadow: object, thresholds: Thresholds) -> ProfileInUse | None:
     """Return a shadow with the thresholds that are paired with it, else with those it carries, else with these."""
     if shadow is None:
@@ -207,4 +218,6 @@ def _shadow(shadow: object, thresholds: Thresholds) -> ProfileInUse | None:
         shadow, own = shadow
         check_thresholds(own)
     opened = open_profile(shadow, "shadow")
-    return ProfileInUse(opened, own if isinstance(own, Thresholds) else thresholds_of(opened) or thresholds)
+    if isinstance(own, Thresholds):
+        return ProfileInUse(opened, own)
+    return ProfileInUse(opened, thresholds_of(opened) or thresholds, _gaps(opened))

@@ -15,7 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Lock, Resident, watch
-from grace_kp.errors import GraceError, SettingsError, StoreError
+from grace_kp.confidence import Thresholds, decide
+from grace_kp.errors import GraceError, SettingsError, StoreError, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import attempt, note
@@ -189,12 +190,18 @@ def watched_by(profile: object) -> dict[str, Any]:
     promise = getattr(profile, "promise", None) or {}
     fitted_on = getattr(profile, "fitted_on", None) or {}
     to_dict = getattr(profile, "to_dict", None)
-    return {
+    watched = {
         "profile": profile if isinstance(profile, str) else str(getattr(profile, "name", "")),
         "fitted_at": fitted_on.get("fitted_at"),
         "moment": promise.get("moment", "action"),
         "fingerprint": _digest(to_dict()) if callable(to_dict) else "",
     }
+    thresholds = getattr(profile, "thresholds", None)
+    if watched["moment"] == "end" and isinstance(thresholds, Thresholds):
+        watched["thresholds"] = (
+            thresholds.to_dict()
+        )  # no gate decides on a run that has ended, so its level follows from these
+    return watched
 
 
 def monitor_of(monitor: Monitor | bool, profile: object, audit_rate: float = 0.0) -> Monitor:
@@ -277,8 +284,14 @@ def observed(
     levels: dict[str, str] = {}
     if watched["moment"] == "end":
         confidence = grace.get("confidence")
-        if isinstance(confidence, dict) and _is_of(confidence, watched) and confidence.get("level") in LEVELS:
-            levels["*"] = confidence["level"]
+        thresholds = watched.get("thresholds")
+        if (
+            thresholds
+            and isinstance(confidence, dict)
+            and _is_of(confidence, watched)
+            and is_unit(confidence.get("score"))
+        ):
+            levels["*"] = str(decide(confidence["score"], Thresholds.from_dict(thresholds)).level)
     else:
         for entry in decisions:
             action, level = entry.get("action"), entry.get("level")

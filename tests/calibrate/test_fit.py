@@ -128,3 +128,13 @@ def test_recorded_runs_of_an_airline_agent_are_ranked():
     labels, tasks = [record["reward"] >= 1 for record in records], [record["task_id"] for record in records]
     found = [cal.fit(runs, labels, tasks, seed=seed).out_of_fold("end") for seed in range(3)]
     assert 0.75 <= np.mean([roc_auc_score(correct, confidence) for confidence, correct, _ in found])
+
+
+def test_a_profile_of_many_runs_of_few_tasks():
+    """Rows are drawn among the tasks that have some."""
+    runs, labels = drawn_runs(40, seed=4)
+    count = 100_000
+    profile = cal.fit(
+        [runs[n % 40] for n in range(count)], [labels[n % 40] for n in range(count)], [n % 40 for n in range(count)]
+    )
+    assert profile.quality["action"]["n"] > 0

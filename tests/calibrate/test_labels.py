@@ -221,6 +221,17 @@ def test_thinning_keeps_the_rarest(probabilities, seed):
     assert found.traces == even.traces
 
 
+@given(st.lists(st.tuples(st.floats(0.01, 1), st.booleans()), min_size=1, max_size=30), st.integers(0, 5))
+def test_thinning_first_or_by_the_weights_is_the_same(rows, seed):
+    """`risk_thresholds` draws from the weights the sample that `thin` returns."""
+    found = cal.labels([labelled(n, correct, probability=p) for n, (p, correct) in enumerate(rows)])
+    thinned = cal.thin(found, seed)
+    confidence, risks = [n / 100 for n in names(found)], {"notify": 0.4}
+    weighted = cal.risk_thresholds(confidence, found.labels, risks, weights=found.weights, seed=seed)
+    plain = cal.risk_thresholds([n / 100 for n in names(thinned)], thinned.labels, risks)
+    assert (plain.n, plain.thresholds, plain.errors) == (weighted.n, weighted.thresholds, weighted.errors)
+
+
 def test_labels_of_many_sources_are_counted(store):
     """What a profile records of the labels it was fitted on."""
     assert {"user": 3, "approval": 1} == Counter(cal.labels(store, ["user", "approval"]).sources)

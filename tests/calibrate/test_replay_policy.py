@@ -10,7 +10,7 @@ import pytest
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.confidence import ConfidenceFactors, ConfidenceScore
-from tests.calibrate.gated import decision, document
+from tests.calibrate.gated import decision, document, live
 
 
 class Fixed:
@@ -91,6 +91,18 @@ def test_a_profile_brings_its_thresholds():
     report = cal.replay(traces, Fixed(), cal.ReplayPolicy(Fixed(), gk.Thresholds(0.6, 0.5, 0.5)))
     assert (1, 1) == (report.actions.a.levels["notify"], report.actions.b.levels["silent"])
     assert (1, 1) == (report.runs.a.levels["notify"], report.runs.b.levels["silent"])
+
+
+def test_thresholds_for_ended_runs_ask_as_a_live_gate_does():
+    """A replay asks where a gate would; other thresholds do without the gap that was recorded for those of the profile."""
+    profile = Learned()
+    profile.thresholds, profile.promise = gk.Thresholds(0.1, 0.1, 0.1), {"moment": "end"}
+    traces = live([[True]], profile=profile)
+    assert all(decision.evidence_gaps for decision in traces[0].decisions)
+    own, others = cal.ReplayPolicy(profile), cal.ReplayPolicy(thresholds=profile.thresholds)
+    report = cal.replay(traces, own, others)
+    assert (2, 1) == (report.actions.a.levels["confirm"], report.actions.b.levels["silent"])
+    assert 0 == cal.replay(traces, own).actions.differing
 
 
 def test_a_learned_profile_sees_the_run_as_it_stood():

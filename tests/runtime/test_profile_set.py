@@ -315,6 +315,39 @@ def test_a_gate_sees_what_a_fit_sees(fitted):
     assert round(fitted.predict(seen, moment="action"), 3) == trace.decisions[0].score
 
 
+ENDED = {"kind": "selective", "risks": {"silent": 0.05}, "delta": 0.1, "moment": "end", "n": 300, "notes": []}
+LOW = gk.Thresholds(0.1, 0.1, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("promise", "settings", "policy", "level"),
+    [
+        (None, {}, None, "silent"),
+        ({**ENDED, "moment": "action"}, {}, None, "silent"),
+        (ENDED, {}, None, "confirm"),
+        ({}, {}, None, "confirm"),
+        ("unreadable", {}, None, "confirm"),
+        (ENDED, {"threshold_silent": 0.95}, None, "confirm"),
+        (ENDED, {"threshold_silent": 0.2, "threshold_notify": 0.2, "threshold_confirm": 0.2}, None, "silent"),
+        (ENDED, {"thresholds": LOW}, None, "silent"),
+        (ENDED, {}, gk.Policy(thresholds=LOW), "silent"),
+    ],
+)
+def test_thresholds_for_ended_runs_let_no_action_run_unasked(promise, settings, policy, level, fitted):
+    """What was promised for the end of a run holds at no gate, unless the user states all thresholds; a shadow is treated alike."""
+    profile = fitted.with_thresholds(LOW, promise)
+    reviewer = ScriptedReviewer("proceed")
+    grace = make_grace(profile=profile, reviewer=reviewer, policies={"pay": policy or gk.Policy()}, **settings)
+    (decision,) = run(grace, name="pay").decisions
+    assert level == decision.level
+    gap = "the thresholds of the profile are for runs that have ended, not for actions: calibrate at the moment of an action"
+    assert ((gap,) if level == "confirm" else ()) == decision.evidence_gaps
+    assert (level == "confirm") == any(gap in request.reason for request in reviewer.requests)
+    if not settings:
+        (beside,) = run(make_grace(shadow=profile, policies={"pay": policy or gk.Policy()}), name="pay").decisions
+        assert level == beside.shadow["level"]
+
+
 # The shadow
 
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from grace_kp import calibrate as cal
+from grace_kp.confidence import Thresholds
 from grace_kp.errors import SettingsError
 from grace_kp.levels import InterventionLevel
 from grace_kp.runtime._promise import REFRESH_SECONDS, Promise, count_labels, monitor_of, observed, watched_by
@@ -119,10 +120,20 @@ def test_the_mildest_level_of_each_action_counts(decisions, expected):
 
 def test_a_promise_about_ended_runs_counts_their_confidence():
     """The level of the confidence of the run counts, whatever its actions were."""
-    grace = {"confidence": {"level": "notify", "profile": "learned", **FITTED}, "decisions": [decision()]}
-    assert ({"*": "notify"}, 1.0) == observed(grace, {}, {**WATCHED, "moment": "end"})
+    grace = {"confidence": {"score": 0.7, "level": "medium", "profile": "learned", **FITTED}, "decisions": [decision()]}
+    ended = {**WATCHED, "moment": "end", "thresholds": {"silent": "never", "notify": 0.6, "confirm": 0.2}}
+    assert ({"*": "notify"}, 1.0) == observed(grace, {}, ended)
     grace["confidence"]["fallback"] = True
-    assert ({}, 1.0) == observed(grace, {}, {**WATCHED, "moment": "end"})
+    assert ({}, 1.0) == observed(grace, {}, ended)
+
+
+def test_labels_of_runs_count_for_a_promise_about_ended_runs(tmp_path):
+    """The level of a run that has ended follows from the thresholds of the profile."""
+    learned = profile(0.7, {**PROMISE, "moment": "end"})
+    learned.thresholds = Thresholds(0.9, 0.6, 0.3)
+    with watching(tmp_path, profile=learned) as grace:
+        grace.feedback(act(grace).id, False)
+        assert ((0, 0), (1, 1)) == (counted(grace), counted(grace, "notify"))
 
 
 @pytest.mark.parametrize(
