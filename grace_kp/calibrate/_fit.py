@@ -41,6 +41,7 @@ MAX_RUNS = 20_000
 MAX_ACTION_RUNS = 5_000
 MAX_ASSESSED = 5_000
 """Rows whose figures are computed with intervals."""
+MAX_WEIGHT = 1e9
 MAX_PREFIXES = 8
 """Prefixes of a run at the moment "action", spread evenly over its actions."""
 UNGROUPED = (
@@ -210,11 +211,14 @@ def _weights(weights: Sequence[float] | None, runs: int) -> Floats:
         return np.ones(runs)
     if len(weights) != runs:
         raise ValueError(f"there are {runs:,} runs and {len(weights):,} weights; each run needs a weight")
-    values = np.asarray(weights, dtype=np.float64)
-    wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"a weight must be a number above 0, at most {MAX_WEIGHT:g}") from None
+    wrong = np.flatnonzero(~((values > 0) & (values <= MAX_WEIGHT)))
     if len(wrong):
         raise ValueError(
-            f"a weight must be a finite number above 0: weight {wrong[0]} is {brief(values[wrong[0]].item())}"
+            f"a weight must be a number above 0, at most {MAX_WEIGHT:g}: weight {wrong[0]} is {brief(values[wrong[0]].item())}"
         )
     return values
 

@@ -119,6 +119,8 @@ def _head(source: SourceFile, moment: str, fields: _Head) -> Head:
         dtype=np.float64,
     )
     try:
+        if any(column.low > column.high for column in fields.columns):
+            raise ValueError("low must not be above high")
         if len(set(names)) < len(names):
             raise ValueError("a name occurs twice")
         columns = Columns.build(names, figures.reshape(len(names), 5).T.copy())

@@ -89,7 +89,8 @@ def weights_of(values: Iterable[Any], n: int) -> Floats:
 
 def thinned(weights: Floats, random: np.random.Generator) -> NDArray[np.bool_]:
     """Draw samples with a probability in proportion to their weights, so that those that remain need no weights."""
-    return random.random(len(weights)) * weights.max(initial=0.0) < weights
+    kept: NDArray[np.bool_] = random.random(len(weights)) * weights.max(initial=0.0) < weights
+    return kept
 
 
 def independent(

@@ -228,12 +228,11 @@ def monitor_of(monitor: Monitor | bool, profile: object, audit_rate: float = 0.0
             "monitor=True watches the promise of a learned profile, and this profile promises nothing: "
             "pass monitor=calibrate.Monitor(risks={...}), or a profile with thresholds that keep a promise"
         )
-    return Monitor(
-        promise["risks"],
-        promise["delta"],
-        promise=promise["kind"],
-        max_weight=1 / audit_rate if audit_rate else 1.0,
-    )
+    max_weight = 1 / audit_rate if audit_rate else 1.0
+    try:
+        return Monitor(promise["risks"], promise["delta"], promise=promise["kind"], max_weight=max_weight)
+    except (KeyError, TypeError, ValueError) as error:
+        raise SettingsError(f"monitor=True cannot watch what the profile promises: {error}") from None
 
 
 def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 from pathlib import Path
 
@@ -138,3 +139,10 @@ def test_a_profile_of_many_runs_of_few_tasks():
         [runs[n % 40] for n in range(count)], [labels[n % 40] for n in range(count)], [n % 40 for n in range(count)]
     )
     assert profile.quality["action"]["n"] > 0
+
+
+@pytest.mark.parametrize("weight", ["a", math.inf, 0, 1e300, [1]])
+def test_a_weight_that_cannot_be_used_is_refused(weight):
+    """Also a number that would overflow the fit."""
+    with pytest.raises(ValueError, match="a weight must be a number above 0, at most 1e\\+09"):
+        cal.fit(RUNS, LABELS, weights=[weight, *[1.0] * (len(RUNS) - 1)])

@@ -335,6 +335,15 @@ def test_true_takes_the_promise_of_the_profile():
     assert {"profile": "grace", "fitted_at": None, "moment": "action", "fingerprint": ""} == watched_by("grace")
 
 
+@pytest.mark.parametrize(
+    "promise", ["x", {"risks": {}}, {**PROMISE, "risks": "x"}, {**PROMISE, "delta": []}, {**PROMISE, "kind": 1}]
+)
+def test_a_promise_that_cannot_be_watched_is_refused(promise):
+    """A file of a profile that was edited by hand may state anything."""
+    with pytest.raises(SettingsError, match="monitor=True cannot watch what the profile promises"):
+        monitor_of(True, profile(promise=promise))
+
+
 PROGRAM = """
 import sys
 import grace_kp as gk
