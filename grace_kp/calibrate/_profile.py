@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +20,7 @@ from grace_kp.trace import write_whole
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -137,7 +138,10 @@ class CalibratedProfile:
     def with_thresholds(
         self, thresholds: Thresholds | None, promise: Mapping[str, Any] | None = None
     ) -> CalibratedProfile:
-        """Return the same profile with thresholds, and with what they promise."""
+        """Return the same profile with thresholds, and with what they promise. The promise keeps them, so that a file in which only they were
+        changed is refused."""
+        if isinstance(promise, Mapping):
+            promise = {**promise, "thresholds": None if thresholds is None else thresholds.to_dict()}
         return dataclasses.replace(self, thresholds=thresholds, promise=promise)
 
     def to_dict(self) -> dict[str, Any]:

@@ -89,6 +89,7 @@ def read_profile(path: str | os.PathLike[str]) -> dict[str, Any]:
         thresholds = None if fields.thresholds is None else Thresholds.from_dict(fields.thresholds)
     except ValueError as error:
         raise source.error(str(error), ("thresholds",)) from None
+    _check_thresholds(source, fields)
     return {
         "heads": {moment: _head(source, moment, fields.heads[moment]) for moment in MOMENTS},
         "fitted_on": fields.fitted_on,
@@ -110,6 +111,18 @@ def _check_kind(source: SourceFile) -> None:
         )
     if version != VERSION or type(version) is not int:
         raise source.error(f"must be {VERSION} (got {brief(version)})", ("version",))
+
+
+def _check_thresholds(source: SourceFile, fields: _Profile) -> None:
+    """Refuse thresholds that are incomplete, whose missing levels would be milder defaults, or that differ from those of the promise."""
+    stated, promise = fields.thresholds, fields.promise
+    missing = [name for name in ("silent", "notify", "confirm") if stated is not None and name not in stated]
+    if missing:
+        raise source.error(f"must state every level; {missing[0]} is missing", ("thresholds",))
+    if promise is not None and (stated is None or promise.get("thresholds") != stated):
+        raise source.error(
+            "must be those for which the promise was computed; fit again to change them", ("thresholds",)
+        )
 
 
 def _head(source: SourceFile, moment: str, fields: _Head) -> Head:

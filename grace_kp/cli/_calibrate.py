@@ -63,14 +63,14 @@ def calibrate(
         float,
         typer.Option(min=0, max=0.9, help="Share of the tasks on which thresholds are chosen; 0: approximate promise."),
     ] = 0.4,
-    out: Annotated[Path | None, typer.Option(help="Write the profile, as JSON, to this file.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
+    out: Annotated[Path, typer.Option(help="Write the profile, as JSON, to this file.")] = Path("profile.json"),
+    report: Annotated[Path, typer.Option(help="Write the HTML report to this file.")] = Path("report.html"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Learn a confidence from labelled runs, and choose thresholds that keep a promise about errors.
 
-    Example: grace-kp calibrate runs.jsonl --risk silent=0.05 --risk notify=0.15 --out profile.json --report report.html
+    Example: grace-kp calibrate runs.jsonl --risk silent=0.05 --risk notify=0.15 --out profile.json
     """
     from grace_kp.calibrate import Promise, calibrate_runs, lacking_labels
 
@@ -178,18 +178,16 @@ def _warn(lacking: tuple[str, ...], labelled: Labels, holdout: float) -> None:
         put(out, "")
 
 
-def _write(found: Calibration, out: Path | None, report: Path | None, title: str) -> None:
+def _write(found: Calibration, out: Path, report: Path, title: str) -> None:
     from grace_kp.calibrate import calibration_page
     from grace_kp.errors import MissingExtra
     from grace_kp.pages import can_draw
     from grace_kp.trace import write_whole
 
-    if out is not None:
-        found.profile.save(out)
-    if report is not None:
-        if not can_draw():
-            say_error(f"{MissingExtra('diagrams in the report', 'calibration')}; it has tables only")
-        write_whole(report, calibration_page(found, title))
+    found.profile.save(out)
+    if not can_draw():
+        say_error(f"{MissingExtra('diagrams in the report', 'calibration')}; it has tables only")
+    write_whole(report, calibration_page(found, title))
 
 
 def _title(files: list[str] | None) -> str:
@@ -260,15 +258,11 @@ def _with_interval(assessment: Assessment, figure: str) -> str:
     return f"{value:.2f}" if interval is None else f"{value:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
 
 
-def _point(found: Calibration, out: Path | None, report: Path | None) -> None:
+def _point(found: Calibration, out: Path, report: Path) -> None:
     """Say where the results are, and how to use them."""
     page = console()
     put(page, "")
-    if report is not None:
-        put_field(page, "report", clean(str(report)), label=LABEL)
-    if out is None:
-        put_field(page, "profile", "not saved; --out profile.json saves it", label=LABEL)
-        return
+    put_field(page, "report", clean(str(report)), label=LABEL)
     put_field(page, "profile", clean(str(out)), label=LABEL)
     put_field(page, "use it", clean(f"gk.Grace(profile={json.dumps(str(out), ensure_ascii=False)})"), label=LABEL)
     if found.promise.moment == "end":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import pytest
 
@@ -102,3 +103,24 @@ def test_a_number_that_is_not_finite_is_refused(profile, tmp_path, value):
     (tmp_path / "profile.json").write_text(text)
     with pytest.raises(cal.ProfileFileError):
         cal.CalibratedProfile.load(tmp_path / "profile.json")
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "words"),
+    [
+        ({}, "thresholds: must state every level; silent is missing"),
+        ({"silent": 0.9, "confirm": 0.2}, "thresholds: must state every level; notify is missing"),
+        ({"silent": 0.1, "notify": 0.1, "confirm": 0.1}, "must be those for which the promise was computed"),
+        (None, "must be those for which the promise was computed"),
+    ],
+)
+def test_thresholds_that_were_changed_in_the_file_are_refused(profile, tmp_path, thresholds, words):
+    """A level that is left out would take a milder default, and others than those of the promise keep none."""
+    file = tmp_path / "profile.json"
+    promise = {"kind": "selective", "risks": {"notify": 0.1}, "delta": 0.1, "moment": "action"}
+    profile.with_thresholds(Thresholds(math.inf, 0.9, 0.4), promise).save(file)
+    assert math.inf == cal.CalibratedProfile.load(file).thresholds.silent
+    content = json.loads(file.read_text(encoding="utf-8"))
+    file.write_text(json.dumps({**content, "thresholds": thresholds}), encoding="utf-8")
+    with pytest.raises(cal.ProfileFileError, match=re.escape(words)):
+        cal.CalibratedProfile.load(file)

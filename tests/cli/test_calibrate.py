@@ -29,6 +29,12 @@ def lines(count, *, share=0.5, labels=None, label="correct", **fields):
         yield json.dumps({**run, label: correct, **fields})
 
 
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    """Profile and report are written to the working folder, unless another is named."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def file(tmp_path):
     def write(rows, name="runs.jsonl"):
@@ -58,10 +64,17 @@ def test_the_summary_fits_into_80_columns(command, file):
     """It names the sample, three confidences with intervals, and the levels with bounds."""
     ran = command("calibrate", file(lines(200)), *RISKS, columns=80)
     assert max(map(len, ran.stdout.splitlines())) <= 80
-    for words in ("200 runs of 200 tasks", "fitted on 120 runs", "80 runs of 80 other tasks, before an action", "learned", "formula grace", "run length", "The selective promise", "not saved; --out profile.json saves it"):  # fmt: skip
+    for words in ("200 runs of 200 tasks", "fitted on 120 runs", "80 runs of 80 other tasks, before an action", "learned", "formula grace", "run length", "The selective promise", 'gk.Grace(profile="profile.json")'):  # fmt: skip
         assert words in ran.stdout
     narrow = command("calibrate", file(lines(200)), *RISKS, columns=40)
     assert max(map(len, narrow.stdout.splitlines())) <= 40
+
+
+def test_profile_and_report_are_written_to_the_working_folder(command, file, tmp_path):
+    """Without options for them."""
+    assert 0 == command("calibrate", file(lines(200)), *RISKS).returncode
+    assert "action" == cal.CalibratedProfile.load(tmp_path / "profile.json").promise["moment"]
+    assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_labels_that_cannot_be_enough_are_named_before_anything_else(command, file):

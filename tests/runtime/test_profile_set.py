@@ -198,10 +198,9 @@ def test_mismatches_stand_in_the_trace_and_in_the_status():
 def test_the_status_describes_profile_and_promise(fitted):
     promise = {"kind": "selective", "risks": {"notify": 0.15}, "delta": 0.1}
     status = make_grace(profile=fitted.with_thresholds(NEVER, promise), shadow=(fitted, NEVER)).status()["profile"]
-    assert (promise, 120) == (status["promise"], status["fitted_on"]["runs"])
-    assert {"name": "calibrated", "thresholds": dict.fromkeys(("silent", "notify", "confirm"), "never")} == status[
-        "shadow"
-    ]
+    never = dict.fromkeys(("silent", "notify", "confirm"), "never")
+    assert ({**promise, "thresholds": never}, 120) == (status["promise"], status["fitted_on"]["runs"])
+    assert {"name": "calibrated", "thresholds": never} == status["shadow"]
     assert "Infinity" not in json.dumps(status)
 
 
