@@ -1,6 +1,6 @@
 """What a learned confidence is worth on labelled runs: beside the formulas and the length of a run, and on a source it never saw.
 
-`own` fits on four fifths of the tasks of a source and predicts the rest. `transfer` fits on all other sources. `labels` fits on few labels. `--data` names the folder with
+`own` fits on four fifths of the tasks of a source and predicts the rest. `actions` does so before an action. `transfer` fits on all other sources. `labels` fits on few labels. `--data` names the folder with
 the labelled runs (or set GRACE_KP_DATA).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from _labelled_runs import DATA, STOPPED, Source, sources
@@ -18,6 +18,7 @@ from _measure import print_table
 from grace_kp import ConfidenceCalculator
 from grace_kp import calibrate as cal
 from grace_kp.calibrate import Assessment, assess
+from grace_kp.calibrate._fit import action_places
 from grace_kp.confidence import factors_from_trace
 
 if TYPE_CHECKING:
@@ -34,16 +35,36 @@ def task_folds(tasks: Sequence[str], seed: int) -> np.ndarray:
     return np.array([fold[task] for task in tasks])
 
 
-def predicted(source: Source, seed: int) -> np.ndarray:
-    """The confidence in each run, by a profile that was fitted on other tasks."""
+def predicted(source: Source, seed: int, moment: Literal["end", "action"] = "end") -> np.ndarray:
+    """The confidence in each run, by a profile that was fitted on other tasks: at its end, or before one of its actions, drawn at random."""
+    draw = np.random.default_rng(seed)
     folds = task_folds(source.tasks, seed)
     confidence = np.zeros(len(source.runs))
     for fold in range(FOLDS):
         known = source.take(np.flatnonzero(folds != fold))
         profile = cal.fit(known.runs, known.labels, known.tasks, seed=seed)
         for place in np.flatnonzero(folds == fold):
-            confidence[place] = profile.predict(source.runs[place])
+            run = source.runs[place]
+            upto = None if moment == "end" else int(draw.choice(action_places(run)))
+            confidence[place] = profile.predict(cal.features(run, moment=moment, upto=upto), moment=moment)
     return confidence
+
+
+def action_rows(name: str, source: Source) -> list[dict[str, Any]]:
+    """What the confidence before an action says of the whole run."""
+    row = figures(assess(predicted(source, 0, "action"), source.labels, clusters=source.tasks))
+    return [{"source": name, **row}]
+
+
+def print_actions(rows: list[dict[str, Any]]) -> None:
+    print_table(
+        "Before one action of each run, drawn at random; fitted on other tasks of the same source",
+        ("source", "runs", "AUROC", "95 %", "ECE", "Brier"),
+        [
+            (row["source"], row["n"], f"{row['auroc']:.3f}", interval(row), f"{row['ece']:.3f}", f"{row['brier']:.3f}")
+            for row in rows
+        ],
+    )
 
 
 def by_formula(source: Source, profile: str) -> list[float]:
@@ -191,13 +212,13 @@ def interval(row: dict[str, Any]) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help="own, transfer, labels; default all")
+    parser.add_argument("parts", nargs="*", help="own, actions, transfer, labels; default all")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--only", help="a source, by the beginning of its name")
     parser.add_argument("--repeats", type=int, default=3, help="repeats of the cross-validation with other folds")
     parser.add_argument("--json", type=Path, help="write the rows to this file, too")
     chosen = parser.parse_args(arguments)
-    parts = chosen.parts or ["own", "transfer", "labels"]
+    parts = chosen.parts or ["own", "actions", "transfer", "labels"]
     if not (chosen.data / "agent_runs.jsonl.gz").exists():
         print(f"there are no labelled runs in {chosen.data}; name their folder with --data")
         return
@@ -207,6 +228,10 @@ def main(arguments: list[str] | None = None) -> None:
     if "own" in parts:
         rows["own"] = [row for name in kept for row in own_rows(name, found[name], chosen.repeats)]
         print_own(rows["own"])
+    if "actions" in parts:
+        honest = [name for name in kept if name not in STOPPED]
+        rows["actions"] = [row for name in honest for row in action_rows(name, found[name])]
+        print_actions(rows["actions"])
     if "transfer" in parts:
         rows["transfer"] = transfer_rows(found)
         print_transfer(rows["transfer"])

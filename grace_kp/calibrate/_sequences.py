@@ -28,7 +28,7 @@ RANKS = 100
 """Ranks that are tested, in geometric steps from the strictest to all samples."""
 STARTS = ((0.0, 0.6), (0.4, 0.2), (0.65, 0.2))
 """Where the sequence starts, as a share of its steps, and with which share of delta. Started at the strictest rank alone, it stalls where a few
-errors among the most confident samples end it; benchmarks/README.md compares other choices."""
+errors among the most confident samples end it; docs/calibrate-results.md compares both."""
 SCARCE = 0.1
 """Where the strictest rank takes this share of the samples or more, it gets the whole delta: the other starts could decide little."""
 
