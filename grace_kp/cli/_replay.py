@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._files import Unreadable, readable
+from grace_kp.cli._files import Unreadable, read_files, readable
 from grace_kp.cli._lookup import StoreOption, reading
 from grace_kp.cli._output import console, progress, put_json, say_error, visible
 from grace_kp.cli._page import put_text
@@ -36,6 +37,10 @@ def replay(
     b: Annotated[str | None, typer.Option("--b", metavar="POLICY", help="Policy B, in the same forms.")] = None,
     b_thresholds: Annotated[str | None, typer.Option(metavar="S,N,C", help=Levels)] = None,
     b_floor: Annotated[list[str] | None, typer.Option(metavar="ACTION=FLOOR", help=Floors)] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="Field of the files that states whether a run was right. Default: feedback, reward, …"),
+    ] = None,
     minutes: Annotated[float, typer.Option(min=0, help="Minutes of a reviewer for a question.")] = 2.0,
     price: Annotated[float | None, typer.Option(min=0, help="Price of an hour of reviewers.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap intervals.")] = 0,
@@ -43,7 +48,7 @@ def replay(
 ) -> None:
     """Replay recorded decisions under policy A and policy B; a policy that is left out is what was recorded.
 
-    Thresholds without a profile apply to the recorded confidence. The labels are those of the feedback in the traces.
+    Thresholds without a profile apply to the recorded confidence. Labels are the feedback in the traces, or a field of the files.
 
     Example: grace-kp replay --a profile.json --b grace --b-thresholds never,0.95,0.8 --price 60
     """
@@ -53,8 +58,10 @@ def replay(
     if policies == (None, None):
         raise ValueError("nothing to compare: state policy A with --a, --a-thresholds or --a-floor")
     unreadable = Unreadable()
-    with _traces(files, store, "replaying", unreadable) as traces:
-        report = replay_traces(traces, *policies, minutes_per_review=minutes, price_per_hour=price, seed=seed)
+    with _labelled(files, store, label, unreadable) as (traces, labels):
+        report = replay_traces(
+            traces, *policies, labels=labels, minutes_per_review=minutes, price_per_hour=price, seed=seed
+        )
     if as_json:
         put_json(report.to_dict())
     else:
@@ -89,6 +96,34 @@ def reviewers(
         put_text(console(), visible(report.summary()))
     if unreadable.count:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _labelled(
+    files: list[str] | None, store: str | None, label: str | None, unreadable: Unreadable
+) -> Iterator[tuple[Iterable[ReasoningTrace], Iterable[bool | float | None] | None]]:
+    """Yield the traces of the files with their labels, or those of the store, whose labels are in the traces.
+
+    Raises:
+        ValueError: options contradict each other.
+        GraceError: the store does not exist.
+    """
+    from grace_kp.calibrate import LabelledRun, read_labelled
+
+    if not files or store is not None:
+        if label is not None:
+            raise ValueError("--label names a field of a file; the labels of a store are feedback")
+        with _traces(files, store, "replaying", unreadable) as traces:
+            yield traces, None
+        return
+    runs: Iterator[LabelledRun] = read_files(
+        files,
+        "replaying",
+        unreadable,
+        lambda source, name: read_labelled(source, label=label, volunteered=True, name=name),
+    )
+    first, second = itertools.tee(runs)  # read in step, so that one run at a time is in memory
+    yield (run.trace for run in first), (None if run.label is None else run.label.correct for run in second)
 
 
 @contextmanager

@@ -129,3 +129,23 @@ def test_the_columns_of_both_policies_are_aligned(command, file):
         (22 + line[22:].index(line[22:].lstrip()[0]), 51 + line[51:].index(line[51:].lstrip()[0])) for line in figures
     }
     assert 4 == len(figures)
+
+
+def test_a_field_of_a_file_labels_its_runs(command, tmp_path):
+    """Rewards of chat runs count as labels, as they do for `grace-kp calibrate`."""
+    path = tmp_path / "runs.jsonl"
+    rows = [
+        {
+            "task_id": number,
+            "reward": float(number % 2),
+            "traj": [{"role": "user", "content": f"question {number}"}, {"role": "assistant", "content": "answer"}],
+        }
+        for number in range(6)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    ran = command("replay", path, "--a", "grace", "--b", "strict", "--json")
+    runs = json.loads(ran.stdout)["runs"]
+    assert (3, 3) == (runs["right"], runs["wrong"])
+    ran = command("replay", "--store", "memory:", "--label", "reward", "--a", "grace")
+    assert 2 == ran.returncode
+    assert "--label names a field of a file" in ran.stderr
