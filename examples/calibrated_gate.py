@@ -10,7 +10,6 @@ from grace_kp.testing import FakeClock
 
 # A clock that is always equally fast, so that the example prints the same figures each time; your own runs need none.
 clock = FakeClock(tick_ns=1_000_000)
-STEADY = {"clock": clock.ns, "wall_clock": clock.ns}
 RISKS = {"silent": 0.05, "notify": 0.15}
 asked = 0
 
@@ -71,7 +70,10 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp())
 
     # 1. Everything is asked, and every run is labelled.
-    with gk.Grace(store="memory:", reviewer=manager, **STEADY, thresholds=gk.Thresholds(1.0, 1.0, 0.0)) as grace:
+    always_ask = gk.Thresholds(1.0, 1.0, 0.0)
+    with gk.Grace(
+        store="memory:", reviewer=manager, clock=clock.ns, wall_clock=clock.ns, thresholds=always_ask
+    ) as grace:
         report("at first", serve(grace, range(600)), grace)
         labelled = cal.labels(grace)
 
@@ -91,7 +93,9 @@ def main() -> None:
 
     # 3. The same gate, now with the profile: it asks only where the promise needs it.
     asked = 0
-    with gk.Grace(store="memory:", reviewer=manager, **STEADY, profile=str(folder / "profile.json")) as grace:
+    with gk.Grace(
+        store="memory:", reviewer=manager, clock=clock.ns, wall_clock=clock.ns, profile=str(folder / "profile.json")
+    ) as grace:
         outcomes = serve(grace, range(600, 900))
         report("calibrated", outcomes, grace)
         for trace in grace.store.query(limit=1):
