@@ -45,6 +45,7 @@ def test_names_and_paths_are_named():
     assert ("strict", "a.json", None, None) == (named("strict"), named(Path("a.json")), named(Learned()), named(None))
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # from Python 3.12
 def test_a_child_process_uses_the_same_profiles():
     """What the parent has opened is there, and no lock is held by a thread that the child does not have."""
     choice = ProfileChoice(Settings(), Learned(), None, None)
