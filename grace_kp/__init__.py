@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from grace_kp import rubric as rubric
     from grace_kp import scorers as scorers
     from grace_kp import testing as testing
+    from grace_kp.approvals import Approval as Approval
+    from grace_kp.approvals import ApprovalState as ApprovalState
     from grace_kp.confidence import ActionDecision as ActionDecision
     from grace_kp.confidence import ConfidenceAggregator as ConfidenceAggregator
     from grace_kp.confidence import ConfidenceCalculator as ConfidenceCalculator
@@ -39,8 +41,13 @@ if TYPE_CHECKING:
     from grace_kp.errors import ActionDenied as ActionDenied
     from grace_kp.errors import ActionNotApproved as ActionNotApproved
     from grace_kp.errors import ActionOutcomeUnknown as ActionOutcomeUnknown
+    from grace_kp.errors import ActionPending as ActionPending
     from grace_kp.errors import ActionRedirected as ActionRedirected
     from grace_kp.errors import ActionTimedOut as ActionTimedOut
+    from grace_kp.errors import AlreadyDecided as AlreadyDecided
+    from grace_kp.errors import ApprovalError as ApprovalError
+    from grace_kp.errors import ChangedSinceShown as ChangedSinceShown
+    from grace_kp.errors import EditRefused as EditRefused
     from grace_kp.errors import EmbedderError as EmbedderError
     from grace_kp.errors import EvaluationFailed as EvaluationFailed
     from grace_kp.errors import GateError as GateError
@@ -49,9 +56,12 @@ if TYPE_CHECKING:
     from grace_kp.errors import InvalidRecord as InvalidRecord
     from grace_kp.errors import InvalidTrace as InvalidTrace
     from grace_kp.errors import JudgeError as JudgeError
+    from grace_kp.errors import KeyReused as KeyReused
     from grace_kp.errors import MissingExtra as MissingExtra
+    from grace_kp.errors import NotEntitled as NotEntitled
     from grace_kp.errors import SettingsError as SettingsError
     from grace_kp.errors import StoreError as StoreError
+    from grace_kp.errors import UnknownApproval as UnknownApproval
     from grace_kp.errors import UnknownTrace as UnknownTrace
     from grace_kp.gating import ConfirmationFlow as ConfirmationFlow
     from grace_kp.gating import ConsoleReviewer as ConsoleReviewer
@@ -111,14 +121,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PLACES = {
+    "approvals": "Approval ApprovalState",
     "confidence": (
         "ActionDecision ConfidenceAggregator ConfidenceCalculator ConfidenceFactors ConfidenceScore "
         "DynamicThresholds Evaluation Thresholds"
     ),
     "errors": (
-        "ActionCancelled ActionDenied ActionNotApproved ActionOutcomeUnknown ActionRedirected ActionTimedOut "
-        "EmbedderError EvaluationFailed GateError GraceError InvalidHistory InvalidRecord InvalidTrace JudgeError MissingExtra "
-        "SettingsError StoreError UnknownTrace"
+        "ActionCancelled ActionDenied ActionNotApproved ActionOutcomeUnknown ActionPending ActionRedirected "
+        "ActionTimedOut AlreadyDecided ApprovalError ChangedSinceShown EditRefused EmbedderError EvaluationFailed "
+        "GateError GraceError InvalidHistory InvalidRecord InvalidTrace JudgeError KeyReused MissingExtra "
+        "NotEntitled SettingsError StoreError UnknownApproval UnknownTrace"
     ),
     "gating": "ConfirmationFlow ConsoleReviewer InterventionHandler InterventionRequest InterventionResponse Policy",
     "judge": (

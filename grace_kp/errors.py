@@ -12,11 +12,19 @@ GraceError
  ├── JudgeError                        a judge could not be asked, or a spending limit forbade it
  ├── EvaluationFailed                  a judgement failed, and the caller wanted an error instead of 0.5
  ├── EmbedderError                     an embedder cannot be loaded or used
+ ├── ApprovalError                     a verb on an approval that cannot be carried out; nothing was changed; `.approval_id`
+ │    ├── UnknownApproval (LookupError) no approval has this id
+ │    ├── AlreadyDecided               another decision or the end of the request came first; `.by`, `.at`, `.state`
+ │    ├── NotEntitled (PermissionError) this person may not decide it
+ │    ├── ChangedSinceShown            the arguments are no longer those that were shown
+ │    └── EditRefused (ValueError)     the edited arguments do not fit the action, or change what identifies it
  └── ActionNotApproved                 a gate kept an action from running
       ├── ActionCancelled              the reviewer refused, or nobody could be asked
       │    └── ActionTimedOut          nobody answered in time; this is not a refusal
       ├── ActionDenied                 the policy forbids the action, nobody was asked
       ├── ActionRedirected             the reviewer answered with instructions for the agent; `.user_input`
+      ├── ActionPending                the request waits for a decision, and the caller does not; `.approval`
+      ├── KeyReused                    the key of the action belongs to a request with other arguments; `.approval_id`
       └── ActionOutcomeUnknown         the action was started before and is not started again; `.state`
 """
 
@@ -140,6 +148,50 @@ class EmbedderError(GraceError):
     """An embedder cannot be loaded or used: it is not on disk, its files are wrong, or its result is unusable."""
 
 
+class ApprovalError(GraceError):
+    """A verb on an approval cannot be carried out. Nothing was changed.
+
+    Attributes:
+        approval_id: the id of the approval.
+    """
+
+    def __init__(self, message: str, *, approval_id: str = "") -> None:
+        self.approval_id = approval_id
+        super().__init__(message)
+
+
+class UnknownApproval(ApprovalError, LookupError):
+    """No approval has this id."""
+
+
+class AlreadyDecided(ApprovalError):
+    """Another decision came first, or the request has ended: expired, cancelled, claimed.
+
+    Attributes:
+        state: the state of the approval.
+        by: who decided first; empty where nobody did.
+        at: when, in seconds since the epoch.
+    """
+
+    def __init__(self, message: str, *, approval_id: str = "", state: str = "", by: str = "", at: float = 0.0) -> None:
+        self.state = state
+        self.by = by
+        self.at = at
+        super().__init__(message, approval_id=approval_id)
+
+
+class NotEntitled(ApprovalError, PermissionError):
+    """This person may not decide the request."""
+
+
+class ChangedSinceShown(ApprovalError):
+    """The arguments of the request are no longer those that the person was shown."""
+
+
+class EditRefused(ApprovalError, ValueError):
+    """The edited arguments do not fit the action, or change a field that identifies it."""
+
+
 class ActionNotApproved(GraceError):
     """A gate kept an action from running.
 
@@ -187,6 +239,46 @@ class ActionRedirected(ActionNotApproved):
         response: object = None,
     ) -> None:
         self.user_input = user_input
+        super().__init__(message, decision=decision, request=request, response=response)
+
+
+class ActionPending(ActionNotApproved):
+    """The request waits for a decision, and the reviewer's `wait="raise"` does not. Call the action again later.
+
+    Attributes:
+        approval: the `Approval`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        approval: object = None,
+        decision: object = None,
+        request: object = None,
+        response: object = None,
+    ) -> None:
+        self.approval = approval
+        super().__init__(message, decision=decision, request=request, response=response)
+
+
+class KeyReused(ActionNotApproved):
+    """The key of the action belongs to a request with other arguments. Repeatable actions need a field in the key that tells them apart.
+
+    Attributes:
+        approval_id: the id of that request.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        approval_id: str = "",
+        decision: object = None,
+        request: object = None,
+        response: object = None,
+    ) -> None:
+        self.approval_id = approval_id
         super().__init__(message, decision=decision, request=request, response=response)
 
 

@@ -16,8 +16,13 @@ from grace_kp.errors import (
     ActionDenied,
     ActionNotApproved,
     ActionOutcomeUnknown,
+    ActionPending,
     ActionRedirected,
     ActionTimedOut,
+    AlreadyDecided,
+    ApprovalError,
+    ChangedSinceShown,
+    EditRefused,
     EmbedderError,
     EvaluationFailed,
     GateError,
@@ -26,9 +31,12 @@ from grace_kp.errors import (
     InvalidRecord,
     InvalidTrace,
     JudgeError,
+    KeyReused,
     MissingExtra,
+    NotEntitled,
     SettingsError,
     StoreError,
+    UnknownApproval,
     UnknownTrace,
     brief,
 )
@@ -56,6 +64,14 @@ EXAMPLES = [
     ActionDenied("d", decision=1),
     ActionRedirected("r", user_input="ask Ana", decision=1, request=2, response=3),
     ActionOutcomeUnknown("u", state="done", decision=1, request=2, response=3),
+    ActionPending("p", approval={"id": "ap-1"}, decision=1, request=2, response=3),
+    KeyReused("k", approval_id="ap-1", decision=1, request=2, response=3),
+    ApprovalError("a", approval_id="ap-1"),
+    UnknownApproval("a", approval_id="ap-1"),
+    AlreadyDecided("a", approval_id="ap-1", state="rejected", by="ana", at=1.5),
+    NotEntitled("a", approval_id="ap-1"),
+    ChangedSinceShown("a", approval_id="ap-1"),
+    EditRefused("a", approval_id="ap-1"),
 ]
 
 
@@ -65,7 +81,9 @@ EXAMPLES = [
         (SettingsError, ValueError), (InvalidTrace, ValueError), (InvalidRecord, InvalidTrace), (InvalidHistory, ValueError), (GateError, TypeError), (UnknownTrace, LookupError),
         (MissingExtra, ImportError), (ActionCancelled, ActionNotApproved), (ActionTimedOut, ActionCancelled),
         (ActionDenied, ActionNotApproved), (ActionRedirected, ActionNotApproved),
-        (ActionOutcomeUnknown, ActionNotApproved),
+        (ActionOutcomeUnknown, ActionNotApproved), (ActionPending, ActionNotApproved), (KeyReused, ActionNotApproved),
+        (UnknownApproval, LookupError), (AlreadyDecided, ApprovalError), (NotEntitled, PermissionError),
+        (ChangedSinceShown, ApprovalError), (EditRefused, ValueError),
     ],
 )  # fmt: skip
 def test_the_tree_is_as_drawn(cls, parent):

@@ -38,6 +38,7 @@ EXTRAS = {
     "pydantic-evals": ("pydantic-evals", "suites do not run inside of pydantic-evals"),
     "knowledgepulse": ("httpx", "traces are not contributed to a registry"),
     "calibration": ("matplotlib", "the report of `grace-kp calibrate` has tables and no plots"),
+    "approvals": ("cryptography", "no arguments sealed, no edits of requests checked, no notifications by webhook"),
     "fast": ("google-re2", "redaction gives the same texts, several times slower"),
 }
 WEEK = 7 * 86_400
