@@ -2,6 +2,7 @@
 
 from grace_kp.approvals._actor import Actor
 from grace_kp.approvals._approval import Approval, Claimed, Decided, Earlier, Ended, Vote
+from grace_kp.approvals._chain import append, append_view, contents_of, entry_of, was_viewed
 from grace_kp.approvals._states import ENTITLING, FOLLOWING, OPEN, RESPONSES, ApprovalState, may_follow
 from grace_kp.approvals._tables import Link, Reads, Row, RowQuery, Tables, Writes
 
@@ -24,5 +25,10 @@ __all__ = [
     "Tables",
     "Vote",
     "Writes",
+    "append",
+    "append_view",
+    "contents_of",
+    "entry_of",
     "may_follow",
+    "was_viewed",
 ]
