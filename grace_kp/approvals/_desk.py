@@ -1,0 +1,260 @@
+"""The desk: every verb on approvals. Each is one transaction, which holds the row, its entry in the chain and the use of a standing approval.
+
+Before a verb, the same transaction writes what is due: a deadline or use-by time that has passed, a claimant that is gone. What was due
+stays written even if the verb then fails. A verb that fails has changed nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from grace_kp.approvals._actor import Actor
+    from grace_kp.approvals._approval import Approval
+    from grace_kp.approvals._claim import Claim
+    from grace_kp.approvals._new_request import NewRequest
+    from grace_kp.approvals._policy_now import PolicyNow
+    from grace_kp.approvals._standing import Standing
+    from grace_kp.approvals._tables import Link, Tables
+    from grace_kp.errors import ApprovalError
+
+
+class Desk:
+    """The verbs on the approvals of one store. It holds no state; any number of desks and processes share a store.
+
+    Args:
+        tables: the tables of the store.
+        groups: the groups of each person, by name.
+        secret: the key that sealed parameters are opened with and digests of edits are computed with; None without one.
+        clock: the wall clock, in seconds since the epoch.
+        on_event: called with the approval and the entry after each change is committed. What it raises is logged and has no other effect.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        *,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        secret: Any = None,
+        clock: Callable[[], float] = time.time,
+        on_event: Callable[[Approval, Link], None] | None = None,
+    ) -> None:
+        raise NotImplementedError
+
+    def request(self, new: NewRequest) -> Approval:
+        """Create a request, or return the one that stands for it. The state of the approval tells what follows.
+
+        With a key, an open request of the key is joined. One that was done, or whose outcome is unknown, is returned as it is. `rejected` and
+        `skipped` hold for later calls of the key in the same run, `responded` for calls with the same arguments in the same run. After any
+        other end a new request is created, which lists the earlier ones in `earlier`. A refusal of a request with `waits="raise"` is also
+        returned to the first later call of any run, because nobody waited for it. A standing approval that covers the request approves it.
+
+        Raises:
+            KeyReused: the key belongs to a request with other arguments that is open, may have happened, or was done.
+            ValueError: a setting that cannot be used.
+        """
+        raise NotImplementedError
+
+    def get(self, id: str, *, viewer: Actor | None = None) -> Approval:
+        """Return an approval, after writing what is due to it.
+
+        Args:
+            id: its id.
+            viewer: who is shown it; one entry of the chain per person and revision records that.
+
+        Raises:
+            UnknownApproval: there is none with this id.
+        """
+        raise NotImplementedError
+
+    def pending(self, action: str | None = None, *, limit: int = 100, group: str | None = None) -> list[Approval]:
+        """Return pending requests, by deadline and level.
+
+        Args:
+            action: only of actions that match this name or glob.
+            limit: at most this many.
+            group: only those that members of this group may decide.
+        """
+        raise NotImplementedError
+
+    def history(
+        self, *, action: str | None = None, by: str | None = None, since: float | None = None, limit: int = 100
+    ) -> list[Approval]:
+        """Return what is no longer pending, by last change, newest first.
+
+        Args:
+            action: only of actions that match this name or glob.
+            by: only what this person decided, voted for or closed.
+            since: only what changed at or after this time.
+            limit: at most this many.
+        """
+        raise NotImplementedError
+
+    def approve(self, id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
+        """Consent to the arguments. With a quorum, this is one vote.
+
+        Args:
+            id: the approval.
+            actor: who consents.
+            note: a note; at most 10,000 characters.
+            digest: digest of the arguments that the person was shown. Without it, the arguments must be as the program asked, or this person
+                must have viewed or made the edit.
+
+        Raises:
+            UnknownApproval, AlreadyDecided, NotEntitled, ChangedSinceShown.
+        """
+        raise NotImplementedError
+
+    def edit(
+        self,
+        id: str,
+        changes: Mapping[str, object],
+        *,
+        actor: Actor,
+        note: str = "",
+        digest: str | None = None,
+        policy: PolicyNow | None = None,
+        is_encoded: bool = False,
+    ) -> Approval:
+        """Replace arguments and consent to the result. Votes for other arguments are dropped; the edit counts as its editor's vote.
+
+        Args:
+            id: the approval.
+            changes: new values by parameter name.
+            actor: who edits.
+            note: a note.
+            digest: digest of the arguments that the person was shown.
+            policy: the policy now in force, where the caller knows it; the stricter of it and the recorded one holds from now on.
+            is_encoded: whether the values are encoded JSON, as in `Approval.encoded`, instead of Python values.
+
+        Raises:
+            EditRefused: the arguments do not fit, identify the operation, have no encoding, or are sealed and cannot be opened here.
+            UnknownApproval, AlreadyDecided, NotEntitled, ChangedSinceShown.
+        """
+        raise NotImplementedError
+
+    def reject(self, id: str, *, actor: Actor, reason: str = "", digest: str | None = None) -> Approval:
+        """Refuse the action. Standing approvals that cover the request end."""
+        raise NotImplementedError
+
+    def respond(self, id: str, words: str, *, actor: Actor, digest: str | None = None) -> Approval:
+        """Answer with instructions for the agent; the action does not run."""
+        raise NotImplementedError
+
+    def skip(self, id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
+        """Let the agent go on without the action."""
+        raise NotImplementedError
+
+    def retry(self, id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
+        """Have the gate assess the call again."""
+        raise NotImplementedError
+
+    def withdraw(self, id: str, *, actor: Actor, reason: str = "") -> Approval:
+        """Cancel a request or a decision that nobody has claimed. Anybody may, because it only prevents."""
+        raise NotImplementedError
+
+    def decide_all(
+        self, ids: Sequence[str], verb: str, *, actor: Actor, note: str = "", digests: Mapping[str, str] | None = None
+    ) -> dict[str, Approval | ApprovalError]:
+        """Apply a verb to each of these approvals, one transaction each; return what came of each, by id.
+
+        Args:
+            ids: the approvals.
+            verb: `approve`, `reject`, `respond`, `skip`, `retry` or `withdraw`.
+            actor: who decides.
+            note: the note, reason or words.
+            digests: the digests that were shown, by id.
+        """
+        raise NotImplementedError
+
+    def claim(self, id: str, *, digest: str, version: str, policy: PolicyNow, actor: Actor) -> Claim:
+        """Take the one right to run the action.
+
+        Args:
+            id: the approval.
+            digest: digest of the arguments that will run.
+            version: version of the action that will run.
+            policy: the policy now in force. If it is stricter than the one that was decided under, the approval is cancelled.
+            actor: who runs it.
+
+        Raises:
+            AlreadyDecided: the state does not entitle; or the approval was cancelled now, because the policy is stricter or its standing
+                approval no longer holds. `.state` tells which.
+            ChangedSinceShown: the digest or the version differ.
+            UnknownApproval: there is none with this id.
+        """
+        raise NotImplementedError
+
+    def release(self, id: str, token: str) -> Approval:
+        """Give a claim back before anything was done; the decision can be claimed again until its use-by time."""
+        raise NotImplementedError
+
+    def settle(
+        self, id: str, token: str, *, state: str, result: object = None, has_result: bool = False, error: str = ""
+    ) -> Approval:
+        """Report the outcome of a claimed action. Repeating a report changes nothing.
+
+        Args:
+            id: the approval.
+            token: the token of the claim.
+            state: `done`, `failed` or `unknown`.
+            result: what the action returned; kept if it is JSON, at most 100 kB and free of recognised secrets.
+            has_result: whether `result` is one.
+            error: type of the exception that the action raised.
+
+        A report after a reconciliation is recorded in the chain and changes nothing.
+
+        Raises:
+            NotEntitled: the token is not that of the last claim.
+        """
+        raise NotImplementedError
+
+    def reconcile(self, id: str, *, actor: Actor, happened: bool, note: str = "") -> Approval:
+        """State whether an action whose outcome is unknown has happened.
+
+        `happened=False` is refused while its claimant runs. Where nobody can know whether it runs, its lease must have expired. A process
+        that was only paused can still cause the effect afterwards.
+
+        Raises:
+            AlreadyDecided: the outcome is known, or the claimant runs.
+            NotEntitled: this person may not decide the request.
+        """
+        raise NotImplementedError
+
+    def wait_for(self, id: str) -> Approval:
+        """Record that this process waits for the decision, unless one does that may still run."""
+        raise NotImplementedError
+
+    def leave(self, id: str) -> None:
+        """Record that this process no longer waits."""
+        raise NotImplementedError
+
+    def sweep(self) -> int:
+        """Write everything that is due: expiry, escalation, claimants that are gone. Return the number of changes."""
+        raise NotImplementedError
+
+    def grant(self, standing: Standing, *, actor: Actor) -> Standing:
+        """Record a standing approval and return it with its id.
+
+        Raises:
+            ApprovalError: a constraint, a time or a number of uses that cannot be used.
+        """
+        raise NotImplementedError
+
+    def standing(self, *, ended: bool = False) -> list[Standing]:
+        """Return the standing approvals that hold; with `ended`, also those that do not any more."""
+        raise NotImplementedError
+
+    def end_standing(self, id: str, *, actor: Actor, reason: str = "") -> Standing:
+        """End a standing approval. What it approved and nobody claimed is cancelled."""
+        raise NotImplementedError
+
+    def restored(self, *, actor: Actor) -> int:
+        """Mark everything approved, edited or claimed as unknown and end standing approvals, after the store was restored from a backup.
+
+        Return the number of approvals that were marked.
+        """
+        raise NotImplementedError
