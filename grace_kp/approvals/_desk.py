@@ -58,11 +58,11 @@ class Desk:
         """
         raise NotImplementedError
 
-    def get(self, id: str, *, viewer: Actor | None = None) -> Approval:
+    def get(self, approval_id: str, *, viewer: Actor | None = None) -> Approval:
         """Return an approval, after writing what is due to it.
 
         Args:
-            id: its id.
+            approval_id: its id.
             viewer: who is shown it; one entry of the chain per person and revision records that.
 
         Raises:
@@ -93,11 +93,11 @@ class Desk:
         """
         raise NotImplementedError
 
-    def approve(self, id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
+    def approve(self, approval_id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
         """Consent to the arguments. With a quorum, this is one vote.
 
         Args:
-            id: the approval.
+            approval_id: the approval.
             actor: who consents.
             note: a note; at most 10,000 characters.
             digest: digest of the arguments that the person was shown. Without it, the arguments must be as the program asked, or this person
@@ -110,7 +110,7 @@ class Desk:
 
     def edit(
         self,
-        id: str,
+        approval_id: str,
         changes: Mapping[str, object],
         *,
         actor: Actor,
@@ -122,7 +122,7 @@ class Desk:
         """Replace arguments and consent to the result. Votes for other arguments are dropped; the edit counts as its editor's vote.
 
         Args:
-            id: the approval.
+            approval_id: the approval.
             changes: new values by parameter name.
             actor: who edits.
             note: a note.
@@ -136,23 +136,23 @@ class Desk:
         """
         raise NotImplementedError
 
-    def reject(self, id: str, *, actor: Actor, reason: str = "", digest: str | None = None) -> Approval:
+    def reject(self, approval_id: str, *, actor: Actor, reason: str = "", digest: str | None = None) -> Approval:
         """Refuse the action. Standing approvals that cover the request end."""
         raise NotImplementedError
 
-    def respond(self, id: str, words: str, *, actor: Actor, digest: str | None = None) -> Approval:
+    def respond(self, approval_id: str, words: str, *, actor: Actor, digest: str | None = None) -> Approval:
         """Answer with instructions for the agent; the action does not run."""
         raise NotImplementedError
 
-    def skip(self, id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
+    def skip(self, approval_id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
         """Let the agent go on without the action."""
         raise NotImplementedError
 
-    def retry(self, id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
+    def retry(self, approval_id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
         """Have the gate assess the call again."""
         raise NotImplementedError
 
-    def withdraw(self, id: str, *, actor: Actor, reason: str = "") -> Approval:
+    def withdraw(self, approval_id: str, *, actor: Actor, reason: str = "") -> Approval:
         """Cancel a request or a decision that nobody has claimed. Anybody may, because it only prevents."""
         raise NotImplementedError
 
@@ -170,11 +170,11 @@ class Desk:
         """
         raise NotImplementedError
 
-    def claim(self, id: str, *, digest: str, version: str, policy: PolicyNow, actor: Actor) -> Claim:
+    def claim(self, approval_id: str, *, digest: str, version: str, policy: PolicyNow, actor: Actor) -> Claim:
         """Take the one right to run the action.
 
         Args:
-            id: the approval.
+            approval_id: the approval.
             digest: digest of the arguments that will run.
             version: version of the action that will run.
             policy: the policy now in force. If it is stricter than the one that was decided under, the approval is cancelled.
@@ -188,17 +188,24 @@ class Desk:
         """
         raise NotImplementedError
 
-    def release(self, id: str, token: str) -> Approval:
+    def release(self, approval_id: str, token: str) -> Approval:
         """Give a claim back before anything was done; the decision can be claimed again until its use-by time."""
         raise NotImplementedError
 
     def settle(
-        self, id: str, token: str, *, state: str, result: object = None, has_result: bool = False, error: str = ""
+        self,
+        approval_id: str,
+        token: str,
+        *,
+        state: str,
+        result: object = None,
+        has_result: bool = False,
+        error: str = "",
     ) -> Approval:
         """Report the outcome of a claimed action. Repeating a report changes nothing.
 
         Args:
-            id: the approval.
+            approval_id: the approval.
             token: the token of the claim.
             state: `done`, `failed` or `unknown`.
             result: what the action returned; kept if it is JSON, at most 100 kB and free of recognised secrets.
@@ -212,7 +219,7 @@ class Desk:
         """
         raise NotImplementedError
 
-    def reconcile(self, id: str, *, actor: Actor, happened: bool, note: str = "") -> Approval:
+    def reconcile(self, approval_id: str, *, actor: Actor, happened: bool, note: str = "") -> Approval:
         """State whether an action whose outcome is unknown has happened.
 
         `happened=False` is refused while its claimant runs. Where nobody can know whether it runs, its lease must have expired. A process
@@ -224,11 +231,11 @@ class Desk:
         """
         raise NotImplementedError
 
-    def wait_for(self, id: str) -> Approval:
+    def wait_for(self, approval_id: str) -> Approval:
         """Record that this process waits for the decision, unless one does that may still run."""
         raise NotImplementedError
 
-    def leave(self, id: str) -> None:
+    def leave(self, approval_id: str) -> None:
         """Record that this process no longer waits."""
         raise NotImplementedError
 
@@ -248,7 +255,7 @@ class Desk:
         """Return the standing approvals that hold; with `ended`, also those that do not any more."""
         raise NotImplementedError
 
-    def end_standing(self, id: str, *, actor: Actor, reason: str = "") -> Standing:
+    def end_standing(self, standing_id: str, *, actor: Actor, reason: str = "") -> Standing:
         """End a standing approval. What it approved and nobody claimed is cancelled."""
         raise NotImplementedError
 
