@@ -30,6 +30,8 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals._tables import Link
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from grace_kp.approvals._actor import Actor
     from grace_kp.approvals._tables import Reads, Row, Writes
 
@@ -58,6 +60,7 @@ KINDS = frozenset(
 )
 """What an entry can record."""
 SALT_BYTES = 16
+PAGE_BYTES = 1 << 22
 
 
 def append(
@@ -123,7 +126,7 @@ def was_viewed(reads: Reads, approval: str, revision: int, actor: Actor) -> bool
     """Return whether the chain records that this person has seen this revision, so that a reader need not write."""
     return any(
         entry["kind"] == "viewed" and entry["revision"] == revision and entry["actor"]["name"] == actor.name
-        for entry in map(entry_of, reads.links(approval=approval, limit=10_000))
+        for entry in map(entry_of, each_link(reads, approval=approval))
     )
 
 
@@ -146,6 +149,16 @@ def contents_of(link: Link) -> Any:
         ValueError: they are no JSON.
     """
     return None if link.contents is None else json.loads(link.contents)
+
+
+def each_link(reads: Reads, *, after: int = 0, approval: str | None = None, kept: bool = False) -> Iterator[Link]:
+    """Yield the entries after `after` by number, in pages that hold about `PAGE_BYTES`; see `Reads.links`."""
+    limit = 100
+    while links := reads.links(after=after, limit=limit, approval=approval, kept=kept):
+        yield from links
+        after = links[-1].seq
+        size = sum(len(link.data) + len(link.contents or b"") for link in links) / len(links)
+        limit = max(1, min(1_000, int(PAGE_BYTES / max(size, 1))))
 
 
 def entry_bytes(entry: Mapping[str, object]) -> bytes:

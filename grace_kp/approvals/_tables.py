@@ -95,8 +95,10 @@ class Reads(Protocol):
         """Return the entry of the chain with this number; None if there is none."""
         ...
 
-    def links(self, *, after: int = 0, limit: int = 1_000, approval: str | None = None) -> list[Link]:
-        """Return entries by number, those after `after`."""
+    def links(
+        self, *, after: int = 0, limit: int = 1_000, approval: str | None = None, kept: bool = False
+    ) -> list[Link]:
+        """Return entries by number, those after `after`; with `kept`, only those whose contents are still there."""
         ...
 
     def head(self) -> tuple[int, str]:

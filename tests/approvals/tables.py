@@ -45,8 +45,9 @@ class DictTables:
     def link(self, seq):
         return next((link for link in self.chain if link.seq == seq), None)
 
-    def links(self, *, after=0, limit=1_000, approval=None):
-        return [link for link in self.chain if link.seq > after and approval in {None, link.approval}][:limit]
+    def links(self, *, after=0, limit=1_000, approval=None, kept=False):
+        found = [link for link in self.chain if link.seq > after and approval in {None, link.approval}]
+        return [link for link in found if link.contents is not None or not kept][:limit]
 
     def head(self):
         return (self.chain[-1].seq, self.chain[-1].hash) if self.chain else (0, "")
