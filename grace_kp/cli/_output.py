@@ -53,8 +53,8 @@ def writes_unicode(stream: IO[str]) -> bool:
 
 
 def clean(text: str, width: int = 0) -> str:
-    """Return the text as one line without control characters, shortened visibly to a number of columns."""
-    line = " ".join(printable(text).split())
+    """Return the text as one line, with escapes for what a terminal would obey or hide, shortened visibly to a number of columns."""
+    line = " ".join(printable(text, replace=_blank_or_escape).split())
     if not writes_unicode(sys.stdout):
         encoding = sys.stdout.encoding or "ascii"
         line = line.encode(encoding, "replace").decode(encoding)  # now, so that widths are those of the output
@@ -63,8 +63,7 @@ def clean(text: str, width: int = 0) -> str:
 
 def visible(text: str) -> str:
     """Return lines of text with escapes for the characters that a terminal would obey or hide."""
-    text = text.replace("\r\n", "\n").replace("\t", "    ")
-    return _shown(text, lambda character: " " if unicodedata.category(character) == "Zs" else _escape(character))
+    return _shown(text.replace("\r\n", "\n").replace("\t", "    "), _blank_or_escape)
 
 
 def visible_json(value: object, indent: int | None = None) -> str:
@@ -75,6 +74,11 @@ def visible_json(value: object, indent: int | None = None) -> str:
 def _shown(text: str, escape: Callable[[str], str]) -> str:
     text = printable(text, keep="\n", replace=escape)
     return text if writes_unicode(sys.stdout) else _BEYOND_ASCII.sub(lambda match: _escape(match[0]), text)
+
+
+def _blank_or_escape(character: str) -> str:
+    is_blank = character in "\t\n\r" or unicodedata.category(character) == "Zs"
+    return " " if is_blank else _escape(character)
 
 
 def _escape(character: str) -> str:
@@ -98,8 +102,8 @@ def plain(text: str, width: int = 0) -> str:
     return _escaped(clean(text, width))
 
 
-# Characters that JSON does not escape and a terminal obeys: DEL, C1 controls, line separators, changes of direction.
-_OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# Characters that JSON does not escape and a terminal obeys or hides: DEL, C1 controls, line separators, changes of direction, no width.
+_OBEYED = re.compile("[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 _BEYOND_ASCII = re.compile("[^\\x00-\\x7f]")
 _BRACKETS = re.compile(r"(\\*)\[(?=([a-z#/@][^\[\]]*\])?)")
 _OPEN_END = re.compile(r"\\\Z|\[[^\[\]]*\Z")
@@ -147,7 +151,7 @@ def _json(value: object, indent: int | None = None) -> str:
 
 def say_error(message: object) -> None:
     """Write one line to standard error."""
-    sys.stderr.write(f"grace-kp: {printable(' '.join(str(message).split()))}\n")
+    sys.stderr.write(f"grace-kp: {printable(' '.join(str(message).split()), replace=_blank_or_escape)}\n")
 
 
 def progress(

@@ -31,7 +31,7 @@ from grace_kp.gating._policy import Policy, PolicySet, strictest_level
 from grace_kp.gating._request import InterventionRequest, InterventionResponse
 from grace_kp.gating._resumable import Resumable, resumable
 from grace_kp.gating._reviewer import Reviewer
-from grace_kp.gating._tree import plain
+from grace_kp.gating._tree import flat, plain
 from grace_kp.gating._view import view
 from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer
 
@@ -79,6 +79,7 @@ __all__ = [
     "drive",
     "drive_async",
     "execution",
+    "flat",
     "gate",
     "plain",
     "problem_with",

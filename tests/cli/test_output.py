@@ -15,10 +15,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from grace_kp.cli._output import clean, plain, visible, visible_json
+from grace_kp.cli._output import clean, plain, put_json, visible, visible_json
 from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
+UNSEEN = "\x07\x7f\x85\x9b\xad\u061c\u200b\u200c\u200d\u200e\u200f\u2028\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
 RUN = {
     "task_id": "京都",
     "reward": 0.0,
@@ -108,10 +109,23 @@ def test_the_demo_fits_a_narrow_terminal():
 
 @pytest.mark.parametrize(
     ("text", "width", "line"),
-    [("a\x1b[31m\n b", 0, "a [31m b"), ("京都です", 5, "京都…"), ("short", 10, "short")],
+    [
+        ("a\x1b[31m\n b", 0, r"a\u001b[31m b"),
+        ("京都です", 5, "京都…"),
+        ("short", 10, "short"),
+        *((f"a{character}b", 0, f"a\\u{ord(character):04x}b") for character in UNSEEN),
+    ],
 )
+def test_json_for_machines_hides_nothing_either(capsys):
+    """The characters stand in it as escapes, and come back."""
+    put_json({"text": UNSEEN})
+    out = capsys.readouterr().out
+    assert out.replace("\n", "").isprintable()
+    assert {"text": UNSEEN} == json.loads(out)
+
+
 def test_clean_text_is_one_line(text, width, line):
-    """Control characters become blanks; wide characters count as two columns."""
+    """Control, bidirectional and zero-width characters become visible; wide characters count as two columns."""
     assert line == clean(text, width)
 
 

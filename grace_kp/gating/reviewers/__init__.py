@@ -1,6 +1,9 @@
-"""Reviewers that come with the library: the console, and any callable under a name."""
+"""Reviewers that come with the library, the console and any callable under a name; and how a question is laid out for a person."""
 
 from grace_kp.gating.reviewers._callback import CallbackReviewer
-from grace_kp.gating.reviewers._console import ConsoleReviewer
+from grace_kp.gating.reviewers._console import UNSEEN, ConsoleReviewer
+from grace_kp.gating.reviewers._facts import Facts
+from grace_kp.gating.reviewers._layout import Page
+from grace_kp.gating.reviewers._question import Question, labelled
 
-__all__ = ["CallbackReviewer", "ConsoleReviewer"]
+__all__ = ["UNSEEN", "CallbackReviewer", "ConsoleReviewer", "Facts", "Page", "Question", "labelled"]

@@ -220,8 +220,8 @@ def _is_right_to_left(text: str) -> bool:
     return not text.isascii() and any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in text)
 
 
-def fold(lines: list[str], head: int, tail: int, page: Page) -> list[str]:
+def fold(lines: list[str], head: int, tail: int, page: Page, more: str = "v shows them") -> list[str]:
     """Return the first and last lines with the number of those between them; all lines where that saves nothing."""
     hidden = len(lines) - head - tail
-    marker = wrap(_plain_units(f" [… {hidden:,} lines folded; v shows them]"), page.width)
+    marker = wrap(_plain_units(f" [… {hidden:,} lines folded; {more}]"), page.width)
     return lines if hidden <= len(marker) else [*lines[:head], *marker, *lines[len(lines) - tail :]]

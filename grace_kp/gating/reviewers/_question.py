@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from grace_kp.confidence import part_text, penalties_text
-from grace_kp.gating._hidden import sizes_text
 from grace_kp.gating._view import view
-from grace_kp.gating.reviewers._layout import Page, fold, prose, value_lines
+from grace_kp.gating.reviewers._facts import Facts
+from grace_kp.gating.reviewers._layout import STEP, Page, fold, prose, units, value_lines
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,15 +34,15 @@ class Question:
     """A request and how it is laid out.
 
     Args:
-        request: the request.
+        request: the request, or what is to be shown of it.
         changed: names of arguments that the reviewer has replaced; they are marked.
     """
 
-    def __init__(self, request: InterventionRequest, changed: Collection[str] = ()) -> None:
-        self.request = request
-        self._changed = changed
+    def __init__(self, request: InterventionRequest | Facts, changed: Collection[str] = ()) -> None:
+        self._facts = facts = request if isinstance(request, Facts) else Facts.of(request)
+        self._changed = {*changed, *facts.before}
         self._views: dict[str, View] = {
-            name: view(value, max_characters=MAX_CHARACTERS) for name, value in request.arguments.items()
+            name: view(value, max_characters=MAX_CHARACTERS) for name, value in facts.arguments.items()
         }
         self._laid_out: dict[tuple[str, Page], list[str]] = {}
 
@@ -57,12 +57,21 @@ class Question:
             return self._laid_out[name, page]
         mark = " * " if name in self._changed else "   "
         lines = value_lines(name, self._views[name].root, page, len(mark))
-        self._laid_out[name, page] = [mark + lines[0][len(mark) :], *lines[1:]]
-        return self._laid_out[name, page]
+        lines[0] = mark + lines[0][len(mark) :]
+        if name in self._facts.before:
+            lines += value_lines("was", view(self._facts.before[name]).root, page, len(mark) + STEP)
+        if name in self._facts.remarks:
+            lines += prose(" " * (len(mark) + STEP), self._facts.remarks[name], page, len(mark) + 2 * STEP)
+        self._laid_out[name, page] = lines
+        return lines
 
     def in_full(self, page: Page) -> list[str]:
         """Lay out everything."""
         return _flat(self._parts(page, with_bars=True))
+
+    def in_short(self, page: Page, head: int, tail: int, more: str) -> list[str]:
+        """Lay out everything, with only `head` and `tail` lines of each long part; `more` says how to see the others."""
+        return _flat([fold(part, head, tail, page, more) for part in self._parts(page, with_bars=True)])
 
     def on_screen(self, page: Page, rows: int) -> tuple[list[str], bool]:
         """Lay out the question for a screen of `rows` lines; the flag says whether everything that matters is shown.
@@ -81,31 +90,33 @@ class Question:
         return fold(lines, max(rows - 8, 4), 4, page), False
 
     def _parts(self, page: Page, *, with_bars: bool) -> list[list[str]]:
-        request = self.request
+        facts = self._facts
         rule = ("─" if page.shows("─") else "-") * page.width
-        parts = [[rule], prose(f" {request.level.value.upper()}  may ", f"{request.action} run?", page, 3), [rule]]
-        parts += [_labelled("for", request.objective or "", page), _labelled("problem", request.problem, page)]
-        parts.append([" arguments:" + ("" if request.arguments else "  none")])
+        parts = [[rule], prose(f" {facts.level.upper()}  may ", f"{facts.action} run?", page, 3), [rule]]
+        parts += [labelled("for", facts.objective, page), labelled("problem", facts.problem, page)]
+        parts.append([" arguments:" + ("" if facts.arguments else "  none")])
         parts.extend(self.argument(name, page) for name in self._views)
-        parts.append(_labelled("hidden", sizes_text(request.hidden), page))
+        parts.append(labelled("hidden", facts.hidden, page))
         parts.append(self._confidence(page, with_bars=with_bars))
-        time = "" if request.timeout is None else f"{request.timeout:g} s, then it does not run"
-        return [*parts, _labelled("because", request.reason, page), _labelled("time", time, page), [rule]]
+        return [*parts, labelled("because", facts.reason, page), labelled("time", facts.time, page), [rule]]
 
     def _confidence(self, page: Page, *, with_bars: bool) -> list[str]:
-        score, total = self.request.confidence, self.request.decision.confidence_score
+        total = self._facts.score
+        if total is None:
+            return [" confidence: could not be computed"]
         lines = [f" confidence: {total:.3f}" + _bar(total, page, LABEL + 6)]
-        if score is None or not with_bars:
+        if not with_bars:
             return lines
-        for part, value in score.evaluated.items():
+        for part, value in self._facts.parts.items():
             bar = "" if value is None else _bar(value, page, 27)
-            lines.append(f"   {_PARTS.get(part, part):<17} {part_text(value)}{bar}")
-        if score.penalties_applied:
-            lines += prose("   penalties         ", penalties_text(score.penalties_applied), page, 5)
+            name = _PARTS.get(part) or "".join(shown for shown, _ in units(part, page))
+            lines.append(f"   {name:<17} {part_text(value)}{bar}")
+        if self._facts.penalties:
+            lines += prose("   penalties         ", penalties_text(self._facts.penalties), page, 5)
         return lines
 
 
-def _labelled(label: str, text: str, page: Page) -> list[str]:
+def labelled(label: str, text: str, page: Page) -> list[str]:
     """A text beside its label, indented less where the page is narrow; nothing for an empty text."""
     if not text:
         return []

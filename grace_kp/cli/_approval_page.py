@@ -1,0 +1,289 @@
+"""A request for approval as a page: what would run, why a person is asked, who may decide and has decided, and what came of it.
+
+The first part is laid out by the code that asks at the console, so that both state the same facts in the same words.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.approvals import ApprovalState
+from grace_kp.cli import _approval_words as words
+from grace_kp.cli._figures import items, mapping
+from grace_kp.cli._output import clean, visible_json
+from grace_kp.cli._page import put, put_field, put_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rich.console import Console
+
+    from grace_kp.approvals import Actor, Approval
+    from grace_kp.gating.reviewers import Facts, Question
+
+LABEL = 14
+"""Columns of the names of facts."""
+FOLD = 30, 5
+"""Lines that a long argument keeps at its beginning and end without --full."""
+STEPS = 8
+"""Newest steps of the run that are shown without --full."""
+ENTRIES = 50
+"""Entries of the chain that are shown without --full."""
+NOT_COVERED = "not covered by the decision: it may be another value when the action runs"
+SEALED = "sealed: it is kept encrypted"
+KEY_FIELD = "identifies the operation: an edit cannot change it"
+
+
+def facts_of(approval: Approval, now: float | None = None) -> Facts:
+    """Return what the console would show of this request."""
+    from grace_kp.gating.reviewers import Facts
+
+    now = time.time() if now is None else now
+    remarks: dict[str, list[str]] = {}
+    for names, remark in ((approval.not_covered, NOT_COVERED), (approval.sealed, SEALED), (approval.key_fields, KEY_FIELD)):
+        for name in names:
+            remarks.setdefault(name, []).append(remark)
+    asked = approval.asked or {}
+    return Facts(
+        action=approval.action,
+        level=approval.level,
+        arguments=approval.arguments,
+        before={name: asked.get(name) for name in changed(approval)},
+        remarks={name: "; ".join(found) for name, found in remarks.items()},
+        objective=approval.objective or "",
+        hidden=_unheld(approval),
+        score=approval.score,
+        parts=approval.breakdown,
+        penalties=tuple(approval.penalties),
+        reason=approval.reason,
+        time=_time(approval, now),
+    )
+
+
+def changed(approval: Approval) -> list[str]:
+    """Return the parameters that an edit has changed, by comparing the values with those that were asked about."""
+    asked = approval.asked
+    if asked is None:
+        return []
+    names = dict.fromkeys([*approval.arguments, *asked])
+    return [name for name in names if _flat(approval.arguments, name) != _flat(asked, name)]
+
+
+def _flat(arguments: Mapping[str, Any], name: str) -> str:
+    from grace_kp.gating import flat, view
+
+    return flat(view(arguments[name]).root) if name in arguments else ""
+
+
+def _unheld(approval: Approval) -> str:
+    if not approval.unencoded:
+        return ""
+    return f"{', '.join(approval.unencoded)}: only the waiting process holds the object, which has no form that can be stored or shown"
+
+
+def _time(approval: Approval, now: float) -> str:
+    if approval.state is not ApprovalState.PENDING:
+        return ""
+    if approval.deadline is None:
+        return "no deadline"
+    return f"{words.when(approval.deadline, now)}; then {words.at_deadline(approval)}"
+
+
+def question_of(approval: Approval) -> Question:
+    """Return the request as the console lays it out."""
+    from grace_kp.gating.reviewers import Question
+
+    return Question(facts_of(approval))
+
+
+def opaque(approval: Approval) -> list[str]:
+    """Return the arguments that cannot be shown in full, so that a plain consent to them does not count."""
+    return [*question_of(approval).opaque, *approval.unencoded]
+
+
+def put_question(out: Console, approval: Approval, *, full: bool) -> None:
+    """Write what would run and why a person is asked.
+
+    Args:
+        out: the console.
+        approval: the request.
+        full: fold no long argument.
+    """
+    from grace_kp.gating.reviewers import Page
+
+    page = Page(max(out.width, 20), getattr(sys.stdout, "encoding", None) or "ascii")
+    question = question_of(approval)
+    lines = question.in_full(page) if full else question.in_short(page, *FOLD, "--full or --json shows them")
+    for line in lines:
+        put(out, line)
+
+
+class ApprovalPage:
+    """Writes requests for approval to a console.
+
+    Args:
+        out: the console.
+        full: fold and shorten nothing.
+    """
+
+    def __init__(self, out: Console, *, full: bool = False) -> None:
+        self._out = out
+        self._full = full
+        self._now = time.time()
+
+    def print(self, approval: Approval, entries: Iterable[Mapping[str, Any]] = ()) -> None:
+        """Write one request, and the entries of the chain that concern it."""
+        put_question(self._out, approval, full=self._full)
+        self._state(approval)
+        self._evidence(approval)
+        self._people(approval)
+        self._outcome(approval)
+        self._earlier(approval)
+        self._run(approval)
+        self._chain(list(entries))
+        self._next(approval)
+
+    def _state(self, approval: Approval) -> None:
+        self._field("id", approval.id)
+        same = f"; {approval.same:,} pending requests have this digest" if approval.same > 1 else ""
+        self._field("state", f"{words.in_state(approval.state)}, revision {approval.revision}{same}", "bold")
+        if approval.deleted:
+            self._field("contents", "deleted by retention; the chain keeps commitments to them", "yellow")
+        self._field("asked", words.when(approval.created_at, self._now))
+        if approval.state is ApprovalState.PENDING or approval.state.is_open:
+            self._field("process", words.process_sentence(approval))
+        if approval.use_by is not None and approval.state in {ApprovalState.APPROVED, ApprovalState.EDITED}:
+            self._field("use by", words.when(approval.use_by, self._now))
+        self._field("digest", approval.digest)
+        if approval.asked_digest and approval.asked_digest != approval.digest:
+            self._field("asked digest", approval.asked_digest)
+        if approval.key:
+            self._field("key", approval.key)
+        self._field("version", f"{approval.version}, domain {approval.domain}, origin {approval.origin}")
+
+    def _evidence(self, approval: Approval) -> None:
+        for gap in approval.gaps:
+            self._field("evidence gap", gap, "yellow")
+        for name, value in approval.policy.items():
+            self._field("policy", f"{name.replace('_', ' ')}: {_words(value)}")
+        for name, value in approval.facts.items():
+            self._field("rests on", f"{name.replace('_', ' ')}: {_words(value)}")
+
+    def _people(self, approval: Approval) -> None:
+        self._field("may decide", _rule(approval))
+        if approval.standing:
+            self._field("standing", f"approved by the standing approval {approval.standing}")
+        for vote in approval.votes:
+            stale = "" if vote.digest == approval.digest else ", for the arguments before the edit"
+            counts = "" if vote.counts else ", does not count: the name is only stated"
+            note = f": {vote.note}" if vote.note else ""
+            self._field("vote", f"{words.person(vote.actor)}, {words.when(vote.at, self._now)}{counts}{stale}{note}")
+        decision = approval.decision
+        if decision is not None:
+            note = f": {decision.note}" if decision.note else ""
+            by = words.person(decision.actor)
+            self._field("decision", f"{words.in_state(decision.state)} by {by}, {words.when(decision.at, self._now)}{note}")
+
+    def _outcome(self, approval: Approval) -> None:
+        claim, outcome = approval.claim, approval.outcome
+        if claim is not None:
+            self._field("started", f"{words.when(claim.at, self._now)}, by {words.person(claim.actor)}, process {claim.process}")
+        if outcome is None:
+            return
+        facts = [words.in_state(outcome.state), words.when(outcome.at, self._now), f"by {words.person(outcome.actor)}"]
+        facts += [f"raised {outcome.error}"] if outcome.error else []
+        self._field("outcome", ", ".join(facts) + (f": {outcome.note}" if outcome.note else ""))
+        if outcome.has_result:
+            put_field(self._out, "result", self._cut(visible_json(outcome.result)), label=LABEL)
+
+    def _earlier(self, approval: Approval) -> None:
+        for before in approval.earlier:
+            by = f" by {before.by}" if before.by else ""
+            note = f": {before.note}" if before.note else ""
+            at = words.when(before.at, self._now)
+            self._field("earlier", f"{words.short_id(before.id)} {words.in_state(before.state)}{by}, {at}{note}", "yellow")
+
+    def _run(self, approval: Approval) -> None:
+        if approval.user:
+            self._field("user", f"{approval.user}, for whom the agent runs")
+        if approval.run_id:
+            self._field("run", approval.run_id)
+        steps = items(mapping(approval.run).get("steps"))
+        if not steps:
+            return
+        hidden = 0 if self._full else max(0, len(steps) - STEPS)
+        put(self._out, "")
+        put_text(self._out, "the run so far", style="bold")
+        if hidden:
+            put_text(self._out, f"… {hidden:,} earlier steps; --full or --json shows them")
+        for step in map(mapping, steps[hidden:]):
+            self._step(step)
+
+    def _step(self, step: dict[str, Any]) -> None:
+        tool = mapping(step.get("tool")).get("name")
+        head = [str(step.get("step_id", "-")), str(step.get("type", "-")), *([str(tool)] if tool else [])]
+        put_text(self._out, "  ".join(clean(part, 60) for part in head), style="cyan")
+        content = step.get("content") or step.get("input")
+        if content:
+            text = content if isinstance(content, str) else visible_json(content)
+            put_text(self._out, self._cut(clean(text)), indent=4)
+
+    def _chain(self, entries: list[Mapping[str, Any]]) -> None:
+        if not entries:
+            return
+        put(self._out, "")
+        put_text(self._out, "the chain", style="bold")
+        hidden = 0 if self._full else max(0, len(entries) - ENTRIES)
+        if hidden:
+            put_text(self._out, f"… {hidden:,} earlier entries; --full or --json shows them")
+        for entry in entries[hidden:]:
+            by = mapping(entry.get("actor")).get("name")
+            at = entry.get("at")
+            moment = words.moment_text(at) if isinstance(at, int | float) else clean(str(at))
+            kind = str(entry.get("kind", "-")).replace("_", " ")
+            put_text(self._out, clean(f"{entry.get('seq', '-'):>6}  {moment}  {kind}{f' by {by}' if by else ''}"))
+
+    def _next(self, approval: Approval) -> None:
+        """Write what can be done now."""
+        name = words.short_id(approval.id)
+        match approval.state:
+            case ApprovalState.PENDING:
+                text = f"grace-kp approvals approve {name}   or reject, edit, respond, skip, retry"
+            case ApprovalState.APPROVED | ApprovalState.EDITED:
+                text = f"grace-kp approvals withdraw {name}   takes the approval back while nobody has started the action"
+            case ApprovalState.UNKNOWN:
+                text = f"grace-kp approvals reconcile {name} --happened   or --not-happened, once you have looked"
+            case _:
+                return
+        put(self._out, "")
+        put_text(self._out, text, style="dim")
+
+    def _field(self, name: str, value: str, style: str = "") -> None:
+        put_field(self._out, name, self._cut(clean(value)), label=LABEL, style=style)
+
+    def _cut(self, text: str) -> str:
+        limit = 2_000
+        if self._full or len(text) <= limit:
+            return text
+        return f"{text[:limit]}… {len(text) - limit:,} more characters; --full or --json shows them"
+
+
+def _rule(approval: Approval) -> str:
+    who = f"members of {' or '.join(approval.groups)}" if approval.groups else "anybody"
+    if approval.quorum > 1:
+        kind = "authenticated" if approval.identity == "authenticated" else "stated"
+        who = f"{approval.quorum} people ({kind} names), {who}; {words.consents(approval)} of {approval.quorum} so far"
+    if approval.user and (approval.groups or approval.quorum > 1):
+        who += f"; not {approval.user}, for whom the agent runs"
+    return who
+
+
+def _words(value: object) -> str:
+    return value if isinstance(value, str) else visible_json(value)
+
+
+def named(actor: Actor) -> str:
+    """Return the name of who did something."""
+    return clean(actor.name, 60)
