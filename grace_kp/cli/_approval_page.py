@@ -5,7 +5,6 @@ The first part is laid out by the code that asks at the console, so that both st
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from grace_kp.approvals import Actor, Approval
+    from grace_kp.approvals import Approval
     from grace_kp.gating.reviewers import Facts, Question
 
 LABEL = 14
@@ -42,9 +41,16 @@ def facts_of(approval: Approval, now: float | None = None) -> Facts:
 
     now = time.time() if now is None else now
     remarks: dict[str, list[str]] = {}
-    for names, remark in ((approval.not_covered, NOT_COVERED), (approval.sealed, SEALED), (approval.key_fields, KEY_FIELD)):
+    for names, remark in (
+        (approval.not_covered, NOT_COVERED),
+        (approval.sealed, SEALED),
+        (approval.key_fields, KEY_FIELD),
+    ):
         for name in names:
             remarks.setdefault(name, []).append(remark)
+    for name, value in approval.arguments.items():
+        if isinstance(value, bytes | bytearray):
+            remarks.setdefault(name, []).append(f"{len(value):,} bytes")
     asked = approval.asked or {}
     return Facts(
         action=approval.action,
@@ -113,7 +119,7 @@ def put_question(out: Console, approval: Approval, *, full: bool) -> None:
     """
     from grace_kp.gating.reviewers import Page
 
-    page = Page(max(out.width, 20), getattr(sys.stdout, "encoding", None) or "ascii")
+    page = Page(max(out.width, 20), getattr(out.file, "encoding", None) or "utf-8")
     question = question_of(approval)
     lines = question.in_full(page) if full else question.in_short(page, *FOLD, "--full or --json shows them")
     for line in lines:
@@ -184,12 +190,16 @@ class ApprovalPage:
         if decision is not None:
             note = f": {decision.note}" if decision.note else ""
             by = words.person(decision.actor)
-            self._field("decision", f"{words.in_state(decision.state)} by {by}, {words.when(decision.at, self._now)}{note}")
+            self._field(
+                "decision", f"{words.in_state(decision.state)} by {by}, {words.when(decision.at, self._now)}{note}"
+            )
 
     def _outcome(self, approval: Approval) -> None:
         claim, outcome = approval.claim, approval.outcome
         if claim is not None:
-            self._field("started", f"{words.when(claim.at, self._now)}, by {words.person(claim.actor)}, process {claim.process}")
+            self._field(
+                "started", f"{words.when(claim.at, self._now)}, by {words.person(claim.actor)}, process {claim.process}"
+            )
         if outcome is None:
             return
         facts = [words.in_state(outcome.state), words.when(outcome.at, self._now), f"by {words.person(outcome.actor)}"]
@@ -203,7 +213,9 @@ class ApprovalPage:
             by = f" by {before.by}" if before.by else ""
             note = f": {before.note}" if before.note else ""
             at = words.when(before.at, self._now)
-            self._field("earlier", f"{words.short_id(before.id)} {words.in_state(before.state)}{by}, {at}{note}", "yellow")
+            self._field(
+                "earlier", f"{words.short_id(before.id)} {words.in_state(before.state)}{by}, {at}{note}", "yellow"
+            )
 
     def _run(self, approval: Approval) -> None:
         if approval.user:
@@ -252,7 +264,9 @@ class ApprovalPage:
             case ApprovalState.PENDING:
                 text = f"grace-kp approvals approve {name}   or reject, edit, respond, skip, retry"
             case ApprovalState.APPROVED | ApprovalState.EDITED:
-                text = f"grace-kp approvals withdraw {name}   takes the approval back while nobody has started the action"
+                text = (
+                    f"grace-kp approvals withdraw {name}   takes the approval back while nobody has started the action"
+                )
             case ApprovalState.UNKNOWN:
                 text = f"grace-kp approvals reconcile {name} --happened   or --not-happened, once you have looked"
             case _:
@@ -282,8 +296,3 @@ def _rule(approval: Approval) -> str:
 
 def _words(value: object) -> str:
     return value if isinstance(value, str) else visible_json(value)
-
-
-def named(actor: Actor) -> str:
-    """Return the name of who did something."""
-    return clean(actor.name, 60)

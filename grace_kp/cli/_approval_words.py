@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 VALUE = 40
 """Columns of one argument within a sentence."""
+PREFIX = "ap-"
+"""The beginning of every id."""
 SHORT = 8
-"""Characters of an id or a digest in lists."""
+"""Characters of an id in lists."""
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 _LATER = {
     "raise": "asks again",
@@ -65,8 +67,8 @@ def _flat(value: object) -> str:
 
 
 def short_id(name: str) -> str:
-    """Return the id without the common prefix."""
-    return name.rpartition(":")[2]
+    """Return the first characters of an id, without the common prefix."""
+    return clean(name.removeprefix(PREFIX)[:SHORT])
 
 
 def in_state(state: ApprovalState) -> str:

@@ -116,14 +116,6 @@ def test_the_demo_fits_a_narrow_terminal():
         *((f"a{character}b", 0, f"a\\u{ord(character):04x}b") for character in UNSEEN),
     ],
 )
-def test_json_for_machines_hides_nothing_either(capsys):
-    """The characters stand in it as escapes, and come back."""
-    put_json({"text": UNSEEN})
-    out = capsys.readouterr().out
-    assert out.replace("\n", "").isprintable()
-    assert {"text": UNSEEN} == json.loads(out)
-
-
 def test_clean_text_is_one_line(text, width, line):
     """Control, bidirectional and zero-width characters become visible; wide characters count as two columns."""
     assert line == clean(text, width)
@@ -141,3 +133,11 @@ def test_escaped_text_survives_markup(text):
     file = io.StringIO()
     Console(file=file, width=80, highlight=False).print(f"{plain(text)}[bold]x[/bold]")
     assert f"{text}x\n" == file.getvalue()
+
+
+def test_json_for_machines_hides_nothing_either(capsys):
+    """The characters stand in it as escapes, and come back."""
+    put_json({"text": UNSEEN})
+    out = capsys.readouterr().out
+    assert out.replace("\n", "").isprintable()
+    assert {"text": UNSEEN} == json.loads(out)

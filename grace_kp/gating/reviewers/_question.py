@@ -92,7 +92,7 @@ class Question:
     def _parts(self, page: Page, *, with_bars: bool) -> list[list[str]]:
         facts = self._facts
         rule = ("─" if page.shows("─") else "-") * page.width
-        parts = [[rule], prose(f" {facts.level.upper()}  may ", f"{facts.action} run?", page, 3), [rule]]
+        parts = [[rule], prose(f" {_shown(facts.level.upper(), page)}  may ", f"{facts.action} run?", page, 3), [rule]]
         parts += [labelled("for", facts.objective, page), labelled("problem", facts.problem, page)]
         parts.append([" arguments:" + ("" if facts.arguments else "  none")])
         parts.extend(self.argument(name, page) for name in self._views)
@@ -108,9 +108,11 @@ class Question:
         if not with_bars:
             return lines
         for part, value in self._facts.parts.items():
+            if part not in _PARTS:
+                lines += prose("   ", f"{part}: {part_text(value)}", page, 5)
+                continue
             bar = "" if value is None else _bar(value, page, 27)
-            name = _PARTS.get(part) or "".join(shown for shown, _ in units(part, page))
-            lines.append(f"   {name:<17} {part_text(value)}{bar}")
+            lines.append(f"   {_PARTS[part]:<17} {part_text(value)}{bar}")
         if self._facts.penalties:
             lines += prose("   penalties         ", penalties_text(self._facts.penalties), page, 5)
         return lines
@@ -123,6 +125,10 @@ def labelled(label: str, text: str, page: Page) -> list[str]:
     if page.width >= 4 * LABEL:
         return prose(f" {label + ':':<{LABEL - 1}}", text, page, LABEL)
     return prose(f" {label}: ", text, page, 3)
+
+
+def _shown(text: str, page: Page) -> str:
+    return "".join(character for character, _ in units(text, page))
 
 
 def _flat(parts: list[list[str]]) -> list[str]:

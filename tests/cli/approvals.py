@@ -1,0 +1,22 @@
+"""Requests for approval for the tests of the command line."""
+
+from __future__ import annotations
+
+import time
+
+from grace_kp.approvals import Actor, Approval, ApprovalState
+
+HOSTILE = "x\x1b[2J\x1b]0;title\x07\x9b31m\x08\x7f\u202e\u2066\u200b\u061c\r\n\t[red]y\\"
+ANA = Actor(name="ana", channel="cli", os_user="ana", host="web-1")
+
+
+def pending(**fields):
+    """A request that waits for a decision."""
+    now = time.time()
+    known = {
+        "id": "ap-7f3a2c91b4d5e6f7", "state": ApprovalState.PENDING, "revision": 1, "action": "refund", "version": "sig:1a2b", "domain": "shop",
+        "digest": "sha256:" + "ab" * 32, "asked_digest": "sha256:" + "ab" * 32, "arguments": {"invoice": "A-17", "euros": 40},
+        "key_fields": ("invoice",), "score": 0.61, "breakdown": {"search_quality": 0.5, "source_agreement": None}, "penalties": ("no_sources",),
+        "reason": "The policy asks for at least CONFIRM.", "created_at": now - 700, "deadline": now + 12_000, "is_awaited": True,
+    }  # fmt: skip
+    return Approval(**{**known, **fields})
