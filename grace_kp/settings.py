@@ -198,7 +198,7 @@ _THRESHOLDS = ("threshold_silent", "threshold_notify", "threshold_confirm")
 PROFILES = ("grace", "strict")
 NEVER = "never"
 # Environment variables of this library that are not settings.
-_ELSEWHERE = frozenset({"GRACE_KP_STRICT_RECORDING", "GRACE_KP_REGISTRY_KEY"})
+_ELSEWHERE = frozenset({"GRACE_KP_STRICT_RECORDING", "GRACE_KP_REGISTRY_KEY", "GRACE_KP_KEY"})
 
 
 def _from_environment(environ: dict[str, str] | None) -> dict[str, tuple[Any, str]]:

@@ -2,15 +2,20 @@
 
 from grace_kp.approvals._actor import Actor
 from grace_kp.approvals._approval import Approval, Claimed, Decided, Earlier, Ended, Vote
+from grace_kp.approvals._canonical import SEALED, Sealed, canonical, encode
 from grace_kp.approvals._chain import append, append_view, contents_of, entry_of, was_viewed
 from grace_kp.approvals._checkpoint import Checkpoint, checkpoint, read_checkpoints, write_checkpoint
 from grace_kp.approvals._checks import Problem
 from grace_kp.approvals._claim import Claim
+from grace_kp.approvals._decoding import decode
 from grace_kp.approvals._desk import Desk
+from grace_kp.approvals._digest import digest, has_digest, idempotency_key_of, same_digest, version_of
 from grace_kp.approvals._export import export
+from grace_kp.approvals._key import KeyTemplate
 from grace_kp.approvals._new_request import NewRequest, new_approval_id
 from grace_kp.approvals._policy_now import PolicyNow
 from grace_kp.approvals._retention import forget
+from grace_kp.approvals._secret import Secret, new_key
 from grace_kp.approvals._standing import Standing
 from grace_kp.approvals._states import ENTITLING, FOLLOWING, OPEN, RESPONSES, ApprovalState, may_follow
 from grace_kp.approvals._tables import Link, Reads, Row, RowQuery, Tables, Writes
@@ -21,6 +26,7 @@ __all__ = [
     "FOLLOWING",
     "OPEN",
     "RESPONSES",
+    "SEALED",
     "Actor",
     "Approval",
     "ApprovalState",
@@ -31,6 +37,7 @@ __all__ = [
     "Desk",
     "Earlier",
     "Ended",
+    "KeyTemplate",
     "Link",
     "NewRequest",
     "PolicyNow",
@@ -38,6 +45,8 @@ __all__ = [
     "Reads",
     "Row",
     "RowQuery",
+    "Sealed",
+    "Secret",
     "Standing",
     "Tables",
     "Verification",
@@ -45,15 +54,24 @@ __all__ = [
     "Writes",
     "append",
     "append_view",
+    "canonical",
     "checkpoint",
     "contents_of",
+    "decode",
+    "digest",
+    "encode",
     "entry_of",
     "export",
     "forget",
+    "has_digest",
+    "idempotency_key_of",
     "may_follow",
     "new_approval_id",
+    "new_key",
     "read_checkpoints",
+    "same_digest",
     "verify",
+    "version_of",
     "was_viewed",
     "write_checkpoint",
 ]

@@ -1,0 +1,139 @@
+"""Digests of what is decided on, and versions of actions.
+
+A digest covers the action, its version and the encoded arguments in canonical JSON. With a key it is an HMAC, so that nobody can find a short secret
+by trying. Its prefix names the scheme and the key: digests made before a key was set, or with an earlier key, remain verifiable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import inspect
+import re
+import types
+import typing
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.approvals._canonical import canonical
+from grace_kp.approvals._models import qualified_name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from grace_kp.approvals._secret import Secret
+
+_PLAIN, _KEYED = "sha256:", "hmac-sha256:"
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_NAMESPACE = uuid.UUID("0d9f64b6-0c2e-5d0b-9a6c-3f1c6f6b7a13")
+
+
+def digest(
+    action: str,
+    version: str,
+    encoded: Mapping[str, Any],
+    *,
+    leave_out: Collection[str] = (),
+    secret: Secret | None = None,
+) -> str:
+    """Return the digest of a call.
+
+    Args:
+        action: name of the action.
+        version: its version, see `version_of`.
+        encoded: the encoded arguments, before anything is sealed.
+        leave_out: parameters that the digest does not cover.
+        secret: makes the digest an HMAC.
+
+    Returns:
+        `sha256:<hex>`; with a secret, `hmac-sha256:<key id>:<hex>`.
+    """
+    data = _covered(action, version, encoded, leave_out)
+    return _plain(data) if secret is None else f"{_KEYED}{secret.key_id}:{secret.mac(data)}"
+
+
+def has_digest(
+    expected: str,
+    action: str,
+    version: str,
+    encoded: Mapping[str, Any],
+    *,
+    leave_out: Collection[str] = (),
+    secret: Secret | None = None,
+) -> bool:
+    """Return whether a call has this digest, under the scheme and the key that the digest itself names.
+
+    Raises:
+        ValueError: the digest needs a key that is not available, or has no known scheme.
+    """
+    data = _covered(action, version, encoded, leave_out)
+    if expected.startswith(_PLAIN):
+        return same_digest(expected, _plain(data))
+    scheme, _, rest = expected.partition(":")
+    key_id, separator, found = rest.partition(":")
+    if f"{scheme}:" != _KEYED or not separator:
+        raise ValueError(f"the digest {expected!r:.80} must begin with {_PLAIN} or {_KEYED}<key id>:")
+    if secret is None:
+        raise ValueError(f"the digest was computed with the key {key_id}; set GRACE_KP_KEY to it")
+    return same_digest(found, secret.mac(data, key_id=key_id))
+
+
+def same_digest(first: str, second: str) -> bool:
+    """Compare two digests in a time that does not depend on where they differ."""
+    return hmac.compare_digest(first.encode("utf-8", "replace"), second.encode("utf-8", "replace"))
+
+
+def version_of(signature: inspect.Signature, declared: str | None = None) -> str:
+    """Return the version of an action: the declared one, else a hash of its signature.
+
+    The hash covers names, kinds and types of the parameters, and which have defaults. It does not cover the source, so that moving or
+    reformatting an action changes nothing; declare a version where another behaviour needs another decision.
+
+    Raises:
+        ValueError: the declared version is no text of 1 to 100 characters.
+    """
+    if declared is not None:
+        if not isinstance(declared, str) or not declared.strip() or len(declared) > 100:
+            raise ValueError(f"version must be a text of 1 to 100 characters, not {declared!r:.60}")
+        return declared
+    parameters = [
+        [name, parameter.kind.name, parameter.default is not parameter.empty, _type_text(parameter.annotation)]
+        for name, parameter in signature.parameters.items()
+    ]
+    return f"signature:{hashlib.sha256(canonical(parameters)).hexdigest()[:16]}"
+
+
+def idempotency_key_of(approval_id: str) -> str:
+    """Return the key that an action passes to the service it calls: a UUID that is the same for each attempt under one approval."""
+    return str(uuid.uuid5(_NAMESPACE, approval_id))
+
+
+def _covered(action: str, version: str, encoded: Mapping[str, Any], leave_out: Collection[str]) -> bytes:
+    arguments = {name: value for name, value in encoded.items() if name not in leave_out}
+    return canonical({"action": action, "version": version, "arguments": arguments})
+
+
+def _plain(data: bytes) -> str:
+    return f"{_PLAIN}{hashlib.sha256(data).hexdigest()}"
+
+
+def _type_text(annotation: Any) -> str:
+    """A type as a text that is the same in every process and, as far as possible, in every version of Python."""
+    if annotation is inspect.Parameter.empty:
+        return ""
+    if isinstance(annotation, str):
+        return annotation
+    if hasattr(annotation, "__metadata__"):  # Annotated: constraints may print addresses
+        return _type_text(annotation.__origin__)
+    origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in {typing.Union, types.UnionType}:
+        return " | ".join(map(_type_text, inside))
+    if origin is typing.Literal:
+        return f"Literal{list(inside)!r}"
+    if origin is not None:
+        return f"{_type_text(origin)}[{', '.join(map(_type_text, inside))}]"
+    if isinstance(annotation, type):
+        return qualified_name(annotation).removeprefix("builtins.")
+    if isinstance(annotation, list):  # the parameters of a Callable
+        return f"[{', '.join(map(_type_text, annotation))}]"
+    return _ADDRESS.sub("", repr(annotation)).encode("utf-8", "replace").decode()
