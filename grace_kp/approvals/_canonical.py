@@ -21,6 +21,7 @@ import decimal
 import math
 import pathlib
 import uuid
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import rfc8785
@@ -39,10 +40,9 @@ EXACT = 2**53 - 1
 _MAX_BITS = 14_000  # Python refuses to print integers of more than 4,300 digits
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class Sealed:
     """Stands for a value that is kept encrypted and cannot be opened here."""
-
-    __slots__ = ()
 
     def __repr__(self) -> str:
         return "[SEALED]"
@@ -148,6 +148,8 @@ class _Encoder:
             return {"$tuple": self._items(value, depth)}
         if kind is set or kind is frozenset:
             return {f"${kind.__name__}": sorted((self.of(item, depth + 1) for item in value), key=canonical)}
+        if kind is Sealed:
+            raise NoEncoding("is sealed, and cannot be opened here")
         state = state_of(value)
         if state is None:
             raise NoEncoding(f"a {qualified_name(kind).removeprefix('builtins.')} has no encoding")

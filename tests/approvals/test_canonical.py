@@ -112,7 +112,7 @@ REFUSED = {
     "a function": (len, "a builtin_function_or_method has no encoding"),
     "an object": (object(), "a object has no encoding"),
     "a generator": ((n for n in ()), "a generator has no encoding"),
-    "the mark of a sealed value": (SEALED, "a grace_kp.approvals._canonical.Sealed has no encoding"),
+    "the mark of a sealed value": (SEALED, "is sealed, and cannot be opened here"),
     "an enum of classes": (Half.SOCKET, "a type has no encoding"),
     "more than its fields": (grown(), "a tests.approvals.test_canonical.Growing has no encoding"),
     "a huge integer": (10**5_000, "is an integer of more than 4,200 digits"),
