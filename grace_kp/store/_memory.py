@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
+    from grace_kp.store._approval_memory import MemoryTables
     from grace_kp.store._feedback import FeedbackEntry
     from grace_kp.store._record import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
@@ -42,9 +43,20 @@ class MemoryStore:
         """By trace, oldest first."""
         self._actions: dict[str, bytes] = {}
         self._state: dict[str, str] = {}
+        self._approvals: MemoryTables | None = None
         self._bytes = 0
         self.lock = threading.RLock()
         """Held while the store is used."""
+
+    @property
+    def approvals(self) -> MemoryTables:
+        """The tables of approvals; see `MemoryTables`."""
+        with self.lock:
+            if self._approvals is None:
+                from grace_kp.store._approval_memory import MemoryTables  # only where there are gates that ask it
+
+                self._approvals = MemoryTables()
+            return self._approvals
 
     def after_fork(self) -> None:
         """Replace the lock in a forked child, where no other thread exists to release it."""

@@ -68,6 +68,9 @@ class Owners:
         wall_clock: seconds since the epoch.
     """
 
+    table = "owners"
+    """The table of the leases."""
+
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, wall_clock: Callable[[], float] = time.time
     ) -> None:
@@ -98,7 +101,7 @@ class Owners:
             self._identity = (self.id, os.getpid(), place(), f"{started(os.getpid())} {program()}")
         now = self._wall_clock()
         connection.execute(
-            "INSERT INTO owners VALUES (?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET seen = excluded.seen",
+            f"INSERT INTO {self.table} VALUES (?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET seen = excluded.seen",  # noqa: S608
             (*self._identity, now),
         )
         self._renewed = (self._clock(), now)
@@ -125,7 +128,7 @@ class Owners:
 
     def _is_dead(self, owner: str, lease: tuple[int, str, str, float], here: str) -> bool:
         pid, where, start, seen = lease
-        runs = _is_running(pid, start) if here and where == here else None
+        runs = is_running(pid, start) if here and where == here else None
         if runs is False or (runs and pid == os.getpid()):
             return not runs
         before, now = self._seen.get(owner), self._clock()
@@ -135,7 +138,7 @@ class Owners:
         return now - before[1] > (BUSY_SECONDS if runs else LEASE_SECONDS)
 
 
-def _is_running(pid: int, start: str) -> bool | None:
+def is_running(pid: int, start: str) -> bool | None:
     """Return whether a process with this number and start runs here; None if the system does not tell."""
     begin, _, its_program = start.partition(" ")
     if pid == os.getpid():

@@ -63,6 +63,31 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX feedback_by_trace ON feedback (trace, at)",
         "CREATE INDEX feedback_by_source ON feedback (source, trace)",
     ),
+    (
+        # `number` counts requests. `deadline` is infinite for never. `is_open` is 1 in the states of `OPEN`, else 0.
+        """CREATE TABLE approvals (
+            number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, state TEXT NOT NULL, action TEXT NOT NULL, domain TEXT NOT NULL,
+            key TEXT, digest TEXT NOT NULL, run_id TEXT, level INTEGER NOT NULL, deadline REAL NOT NULL, created REAL NOT NULL,
+            changed REAL NOT NULL, revision INTEGER NOT NULL, waiter TEXT, data BLOB NOT NULL, is_open INTEGER NOT NULL)""",
+        """CREATE INDEX approvals_open ON approvals (state, deadline, level DESC, created, number, action)
+            WHERE is_open = 1""",
+        "CREATE INDEX approvals_by_change ON approvals (changed)",
+        "CREATE INDEX approvals_by_state ON approvals (state, changed)",
+        "CREATE INDEX approvals_by_action ON approvals (action, changed, number, state)",
+        "CREATE INDEX approvals_by_key ON approvals (key) WHERE key IS NOT NULL",
+        "CREATE INDEX approvals_by_digest ON approvals (digest)",
+        "CREATE INDEX approvals_by_run ON approvals (run_id) WHERE run_id IS NOT NULL",
+        """CREATE TABLE approval_chain (
+            seq INTEGER PRIMARY KEY, hash TEXT NOT NULL, approval TEXT, data BLOB NOT NULL)""",
+        "CREATE INDEX approval_chain_by_approval ON approval_chain (approval, seq) WHERE approval IS NOT NULL",
+        "CREATE TABLE approval_contents (seq INTEGER PRIMARY KEY, salt BLOB, contents BLOB)",
+        """CREATE TABLE approval_documents (
+            kind TEXT NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (kind, name)) WITHOUT ROWID""",
+        """CREATE TABLE approval_processes (
+            id TEXT PRIMARY KEY, pid INTEGER NOT NULL, host TEXT NOT NULL, started TEXT NOT NULL, seen REAL NOT NULL)""",
+        "CREATE TABLE approval_identity (id TEXT NOT NULL)",
+        "INSERT INTO approval_identity VALUES (lower(hex(randomblob(16))))",
+    ),
 )
 COLUMNS = "id, created_at, domain, score, success, status, text, data"
 """The columns of a trace, beside its number."""

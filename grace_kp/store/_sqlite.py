@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
+    from grace_kp.store._approval_tables import SqliteTables
     from grace_kp.store._feedback import FeedbackEntry
     from grace_kp.store._record import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
@@ -66,6 +67,7 @@ class SqliteStore(StateTable):
         """How often the file at the path was opened because that which was open had been displaced."""
         self._owners = owners or Owners()
         self._unfinished = Unfinished(self._owners)
+        self._approvals: SqliteTables | None = None
         self._open()
 
     def _open(self) -> sqlite3.Connection:
@@ -110,6 +112,16 @@ class SqliteStore(StateTable):
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         migrate(connection, self.path)
         self._rescue_files.take_in(connection)
+
+    @property
+    def approvals(self) -> SqliteTables:
+        """The tables of approvals. They stay with the file that they were opened in; see `SqliteTables`."""
+        with self.lock:
+            if self._approvals is None:
+                from grace_kp.store._approval_tables import SqliteTables  # only where there are gates that ask it
+
+                self._approvals = SqliteTables(self.path)
+            return self._approvals
 
     @property
     def is_displaced(self) -> bool:
@@ -242,20 +254,6 @@ class SqliteStore(StateTable):
         except sqlite3.Error as error:
             raise StoreError(f"store {self.path}: the feedback cannot be stored: {error}") from error
 
-    def report(self, process: str, data: bytes) -> None:
-        """Store the report of what a process could not record, replacing its earlier report. The newest 200 reports are kept."""
-        with self._use(write=True) as connection:
-            connection.execute("INSERT OR REPLACE INTO reports VALUES (?,?,?)", (process, time.time(), data))
-            connection.execute(
-                "DELETE FROM reports WHERE process NOT IN (SELECT process FROM reports ORDER BY at DESC LIMIT 200)"
-            )
-
-    def reports(self, since: float = 0.0) -> list[bytes]:
-        """Return the reports of what processes could not record since a time (seconds since the epoch), newest first."""
-        with self._use() as connection:
-            rows = connection.execute("SELECT data FROM reports WHERE at >= ? ORDER BY at DESC", (since,)).fetchall()
-        return [bytes(data) for (data,) in rows]
-
     def renew_lease(self) -> None:
         """Renew the lease on the unfinished runs of this process: those with a journal here, and stored ones that await something.
 
@@ -377,6 +375,8 @@ class SqliteStore(StateTable):
     def close(self) -> None:
         """Close the file. The next use opens it again."""
         with self.lock:
+            if self._approvals is not None:
+                self._approvals.close()
             connection, self._connection = self._connection, None
             if connection is not None and self._pid == os.getpid():
                 with contextlib.suppress(sqlite3.Error):

@@ -1,12 +1,13 @@
-"""Named state in a SQLite file, for what counts over all runs and processes, such as the monitor of promises.
+"""Named state in a SQLite file, for what counts over all runs and processes, such as the monitor of promises; and reports of processes.
 
-It holds no contents of runs, so deleting runs leaves it as it is. Each row is changed by one process at a time.
+The state holds no contents of runs, so deleting runs leaves it as it is. Each row is changed by one process at a time.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
+import time
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
@@ -23,7 +24,7 @@ def mark_of(name: str, once: str) -> str:
 
 
 class StateTable:
-    """The part of a SQLite store that keeps named state."""
+    """The part of a SQLite store that keeps named state, and reports of what processes could not record."""
 
     path: Path
 
@@ -87,6 +88,20 @@ class StateTable:
                 return new
         except sqlite3.Error as error:
             raise StoreError(f"store {self.path}: state {name!r} cannot be changed: {error}") from error
+
+    def report(self, process: str, data: bytes) -> None:
+        """Store the report of what a process could not record, replacing its earlier report. The newest 200 reports are kept."""
+        with self._use(write=True) as connection:
+            connection.execute("INSERT OR REPLACE INTO reports VALUES (?,?,?)", (process, time.time(), data))
+            connection.execute(
+                "DELETE FROM reports WHERE process NOT IN (SELECT process FROM reports ORDER BY at DESC LIMIT 200)"
+            )
+
+    def reports(self, since: float = 0.0) -> list[bytes]:
+        """Return the reports of what processes could not record since a time (seconds since the epoch), newest first."""
+        with self._use() as connection:
+            rows = connection.execute("SELECT data FROM reports WHERE at >= ? ORDER BY at DESC", (since,)).fetchall()
+        return [bytes(data) for (data,) in rows]
 
 
 def _is_marked(connection: sqlite3.Connection, mark: str) -> bool:

@@ -1,0 +1,320 @@
+"""The tables of approvals in a SQLite file, over connections of their own: every write is on the disk when its transaction ends.
+
+One connection writes, the other reads, so that listings never wait for a writer. They belong to the file that was opened first. Traces go
+on in another file where theirs is replaced. Approvals do not: what was decided or claimed in the one file would be open in the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from typing import TYPE_CHECKING
+
+from grace_kp.background import Resident, watch
+from grace_kp.errors import StoreError
+from grace_kp.store._approval_place import Place, identity_of
+from grace_kp.store._approval_rows import SqliteReads, SqliteWrites
+from grace_kp.store._leases import Leases
+from grace_kp.store._purge import overwrite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from grace_kp.approvals import Link, Row, RowQuery, Writes
+    from grace_kp.background import Lock
+
+BUSY_SECONDS = 10.0
+"""How long a write waits for other processes, and for other threads."""
+
+
+class SqliteTables(Resident):
+    """The tables of approvals in a SQLite file.
+
+    If the file is deleted, replaced or restored while it is open, every use raises `StoreError` until the store is closed and opened again,
+    for example because the program was restarted.
+
+    Args:
+        path: the file of a store that has been opened.
+        busy_seconds: how long a write waits while another process, or another thread, writes.
+        leases: the leases of processes.
+    """
+
+    lasting = True
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        busy_seconds: float = BUSY_SECONDS,
+        leases: Leases | None = None,
+    ) -> None:
+        self._path, self._busy_seconds = path, busy_seconds
+        self._leases = leases or Leases()
+        self._place: Place | None = None
+        self._abandoned: list[sqlite3.Connection] = []
+        self._pid = os.getpid()
+        self._changes = 0
+        self._begin()
+        watch(self)
+
+    def _begin(self) -> None:
+        self._writing, self._reading = threading.RLock(), threading.RLock()
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._version: int | None = None
+        """The `data_version` of the reading connection."""
+
+    def fork_locks(self) -> Iterator[Lock]:
+        """Let nothing be under way during a fork."""
+        yield self._writing
+        yield self._reading
+
+    def after_fork(self) -> None:
+        """Open connections of its own in a forked child, to the same file. Those of the parent must not even be closed."""
+        self._abandoned += [connection for connection in (self._writer, self._reader) if connection is not None]
+        self._pid = os.getpid()
+        self._leases.forget()
+        self._begin()
+
+    def close(self) -> None:
+        """Close the connections. The next use opens the file that the path names then."""
+        with self._writing, self._reading:
+            place, self._place = self._place, None
+            self._drop(place, self._writer)
+            self._drop(place, self._reader)
+
+    def _drop(self, place: Place | None, connection: sqlite3.Connection | None) -> None:
+        """Close a connection; the next use opens another."""
+        if connection is None or self._pid != os.getpid():
+            return
+        if connection is self._writer:
+            self._writer = None
+        else:
+            self._reader, self._version = None, None
+        with contextlib.suppress(sqlite3.Error):
+            if place is None:
+                connection.close()
+            else:
+                place.leave(connection)
+
+    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+        for connection in (self._writer, self._reader):
+            if connection is not None and self._pid == getpid():
+                connection.close()
+
+    @contextlib.contextmanager
+    def _held(self, name: str) -> Iterator[None]:
+        """Hold the lock of one connection: `_writing` or `_reading`."""
+        if self._pid != os.getpid():
+            self.after_fork()
+        lock: threading.RLock = getattr(self, name)
+        if not lock.acquire(timeout=self._busy_seconds):
+            raise StoreError(
+                f"store {self._path}: another thread of this process has used its approvals for {self._busy_seconds:g} s; nothing was "
+                "written; try again"
+            )
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextlib.contextmanager
+    def _explained(self, act: str) -> Iterator[None]:
+        """Turn errors of SQLite into ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+                problem = f"another process has locked it for {self._busy_seconds:g} s; nothing was written; try again"
+            else:
+                problem = f"{type(error).__name__}: {error}"
+            raise StoreError(f"store {self._path}: its approvals cannot be {act}: {problem}") from error
+        except (UnicodeError, OverflowError) as error:
+            raise StoreError(
+                f"store {self._path}: its approvals cannot be {act}: SQLite cannot hold a value: {error}"
+            ) from error
+
+    def _opened(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
+        """Return the connection, or a new one to the file that was opened first.
+
+        Raises:
+            StoreError: the path names another file now.
+        """
+        if self._place is not None:
+            self._place.check()
+        if connection is not None:
+            return connection
+        place = self._place or Place(self._path)
+        connection = self._connect()
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA secure_delete = ON")
+            if self._place is None:
+                place.enter(connection)
+            place.check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._place = place
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        uri = f"{self._path.absolute().as_uri()}?mode=rw"  # a file that is gone is not created anew
+        timeout = self._busy_seconds
+        return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
+
+    @contextlib.contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        with self._held("_reading"), self._explained("read"):
+            self._reader = self._opened(self._reader)
+            yield self._reader
+
+    @contextlib.contextmanager
+    def _reads(self) -> Iterator[SqliteReads]:
+        """Return reads of one state of the tables."""
+        with self._read() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield SqliteReads(connection)
+            finally:
+                connection.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Writes]:
+        """Return a block in which all is written or, after an exception, nothing; see `Tables.transaction`.
+
+        Contents that it deletes with `forget` are overwritten after it, unless another process reads meanwhile: then the next deletion
+        from this store does so.
+
+        Raises:
+            StoreError: the file cannot be written in time, is not the one that was opened, or this thread is in a transaction already. If the
+                disk fails at the end, the message says that what was written is uncertain: read it again.
+        """
+        with self._held("_writing"), self._explained("written"):
+            connection = self._writer = self._opened(self._writer)
+            if connection.in_transaction:
+                raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")
+            place = self._place
+            assert place is not None  # noqa: S101 — `_opened` has set it
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                place.check(connection)
+                writes = SqliteWrites(connection)
+                yield writes
+                head = writes.head()
+                place.check()
+            except BaseException:
+                self._roll_back(connection)
+                raise
+            self._commit(connection)
+            place.note(head)
+            place.check()
+            if writes.has_forgotten:
+                self._overwrite(connection)
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        self._leases.lapse()
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._drop(None, connection)  # closing it takes back what is open
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back(connection)
+            raise StoreError(
+                f"store {self._path}: the disk failed while approvals were written ({error}); whether they are stored is uncertain: read them "
+                "again"
+            ) from error
+        except BaseException:
+            self._roll_back(connection)
+            raise
+
+    def _overwrite(self, connection: sqlite3.Connection) -> None:
+        """Remove the bytes of deleted contents from the files. A failure stays noted in the file until the next deletion."""
+        with self._held("_reading"):
+            overwrite(connection, self._path)
+
+    @property
+    def identity(self) -> str:
+        """Id of the store, drawn when its tables were created. A copy of the file has the same."""
+        with self._read() as connection:
+            return identity_of(connection)
+
+    def changes(self) -> int:
+        """Return a number that differs whenever another process or thread may have written to the file."""
+        with self._read() as connection:
+            (version,) = connection.execute("PRAGMA data_version").fetchone()
+            if version != self._version:
+                self._version = version
+                self._changes += 1
+            return self._changes
+
+    def hold(self) -> str:
+        """Take the lease of this process, or renew it when ten seconds have passed, and return its id.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        if self._pid == os.getpid() and self._leases.id is not None and not self._leases.is_due:
+            return self._leases.id
+        with self._held("_writing"):
+            if self._writer is not None and self._writer.in_transaction:
+                with self._explained("written"):
+                    return self._leases.hold(self._writer)
+            with self.transaction():
+                assert self._writer is not None  # noqa: S101 — the transaction has opened it
+                return self._leases.hold(self._writer)
+
+    def is_alive(self, process: str) -> bool | None:
+        """Return whether the process with this id runs; None if that cannot be known."""
+        with self._read() as connection:
+            return self._leases.is_alive(connection, process)
+
+    def row(self, approval: str) -> Row | None:
+        """Return the row with this id; None if there is none."""
+        with self._reads() as reads:
+            return reads.row(approval)
+
+    def rows(self, query: RowQuery) -> list[Row]:
+        """Return the rows that match, in the order of the query."""
+        with self._reads() as reads:
+            return reads.rows(query)
+
+    def count(self, query: RowQuery) -> int:
+        """Return how many rows match, whatever the limit."""
+        with self._reads() as reads:
+            return reads.count(query)
+
+    def link(self, seq: int) -> Link | None:
+        """Return the entry of the chain with this number; None if there is none."""
+        with self._reads() as reads:
+            return reads.link(seq)
+
+    def links(
+        self, *, after: int = 0, limit: int = 1_000, approval: str | None = None, kept: bool = False
+    ) -> list[Link]:
+        """Return entries by number, those after `after`; with `kept`, only those whose contents are still there."""
+        with self._reads() as reads:
+            return reads.links(after=after, limit=limit, approval=approval, kept=kept)
+
+    def head(self) -> tuple[int, str]:
+        """Return the number and the hash of the newest entry; 0 and an empty text before the first."""
+        with self._reads() as reads:
+            return reads.head()
+
+    def document(self, kind: str, name: str) -> bytes | None:
+        """Return a small document; None if there is none."""
+        with self._reads() as reads:
+            return reads.document(kind, name)
+
+    def documents(self, kind: str) -> dict[str, bytes]:
+        """Return all documents of a kind, by name."""
+        with self._reads() as reads:
+            return reads.documents(kind)

@@ -1,0 +1,278 @@
+"""Every store's tables of approvals pass this suite: rows, the chain, documents, leases, and what a transaction promises."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import threading
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp.approvals import OPEN, ApprovalState, Link, Row, RowQuery
+from grace_kp.errors import StoreError
+from grace_kp.store import open_store
+
+# A store that is added here passes the same suite.
+STORES = {"memory": lambda folder: "memory:", "sqlite": lambda folder: f"sqlite:///{folder / 't.db'}"}
+EMPTY = Row(
+    id="ap-0", state="pending", action="refund", domain="shop", key=None, digest="sha256:0", run_id=None, level=2, deadline=None,
+    created=0.0, changed=0.0, revision=1,
+)  # fmt: skip
+
+
+def row(number, **fields):
+    return replace(EMPTY, id=f"ap-{number}", **fields)
+
+
+def entry(number, **fields):
+    return Link(**{"seq": number, "hash": f"h{number}", "approval": None, "data": b"{}", **fields})
+
+
+def put(tables, *rows):
+    with tables.transaction() as writes:
+        return [writes.put(row) for row in rows]
+
+
+def ids(rows):
+    return [row.id for row in rows]
+
+
+@pytest.fixture(params=STORES)
+def tables(request, tmp_path):
+    """The empty tables of each kind of store."""
+    store = open_store(STORES[request.param](tmp_path))
+    yield store.approvals
+    store.close()
+
+
+def test_a_row_reads_back_as_it_was_put(tables):
+    """Every column, with and without a value, whatever the text."""
+    full = row(
+        1, state=ApprovalState.APPROVED, action="a\0'ü\u202e", domain="", key="k", digest="d", run_id="r", level=3, deadline=1.5,
+        created=-1.0, changed=2e9, waiter="w", data=b"\x00\xff",
+    )  # fmt: skip
+    assert [True, True] == put(tables, full, row(2))
+    assert (full, row(2), None) == (tables.row("ap-1"), tables.row("ap-2"), tables.row("ap-3"))
+    assert [full] == tables.rows(RowQuery(states=[ApprovalState.APPROVED]))
+
+
+def test_a_row_replaces_only_the_revision_before(tables):
+    """Of two that have read the same revision, one is stored."""
+    assert [True, False, True, False, False] == put(
+        tables,
+        row(1),
+        row(1, state="approved"),
+        row(1, state="approved", revision=2),
+        row(1, state="rejected", revision=2),
+        row(2, revision=2),
+    )
+    assert row(1, state="approved", revision=2) == tables.row("ap-1")
+    assert 1 == tables.count(RowQuery())
+
+
+def test_nothing_of_a_failed_transaction_remains(tables):
+    """Rows, entries, documents and deletions are as they were."""
+    with tables.transaction() as writes:
+        writes.put(row(1))
+        writes.append(entry(1, salt=b"s", contents=b"c"))
+        writes.put_document("standing", "a", b"1")
+    with contextlib.suppress(ZeroDivisionError), tables.transaction() as writes:
+        writes.put(row(1, revision=2, state="approved", key="k"))
+        writes.put(row(2, key="k"))
+        writes.append(entry(2))
+        assert 1 == writes.forget([1])
+        writes.put_document("standing", "a", None)
+        writes.put_document("standing", "b", b"2")
+        assert (["ap-1", "ap-2"], (2, "h2")) == (ids(writes.rows(RowQuery(key="k"))), writes.head())
+        raise ZeroDivisionError
+    assert [row(1)] == tables.rows(RowQuery())
+    assert (0, 1) == (tables.count(RowQuery(key="k")), tables.count(RowQuery(states=["pending"])))
+    assert [entry(1, salt=b"s", contents=b"c")] == tables.links()
+    assert {"a": b"1"} == tables.documents("standing")
+    assert [True] == put(tables, row(2))
+
+
+def test_a_transaction_does_not_begin_inside_another(tables):
+    """The outer one goes on."""
+    with tables.transaction() as writes:
+        with pytest.raises(StoreError, match="is open in this thread"), tables.transaction():
+            pass
+        writes.put(row(1))
+    assert row(1) == tables.row("ap-1")
+
+
+def test_the_chain_has_no_gaps(tables):
+    """An entry follows the head; entries are read by number, by approval, and piece by piece."""
+    assert (0, "") == tables.head()
+    with tables.transaction() as writes:
+        for number in range(1, 6):
+            writes.append(entry(number, approval=f"ap-{number % 2}"))
+        for wrong in (0, 5, 7):
+            with pytest.raises(StoreError, match="append entry 6"):
+                writes.append(entry(wrong))
+    assert (5, "h5") == tables.head()
+    assert (entry(3, approval="ap-1"), None, None) == (tables.link(3), tables.link(0), tables.link(6))
+    assert [3, 4] == [link.seq for link in tables.links(after=2, limit=2)]
+    assert [3, 5] == [link.seq for link in tables.links(after=1, approval="ap-1")]
+
+
+def test_contents_are_deleted_and_their_entries_stay(tables):
+    """Counted are those that had contents or a salt."""
+    with tables.transaction() as writes:
+        writes.append(entry(1, salt=b"salt", contents=b"contents"))
+        writes.append(entry(2))
+        writes.append(entry(3, salt=b"", contents=None))
+    assert [1, 3] == [link.seq for link in tables.links(kept=True)]
+    with tables.transaction() as writes:
+        assert 2 == writes.forget([1, 2, 3, 4])
+        assert 0 == writes.forget([1])
+    assert [] == tables.links(kept=True)
+    assert [entry(1), entry(2), entry(3)] == tables.links()
+
+
+def test_documents_are_kept_by_kind_and_name(tables):
+    """Put, replaced and deleted."""
+    with tables.transaction() as writes:
+        for kind, name, data in (
+            ("a", "2", b"x"),
+            ("a", "1", b"y"),
+            ("b", "1", b"z"),
+            ("a", "2", b"w"),
+            ("b", "1", None),
+        ):
+            writes.put_document(kind, name, data)
+    assert ({"1": b"y", "2": b"w"}, {}) == (tables.documents("a"), tables.documents("b"))
+    assert (b"w", None) == (tables.document("a", "2"), tables.document("b", "1"))
+
+
+def test_rows_that_are_due_come_first(tables):
+    """By deadline, without one last; then the stricter level, then the older, then the one that was inserted first."""
+    put(
+        tables,
+        row(1),
+        row(2, deadline=9.0, level=1),
+        row(3, deadline=9.0, level=3, created=2.0),
+        row(4, deadline=9.0, level=3, created=1.0),
+        row(5, deadline=1.0, state="approved"),
+        row(6, level=3),
+        row(7, deadline=9.0, level=3, created=1.0),
+        row(8, deadline=0.0, state="done"),
+    )
+    assert ["ap-4", "ap-7", "ap-3", "ap-2", "ap-6", "ap-1"] == ids(tables.rows(RowQuery(states=["pending"])))
+    assert ["ap-5", "ap-4"] == ids(tables.rows(RowQuery(states=["pending", "approved"], limit=2)))
+    assert ["ap-3", "ap-2"] == ids(tables.rows(RowQuery(states=["approved", "pending"], limit=2, offset=3)))
+    assert ["ap-8", "ap-5"] == ids(tables.rows(RowQuery(due_before=1.0)))
+
+
+def test_the_newest_rows_come_first(tables):
+    """By last change; of two at the same time, the one that was inserted last."""
+    put(tables, row(1, changed=5.0), row(2, changed=9.0), row(3, changed=5.0), row(4, changed=1.0, action="other"))
+    assert ["ap-2", "ap-3", "ap-1", "ap-4"] == ids(tables.rows(RowQuery(order="newest")))
+    assert ["ap-3", "ap-1"] == ids(tables.rows(RowQuery(order="newest", action="refund", limit=2, offset=1)))
+    put(tables, row(1, changed=6.0, revision=2))
+    assert ["ap-2", "ap-1", "ap-3"] == ids(tables.rows(RowQuery(order="newest", since=5.0)))
+
+
+ACTIONS = ["refund", "refund.all", "Refund", "a[1]", "é", ""]
+rows_of_any_kind = st.lists(
+    st.builds(
+        replace, st.just(EMPTY), state=st.sampled_from(ApprovalState), action=st.sampled_from(ACTIONS), domain=st.sampled_from("xy"),
+        key=st.sampled_from([None, "k", "l"]), digest=st.sampled_from("de"), run_id=st.sampled_from([None, "r"]), level=st.integers(0, 3),
+        deadline=st.sampled_from([None, 1.0, 2.0]), created=st.sampled_from([0.0, 1.0]), changed=st.sampled_from([0.0, 1.0, 2.0]),
+    ),
+    max_size=12,
+)  # fmt: skip
+queries = st.builds(
+    RowQuery,
+    states=st.one_of(st.just(()), st.lists(st.sampled_from([*ApprovalState, "no state"]), max_size=4), st.just([*OPEN])),
+    action=st.sampled_from([None, None, *ACTIONS, "*", "refund*", "?efund", "[rR]efund", "[!r]*", "a[[]1]", "a[1]", "[", "x*"]),
+    domain=st.sampled_from([None, "x"]), key=st.sampled_from([None, None, "k"]), digest=st.sampled_from([None, "d"]),
+    run_id=st.sampled_from([None, None, "r"]), due_before=st.sampled_from([None, 1.0, 1.5]), since=st.sampled_from([None, 1.0]),
+    order=st.sampled_from(["due", "newest"]), limit=st.sampled_from([None, 0, 1, 100]), offset=st.integers(0, 2),
+)  # fmt: skip
+
+
+def expected(rows, query):
+    """The rows of a query, as its fields are described."""
+    infinity = float("inf")
+
+    def is_in(row):
+        named = query.action is None or (
+            fnmatch.fnmatchcase(row.action, query.action)
+            if set("*?[") & set(query.action)
+            else row.action == query.action
+        )
+        same = all(getattr(query, name) in {None, getattr(row, name)} for name in ("domain", "key", "digest", "run_id"))
+        is_due = query.due_before is None or (row.deadline is not None and row.deadline <= query.due_before)
+        is_new = query.since is None or row.changed >= query.since
+        return named and same and is_due and is_new and (not query.states or row.state in query.states)
+
+    def place(pair):
+        number, row = pair
+        deadline = infinity if row.deadline is None else row.deadline
+        return (deadline, -row.level, row.created, number) if query.order == "due" else (-row.changed, -number)
+
+    return [row for _, row in sorted(((n, row) for n, row in enumerate(rows) if is_in(row)), key=place)]
+
+
+@pytest.mark.parametrize("kind", STORES)
+@given(rows_of_any_kind, st.lists(queries, min_size=1, max_size=8))
+def test_any_query_finds_what_it_describes(tmp_path_factory, kind, rows, queries):
+    """In its order, and counts it."""
+    rows = [replace(row, id=f"ap-{number}") for number, row in enumerate(rows)]
+    store = open_store(STORES[kind](tmp_path_factory.mktemp("tables")))
+    put(store.approvals, *rows)
+    for query in queries:
+        found = expected(rows, query)
+        end = None if query.limit is None else query.offset + query.limit
+        assert ids(found[query.offset : end]) == ids(store.approvals.rows(query))
+        assert len(found) == store.approvals.count(query)
+    store.close()
+
+
+def test_changes_are_noticed(tables):
+    """Of any transaction, by a number that stays the same without one."""
+    before = tables.changes()
+    assert before == tables.changes()
+    put(tables, row(1))
+    assert before != tables.changes()
+
+
+def test_one_of_many_threads_wins(tables):
+    """Each reads and writes in a transaction of its own."""
+    put(tables, row(1))
+    won = []
+
+    def claim(number):
+        with tables.transaction() as writes:
+            before = writes.row("ap-1")
+            if before.state == "pending":
+                won.append((number, writes.put(replace(before, state="claimed", revision=before.revision + 1))))
+
+    threads = [threading.Thread(target=claim, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [True] == [stored for _, stored in won]
+
+
+def test_this_process_is_alive(tables):
+    """Its id stays; nothing is known of an id that no process has."""
+    process = tables.hold()
+    assert process == tables.hold()
+    assert (True, None) == (tables.is_alive(process), tables.is_alive("nobody"))
+    with tables.transaction():
+        assert process == tables.hold()
+
+
+def test_the_store_has_an_id(tables, tmp_path):
+    """Another store has another."""
+    other = open_store(f"sqlite:///{tmp_path / 'other.db'}")
+    assert tables.identity
+    assert tables.identity == tables.identity
+    assert tables.identity != other.approvals.identity
+    other.close()

@@ -1,0 +1,73 @@
+"""Listings use an index: what they cost does not grow with the requests of the past."""
+
+from __future__ import annotations
+
+import pytest
+
+from grace_kp.approvals import OPEN, RowQuery
+from grace_kp.store import open_store
+from grace_kp.store._approval_query import ACTIONS, branches, listing
+
+PENDING = {"states": ["pending"]}
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Explains the listing of a query."""
+    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+
+    def explain(query, actions=None):
+        with store._use() as connection:
+            rows = connection.execute(
+                *[f"EXPLAIN QUERY PLAN {(found := listing(query, actions))[0]}", found[1]]
+            ).fetchall()
+        return [detail for *_, detail in rows]
+
+    yield explain
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "actions", "index"),
+    [
+        (RowQuery(**PENDING), None, "approvals_open (state=?)"),
+        (RowQuery(**PENDING), ["a", "b"], "approvals_open (state=?)"),
+        (RowQuery(**PENDING, due_before=1.0), None, "approvals_open (state=? AND deadline<?)"),
+        (RowQuery(states=sorted(OPEN)), None, "approvals_open (state=?)"),
+        (RowQuery(order="newest"), None, "approvals_by_change"),
+        (RowQuery(order="newest", since=1.0), None, "approvals_by_change (changed>?)"),
+        (RowQuery(order="newest", states=["done", "failed"]), None, "approvals_by_state (state=?)"),
+        (RowQuery(order="newest", states=["done"], since=1.0), None, "approvals_by_state (state=? AND changed>?)"),
+        (RowQuery(order="newest", states=["done"]), ["a"], "approvals_by_action (action=?)"),
+        (RowQuery(order="newest"), ["a", "b"], "approvals_by_action (action=?)"),
+    ],
+)  # fmt: skip
+def test_a_listing_reads_an_index_in_order(plan, query, actions, index):
+    """It sorts nothing, so it ends with the last row that is asked for."""
+    details = plan(query, actions)
+    assert any(detail.endswith(f"approvals USING INDEX {index}") for detail in details)
+    assert not any("TEMP B-TREE" in detail or detail == "SCAN approvals" for detail in details)
+
+
+@pytest.mark.parametrize(
+    ("condition", "index"), [("key", "approvals_by_key"), ("digest", "approvals_by_digest"), ("run_id", "approvals_by_run")]
+)  # fmt: skip
+def test_few_rows_are_found_by_their_index(plan, condition, index):
+    """Whatever else is asked."""
+    (found, *_) = plan(RowQuery(**{condition: "x"}, states=["pending"], order="newest"))
+    assert f"SEARCH approvals USING INDEX {index} ({condition}=?)" == found
+
+
+def test_names_of_actions_are_read_from_an_index(tmp_path):
+    """One step per name."""
+    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+    with store._use() as connection:
+        details = [detail for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {ACTIONS}")]
+    assert 2 == sum("SEARCH approvals USING COVERING INDEX approvals_by_action" in detail for detail in details)
+    store.close()
+
+
+def test_parts_of_a_query_do_not_overlap():
+    """A state or an action that is named twice is listed once."""
+    assert 1 == len(branches(RowQuery(states=["pending", "pending"]), None))
+    assert 2 == len(branches(RowQuery(order="newest"), ["a", "b", "a"]))

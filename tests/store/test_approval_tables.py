@@ -1,0 +1,151 @@
+"""Tables of approvals in a file: other processes, locks, forks, and disks that fail."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import threading
+
+import pytest
+
+from grace_kp.approvals import RowQuery
+from grace_kp.errors import StoreError
+from grace_kp.store import open_store
+from grace_kp.store._approval_tables import SqliteTables
+from tests import warm
+from tests.contracts.test_approval_tables import put, row
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = open_store(f"sqlite:///{tmp_path / 't.db'}")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def hasty(store):
+    """Tables that wait for others for a moment only."""
+    tables = SqliteTables(store.path, busy_seconds=0.05)
+    yield tables
+    tables.close()
+
+
+def test_a_locked_file_is_waited_for(store):
+    """Until the other process has written."""
+    other = sqlite3.connect(store.path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    threading.Timer(0.2, lambda: other.execute("COMMIT")).start()
+    assert [True] == put(store.approvals, row(1))
+    other.close()
+
+
+def test_a_file_that_stays_locked_is_an_error(store, hasty):
+    """Nothing is written; listings go on."""
+    put(hasty, row(1))
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(
+        StoreError, match=r"t\.db: its approvals cannot be written: another process has locked it for 0\.05 s"
+    ):
+        put(hasty, row(2))
+    assert [row(1)] == [hasty.row("ap-1")]
+    other.execute("COMMIT")
+    other.close()
+    assert [True] == put(hasty, row(2))
+
+
+def test_threads_wait_for_each_other_no_longer_than_for_processes(hasty):
+    """A transaction that hangs does not stop the others for ever, and listings go on."""
+    is_open, may_end = threading.Event(), threading.Event()
+
+    def hang():
+        with hasty.transaction() as writes:
+            writes.put(row(1))
+            is_open.set()
+            may_end.wait()
+
+    thread = threading.Thread(target=hang)
+    thread.start()
+    is_open.wait()
+    with pytest.raises(StoreError, match=r"another thread of this process has used its approvals for 0\.05 s"):
+        put(hasty, row(2))
+    assert None is hasty.row("ap-1")
+    may_end.set()
+    thread.join()
+    assert row(1) == hasty.row("ap-1")
+
+
+def test_values_that_a_file_cannot_hold_are_refused(store):
+    """With the reason; nothing is written."""
+    for wrong in (row(1, action="\ud800"), row(1, level=2**70), row(1, created=float("nan"))):
+        with pytest.raises(StoreError, match="its approvals cannot be written"):
+            put(store.approvals, wrong)
+    assert 0 == store.approvals.count(RowQuery())
+
+
+def test_deleting_traces_leaves_approvals(store):
+    """Also when all are deleted."""
+    put(store.approvals, row(1))
+    store.clear()
+    assert row(1) == store.approvals.row("ap-1")
+
+
+def test_a_forked_child_uses_the_file_by_itself(store):
+    """With connections and a lease of its own."""
+    put(store.approvals, row(1))
+    process, identity = store.approvals.hold(), store.approvals.identity
+    child = os.fork()
+    if child == 0:
+        tables = store.approvals
+        is_same = tables.identity == identity and tables.row("ap-1") == row(1)
+        is_own = tables.hold() != process and tables.is_alive(process)
+        os._exit(0 if is_same and is_own and [True] == put(tables, row(2)) else 1)
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert [True] == put(store.approvals, row(3))
+    assert row(2) == store.approvals.row("ap-2")
+
+
+def test_every_write_waits_for_the_disk(store):
+    """Unlike those of traces."""
+    with store.approvals.transaction():
+        assert (2,) == store.approvals._writer.execute("PRAGMA synchronous").fetchone()
+
+
+FULL_DISK = """
+import resource, signal, sys
+from grace_kp.approvals import RowQuery
+from grace_kp.errors import StoreError
+from grace_kp.store import open_store
+from tests.contracts.test_approval_tables import entry, put, row
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+store = open_store(f"sqlite:///{sys.argv[1]}")
+put(store.approvals, row(0))
+resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, resource.RLIM_INFINITY))
+stored = []
+for number in range(1, 1_000):
+    try:
+        with store.approvals.transaction() as writes:
+            writes.put(row(number))
+            writes.append(entry(writes.head()[0] + 1, contents=b"x" * 20_000))
+        stored.append(number)
+    except StoreError as error:
+        found = store.approvals.row(f"ap-{number}"), store.approvals.head()[0] == len(stored)
+        print(type(error).__name__, error, found)
+        break
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+again = put(store.approvals, row(number))
+print(len(stored) > 5, again, store.approvals.count(RowQuery()) == len(stored) + 2)
+store.close()
+"""
+
+
+def test_a_full_disk_is_an_error_and_leaves_nothing_half_written(tmp_path):
+    """What was stored stays, what was not can be read to be missing, and writing goes on when there is room."""
+    ran = warm.run([sys.executable, "-c", FULL_DISK, str(tmp_path / "t.db")], text=True)
+    failed, after = ran.stdout.splitlines()
+    assert failed.startswith("StoreError store ")
+    assert failed.endswith("(None, True)")
+    assert ("True [True] True", "") == (after, ran.stderr)
