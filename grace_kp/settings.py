@@ -87,6 +87,8 @@ class Settings:
     """Share of the actions that run without asking, 0 to 1, that is selected at random for a check by a person."""
     policies: dict[str, str] = field(default_factory=dict)
     """Floors by action name or glob, for example {"delete_*": "confirm"}."""
+    reviewers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Groups of each person who decides requests for approval, for example {"ana": ("finance",)}."""
     judge: str = "always"
     """When a model judges finished runs: `always`, `when_needed` (only if its answer could change the intervention level) or `never`."""
     judge_samples: int = 1
@@ -276,6 +278,8 @@ def _convert(name: str, raw: object, place: str) -> Any:
         return _number(name, raw, place, integer=kind == "int")
     if name == "policies":
         return _policies(raw, place)
+    if name == "reviewers":
+        return _reviewers(raw, place)
     if not isinstance(raw, str) or not raw:
         raise SettingsError(f"{name} ({place}) must be a non-empty text, not {brief(raw)}")
     if name in _CHOICES and raw not in _CHOICES[name]:
@@ -344,7 +348,7 @@ def _described(settings: Settings, name: str) -> str:
 
 def _policies(raw: object, place: str) -> dict[str, str]:
     # As a text: delete_*=confirm,send_mail=deny
-    pairs = _pairs(raw, place) if isinstance(raw, str) else raw
+    pairs = _pairs("policies", "floor", raw, place) if isinstance(raw, str) else raw
     if not isinstance(pairs, dict):
         raise SettingsError(f"policies ({place}) must be a table of action name to floor, not {brief(raw)}")
     for name, floor in pairs.items():
@@ -357,15 +361,31 @@ def _policies(raw: object, place: str) -> dict[str, str]:
     return {str(name): str(floor) for name, floor in pairs.items()}
 
 
-def _pairs(raw: str, place: str) -> dict[str, str]:
+def _reviewers(raw: object, place: str) -> dict[str, tuple[str, ...]]:
+    # As a text: ana=finance+legal,bob=finance
+    pairs = _pairs("reviewers", "group+group", raw, place) if isinstance(raw, str) else raw
+    if not isinstance(pairs, dict):
+        raise SettingsError(f"reviewers ({place}) must be a table of name to list of groups, not {brief(raw)}")
+    found = {}
+    for name, groups in pairs.items():
+        listed = groups.split("+") if isinstance(groups, str) else groups
+        if not isinstance(listed, list | tuple) or not all(
+            isinstance(group, str) and group.strip() for group in (name, *listed)
+        ):
+            raise SettingsError(f"reviewers ({place}): {brief(name)} must have a list of groups, not {brief(groups)}")
+        found[str(name)] = tuple(group.strip() for group in listed)
+    return found
+
+
+def _pairs(setting: str, value: str, raw: str, place: str) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for part in raw.split(","):
         if not part.strip():
             continue
-        name, separator, floor = (piece.strip() for piece in part.partition("="))
+        name, separator, right = (piece.strip() for piece in part.partition("="))
         if not separator:
-            raise SettingsError(f"policies ({place}) must read name=floor,name=floor, not {brief(raw)}")
+            raise SettingsError(f"{setting} ({place}) must read name={value},name={value}, not {brief(raw)}")
         if name in pairs:
-            raise SettingsError(f"policies ({place}) name {brief(name)} twice")
-        pairs[name] = floor
+            raise SettingsError(f"{setting} ({place}) name {brief(name)} twice")
+        pairs[name] = right
     return pairs

@@ -152,7 +152,7 @@ def test_every_setting_has_an_environment_variable(folder):
             continue
         text = {
             "bool": "0", "int": "64", "float": "0.5", "str": "private", "str | None": "memory:",
-            "dict[str, str]": "a=deny",
+            "dict[str, str]": "a=deny", "dict[str, tuple[str, ...]]": "ana=finance",
         }[Settings.__dataclass_fields__[name].type]  # fmt: skip
         text = {"profile": "strict", "file_mode": "660", "on_mismatch": "tighten", "on_alarm": "confirm"}.get(
             name, text
@@ -341,6 +341,32 @@ def test_policies_in_a_file(folder):
     """A table of action name to floor."""
     (folder / "grace_kp.toml").write_text('[policies]\n"delete_*" = "confirm"\nwire = "deny"\n')
     assert {"delete_*": "confirm", "wire": "deny"} == load(folder).policies
+
+
+def test_reviewers_have_groups(folder):
+    """As pairs in the environment, as a table of lists in a file; one group may be a text."""
+    found = {"ana": ("finance", "legal"), "bob": ("finance",)}
+    assert found == load(folder, {"GRACE_KP_REVIEWERS": " ana = finance + legal, bob=finance"}).reviewers
+    (folder / "grace_kp.toml").write_text('[reviewers]\nana = ["finance", "legal"]\nbob = "finance"\n')
+    assert found == load(folder).reviewers
+
+
+@pytest.mark.parametrize(
+    ("reviewers", "message"),
+    [
+        ("ana", "must read name=group+group,name=group+group, not 'ana'"),
+        ("ana=a,ana=b", "name 'ana' twice"),
+        (["ana"], "must be a table of name to list of groups"),
+        ({"ana": [3]}, "'ana' must have a list of groups, not a list of 1"),
+        ({"ana": ["a", " "]}, "'ana' must have a list of groups"),
+        ({"": ["a"]}, "must have a list of groups"),
+        ("ana=", "'ana' must have a list of groups, not ''"),
+    ],
+    ids=str,
+)
+def test_bad_reviewers_are_refused(folder, reviewers, message):
+    """Where they stand, and what is wrong."""
+    assert message in refusal(folder, reviewers=reviewers)
 
 
 @pytest.mark.parametrize(
