@@ -15,6 +15,15 @@ from grace_kp.approvals._key import KeyTemplate
 from grace_kp.approvals._new_request import NewRequest, new_approval_id
 from grace_kp.approvals._policy_now import PolicyNow
 from grace_kp.approvals._retention import forget
+from grace_kp.approvals._seal import (
+    SealNeeded,
+    opened_arguments,
+    sealed_arguments,
+    sealed_texts,
+    secret_parameters,
+    unopened,
+    without_texts,
+)
 from grace_kp.approvals._secret import Secret, new_key
 from grace_kp.approvals._standing import Standing
 from grace_kp.approvals._states import ENTITLING, FOLLOWING, OPEN, RESPONSES, ApprovalState, may_follow
@@ -45,6 +54,7 @@ __all__ = [
     "Reads",
     "Row",
     "RowQuery",
+    "SealNeeded",
     "Sealed",
     "Secret",
     "Standing",
@@ -68,10 +78,16 @@ __all__ = [
     "may_follow",
     "new_approval_id",
     "new_key",
+    "opened_arguments",
     "read_checkpoints",
     "same_digest",
+    "sealed_arguments",
+    "sealed_texts",
+    "secret_parameters",
+    "unopened",
     "verify",
     "version_of",
     "was_viewed",
+    "without_texts",
     "write_checkpoint",
 ]
