@@ -83,6 +83,10 @@ class Reads(Protocol):
         """Return the row with this id; None if there is none."""
         ...
 
+    def ids(self, begins: str, *, limit: int) -> list[str]:
+        """Return the ids that begin with a text, at most `limit`, in alphabetical order."""
+        ...
+
     def rows(self, query: RowQuery) -> list[Row]:
         """Return the rows that match, in the order of the query."""
         ...

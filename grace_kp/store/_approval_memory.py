@@ -103,6 +103,11 @@ class MemoryTables(Resident):
         with self._lock:
             return self._rows.get(approval)
 
+    def ids(self, begins: str, *, limit: int) -> list[str]:
+        """Return the ids that begin with a text, at most `limit`, in alphabetical order."""
+        with self._lock:
+            return sorted(name for name in self._rows if name.startswith(begins))[:limit]
+
     def rows(self, query: RowQuery) -> list[Row]:
         """Return the rows that match, in the order of the query."""
         with self._lock:

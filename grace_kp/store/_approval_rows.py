@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from fnmatch import translate
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,11 @@ class SqliteReads:
         """Return the row with this id; None if there is none."""
         found = self._connection.execute(f"SELECT {COLUMNS} FROM approvals WHERE id = ?", (approval,)).fetchone()  # noqa: S608
         return None if found is None else row_of(found)
+
+    def ids(self, begins: str, *, limit: int) -> list[str]:
+        """Return the ids that begin with a text, at most `limit`, in alphabetical order."""
+        within = "SELECT id FROM approvals WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
+        return [name for (name,) in self._connection.execute(within, (begins, begins + chr(sys.maxunicode), limit))]
 
     def rows(self, query: RowQuery) -> list[Row]:
         """Return the rows that match, in the order of the query."""

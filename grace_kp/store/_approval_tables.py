@@ -282,6 +282,11 @@ class SqliteTables(Resident):
         with self._reads() as reads:
             return reads.row(approval)
 
+    def ids(self, begins: str, *, limit: int) -> list[str]:
+        """Return the ids that begin with a text, at most `limit`, in alphabetical order."""
+        with self._reads() as reads:
+            return reads.ids(begins, limit=limit)
+
     def rows(self, query: RowQuery) -> list[Row]:
         """Return the rows that match, in the order of the query."""
         with self._reads() as reads:

@@ -27,6 +27,9 @@ class DictTables:
     def row(self, approval):
         return self.table.get(approval)
 
+    def ids(self, begins, *, limit):
+        return sorted(name for name in self.table if name.startswith(begins))[:limit]
+
     def rows(self, query):
         found = sorted(self.table.values(), key=lambda row: (-row.changed, row.id))
         found = [row for row in found if not query.states or row.state in query.states]

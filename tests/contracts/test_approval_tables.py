@@ -59,6 +59,14 @@ def test_a_row_reads_back_as_it_was_put(tables):
     assert [full] == tables.rows(RowQuery(states=[ApprovalState.APPROVED]))
 
 
+def test_ids_are_found_by_their_beginning(tables):
+    """In order, and no more than were asked for; `%` and `_` stand for themselves."""
+    put(tables, row("ab1"), row("ab0"), row("b"), row("a%"))
+    assert ["ap-ab0", "ap-ab1"] == tables.ids("ap-ab", limit=5)
+    assert ["ap-ab0"] == tables.ids("ap-ab", limit=1)
+    assert (["ap-a%"], []) == (tables.ids("ap-a%", limit=5), tables.ids("ap-_b", limit=5))
+
+
 def test_a_row_replaces_only_the_revision_before(tables):
     """Of two that have read the same revision, one is stored."""
     assert [True, False, True, False, False] == put(
