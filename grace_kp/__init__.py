@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from grace_kp import testing as testing
     from grace_kp.approvals import Approval as Approval
     from grace_kp.approvals import ApprovalState as ApprovalState
+    from grace_kp.approvals import Webhook as Webhook
     from grace_kp.confidence import ActionDecision as ActionDecision
     from grace_kp.confidence import ConfidenceAggregator as ConfidenceAggregator
     from grace_kp.confidence import ConfidenceCalculator as ConfidenceCalculator
@@ -121,7 +122,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PLACES = {
-    "approvals": "Approval ApprovalState",
+    "approvals": "Approval ApprovalState Webhook",
     "confidence": (
         "ActionDecision ConfidenceAggregator ConfidenceCalculator ConfidenceFactors ConfidenceScore "
         "DynamicThresholds Evaluation Thresholds"

@@ -127,6 +127,10 @@ class Settings:
     """True allows fetching a model from the hub if it is not on disk."""
     registry_url: str | None = None
     """Knowledge registry that traces are contributed to."""
+    webhook_url: str | None = field(default=None, repr=False)
+    """Address that is notified of what happens to requests for approval; see `Webhook`. None notifies nobody."""
+    approval_link: str | None = None
+    """Address of a request for approval for people, with `{id}` in place of its id; notifications hold it."""
     source: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Source of each value that is not the default, for `grace-kp doctor`."""
 
@@ -200,7 +204,9 @@ _THRESHOLDS = ("threshold_silent", "threshold_notify", "threshold_confirm")
 PROFILES = ("grace", "strict")
 NEVER = "never"
 # Environment variables of this library that are not settings.
-_ELSEWHERE = frozenset({"GRACE_KP_STRICT_RECORDING", "GRACE_KP_REGISTRY_KEY", "GRACE_KP_KEY"})
+_ELSEWHERE = frozenset(
+    {"GRACE_KP_STRICT_RECORDING", "GRACE_KP_REGISTRY_KEY", "GRACE_KP_WEBHOOK_SECRET", "GRACE_KP_KEY"}
+)
 
 
 def _from_environment(environ: dict[str, str] | None) -> dict[str, tuple[Any, str]]:

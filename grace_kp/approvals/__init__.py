@@ -8,6 +8,7 @@ from grace_kp.approvals._checkpoint import Checkpoint, checkpoint, read_checkpoi
 from grace_kp.approvals._checks import Problem
 from grace_kp.approvals._claim import Claim
 from grace_kp.approvals._decoding import decode
+from grace_kp.approvals._delivery import Delivery
 from grace_kp.approvals._desk import Desk
 from grace_kp.approvals._digest import digest, has_digest, idempotency_key_of, same_digest, version_of
 from grace_kp.approvals._export import export
@@ -29,6 +30,7 @@ from grace_kp.approvals._standing import Standing
 from grace_kp.approvals._states import ENTITLING, FOLLOWING, OPEN, RESPONSES, ApprovalState, may_follow
 from grace_kp.approvals._tables import Link, Reads, Row, RowQuery, Tables, Writes
 from grace_kp.approvals._verify import Verification, verify
+from grace_kp.approvals._webhooks import Webhook, receiver_of, webhooks_of
 
 __all__ = [
     "ENTITLING",
@@ -43,6 +45,7 @@ __all__ = [
     "Claim",
     "Claimed",
     "Decided",
+    "Delivery",
     "Desk",
     "Earlier",
     "Ended",
@@ -61,6 +64,7 @@ __all__ = [
     "Tables",
     "Verification",
     "Vote",
+    "Webhook",
     "Writes",
     "append",
     "append_view",
@@ -80,6 +84,7 @@ __all__ = [
     "new_key",
     "opened_arguments",
     "read_checkpoints",
+    "receiver_of",
     "same_digest",
     "sealed_arguments",
     "sealed_texts",
@@ -88,6 +93,7 @@ __all__ = [
     "verify",
     "version_of",
     "was_viewed",
+    "webhooks_of",
     "without_texts",
     "write_checkpoint",
 ]

@@ -76,8 +76,8 @@ class Delivery(Resident):
     ) -> None:
         self._tables, self._webhook, self._arguments, self._clock = tables, webhook, arguments, clock
         self._closed = False
-        self._begin = tables.head()[0]
         self.after_fork()
+        self._begin = tables.head()[0]
         if tables.document(DOCUMENT, webhook.id) is None:
             self._save({})  # what happens before the first delivery must not be lost with this process
         self._worker = Worker(self._work, name="webhook", may_wait=False)
@@ -86,6 +86,7 @@ class Delivery(Resident):
     def after_fork(self) -> None:
         """Begin anew in the child, as a process of its own."""
         self._changed = threading.Condition()
+        self._begin = 0  # of tables that begin anew in the child; others have a cursor
         self._owner = secrets.token_hex(8)
         self._seq = -1
         self._is_elsewhere = self._is_gone = False
@@ -169,7 +170,9 @@ class Delivery(Resident):
         except (Unreached, Refused) as error:
             self._lose(link, str(error))
         except Gone as error:
-            self._is_gone = True
+            with self._changed:
+                self._is_gone = True
+                self._changed.notify_all()
             report_loss(
                 f"{self._webhook.receiver} wants no more notifications ({error}); none are sent until the next start"
             )
@@ -184,7 +187,7 @@ class Delivery(Resident):
         row = None if link.approval is None else self._tables.row(link.approval)
         arguments = self._arguments(row) if row is not None and self._webhook.with_arguments else None
         message_id, body = self._webhook.message(self._tables.identity, link, entry, row, arguments)
-        grows = wait_exponential_jitter(initial=FIRST_PAUSE, max=LONGEST_PAUSE)
+        grows = wait_exponential_jitter(initial=FIRST_PAUSE, max=LONGEST_PAUSE, jitter=FIRST_PAUSE)
 
         def wait(state: RetryCallState) -> float:
             failure = state.outcome.exception() if state.outcome is not None else None

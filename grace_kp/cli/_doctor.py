@@ -166,12 +166,20 @@ def _settings(problems: list[str]) -> dict[str, Any] | None:
         return None
     names = [item.name for item in fields(settings) if item.name != "source"]
     return {
-        name: {"value": _in_json(getattr(settings, name)), "from": settings.source.get(name, "default")}
+        name: {"value": _in_json(name, getattr(settings, name), problems), "from": settings.source.get(name, "default")}
         for name in names
     }
 
 
-def _in_json(value: object) -> Any:
+def _in_json(name: str, value: object, problems: list[str]) -> Any:
+    if name == "webhook_url" and isinstance(value, str):
+        from grace_kp.approvals import receiver_of
+
+        try:
+            return receiver_of(value)  # its path may be a secret
+        except GraceError as error:
+            problems.append(f"webhook_url: {error}")
+            return "not usable"
     return "never" if value == math.inf else value
 
 

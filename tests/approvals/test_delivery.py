@@ -1,0 +1,237 @@
+"""Delivery as a receiver sees it, and as a gate does: in order, at least once, and never in the way."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+
+import pytest
+import standardwebhooks
+
+from grace_kp.approvals import Delivery, Webhook, _delivery, append, entry_of
+from grace_kp.store import open_store
+from tests.approvals.chains import advance
+from tests.approvals.receivers import SECRET, receiver
+
+
+@pytest.fixture
+def hook(monkeypatch):
+    monkeypatch.setattr(_delivery, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(_delivery, "POLL_SECONDS", 0.05)
+    with receiver() as found:
+        yield found
+
+
+@pytest.fixture(params=["memory:", "sqlite"])
+def tables(request, tmp_path):
+    url = request.param if request.param == "memory:" else f"sqlite:///{tmp_path / 'a.db'}"
+    with contextlib.closing(open_store(url)) as store:
+        yield store.approvals
+
+
+def delivery(tables, hook, **fields):
+    clock = {"clock": fields.pop("clock")} if "clock" in fields else {"clock": lambda: 10.0}
+    return Delivery(tables, Webhook(url=hook.url, secret=SECRET, **fields), **clock)
+
+
+def types(hook):
+    return [json.loads(body)["type"] for _, body, _ in hook.messages]
+
+
+def test_messages_come_in_order_and_verify(tables, hook):
+    """What happened before the first delivery to a receiver is not sent to it."""
+    import time
+
+    advance(tables, "ap-0", 1.0)
+    sender = delivery(tables, hook, clock=time.time)
+    for at in (1.0, 2.0, 3.0, 4.0):
+        advance(tables, "ap-1", time.time() + at)
+    assert sender.flush(30)
+    assert ["approval.requested", "approval.decided", "approval.settled"] == types(hook)
+    for headers, body, _ in hook.messages:
+        assert json.loads(body) == standardwebhooks.Webhook(SECRET).verify(body, headers)
+    seqs = [json.loads(body)["data"]["checkpoint"]["seq"] for _, body, _ in hook.messages]
+    assert [2, 3, 5] == seqs
+    status = sender.status()
+    assert (3, 0, 0, "", "http://127.0.0.1") == (
+        *(status[name] for name in ("delivered", "lost", "waiting", "problem")),
+        status["receiver"].rpartition(":")[0],
+    )
+    assert sender.close(5)
+
+
+def test_another_process_goes_on_where_one_ended(tables, hook):
+    """A message that failed is sent again with the same id; those that came are not."""
+    hook.answers = [204, 500]
+    hook.lasting_answer = (503, {"retry-after": "3600"})
+    first = delivery(tables, hook)
+    for at in (1.0, 2.0):
+        advance(tables, "ap-1", at)
+    first.wake()
+    hook.wait_for(3)
+    assert not first.close(0.01)
+    hook.lasting_answer = 204
+    second = delivery(tables, hook)
+    assert second.flush(30)
+    ids = [headers["webhook-id"] for headers, _, _ in hook.messages]
+    assert (ids[1], 2, "approval.decided") == (ids[-1], len(set(ids)), types(hook)[-1])
+    assert (2, 0) == (second.status()["delivered"], second.status()["waiting"])
+    second.close(5)
+
+
+def test_what_is_left_at_the_end_is_reported(tables, hook, capsys):
+    """With its number, and with what becomes of it."""
+    hook.lasting_answer = 500
+    sender = delivery(tables, hook)
+    for at in (1.0, 2.0, 3.0):
+        advance(tables, "ap-1", at)
+    sender.wake()
+    hook.wait_for(1)
+    assert not sender.close(0.01)
+    later = "; the next process that uses the store sends them" if tables.lasting else ""
+    assert (
+        f"grace_kp: 2 notifications were not delivered to {sender.status()['receiver']} before the end{later}\n"
+        == capsys.readouterr().err
+    )
+    sender.wake()
+    assert sender.close(0.01)
+
+
+def test_two_deliveries_send_each_message_once(tables, hook):
+    """The one that holds the lease sends; the other finds nothing to do."""
+    first, second = delivery(tables, hook), delivery(tables, hook)
+    for number in range(5):
+        advance(tables, f"ap-{number}", 1.0)
+        first.wake()
+        second.wake()
+    assert first.flush(30)
+    assert second.flush(30)
+    first.close(5)
+    second.close(5)
+    assert 5 == len(hook.messages)
+
+
+def test_a_lease_of_a_process_that_was_killed_ends(tables, hook):
+    """Also where the clock was set back meanwhile."""
+    dead = delivery(tables, hook)
+    advance(tables, "ap-1", 1.0)
+    dead._save({})
+    sender = delivery(tables, hook, clock=lambda: 20.0)
+    assert sender.flush(30)
+    assert [] == hook.messages
+    sender.close(5)
+    for now in (41.0, 5.0):
+        dead._save({"seq": 0}) if now == 41.0 else None
+        late = delivery(tables, hook, clock=lambda now=now: now)
+        assert late.flush(30)
+        late.close(5)
+    assert 1 == len(hook.messages)
+
+
+def test_a_message_that_is_not_accepted_is_lost_and_the_next_one_comes(tables, hook, capsys):
+    """One bad message holds up no other."""
+    hook.answers = [400]
+    sender = delivery(tables, hook)
+    advance(tables, "ap-1", 1.0)
+    advance(tables, "ap-2", 1.0)
+    assert sender.flush(30)
+    status = sender.status()
+    assert (1, 1) == (status["delivered"], status["lost"])
+    assert "the notification of entry 1 was not delivered to http://127.0.0.1" in capsys.readouterr().err
+    sender.close(5)
+
+
+def test_a_message_is_given_up_after_a_day(tables, hook, capsys):
+    """Attempts end when the entry is too old, and that is counted."""
+    hook.lasting_answer = 500
+    sender = delivery(tables, hook, clock=lambda: 2.0 + 86_400)
+    advance(tables, "ap-1", 1.0)
+    assert sender.flush(30)
+    assert (1, "HTTP 500") == (sender.status()["lost"], sender.status()["problem"])
+    assert "HTTP 500; 1 lost so far" in capsys.readouterr().err
+    sender.close(5)
+
+
+def test_a_receiver_that_is_gone_gets_no_more(tables, hook, capsys):
+    """Until the program starts again."""
+    hook.answers = [410]
+    sender = delivery(tables, hook)
+    advance(tables, "ap-1", 1.0)
+    advance(tables, "ap-2", 1.0)
+    assert sender.flush(30)
+    sender.wake()
+    assert 1 == len(hook.messages)
+    assert "wants no more notifications (HTTP 410)" in capsys.readouterr().err
+    sender.close(5)
+
+
+def test_a_receiver_that_hangs_delays_nobody(tables, hook):
+    """Neither those who write, nor another receiver."""
+    hook.lasting_answer = hook.hang
+    with receiver() as other:
+        senders = [delivery(tables, each) for each in (hook, other)]
+        for at in (1.0, 2.0):
+            advance(tables, "ap-1", at)
+            for sender in senders:
+                sender.wake()
+        assert senders[1].flush(30)
+        assert 2 == len(other.messages)
+        for sender in senders:
+            sender.close(0.01)
+
+
+def test_only_the_events_that_a_receiver_wants(tables, hook):
+    """Others move the cursor on."""
+    sender = delivery(tables, hook, events=["expired", "claimed"])
+    for at in (1.0, 2.0, 3.0):
+        advance(tables, "ap-1", at)
+    assert sender.flush(30)
+    assert ["approval.claimed"] == types(hook)
+    assert 0 == sender.status()["waiting"]
+    sender.close(5)
+
+
+def test_arguments_are_asked_for_where_the_receiver_gets_them(tables, hook):
+    """They are those of the row as it is now."""
+    webhook = Webhook(url=hook.url, secret=SECRET, with_arguments=True)
+    sender = Delivery(tables, webhook, arguments=lambda row: {"of": row.id}, clock=lambda: 10.0)
+    advance(tables, "ap-1", 1.0)
+    with tables.transaction() as writes:
+        append(writes, "restored", at=2.0)
+    assert sender.flush(30)
+    data = [json.loads(body)["data"] for _, body, _ in hook.messages]
+    assert ({"of": "ap-1"}, False) == (data[0]["arguments"], "arguments" in data[1])
+    sender.close(5)
+
+
+def test_what_fails_is_logged_once_without_the_address(tables, hook, caplog):
+    """An outage is a line, not one per attempt."""
+    caplog.set_level(logging.DEBUG)
+    hook.answers = [500, 500, 500, 502]
+    sender = delivery(tables, hook)
+    advance(tables, "ap-1", 1.0)
+    assert sender.flush(30)
+    lines = [record.getMessage() for record in caplog.records if record.name == "grace_kp.approvals"]
+    receiver_name = sender.status()["receiver"]
+    assert [f"notifications to {receiver_name} wait: HTTP {status}" for status in (500, 502)] == lines
+    assert "secret-path" not in caplog.text
+    sender.close(5)
+
+
+def test_an_entry_that_cannot_be_read_is_reported(tables, hook, caplog, monkeypatch):
+    """A damaged chain stops the delivery and nothing else."""
+    advance(tables, "ap-1", 1.0)
+    sender = delivery(tables, hook)
+    advance(tables, "ap-1", 2.0)
+
+    def fails(_link):
+        raise ValueError("entry 2 of the chain is no JSON object")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_delivery, "entry_of", fails)
+        assert not sender.flush(0.2)
+    assert "wait: ValueError: entry 2 of the chain is no JSON object" in caplog.text
+    assert sender.flush(30)
+    assert 2 == entry_of(tables.link(2))["seq"]
+    sender.close(5)
