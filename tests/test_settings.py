@@ -163,7 +163,7 @@ def test_every_setting_has_an_environment_variable(folder):
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("samplerate", "did you mean 'sample_rate'?"), ("domian", "'domain'"), ("zzz", "known are audit_rate, ")],
+    [("samplerate", "did you mean 'sample_rate'?"), ("domian", "'domain'"), ("zzz", "known are approval_link, ")],
 )
 def test_an_unknown_name_is_refused_with_a_hint(folder, name, hint):
     """From a keyword, the environment or a file alike, naming the place."""

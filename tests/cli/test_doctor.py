@@ -52,6 +52,16 @@ def test_without_keys_and_models():
     assert "--fetch-model" in told["embedder"]["why"] or "grace-kp[onnx]" in told["embedder"]["why"]
 
 
+def test_the_address_of_a_webhook():
+    """Scheme and host are shown, and no path, which may be a secret. An address that cannot be used is a problem."""
+    found, code = report(GRACE_KP_WEBHOOK_URL="https://hooks.example/services/very-secret")
+    assert (0, "https://hooks.example") == (code, found["settings"]["webhook_url"]["value"])
+    broken, code = report(GRACE_KP_WEBHOOK_URL="hooks.example/very-secret")
+    assert (1, "not usable") == (code, broken["settings"]["webhook_url"]["value"])
+    assert "webhook_url: the address of a webhook must be an http or https address in ASCII" in broken["problems"]
+    assert "very-secret" not in json.dumps([found, broken])
+
+
 def test_with_a_key():
     """The key is not shown."""
     pytest.importorskip("google.genai")
