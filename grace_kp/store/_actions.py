@@ -9,6 +9,43 @@ from grace_kp.store._deletion import forgotten
 
 if TYPE_CHECKING:
     import sqlite3
+    import threading
+    from contextlib import AbstractContextManager
+
+
+class ActionTable:
+    """The part of a SQLite store that keeps the ledger of actions."""
+
+    lock: threading.RLock
+    _synchronous: str
+
+    def _use(self, *, write: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+        raise NotImplementedError
+
+    def _follow_path(self) -> None:
+        raise NotImplementedError
+
+    def action(self, key: str) -> bytes | None:
+        """Return the entry of an action in the ledger; None if there is none."""
+        self._follow_path()
+        with self._use() as connection:
+            return read_action(connection, key)
+
+    def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
+        """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did.
+
+        When this returns True, the entry is on the disk.
+        """
+        self._follow_path()
+        with self.lock:
+            with self._use() as connection:
+                connection.execute("PRAGMA synchronous = FULL")
+            try:
+                with self._use(write=True) as connection:
+                    return replace_action(connection, key, data, only_if)
+            finally:
+                with self._use() as connection:
+                    connection.execute(f"PRAGMA synchronous = {self._synchronous}")
 
 
 def read_action(connection: sqlite3.Connection, ledger_key: str) -> bytes | None:

@@ -6,6 +6,7 @@ import contextlib
 import math
 import re
 import secrets
+import sys
 import threading
 from dataclasses import replace
 from fnmatch import translate
@@ -13,13 +14,14 @@ from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from grace_kp.approvals import OPEN, RowQuery
 from grace_kp.background import Resident, watch
 from grace_kp.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from grace_kp.approvals import Link, Row, RowQuery, Writes
+    from grace_kp.approvals import Link, Row, Writes
     from grace_kp.background import Lock
 
 MAX_ROWS = 100_000
@@ -228,6 +230,20 @@ class MemoryTables(Resident):
                 self._links[seq - 1] = replace(link, salt=None, contents=None)
                 forgotten += 1
         return forgotten
+
+    def open_runs(self) -> dict[str, str]:
+        """Return the runs that have an open approval, each with the id of one."""
+        with self._lock:
+            rows = self._matching(RowQuery(states=[*OPEN]))
+        return {row.run_id: row.id for row in rows if row.run_id is not None}
+
+    def forget_runs(self, runs: Iterable[str]) -> int:
+        """Delete the contents of the approvals of runs; return how many approvals had some."""
+        with self.transaction() as writes:
+            found = [row.id for run in runs for row in self._matching(RowQuery(run_id=run))]
+            links = [link for name in found for link in writes.links(approval=name, limit=sys.maxsize, kept=True)]
+            writes.forget([link.seq for link in links])
+        return len({link.approval for link in links})
 
     def _take_back(self, step: Callable[[], object]) -> None:
         if self._undo is None:

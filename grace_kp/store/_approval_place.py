@@ -26,11 +26,19 @@ class Place:
         """Number and hash of the newest entry that was seen."""
         self.identity = ""
         """Id of the store."""
+        self.is_entered = False
+        """Whether a connection is open."""
 
     def enter(self, connection: sqlite3.Connection) -> None:
         """Note what a first connection has opened."""
-        self.identity = identity_of(connection)
+        self.identity = self.identity or identity_of(connection)
         self._files.look_beside()
+        self.is_entered = True
+
+    def leave_to_parent(self) -> None:
+        """Expect the same file in a forked child, but not the same log: it is removed once nobody has the file open."""
+        self._files.leave_beside()
+        self.is_entered = False
 
     def note(self, head: tuple[int, str]) -> None:
         """Note the newest entry of the chain."""

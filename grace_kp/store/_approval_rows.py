@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import sys
 from fnmatch import translate
 from typing import TYPE_CHECKING
@@ -12,7 +13,6 @@ from grace_kp.store._approval_query import ACTIONS, COLUMNS, KEPT, LINKS, branch
 from grace_kp.store._purge import mark_unclean
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Sequence
 
     from grace_kp.approvals import Link, Row, RowQuery
@@ -27,32 +27,36 @@ class SqliteReads:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
+    def _find(self, sql: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(sql, values)
+        except (UnicodeError, OverflowError):  # half a surrogate pair, or a number beyond 64 bits: no row holds it
+            return self._connection.execute("SELECT NULL WHERE 0")
+
     def row(self, approval: str) -> Row | None:
         """Return the row with this id; None if there is none."""
-        found = self._connection.execute(f"SELECT {COLUMNS} FROM approvals WHERE id = ?", (approval,)).fetchone()  # noqa: S608
+        found = self._find(f"SELECT {COLUMNS} FROM approvals WHERE id = ?", (approval,)).fetchone()  # noqa: S608
         return None if found is None else row_of(found)
 
     def ids(self, begins: str, *, limit: int) -> list[str]:
         """Return the ids that begin with a text, at most `limit`, in alphabetical order."""
         within = "SELECT id FROM approvals WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
-        return [name for (name,) in self._connection.execute(within, (begins, begins + chr(sys.maxunicode), limit))]
+        return [name for (name,) in self._find(within, (begins, begins + chr(sys.maxunicode), limit))]
 
     def rows(self, query: RowQuery) -> list[Row]:
         """Return the rows that match, in the order of the query."""
         actions = self._actions(query.action)
         if actions == [] or query.limit == 0:
             return []
-        return [row_of(found[:-1]) for found in self._connection.execute(*listing(query, actions)).fetchall()]
+        return [row_of(found[:-1]) for found in self._find(*listing(query, actions)).fetchall()]
 
     def count(self, query: RowQuery) -> int:
         """Return how many rows match, whatever the limit."""
         actions = self._actions(query.action)
         if actions == []:
             return 0
-        return sum(
-            self._connection.execute(f"SELECT COUNT(*) FROM {part}", values).fetchone()[0]  # noqa: S608
-            for part, values in branches(query, actions)
-        )
+        parts = branches(query, actions)
+        return sum(n for part, values in parts for (n,) in self._find(f"SELECT COUNT(*) FROM {part}", values))  # noqa: S608
 
     def _actions(self, pattern: str | None) -> list[str] | None:
         """Return the names that a glob stands for; None without one."""
@@ -61,11 +65,11 @@ class SqliteReads:
         if not re.search(r"[*?[]", pattern):
             return [pattern]
         matches = re.compile(translate(pattern)).match
-        return [name for (name,) in self._connection.execute(ACTIONS).fetchall() if matches(name)]
+        return [name for (name,) in self._find(ACTIONS).fetchall() if matches(name)]
 
     def link(self, seq: int) -> Link | None:
         """Return the entry of the chain with this number; None if there is none."""
-        found = self._connection.execute(f"{LINKS} WHERE seq = ?", (seq,)).fetchone()
+        found = self._find(f"{LINKS} WHERE seq = ?", (seq,)).fetchone()
         return None if found is None else link_of(found)
 
     def links(
@@ -74,28 +78,22 @@ class SqliteReads:
         """Return entries by number, those after `after`; with `kept`, only those whose contents are still there."""
         of_one, values = ("", []) if approval is None else (" AND approval = ?", [approval])
         select = KEPT if kept else LINKS
-        found = self._connection.execute(
-            f"{select} WHERE seq > ?{of_one} ORDER BY seq LIMIT ?", (after, *values, limit)
-        )
+        found = self._find(f"{select} WHERE seq > ?{of_one} ORDER BY seq LIMIT ?", (after, *values, limit))
         return [link_of(entry) for entry in found.fetchall()]
 
     def head(self) -> tuple[int, str]:
         """Return the number and the hash of the newest entry; 0 and an empty text before the first."""
-        found = self._connection.execute("SELECT seq, hash FROM approval_chain ORDER BY seq DESC LIMIT 1").fetchone()
+        found = self._find("SELECT seq, hash FROM approval_chain ORDER BY seq DESC LIMIT 1").fetchone()
         return (0, "") if found is None else (int(found[0]), str(found[1]))
 
     def document(self, kind: str, name: str) -> bytes | None:
         """Return a small document; None if there is none."""
-        found = self._connection.execute(
-            "SELECT data FROM approval_documents WHERE kind = ? AND name = ?", (kind, name)
-        ).fetchone()
+        found = self._find("SELECT data FROM approval_documents WHERE kind = ? AND name = ?", (kind, name)).fetchone()
         return None if found is None else bytes(found[0])
 
     def documents(self, kind: str) -> dict[str, bytes]:
         """Return all documents of a kind, by name."""
-        found = self._connection.execute(
-            "SELECT name, data FROM approval_documents WHERE kind = ? ORDER BY name", (kind,)
-        ).fetchall()
+        found = self._find("SELECT name, data FROM approval_documents WHERE kind = ? ORDER BY name", (kind,)).fetchall()
         return {name: bytes(data) for name, data in found}
 
 
@@ -106,11 +104,19 @@ class SqliteWrites(SqliteReads):
     """Whether contents were deleted, whose bytes are still in the file."""
 
     def put(self, row: Row) -> bool:
-        """Insert a row of revision 1, or replace the row of the revision before; return False, and put nothing, if there is another."""
+        """Insert a row of revision 1, or replace the row of the revision before; return False, and put nothing, if there is another.
+
+        Raises:
+            StoreError: a value cannot be stored, such as half a surrogate pair or a number that is none.
+        """
         values = values_of(row)
-        if row.revision == 1:
-            return self._connection.execute(INSERT, values).rowcount == 1
-        return self._connection.execute(UPDATE, (*values, row.id, row.revision - 1)).rowcount == 1
+        sql, values = (INSERT, values) if row.revision == 1 else (UPDATE, (*values, row.id, row.revision - 1))
+        try:
+            return self._connection.execute(sql, values).rowcount == 1
+        except (UnicodeError, OverflowError, sqlite3.IntegrityError) as error:
+            raise StoreError(
+                f"the request {row.id!r} holds a value that SQLite cannot: {error}; use another"
+            ) from error
 
     def append(self, link: Link) -> None:
         """Append an entry to the chain.

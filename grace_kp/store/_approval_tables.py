@@ -16,6 +16,7 @@ from grace_kp.background import Resident, watch
 from grace_kp.errors import StoreError
 from grace_kp.store._approval_place import Place, identity_of
 from grace_kp.store._approval_rows import SqliteReads, SqliteWrites
+from grace_kp.store._files import leave_to_parent
 from grace_kp.store._leases import Leases
 from grace_kp.store._purge import overwrite
 
@@ -40,6 +41,8 @@ class SqliteTables(Resident):
         path: the file of a store that has been opened.
         busy_seconds: how long a write waits while another process, or another thread, writes.
         leases: the leases of processes.
+        leave_parent: closes in a forked child what else its parent has open of this file; returns whether it could.
+        connect: opens a connection that waits for others so many seconds, for example to read only.
     """
 
     lasting = True
@@ -50,12 +53,15 @@ class SqliteTables(Resident):
         *,
         busy_seconds: float = BUSY_SECONDS,
         leases: Leases | None = None,
+        leave_parent: Callable[[], bool] = lambda: True,
+        connect: Callable[[float], sqlite3.Connection] | None = None,
     ) -> None:
         self._path, self._busy_seconds = path, busy_seconds
         self._leases = leases or Leases()
         self._place: Place | None = None
+        self._leave_parent, self._connect = leave_parent, connect or self._connect_to_write
         self._abandoned: list[sqlite3.Connection] = []
-        self._pid = os.getpid()
+        self._pid, self._is_forked = os.getpid(), False
         self._changes = 0
         self._begin()
         watch(self)
@@ -73,9 +79,13 @@ class SqliteTables(Resident):
         yield self._reading
 
     def after_fork(self) -> None:
-        """Open connections of its own in a forked child, to the same file. Those of the parent must not even be closed."""
-        self._abandoned += [connection for connection in (self._writer, self._reader) if connection is not None]
-        self._pid = os.getpid()
+        """Open connections of its own in a forked child, to the same file."""
+        for connection, lock in ((self._writer, self._writing), (self._reader, self._reading)):
+            if connection is not None and not leave_to_parent(connection, lock):
+                self._abandoned.append(connection)
+        if self._place is not None:
+            self._place.leave_to_parent()
+        self._pid, self._is_forked = os.getpid(), True
         self._leases.forget()
         self._begin()
 
@@ -129,13 +139,13 @@ class SqliteTables(Resident):
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
                 problem = f"another process has locked it for {self._busy_seconds:g} s; nothing was written; try again"
+            elif getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY:
+                problem = (
+                    "it was opened to be read only, or may not be written; open it with create=True, as a user who may"
+                )
             else:
                 problem = f"{type(error).__name__}: {error}"
             raise StoreError(f"store {self._path}: its approvals cannot be {act}: {problem}") from error
-        except (UnicodeError, OverflowError) as error:
-            raise StoreError(
-                f"store {self._path}: its approvals cannot be {act}: SQLite cannot hold a value: {error}"
-            ) from error
 
     def _opened(self, connection: sqlite3.Connection | None) -> sqlite3.Connection:
         """Return the connection, or a new one to the file that was opened first.
@@ -147,12 +157,17 @@ class SqliteTables(Resident):
             self._place.check()
         if connection is not None:
             return connection
+        if self._is_forked and (self._abandoned or not self._leave_parent()):
+            raise StoreError(
+                f"store {self._path}: this process was forked while another thread used the store, and cannot share it safely; start the "
+                "process anew, or fork before the store is used"
+            )
         place = self._place or Place(self._path)
-        connection = self._connect()
+        connection = self._connect(self._busy_seconds)
         try:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
-            if self._place is None:
+            if self._place is None or not self._place.is_entered:
                 place.enter(connection)
             place.check(connection)
         except BaseException:
@@ -161,9 +176,8 @@ class SqliteTables(Resident):
         self._place = place
         return connection
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect_to_write(self, timeout: float) -> sqlite3.Connection:
         uri = f"{self._path.absolute().as_uri()}?mode=rw"  # a file that is gone is not created anew
-        timeout = self._busy_seconds
         return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False)
 
     @contextlib.contextmanager
@@ -176,11 +190,12 @@ class SqliteTables(Resident):
     def _reads(self) -> Iterator[SqliteReads]:
         """Return reads of one state of the tables."""
         with self._read() as connection:
-            connection.execute("BEGIN")
             try:
+                connection.execute("BEGIN")
                 yield SqliteReads(connection)
             finally:
-                connection.execute("COMMIT")
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Writes]:
@@ -199,42 +214,39 @@ class SqliteTables(Resident):
                 raise StoreError("a transaction on approvals is open in this thread; end it before the next begins")
             place = self._place
             assert place is not None  # noqa: S101 — `_opened` has set it
-            connection.execute("BEGIN IMMEDIATE")
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 place.check(connection)
                 writes = SqliteWrites(connection)
                 yield writes
                 head = writes.head()
                 place.check()
-            except BaseException:
+                self._commit(connection)
+            finally:
                 self._roll_back(connection)
-                raise
-            self._commit(connection)
             place.note(head)
             place.check()
             if writes.has_forgotten:
                 self._overwrite(connection)
 
-    def _roll_back(self, connection: sqlite3.Connection) -> None:
-        self._leases.lapse()
-        try:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-        except sqlite3.Error:
-            self._drop(None, connection)  # closing it takes back what is open
-
     def _commit(self, connection: sqlite3.Connection) -> None:
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            self._roll_back(connection)
+            self._leases.lapse()
             raise StoreError(
                 f"store {self._path}: the disk failed while approvals were written ({error}); whether they are stored is uncertain: read them "
                 "again"
             ) from error
-        except BaseException:
-            self._roll_back(connection)
-            raise
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        """Take back what is not committed."""
+        if connection.in_transaction:
+            self._leases.lapse()
+            try:
+                connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                self._drop(None, connection)  # closing it takes back what is open
 
     def _overwrite(self, connection: sqlite3.Connection) -> None:
         """Remove the bytes of deleted contents from the files. A failure stays noted in the file until the next deletion."""

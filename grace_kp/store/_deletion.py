@@ -20,9 +20,9 @@ class Deleted(int):
     """The number of deleted runs, nested runs included. Its attributes hold the rest of the report."""
 
     actions: int
-    """Number of ledger entries that lost their contents. They still state that their action ran, so that none runs twice."""
+    """Number of ledger entries and approvals that lost their contents. They still state that their action ran, so that none runs twice."""
     open: tuple[str, ...]
-    """Runs that match and are still open. They are not deleted; delete them when they have ended."""
+    """Runs that match and are still open, or have an open approval. They are not deleted; delete them when both have ended."""
     remains: str
     """Why a file of the store may still hold deleted contents, and what to do; empty if none does."""
 
@@ -95,6 +95,11 @@ def _began_before(age: datetime | timedelta | str | None) -> datetime | str | No
         return datetime.now(UTC) - age
     except OverflowError:  # before the first year or after the last
         return "0001-01-01" if age > timedelta(0) else "9999-12-31"
+
+
+def still_awaited(run: str, approval: str) -> str:
+    """Return why a run with an open approval is not deleted."""
+    return f"the approval {approval} of the run {run} is still open; decide or withdraw it, then delete the run"
 
 
 def nested_in(document: dict[str, Any]) -> Iterator[str]:

@@ -12,6 +12,8 @@ import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.background import is_mine
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -37,6 +39,10 @@ class OpenFiles:
         """Note which log and index the connection uses. It opens them with its first transaction."""
         paths = [Path(f"{self._real}{end}") for end in ("-wal", "-shm")]
         self._beside = {path: found for path in paths if (found := _identity(path)) is not None}
+
+    def leave_beside(self) -> None:
+        """Forget which log and index were used: no connection is open any more."""
+        self._beside = {}
 
     @property
     def are_displaced(self) -> bool:
@@ -65,6 +71,23 @@ class OpenFiles:
             for path, opened in self._beside.items():
                 if _identity(path) == opened:
                     path.unlink()
+
+
+def leave_to_parent(connection: sqlite3.Connection, lock: object) -> bool:
+    """Close a parent's connection in its forked child; return False, and leave it open, if it was in use during the fork.
+
+    SQLite keeps a list of the locks of its process, and a child inherits the list without the locks. While a connection of the parent is
+    open in the child, any other there relies on that list: another process could take the file for unused and remove the log, with what the
+    child is about to write. Closing a connection that is idle in WAL mode changes nothing for the parent.
+
+    Args:
+        connection: the connection.
+        lock: the reentrant lock under which it is used. The current thread holds it if no other did during the fork.
+    """
+    if not is_mine(lock) or connection.in_transaction:
+        return False
+    connection.close()
+    return True
 
 
 def _identity(path: Path) -> Identity:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FORGET_SECONDS = 30 * 86_400.0
 """How long the lease of a process that nothing refers to is kept after its last renewal."""
 _FORGET = """DELETE FROM approval_processes WHERE seen < ? AND id NOT IN (
-    SELECT waiter FROM approvals WHERE waiter IS NOT NULL AND state IN ('pending', 'approved', 'edited', 'claimed', 'unknown'))"""
+    SELECT waiter FROM approvals WHERE waiter IS NOT NULL AND (is_open = 1 OR state = 'unknown'))"""
 
 
 class Leases(Owners):

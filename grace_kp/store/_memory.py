@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from grace_kp.errors import StoreError
-from grace_kp.store._deletion import Deleted, Selection, belongs_to, decisions_in, nested_in, without_contents
+from grace_kp.store._deletion import (
+    Deleted,
+    Selection,
+    belongs_to,
+    decisions_in,
+    nested_in,
+    still_awaited,
+    without_contents,
+)
 from grace_kp.store._feedback import carried_by, missing_from, with_feedback
 from grace_kp.store._query import Query
 from grace_kp.store._record import load_trace
@@ -191,12 +199,17 @@ class MemoryStore:
     ) -> Deleted:
         """Delete the runs that meet every condition, with the runs nested in them; see `Store.delete`."""
         selection = Selection(id=id, session=session, user=user, older_than=older_than)
+        awaited = self._approvals.open_runs() if self._approvals is not None else {}
+        if id is not None and id in awaited:
+            raise StoreError(still_awaited(id, awaited[id]))
         with self.lock:
-            waiting = [
+            found = [
                 record.id
                 for record in self._records.values()
                 if selection.matches(record.id, record.created_at, record.attributes)
             ]
+            kept = [run for run in found if run in awaited]
+            waiting, runs = [*found], set() if id is None else {id}
             nested: dict[str, list[str]] = {}
             for record in self._records.values():
                 for kind, _, value in record.attributes:
@@ -205,17 +218,21 @@ class MemoryStore:
             deleted, decisions = 0, set[str]()
             while waiting:
                 run = waiting.pop()
-                found = self._drop(run)
+                if run in awaited:
+                    continue
+                runs.add(run)
+                dropped = self._drop(run)
                 waiting += nested.pop(run, ())
-                if found is not None:
+                if dropped is not None:
                     deleted += 1
-                    document = json.loads(found.data)
+                    document = json.loads(dropped.data)
                     decisions.update(decisions_in(document))
                     waiting.extend(nested_in(document))
             emptied = [key for key in self._actions if belongs_to(key, decisions)]
             for key in emptied:
                 self._actions[key] = without_contents(self._actions[key])
-        return Deleted(deleted, actions=len(emptied))
+        approvals = self._approvals.forget_runs(runs) if self._approvals is not None else 0
+        return Deleted(deleted, actions=len(emptied) + approvals, open=sorted(kept))
 
     def retain(self, days: float) -> int:
         """Delete runs that began more than `days` days ago. Return how many were deleted."""

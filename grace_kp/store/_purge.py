@@ -8,7 +8,15 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
-from grace_kp.store._deletion import Deleted, belongs_to, decisions_in, forgotten, nested_in, without_contents
+from grace_kp.store._deletion import (
+    Deleted,
+    belongs_to,
+    decisions_in,
+    forgotten,
+    nested_in,
+    still_awaited,
+    without_contents,
+)
 from grace_kp.store._schema import where_of
 from grace_kp.trace import PARENT, attributes_in
 
@@ -44,21 +52,27 @@ def delete_rows(connection: sqlite3.Connection, selection: Selection, dead: Cont
     still_open, lost = _journaled(connection, selection, dead)
     if selection.id is not None and selection.id in still_open:
         raise StoreError(f"the run {selection.id} is still open; delete it when it has ended")
+    awaited = dict(connection.execute("SELECT run_id, id FROM approvals WHERE run_id IS NOT NULL AND is_open = 1"))
+    if selection.id is not None and selection.id in awaited:
+        raise StoreError(still_awaited(selection.id, awaited[selection.id]))
     where, values = where_of(selection.query)
     if selection.id is not None:
         where, values = f"{where} {'AND' if where else 'WHERE'} id = ?", [*values, selection.id]
     found = [run for (run,) in connection.execute(f"SELECT id FROM traces {where}", values)]  # noqa: S608
-    matching_and_open = still_open.keys() & {*found, *(run for run, matches in still_open.items() if matches)}
-    runs, decisions, stored = _with_nested(connection, [*found, *lost], still_open.keys())
+    kept = still_open.keys() | awaited.keys()
+    matching_and_open = kept & {*found, *(run for run, matches in still_open.items() if matches)}
+    runs, decisions, stored = _with_nested(connection, [*found, *lost], kept)
     for table, column in TABLES:
         connection.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(run,) for run in runs])  # noqa: S608
     actions = _empty_actions(connection, decisions) if decisions else 0
+    named = [] if selection.id is None else [selection.id]  # its trace may have been deleted before
+    emptied = _empty_approvals(connection, {*runs, *named})
     deleted = len(stored.union(lost) & set(runs))
     if deleted:
         _empty_reports(connection)
-    if runs:
+    if runs or emptied:
         mark_unclean(connection)
-    return Deleted(deleted, actions=actions, open=sorted(matching_and_open))
+    return Deleted(deleted, actions=actions + emptied, open=sorted(matching_and_open))
 
 
 def _journaled(
@@ -118,6 +132,14 @@ def _empty_actions(connection: sqlite3.Connection, decisions: set[str]) -> int:
     emptied = [(forgotten(key), without_contents(bytes(data)), key) for key, data in rows if belongs_to(key, decisions)]
     connection.executemany("UPDATE OR REPLACE actions SET key = ?, data = ? WHERE key = ?", emptied)
     return len(emptied)
+
+
+def _empty_approvals(connection: sqlite3.Connection, runs: Iterable[str]) -> int:
+    """Remove the contents of requests for approval that these runs made. What was decided stays, and can still be verified."""
+    contents = "seq IN (SELECT seq FROM approval_chain WHERE approval = ?)"
+    approvals = [row for run in runs for row in connection.execute("SELECT id FROM approvals WHERE run_id = ?", (run,))]
+    deleted = [connection.execute(f"DELETE FROM approval_contents WHERE {contents}", row).rowcount for row in approvals]  # noqa: S608
+    return sum(count > 0 for count in deleted)
 
 
 def _empty_reports(connection: sqlite3.Connection) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grace_kp.store._open import file_of
-from grace_kp.store._schema import MIGRATIONS, READABLE, migrate
+from grace_kp.store._schema import APPROVALS, MIGRATIONS, READABLE, migrate
 from grace_kp.store._sqlite import BUSY_MS, SqliteStore
 from grace_kp.trace import default_mode, keep_private
+
+if TYPE_CHECKING:
+    from grace_kp.store._approval_tables import SqliteTables
 
 
 class SqliteReader(SqliteStore):
@@ -33,6 +37,31 @@ class SqliteReader(SqliteStore):
         if not READABLE <= _schema_version(connection) <= len(MIGRATIONS):
             migrate(connection, self.path)
         connection.execute("PRAGMA query_only = ON")
+
+    @property
+    def approvals(self) -> SqliteTables:
+        """The tables of approvals, to be read. A file of an earlier version has none, which reads as empty ones."""
+        with self.lock:
+            if self._approvals is None:
+                from grace_kp.store._approval_tables import SqliteTables  # only where somebody asks for them
+
+                self._approvals = SqliteTables(self.path, leave_parent=self.leave_parent, connect=self._connect_to_read)
+            return self._approvals
+
+    def _connect_to_read(self, busy_seconds: float) -> sqlite3.Connection:
+        connection = self._connect()
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {int(busy_seconds * 1_000)}")
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'approvals'").fetchone() is None:
+                for statement in MIGRATIONS[APPROVALS - 1]:
+                    if not statement.startswith("INSERT"):
+                        elsewhere = statement.replace("CREATE TABLE ", "CREATE TEMP TABLE ")
+                        connection.execute(elsewhere.replace("CREATE INDEX ", "CREATE INDEX temp."))
+            connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def ids(self, prefix: str) -> list[str]:
         """The ids that begin with this, in their order."""

@@ -93,6 +93,8 @@ COLUMNS = "id, created_at, domain, score, success, status, text, data"
 """The columns of a trace, beside its number."""
 PAGE_BYTES = 8_192
 """Page size of new files. A trace takes several pages of the default 4,096 bytes, and each page is written twice."""
+APPROVALS = 7
+"""The version of the schema that added the tables of approvals."""
 READABLE = 4
 """The first version of the schema that can be read: it lacks only tables whose absence readers take for no rows."""
 

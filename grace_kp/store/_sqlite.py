@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.errors import StoreError
-from grace_kp.store._actions import read_action, replace_action
+from grace_kp.store._actions import ActionTable
 from grace_kp.store._deletion import Deleted, Selection
-from grace_kp.store._files import OpenFiles
+from grace_kp.store._files import OpenFiles, leave_to_parent
 from grace_kp.store._owners import LEASE_SECONDS, Owners
 from grace_kp.store._purge import delete_rows, mark_unclean, overwrite
 from grace_kp.store._query import Query
@@ -39,7 +39,7 @@ DAY = 86_400
 T = TypeVar("T")
 
 
-class SqliteStore(StateTable):
+class SqliteStore(ActionTable, StateTable):
     """A store in a SQLite file. Several processes and threads may use the same file.
 
     Raises:
@@ -120,7 +120,7 @@ class SqliteStore(StateTable):
             if self._approvals is None:
                 from grace_kp.store._approval_tables import SqliteTables  # only where there are gates that ask it
 
-                self._approvals = SqliteTables(self.path)
+                self._approvals = SqliteTables(self.path, leave_parent=self.leave_parent)
             return self._approvals
 
     @property
@@ -156,13 +156,21 @@ class SqliteStore(StateTable):
             self._connection.close()
 
     def after_fork(self) -> None:
-        """Replace lock and connection in a forked child. The connection is the parent's: the child must not even close it."""
-        self.lock = threading.RLock()
-        if self._connection is not None:
+        """Replace lock and connection in a forked child. The connection is the parent's."""
+        if self._pid == os.getpid():
+            return
+        if self._connection is not None and not leave_to_parent(self._connection, self.lock):
             self._abandoned.append(self._connection)  # kept, because garbage collection would close it
+        self.lock = threading.RLock()
         self._pid, self._connection = os.getpid(), None
         self._owners.forget()
         self._unfinished.forget()
+
+    def leave_parent(self) -> bool:
+        """Leave the parent's connection in a forked child; return whether none is open here any more."""
+        with self.lock:
+            self.after_fork()
+            return not self._abandoned
 
     @contextlib.contextmanager
     def _use(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
@@ -215,28 +223,6 @@ class SqliteStore(StateTable):
         """Store rows of the journal of runs that are still open."""
         with self._use(write=True) as connection:
             self._unfinished.journal(connection, entries)
-
-    def action(self, key: str) -> bytes | None:
-        """Return the entry of an action in the ledger; None if there is none."""
-        self._follow_path()
-        with self._use() as connection:
-            return read_action(connection, key)
-
-    def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Replace the entry of an action in the ledger if it equals `only_if`; None stands for no entry. Return whether it did.
-
-        When this returns True, the entry is on the disk.
-        """
-        self._follow_path()
-        with self.lock:
-            with self._use() as connection:
-                connection.execute("PRAGMA synchronous = FULL")
-            try:
-                with self._use(write=True) as connection:
-                    return replace_action(connection, key, data, only_if)
-            finally:
-                with self._use() as connection:
-                    connection.execute(f"PRAGMA synchronous = {self._synchronous}")
 
     def put_feedback(self, entries: Sequence[FeedbackEntry]) -> list[str]:
         """Add feedback to stored runs, in one transaction. Later versions of a trace keep it; deleting the run deletes it.
@@ -374,9 +360,9 @@ class SqliteStore(StateTable):
 
     def close(self) -> None:
         """Close the file. The next use opens it again."""
+        if self._approvals is not None:
+            self._approvals.close()
         with self.lock:
-            if self._approvals is not None:
-                self._approvals.close()
             connection, self._connection = self._connection, None
             if connection is not None and self._pid == os.getpid():
                 with contextlib.suppress(sqlite3.Error):

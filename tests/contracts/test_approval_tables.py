@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from grace_kp.approvals import OPEN, ApprovalState, Link, Row, RowQuery
 from grace_kp.errors import StoreError
 from grace_kp.store import open_store
+from tests.store.samples import record
 
 # A store that is added here passes the same suite.
 STORES = {"memory": lambda folder: "memory:", "sqlite": lambda folder: f"sqlite:///{folder / 't.db'}"}
@@ -41,11 +42,17 @@ def ids(rows):
 
 
 @pytest.fixture(params=STORES)
-def tables(request, tmp_path):
-    """The empty tables of each kind of store."""
-    store = open_store(STORES[request.param](tmp_path))
-    yield store.approvals
-    store.close()
+def store(request, tmp_path):
+    """An empty store of each kind."""
+    opened = open_store(STORES[request.param](tmp_path))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def tables(store):
+    """Its tables of approvals."""
+    return store.approvals
 
 
 def test_a_row_reads_back_as_it_was_put(tables):
@@ -239,6 +246,63 @@ def test_any_query_finds_what_it_describes(tmp_path_factory, kind, rows, queries
         assert ids(found[query.offset : end]) == ids(store.approvals.rows(query))
         assert len(found) == store.approvals.count(query)
     store.close()
+
+
+def test_nothing_is_found_by_impossible_values(tables):
+    """Half a surrogate pair and numbers beyond 64 bits are in no row."""
+    put(tables, row(1))
+    for query in (RowQuery(action="\ud800"), RowQuery(key="\ud800"), RowQuery(digest="\ud800*", action="*")):
+        assert (0, []) == (tables.count(query), tables.rows(query))
+    assert (None, None, None) == (tables.row("\ud800"), tables.link(2**70), tables.document("a", "\ud800"))
+    assert ([], []) == (tables.links(approval="\ud800"), tables.ids("\ud800", limit=1))
+
+
+def with_approval(store, state, run="kp:trace:1"):
+    """A stored run with an approval and its contents."""
+    store.put([record(1), record(2)])
+    with store.approvals.transaction() as writes:
+        writes.put(row(1, run_id=run, state=state))
+        writes.append(entry(1, approval="ap-1", salt=b"SALT", contents=b"CONTENTS"))
+        writes.append(entry(2, approval="ap-2", salt=b"s", contents=b"others"))
+
+
+@pytest.mark.parametrize("state", [state for state in ApprovalState if state not in OPEN])
+def test_deleting_a_run_deletes_the_contents_of_its_approvals(store, state):
+    """What was decided stays, with the chain."""
+    with_approval(store, state)
+    report = store.delete(id="kp:trace:1")
+    assert (1, 1, True) == (report, report.actions, report.clean)
+    assert (state, entry(1, approval="ap-1")) == (store.approvals.row("ap-1").state, store.approvals.link(1))
+    assert b"others" == store.approvals.link(2).contents
+    store.delete(id="kp:trace:2")
+    assert 0 == store.delete(id="kp:trace:2").actions
+
+
+def test_contents_go_although_the_run_went_before(store):
+    """It is named by its id."""
+    with_approval(store, "done", run="kp:trace:9")
+    report = store.delete(id="kp:trace:9")
+    assert (0, 1, None) == (report, report.actions, store.approvals.link(1).contents)
+
+
+@pytest.mark.parametrize("state", sorted(OPEN))
+def test_a_run_with_an_open_approval_is_not_deleted(store, state):
+    """Its action may still run, with the arguments that it asked for."""
+    with_approval(store, state)
+    with pytest.raises(
+        StoreError, match="the approval ap-1 of the run kp:trace:1 is still open; decide or withdraw it"
+    ):
+        store.delete(id="kp:trace:1")
+    report = store.delete(older_than="2030-01-01")
+    assert (1, ("kp:trace:1",)) == (report, report.open)
+    assert b"CONTENTS" == store.approvals.link(1).contents
+
+
+def test_clearing_traces_leaves_approvals(store):
+    """They are no traces."""
+    with_approval(store, "done")
+    assert 2 == store.clear()
+    assert b"CONTENTS" == store.approvals.link(1).contents
 
 
 def test_changes_are_noticed(tables):

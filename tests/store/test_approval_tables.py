@@ -13,6 +13,7 @@ from grace_kp.approvals import RowQuery
 from grace_kp.errors import StoreError
 from grace_kp.store import open_store
 from grace_kp.store._approval_tables import SqliteTables
+from grace_kp.store._schema import APPROVALS, MIGRATIONS
 from tests import warm
 from tests.contracts.test_approval_tables import put, row
 
@@ -80,7 +81,7 @@ def test_threads_wait_for_each_other_no_longer_than_for_processes(hasty):
 def test_values_that_a_file_cannot_hold_are_refused(store):
     """With the reason; nothing is written."""
     for wrong in (row(1, action="\ud800"), row(1, level=2**70), row(1, created=float("nan"))):
-        with pytest.raises(StoreError, match="its approvals cannot be written"):
+        with pytest.raises(StoreError, match="'ap-1' holds a value that SQLite cannot"):
             put(store.approvals, wrong)
     assert 0 == store.approvals.count(RowQuery())
 
@@ -105,6 +106,89 @@ def test_a_forked_child_uses_the_file_by_itself(store):
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert [True] == put(store.approvals, row(3))
     assert row(2) == store.approvals.row("ap-2")
+
+
+LEFT_ALONE = """
+import os, sys
+from grace_kp.store import open_store
+from tests.contracts.test_approval_tables import put, row
+
+store = open_store(f"sqlite:///{sys.argv[1]}")
+put(store.approvals, row(1))
+reading, writing = os.pipe()
+if os.fork() == 0:
+    if "early" in sys.argv:
+        put(store.approvals, row(2))
+    os.close(writing)
+    os.read(reading, 1)  # until the parent has closed the store
+    stored = put(store.approvals, row(3))
+    os.write(1, f"{stored} {sorted(os.listdir(os.path.dirname(sys.argv[1])))}".encode())
+    os._exit(0)
+store.close()
+other = open_store(f"sqlite:///{sys.argv[1]}")
+other.close()  # as the last one that has it open, it would remove the log
+os.close(writing)
+os.wait()
+"""
+
+
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_a_forked_child_outlives_its_parent(tmp_path, when):
+    """What it writes after its parent has closed the file is found: the log is not removed under it."""
+    file = tmp_path / "t.db"
+    ran = warm.run([sys.executable, "-c", LEFT_ALONE, str(file), when], text=True)
+    assert (0, "", "[True] ['t.db', 't.db-shm', 't.db-wal']") == (ran.returncode, ran.stderr, ran.stdout)
+    store = open_store(f"sqlite:///{file}")
+    assert row(3) == store.approvals.row("ap-3")
+    store.close()
+
+
+def test_a_child_of_a_busy_parent_refuses(store, hasty):
+    """It was forked inside of a transaction, so it holds locks that are not its own."""
+    with hasty.transaction() as writes:
+        writes.put(row(1))
+        child = os.fork()
+        if child == 0:
+            try:
+                put(hasty, row(2))
+            except StoreError as error:
+                os._exit(0 if "start the process anew" in str(error) else 2)
+            os._exit(1)
+        assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert row(1) == hasty.row("ap-1")
+
+
+def test_a_reader_writes_nothing(store):
+    """It sees what others write."""
+    reader = open_store(f"sqlite:///{store.path}", create=False)
+    put(store.approvals, row(1))
+    assert (row(1), store.approvals.identity) == (reader.approvals.row("ap-1"), reader.approvals.identity)
+    with pytest.raises(StoreError, match="opened to be read only"):
+        put(reader.approvals, row(2))
+    before = reader.approvals.changes()
+    put(store.approvals, row(3))
+    assert before != reader.approvals.changes()
+    reader.close()
+
+
+def test_a_file_of_an_earlier_version_reads_as_without_approvals(tmp_path):
+    """And is not changed by reading."""
+    file = sqlite3.connect(tmp_path / "t.db", isolation_level=None)
+    file.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, applied_at TEXT NOT NULL)")
+    for version, statements in enumerate(MIGRATIONS[: APPROVALS - 1], 1):
+        for statement in statements:
+            file.execute(statement)
+        file.execute("INSERT INTO schema_migrations VALUES (?, '')", (version,))
+    file.close()
+    before = (tmp_path / "t.db").read_bytes()
+    reader = open_store(f"sqlite:///{tmp_path / 't.db'}", create=False)
+    tables = reader.approvals
+    assert (0, [], (0, ""), "") == (tables.count(RowQuery()), tables.links(), tables.head(), tables.identity)
+    assert [] == tables.rows(RowQuery(states=["pending"], action="x*"))
+    with pytest.raises(StoreError, match="opened to be read only"):
+        put(tables, row(1))
+    reader.close()
+    assert before == (tmp_path / "t.db").read_bytes()
 
 
 def test_every_write_waits_for_the_disk(store):
