@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from grace_kp.levels import InterventionLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,3 +23,18 @@ class PolicyNow:
     """Groups whose members may decide; empty for anybody."""
     quorum: int = 1
     version: str = ""
+
+    def stricter_than(self, *, level: str, groups: Collection[str], quorum: int) -> str:
+        """Return in what this policy is stricter than one with these settings; empty where it is not.
+
+        A group is stricter where it excludes somebody who could decide: any group instead of none, or fewer groups.
+        """
+        if self.denies:
+            return "the policy forbids the action now"
+        if self.floor is not None and InterventionLevel(self.floor).severity > InterventionLevel(level).severity:
+            return f"the policy requires {self.floor} now, and the decision was asked for at {level}"
+        if self.quorum > quorum:
+            return f"the policy requires {self.quorum} people now, and the decision needed {quorum}"
+        if self.groups and (not groups or not set(groups) <= set(self.groups)):
+            return f"the policy requires a member of {' or '.join(self.groups)} now"
+        return ""

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from grace_kp.approvals._actor import Actor
+from grace_kp.approvals._constraint import FORMS, is_inside, problem_with
+from grace_kp.errors import ApprovalError, brief
 
-    from grace_kp.approvals._actor import Actor
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from grace_kp.approvals._tables import Reads, Writes
+
+DOCUMENT = "standing"
+"""Kind of the documents that hold standing approvals."""
+MAX_USES = 1_000_000
+MAX_SECONDS = 366 * 86_400
+"""The longest time that a standing approval can hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,3 +54,89 @@ class Standing:
     """Ids of the approvals that it approved and nobody has claimed yet."""
     ended: str = ""
     """Why it ended; empty while it holds."""
+
+    def holds(self, now: float) -> bool:
+        """Return whether it can approve or be used at this time."""
+        return not self.ended and now < self.until and self.used + len(self.open) < self.uses
+
+    def covers(
+        self, stored: Mapping[str, Any], *, sealed: Collection[str] = (), not_covered: Collection[str] = ()
+    ) -> bool:
+        """Return whether every argument is inside of its constraint.
+
+        Args:
+            stored: the arguments as they are kept, by parameter name.
+            sealed: parameters whose values are not compared; only `any` covers them.
+            not_covered: parameters that the digest leaves out; only `any` covers them.
+        """
+        if set(stored) != set(self.parameters):
+            return False
+        hidden = {*sealed, *not_covered}
+        return all(
+            constraint.get("any") is True if name in hidden else is_inside(stored[name], constraint)
+            for name, constraint in self.parameters.items()
+        )
+
+
+def check_standing(standing: Standing, now: float) -> None:
+    """Refuse a standing approval that cannot be used.
+
+    Raises:
+        ApprovalError: with the field and what is allowed.
+    """
+    for name, text in (("action", standing.action), ("domain", standing.domain)):
+        if not isinstance(text, str) or not text.strip():
+            raise ApprovalError(f"a standing approval needs the {name} that it is for, not {brief(text)}")
+    if any(character in standing.action for character in "*?["):
+        raise ApprovalError(f"a standing approval is for one action; {brief(standing.action)} is a pattern")
+    uses: object = standing.uses
+    if type(uses) is not int or not 1 <= uses <= MAX_USES:
+        raise ApprovalError(f"uses must be a whole number from 1 to {MAX_USES:,}, not {brief(uses)}")
+    until: object = standing.until
+    if isinstance(until, bool) or not isinstance(until, int | float) or not now < until <= now + MAX_SECONDS:
+        raise ApprovalError(f"until must be a time after now and within {MAX_SECONDS // 86_400} days, not {brief(until)}")
+    for name, constraint in standing.parameters.items():
+        problem = problem_with(constraint)
+        if problem:
+            raise ApprovalError(f"the constraint of {brief(name)} {problem}; allowed are {FORMS}")
+
+
+def read_standing(reads: Reads, standing_id: str) -> Standing:
+    """Return the standing approval with an id.
+
+    Raises:
+        ApprovalError: there is none.
+    """
+    data = reads.document(DOCUMENT, standing_id) if isinstance(standing_id, str) else None
+    if data is None:
+        raise ApprovalError(f"no standing approval has the id {brief(standing_id)}")
+    return _from_json(data)
+
+
+def all_standing(reads: Reads) -> list[Standing]:
+    """Return all standing approvals, also those that ended, by the time they were granted."""
+    found = [_from_json(data) for data in reads.documents(DOCUMENT).values() if data]
+    return sorted(found, key=lambda standing: (standing.granted_at, standing.id))
+
+
+def put_standing(writes: Writes, standing: Standing) -> None:
+    """Write a standing approval."""
+    document = asdict(standing)
+    document["granted_by"] = None if standing.granted_by is None else standing.granted_by.to_dict()
+    writes.put_document(DOCUMENT, standing.id, json.dumps(document, separators=(",", ":")).encode())
+
+
+def note_left(writes: Writes, standing_id: str, approval_id: str) -> None:
+    """Take an approval that was claimed or has ended off those that a standing approval keeps open."""
+    standing = read_standing(writes, standing_id)
+    if approval_id in standing.open:
+        left = tuple(each for each in standing.open if each != approval_id)
+        put_standing(writes, replace(standing, open=left))
+
+
+def _from_json(data: bytes) -> Standing:
+    document = json.loads(data)
+    actor = document.pop("granted_by")
+    return Standing(
+        **{**document, "open": tuple(document["open"])}, granted_by=None if actor is None else Actor.from_dict(actor)
+    )

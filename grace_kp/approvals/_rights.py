@@ -1,0 +1,74 @@
+"""Who may decide: groups, quorum, and which names count.
+
+Groups come from the configuration of the process that calls the verb. Whoever can write the store can write a decision: separation of duties
+needs the store behind a server that runs under another account.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.approvals._actor import Actor
+from grace_kp.errors import NotEntitled
+from grace_kp.trace import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from grace_kp.approvals._record import Record
+
+
+def person(name: str) -> str:
+    """Return what two spellings of one name have in common, so that they are one person in a quorum."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+class Rights:
+    """The configured groups of each person.
+
+    Args:
+        groups: the groups of each person, by name. Names are compared as they are written.
+    """
+
+    __slots__ = ("_groups",)
+
+    def __init__(self, groups: Mapping[str, Sequence[str]] | None = None) -> None:
+        for name, member_of in (groups or {}).items():
+            if isinstance(member_of, str) or not all(isinstance(group, str) for group in member_of):
+                raise ValueError(f'the groups of {name!r:.60} must be a list of names, such as ["finance"]')
+        self._groups = {name: frozenset(member_of) for name, member_of in (groups or {}).items()}
+
+    def check(self, record: Record, actor: Actor) -> None:
+        """Refuse a person who may not decide a request.
+
+        Raises:
+            NotEntitled: with the reason.
+        """
+        reason = self._reason_against(record, actor)
+        if reason:
+            raise NotEntitled(f"{printable(actor.name)} may not decide {record.id}: {reason}", approval_id=record.id)
+
+    def counts(self, record: Record, actor: Actor) -> bool:
+        """Return whether a vote counts. A quorum above 1 counts authenticated people only, unless it accepts stated names."""
+        return bool(record.data["quorum"] == 1 or record.data["identity"] == "stated" or actor.authenticated)
+
+    def votes_for(self, record: Record, votes: Sequence[Mapping[str, Any]], digest: str) -> int:
+        """Return how many distinct people have a counting vote for a digest and may still decide."""
+        people = {
+            person(vote["actor"]["name"])
+            for vote in votes
+            if vote["digest"] == digest
+            and vote["counts"]
+            and not self._reason_against(record, Actor.from_dict(vote["actor"]))
+        }
+        return len(people)
+
+    def _reason_against(self, record: Record, actor: Actor) -> str:
+        quorum, groups, user = record.data["quorum"], record.groups, record.data["user"]
+        if groups and not self._groups.get(actor.name, frozenset()).intersection(groups):
+            own = ", ".join(sorted(self._groups.get(actor.name, ()))) or "no group"
+            return f"it needs a member of {' or '.join(groups)}, and this name belongs to {own}"
+        if user and (groups or quorum > 1) and person(user) == person(actor.name):
+            return "the run acts for this person, and somebody else must decide"
+        return ""

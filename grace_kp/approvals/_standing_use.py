@@ -1,0 +1,153 @@
+"""Standing approvals at work: granting, matching a request, use by a claim, and their end."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from grace_kp.approvals._chain import append
+from grace_kp.approvals._notes import clean_note
+from grace_kp.approvals._record import stored_arguments
+from grace_kp.approvals._standing import all_standing, check_standing, put_standing, read_standing
+from grace_kp.approvals._states import ENTITLING, ApprovalState
+from grace_kp.errors import ApprovalError, NotEntitled, UnknownApproval
+
+if TYPE_CHECKING:
+    from grace_kp.approvals._actor import Actor
+    from grace_kp.approvals._record import Record
+    from grace_kp.approvals._standing import Standing
+    from grace_kp.approvals._turn import Turn
+
+
+def grant(turn: Turn, standing: Standing, actor: Actor) -> Standing:
+    """Record a standing approval.
+
+    Raises:
+        ApprovalError: it cannot be used.
+    """
+    check_standing(standing, turn.now)
+    granted = replace(
+        standing,
+        id=f"st-{secrets.token_hex(6)}",
+        granted_by=actor,
+        granted_at=turn.now,
+        used=0,
+        open=(),
+        ended="",
+        note=clean_note(standing.note, ""),
+    )
+    put_standing(turn.writes, granted)
+    facts = {"standing": granted.id, "action": granted.action, "until": granted.until, "uses": granted.uses}
+    contents = {"parameters": granted.parameters, "note": granted.note}
+    append(turn.writes, "standing_granted", at=turn.now, actor=actor, facts=facts, contents=contents)
+    turn.changes += 1
+    return granted
+
+
+def matching(turn: Turn, record: Record) -> Standing | None:
+    """Return a standing approval that consents to a request; the one that ends first, if there are several."""
+    if record.data["quorum"] != 1 or record.data["level"] == "escalate" or record.data["unencoded"]:
+        return None
+    found = [
+        standing
+        for standing in all_standing(turn.writes)
+        if standing.holds(turn.now) and _is_about(turn, standing, record) and _may_grant(turn, standing, record)
+    ]
+    return min(found, key=lambda standing: standing.until) if found else None
+
+
+def opened_for(turn: Turn, standing: Standing, approval_id: str) -> None:
+    """Note that a standing approval has approved a request, which reserves one use."""
+    put_standing(turn.writes, replace(standing, open=(*standing.open, approval_id)))
+
+
+def use(turn: Turn, record: Record) -> str:
+    """Count the use of a standing approval by a claim; return why it cannot be used any more, and count nothing then."""
+    standing = read_standing(turn.writes, record.data["standing"])
+    if standing.ended:
+        return f"the standing approval {standing.id} has ended: {standing.ended}"
+    if record.at(turn.now) >= standing.until:
+        return f"the standing approval {standing.id} held until an earlier time"
+    if standing.used >= standing.uses:
+        return f"the standing approval {standing.id} has been used {standing.used} times, which is all it allows"
+    if not _may_grant(turn, standing, record):
+        return f"the author of the standing approval {standing.id} may no longer decide this action"
+    put_standing(turn.writes, replace(standing, used=standing.used + 1))
+    return ""
+
+
+def give_back(turn: Turn, record: Record) -> None:
+    """Undo the count of a use whose claim was released before anything was done."""
+    standing = read_standing(turn.writes, record.data["standing"])
+    put_standing(turn.writes, replace(standing, used=standing.used - 1, open=(*standing.open, record.id)))
+
+
+def end_covering(turn: Turn, record: Record, actor: Actor) -> None:
+    """End the standing approvals that cover a request which a person has rejected."""
+    for standing in all_standing(turn.writes):
+        if not standing.ended and _is_about(turn, standing, record):
+            end(turn, standing, actor, f"{record.id}, which it covers, was rejected")
+
+
+def end(turn: Turn, standing: Standing, actor: Actor, reason: str) -> Standing:
+    """End a standing approval and cancel what it approved and nobody has claimed."""
+    for approval_id in standing.open:
+        try:
+            record = turn.read(approval_id)
+        except UnknownApproval:  # deleted with its contents
+            continue
+        if record.state in ENTITLING and record.data["standing"] == standing.id:
+            _cancel(turn, record, actor, f"its standing approval {standing.id} has ended: {reason}")
+    ended = replace(read_standing(turn.writes, standing.id), ended=reason, open=())
+    put_standing(turn.writes, ended)
+    append(
+        turn.writes,
+        "standing_ended",
+        at=turn.now,
+        actor=actor,
+        facts={"standing": standing.id},
+        contents={"note": reason},
+    )
+    turn.changes += 1
+    return ended
+
+
+def end_by_id(turn: Turn, standing_id: str, actor: Actor, reason: str) -> Standing:
+    """End the standing approval with an id; one that has ended stays as it is.
+
+    Raises:
+        ApprovalError: there is none.
+    """
+    standing = read_standing(turn.writes, standing_id)
+    if standing.ended:
+        return standing
+    return end(turn, standing, actor, clean_note(reason, "", what="reason") or f"ended by {actor.name}")
+
+
+def _cancel(turn: Turn, record: Record, actor: Actor, reason: str) -> None:
+    state = ApprovalState.CANCELLED
+    closed = {"state": state.value, "actor": actor.to_dict(), "at": record.at(turn.now), "seq": turn.next_seq}
+    turn.write(
+        record, record.changed(state, decision=closed), "withdrawn", actor=actor, facts={}, contents={"note": reason}
+    )
+
+
+def _is_about(turn: Turn, standing: Standing, record: Record) -> bool:
+    row, data = record.row, record.data
+    if (standing.action, standing.domain) != (row.action, row.domain):
+        return False
+    if standing.version is not None and standing.version != data["version"]:
+        return False
+    stored = stored_arguments(turn.writes, record)
+    return stored is not None and standing.covers(stored, sealed=data["sealed"], not_covered=data["not_covered"])
+
+
+def _may_grant(turn: Turn, standing: Standing, record: Record) -> bool:
+    if standing.granted_by is None:
+        raise ApprovalError(f"the standing approval {standing.id} names nobody who granted it")
+    try:
+        turn.office.rights.check(record, standing.granted_by)
+    except NotEntitled:
+        return False
+    return True
