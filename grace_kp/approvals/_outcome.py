@@ -9,11 +9,11 @@ from grace_kp.approvals._chain import append
 from grace_kp.approvals._claim import check_token
 from grace_kp.approvals._due import observed
 from grace_kp.approvals._notes import clean_note, kept_result
-from grace_kp.approvals._states import ApprovalState
-from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._record import record_of
 from grace_kp.approvals._standing import all_standing
 from grace_kp.approvals._standing_use import end
+from grace_kp.approvals._states import ApprovalState
+from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._verbs import already, check_actor, is_same_person, moment
 from grace_kp.errors import AlreadyDecided, ApprovalError, brief
 

@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._approval import Approval, Claimed, Decided, Earlier, Ended, Vote
 from grace_kp.approvals._actor import Actor
+from grace_kp.approvals._approval import Approval, Claimed, Decided, Earlier, Ended, Vote
 from grace_kp.approvals._chain import contents_of
 from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.errors import StoreError, UnknownApproval, brief
@@ -130,6 +130,8 @@ def stored_arguments(reads: Reads, record: Record) -> dict[str, Any] | None:
 
 def is_awaited(tables: Tables, reads: Reads, record: Record) -> bool | None:
     """Return whether a live process waits for the decision, or carries the action out; None where that cannot be known."""
+    if not record.state.is_open:
+        return False
     process = record.row.waiter
     if record.state is _PENDING or record.state in ENTITLING:
         waiting = reads.document(WAITER, record.id)
@@ -173,14 +175,7 @@ def approval_of(
         objective=text.get("objective"),
         run=text.get("run"),
         note=text.get("note", {}),
-        **{name: tuple(data[name]) for name in ("not_covered", "sealed", "unencoded", "key_fields", "penalties", "groups")},
-        **{
-            name: data[name]
-            for name in (
-                *("level", "score", "breakdown", "policy", "user", "deadline", "use_by", "on_deadline", "quorum"),
-                *("identity", "standing", "origin", "waits"),
-            )
-        },
+        **_listed(data),
         run_id=row.run_id,
         created_at=row.created,
         votes=tuple(_vote(reads, vote) for vote in data["votes"]),
@@ -193,6 +188,14 @@ def approval_of(
     )
 
 
+def _listed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an approval that stand in the data under the same name."""
+    lists = ("not_covered", "sealed", "unencoded", "key_fields", "penalties", "groups")
+    single = ("level", "score", "breakdown", "policy", "user", "deadline", "use_by", "on_deadline")
+    rest = ("quorum", "identity", "standing", "origin", "waits")
+    return {**{name: tuple(data[name]) for name in lists}, **{name: data[name] for name in (*single, *rest)}}
+
+
 def _due_of(state: ApprovalState, data: Mapping[str, Any]) -> float | None:
     if state is _PENDING:
         return data["deadline"]  # type: ignore[no-any-return]
@@ -200,7 +203,7 @@ def _due_of(state: ApprovalState, data: Mapping[str, Any]) -> float | None:
 
 
 def _process_of(state: ApprovalState, data: Mapping[str, Any]) -> str | None:
-    if state is ApprovalState.CLAIMED:
+    if state in {ApprovalState.CLAIMED, ApprovalState.UNKNOWN} and data["claim"]:
         return data["claim"]["process"]  # type: ignore[no-any-return]
     return data["waiter"] if state is _PENDING or state in ENTITLING else None
 

@@ -49,8 +49,9 @@ def check_new(new: NewRequest) -> None:
         raise ValueError(f"quorum must be a whole number of 1 or more, not {new.quorum!r:.60}")
     if new.identity not in {"authenticated", "stated"}:
         raise ValueError(f"identity must be authenticated or stated, not {new.identity!r:.60}")
-    if isinstance(new.groups, str):
-        raise ValueError(f"groups must be a list of names, not the text {new.groups!r:.60}")
+    groups: object = new.groups
+    if isinstance(groups, str):
+        raise ValueError(f"groups must be a list of names, not the text {groups!r:.60}")
     open_names = set(new.key_fields) & set(new.sealed)
     if open_names:
         raise ValueError(f"a key is kept in the clear, and {', '.join(sorted(open_names))} must not be")
@@ -88,18 +89,20 @@ def _joined(turn: Turn, record: Record, new: NewRequest) -> Record:
         )
     if record.state in OPEN and _is_new_run(record, new):
         record = _with_run(turn, record, new, {})
-    if new.waits == "wait" and record.state in OPEN and record.state is not _S.CLAIMED:
-        _wait(turn, record)
-    return record
+    return waited(turn, record) if new.waits == "wait" else record
 
 
-def _wait(turn: Turn, record: Record) -> None:
+def waited(turn: Turn, record: Record) -> Record:
+    """Note that this process waits for a decision or its use, unless a process does that may still run; return the record."""
     tables = turn.office.tables
+    if record.state not in OPEN or record.state is _S.CLAIMED:
+        return record
     waiting = turn.writes.document(WAITER, record.id)
     process = record.row.waiter if waiting is None else waiting.decode()
     own = tables.hold()
     if process != own and not (process and tables.is_alive(process)):
         turn.writes.put_document(WAITER, record.id, own.encode())
+    return record
 
 
 def _is_new_run(record: Record, new: NewRequest) -> bool:
@@ -174,7 +177,10 @@ def _fixed(new: NewRequest) -> dict[str, Any]:
         "asked_digest": new.digest,
         "asked_groups": list(new.groups),
         **{name: list(getattr(new, name)) for name in ("not_covered", "sealed", "unencoded", "key_fields")},
-        **{name: getattr(new, name) for name in ("user", "deadline_seconds", "on_deadline", "identity", "origin", "waits")},
+        **{
+            name: getattr(new, name)
+            for name in ("user", "deadline_seconds", "on_deadline", "identity", "origin", "waits")
+        },
         **clean_json({name: getattr(new, name) for name in ("score", "breakdown", "penalties", "policy")}),
         "use_within": new.use_within_seconds,
     }
@@ -193,6 +199,7 @@ def _moving(turn: Turn, new: NewRequest) -> dict[str, Any]:
         "edit": None,
         "edited": None,
         "editor": None,
+        "edited_from": None,
         "decision": None,
         "claim": None,
         "token": None,

@@ -94,7 +94,9 @@ def check_standing(standing: Standing, now: float) -> None:
         raise ApprovalError(f"uses must be a whole number from 1 to {MAX_USES:,}, not {brief(uses)}")
     until: object = standing.until
     if isinstance(until, bool) or not isinstance(until, int | float) or not now < until <= now + MAX_SECONDS:
-        raise ApprovalError(f"until must be a time after now and within {MAX_SECONDS // 86_400} days, not {brief(until)}")
+        raise ApprovalError(
+            f"until must be a time after now and within {MAX_SECONDS // 86_400} days, not {brief(until)}"
+        )
     for name, constraint in standing.parameters.items():
         problem = problem_with(constraint)
         if problem:

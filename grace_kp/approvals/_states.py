@@ -16,6 +16,9 @@
     unknown ──┬─ late report by its claimant ──> done | failed
               └─ reconcile ────────────────────> done | not_done
 
+    approved, edited, claimed ── the store was restored from a backup ──> unknown
+
+The last line is written only by `Desk.restored`: what was decided before the backup may have been carried out after it.
 Only a claim entitles to run. `failed` means that the action raised, not that nothing happened. A state without a way out is final.
 """
 
@@ -68,8 +71,8 @@ ENTITLING = frozenset({_S.APPROVED, _S.EDITED})
 FOLLOWING: Mapping[ApprovalState, frozenset[ApprovalState]] = MappingProxyType(
     {
         _S.PENDING: frozenset({*_DECIDED, _S.EXPIRED, _S.CANCELLED}),
-        _S.APPROVED: frozenset({_S.CLAIMED, _S.EXPIRED, _S.CANCELLED}),
-        _S.EDITED: frozenset({_S.CLAIMED, _S.EXPIRED, _S.CANCELLED}),
+        _S.APPROVED: frozenset({_S.CLAIMED, _S.EXPIRED, _S.CANCELLED, _S.UNKNOWN}),
+        _S.EDITED: frozenset({_S.CLAIMED, _S.EXPIRED, _S.CANCELLED, _S.UNKNOWN}),
         _S.CLAIMED: frozenset({_S.DONE, _S.FAILED, _S.UNKNOWN, _S.APPROVED}),
         _S.UNKNOWN: frozenset({_S.DONE, _S.FAILED, _S.NOT_DONE}),
         **{state: frozenset() for state in (*_DECIDED[2:], _S.EXPIRED, _S.CANCELLED, _S.DONE, _S.FAILED, _S.NOT_DONE)},

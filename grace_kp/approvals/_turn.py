@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import append
-from grace_kp.approvals._record import WAITER, Record, approval_of, read_record
+from grace_kp.approvals._record import WAITER, Record, read_record
 from grace_kp.approvals._standing import note_left
 from grace_kp.approvals._states import ENTITLING, ApprovalState, may_follow
 from grace_kp.errors import ApprovalError, GraceError, StoreError
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from grace_kp.approvals._actor import Actor
-    from grace_kp.approvals._approval import Approval
     from grace_kp.approvals._rights import Rights
     from grace_kp.approvals._tables import Link, Tables, Writes
 
@@ -108,10 +107,6 @@ class Turn:
         self.changes += 1
         self.links.append((written, link))
         return written
-
-    def approval(self, record: Record) -> Approval:
-        """Return what people see of a record."""
-        return approval_of(self.writes, record, tables=self.office.tables, opened=self.office.opened)
 
     def _tidy(self, before: Record, after: Record) -> None:
         """Remove what only matters while nobody has claimed the action."""

