@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from grace_kp.approvals._chain import entry_of
 from grace_kp.approvals._due import observed
 from grace_kp.approvals._notes import clean_note
+from grace_kp.approvals._opened import without_sealed
 from grace_kp.approvals._record import note_at
 from grace_kp.approvals._standing_use import end_covering
 from grace_kp.approvals._states import ENTITLING, ApprovalState
@@ -50,7 +51,9 @@ def approve(turn: Turn, approval_id: str, *, actor: Actor, note: str, digest: st
     if digest is None:
         check_seen(turn.writes, record, actor)
     turn.office.rights.check(record, actor)
-    return voted(turn, record, record, actor, verb="approve", note=note)
+    return voted(
+        turn, record, record, actor, verb="approve", note=without_sealed(turn.writes, turn.office.secret, record, note)
+    )
 
 
 def check_seen(reads: Reads, record: Record, actor: Actor) -> None:
@@ -88,6 +91,7 @@ def conclude(turn: Turn, approval_id: str, verb: str, *, actor: Actor, note: str
         raise already(record)
     check_digest(record, digest)
     turn.office.rights.check(record, actor)
+    note = without_sealed(turn.writes, turn.office.secret, record, note)
     closed = close(turn, record, state, "decided", actor=actor, verb=verb, note=note)
     if verb == "reject":
         end_covering(turn, closed, actor)
@@ -103,9 +107,12 @@ def withdraw(turn: Turn, approval_id: str, *, actor: Actor, reason: str) -> Reco
         return record
     if record.state is not _S.PENDING and record.state not in ENTITLING:
         raise already(record)
+    reason = without_sealed(turn.writes, turn.office.secret, record, reason)
     return close(turn, record, _S.CANCELLED, "withdrawn", actor=actor, verb="withdraw", note=reason)
 
 
 def _repeats(turn: Turn, record: Record, verb: str, note: str) -> bool:
     """Return whether a verb repeats the decision. Other words are another answer; another reason is not another refusal."""
-    return verb != "respond" or note == note_at(turn.writes, record.data["decision"]["seq"])
+    return verb != "respond" or without_sealed(turn.writes, turn.office.secret, record, note) == note_at(
+        turn.writes, record.data["decision"]["seq"]
+    )

@@ -6,29 +6,25 @@ stays written even if the verb then fails. A verb that fails has changed nothing
 
 from __future__ import annotations
 
-import logging
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import append_view, was_viewed
 from grace_kp.approvals._claim import Claim, claim, release
 from grace_kp.approvals._decide import approve, conclude, withdraw
-from grace_kp.approvals._due import TIMED, is_due, observed, sweep_batch
+from grace_kp.approvals._due import is_due, observed
 from grace_kp.approvals._edit import Edit, edit
-from grace_kp.approvals._listing import past_query, past_records, pending_records, same_as
-from grace_kp.approvals._opened import opened_with
+from grace_kp.approvals._listing import past_query, past_records, pending_records
 from grace_kp.approvals._outcome import reconcile, restored, settle
-from grace_kp.approvals._record import WAITER, approval_of, read_record, record_of
+from grace_kp.approvals._record import WAITER, read_record
 from grace_kp.approvals._request import check_new, request, waited
 from grace_kp.approvals._rights import Rights
 from grace_kp.approvals._standing import all_standing
 from grace_kp.approvals._standing_use import end_by_id, grant
-from grace_kp.approvals._states import ApprovalState
-from grace_kp.approvals._tables import RowQuery
-from grace_kp.approvals._turn import Office, Turn
+from grace_kp.approvals._transactions import Transactions
+from grace_kp.approvals._turn import Office
 from grace_kp.approvals._verbs import check_actor
-from grace_kp.errors import ApprovalError, GraceError, brief
+from grace_kp.errors import ApprovalError, brief
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,12 +35,9 @@ if TYPE_CHECKING:
     from grace_kp.approvals._policy_now import PolicyNow
     from grace_kp.approvals._record import Record
     from grace_kp.approvals._standing import Standing
-    from grace_kp.approvals._tables import Link, Reads, Tables
+    from grace_kp.approvals._tables import Link, Tables
+    from grace_kp.approvals._turn import Turn
 
-_Result = TypeVar("_Result")
-_log = logging.getLogger("grace_kp.approvals")
-SWEEP_BATCH = 100
-"""Requests that one transaction ends, so that others can write in between."""
 VERBS = ("approve", "reject", "respond", "skip", "retry", "withdraw")
 """The verbs that `decide_all` applies."""
 
@@ -69,8 +62,9 @@ class Desk:
         clock: Callable[[], float] = time.time,
         on_event: Callable[[Approval, Link], None] | None = None,
     ) -> None:
-        self._tables, self._clock, self._on_event = tables, clock, on_event
-        self._office = Office(tables=tables, rights=Rights(groups), secret=secret, opened=opened_with(secret))
+        self._tables, self._clock = tables, clock
+        self._office = Office(tables=tables, rights=Rights(groups), secret=secret)
+        self._work = Transactions(self._office, clock, on_event)
 
     def request(self, new: NewRequest) -> Approval:
         """Create a request, or return the one that stands for it. The state of the approval tells what follows.
@@ -85,7 +79,7 @@ class Desk:
             ValueError: a setting that cannot be used.
         """
         check_new(new)
-        return self._approved(lambda turn: request(turn, new))
+        return self._work.approved(lambda turn: request(turn, new))
 
     def get(self, approval_id: str, *, viewer: Actor | None = None) -> Approval:
         """Return an approval, after writing what is due to it.
@@ -100,8 +94,8 @@ class Desk:
         record = read_record(self._tables, approval_id)
         has_seen = viewer is None or was_viewed(self._tables, record.id, record.row.revision, viewer)
         if has_seen and not is_due(record, self._clock(), self._tables):
-            return self._shown(self._tables, record)
-        return self._approved(lambda turn: _viewed(turn, approval_id, viewer))
+            return self._office.shown(self._tables, record)
+        return self._work.approved(lambda turn: _viewed(turn, approval_id, viewer))
 
     def pending(self, action: str | None = None, *, limit: int = 100, group: str | None = None) -> list[Approval]:
         """Return pending requests, by deadline and level.
@@ -111,9 +105,9 @@ class Desk:
             limit: at most this many.
             group: only those that members of this group may decide.
         """
-        self._expire()
+        self._work.expire()
         records = pending_records(self._tables, action, group, limit)
-        return [self._shown(self._tables, record) for record in records]
+        return [self._office.shown(self._tables, record) for record in records]
 
     def history(
         self, *, action: str | None = None, by: str | None = None, since: float | None = None, limit: int = 100
@@ -126,9 +120,9 @@ class Desk:
             since: only what changed at or after this time.
             limit: at most this many.
         """
-        self._expire()
+        self._work.expire()
         records = past_records(self._tables, past_query(action, since), by, limit)
-        return [self._shown(self._tables, record) for record in records]
+        return [self._office.shown(self._tables, record) for record in records]
 
     def approve(self, approval_id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
         """Consent to the arguments. With a quorum, this is one vote.
@@ -143,7 +137,7 @@ class Desk:
         Raises:
             UnknownApproval, AlreadyDecided, NotEntitled, ChangedSinceShown.
         """
-        return self._approved(lambda turn: approve(turn, approval_id, actor=actor, note=note, digest=digest))
+        return self._work.approved(lambda turn: approve(turn, approval_id, actor=actor, note=note, digest=digest))
 
     def edit(
         self,
@@ -172,7 +166,7 @@ class Desk:
             UnknownApproval, AlreadyDecided, NotEntitled, ChangedSinceShown.
         """
         wanted = Edit(changes, is_encoded, policy)
-        return self._approved(lambda turn: edit(turn, approval_id, wanted, actor=actor, note=note, digest=digest))
+        return self._work.approved(lambda turn: edit(turn, approval_id, wanted, actor=actor, note=note, digest=digest))
 
     def reject(self, approval_id: str, *, actor: Actor, reason: str = "", digest: str | None = None) -> Approval:
         """Refuse the action. Standing approvals that cover the request end."""
@@ -192,7 +186,7 @@ class Desk:
 
     def withdraw(self, approval_id: str, *, actor: Actor, reason: str = "") -> Approval:
         """Cancel a request or a decision that nobody has claimed. Anybody may, because it only prevents."""
-        return self._approved(lambda turn: withdraw(turn, approval_id, actor=actor, reason=reason))
+        return self._work.approved(lambda turn: withdraw(turn, approval_id, actor=actor, reason=reason))
 
     def decide_all(
         self, ids: Sequence[str], verb: str, *, actor: Actor, note: str = "", digests: Mapping[str, str] | None = None
@@ -238,7 +232,7 @@ class Desk:
             ChangedSinceShown: the digest or the version differ.
             UnknownApproval: there is none with this id.
         """
-        token, approval = self._run(
+        token, approval = self._work.run(
             lambda turn: _with_approval(
                 turn, claim(turn, approval_id, digest=digest, version=version, policy=policy, actor=actor)
             )
@@ -247,7 +241,7 @@ class Desk:
 
     def release(self, approval_id: str, token: str) -> Approval:
         """Give a claim back before anything was done; the decision can be claimed again until its use-by time."""
-        return self._approved(lambda turn: release(turn, approval_id, token))
+        return self._work.approved(lambda turn: release(turn, approval_id, token))
 
     def settle(
         self,
@@ -274,7 +268,7 @@ class Desk:
         Raises:
             NotEntitled: the token is not that of the last claim.
         """
-        return self._approved(
+        return self._work.approved(
             lambda turn: settle(
                 turn, approval_id, token, state=state, result=result, has_result=has_result, error=error
             )
@@ -290,11 +284,11 @@ class Desk:
             AlreadyDecided: the outcome is known, or the claimant runs.
             NotEntitled: this person may not decide the request.
         """
-        return self._approved(lambda turn: reconcile(turn, approval_id, actor=actor, happened=happened, note=note))
+        return self._work.approved(lambda turn: reconcile(turn, approval_id, actor=actor, happened=happened, note=note))
 
     def wait_for(self, approval_id: str) -> Approval:
         """Record that this process waits for the decision, unless one does that may still run."""
-        return self._approved(lambda turn: waited(turn, observed(turn, turn.read(approval_id))))
+        return self._work.approved(lambda turn: waited(turn, observed(turn, turn.read(approval_id))))
 
     def leave(self, approval_id: str) -> None:
         """Record that this process no longer waits."""
@@ -306,7 +300,7 @@ class Desk:
 
     def sweep(self) -> int:
         """Write everything that is due: expiry, escalation, claimants that are gone. Return the number of changes."""
-        return self._expire() + self._lose()
+        return self._work.expire() + self._work.lose()
 
     def grant(self, standing: Standing, *, actor: Actor) -> Standing:
         """Record a standing approval and return it with its id.
@@ -315,7 +309,7 @@ class Desk:
             ApprovalError: a constraint, a time or a number of uses that cannot be used.
         """
         check_actor(actor)
-        return self._run(lambda turn: grant(turn, standing, actor))
+        return self._work.run(lambda turn: grant(turn, standing, actor))
 
     def standing(self, *, ended: bool = False) -> list[Standing]:
         """Return the standing approvals that hold; with `ended`, also those that do not any more."""
@@ -326,78 +320,23 @@ class Desk:
     def end_standing(self, standing_id: str, *, actor: Actor, reason: str = "") -> Standing:
         """End a standing approval. What it approved and nobody claimed is cancelled."""
         check_actor(actor)
-        return self._run(lambda turn: end_by_id(turn, standing_id, actor, reason))
+        return self._work.run(lambda turn: end_by_id(turn, standing_id, actor, reason))
 
     def restored(self, *, actor: Actor) -> int:
         """Mark everything approved, edited or claimed as unknown and end standing approvals, after the store was restored from a backup.
 
         Return the number of approvals that were marked.
         """
-        return self._run(lambda turn: restored(turn, actor))
+        return self._work.run(lambda turn: restored(turn, actor))
 
     def _concluded(self, approval_id: str, verb: str, actor: Actor, note: str, digest: str | None) -> Approval:
-        return self._approved(lambda turn: conclude(turn, approval_id, verb, actor=actor, note=note, digest=digest))
-
-    def _approved(self, work: Callable[[Turn], Record]) -> Approval:
-        """Run a verb in a transaction and return the approval as it stands at its end."""
-        return self._run(lambda turn: _seen(turn, work(turn)))
-
-    def _run(self, work: Callable[[Turn], _Result]) -> _Result:
-        with self._tables.transaction() as writes:
-            turn = Turn(self._office, writes, self._clock())
-            try:
-                outcome = work(turn)
-            except GraceError as error:
-                if turn.changes != turn.changes_due:
-                    raise  # a verb failed halfway: nothing of it stays
-                turn.error = error
-            events = [] if self._on_event is None else [(_seen(turn, record), link) for record, link in turn.links]
-        for approval, link in events:
-            self._publish(approval, link)
-        if turn.error is not None:
-            raise turn.error
-        return outcome
-
-    def _publish(self, approval: Approval, link: Link) -> None:
-        try:
-            if self._on_event is not None:
-                self._on_event(approval, link)
-        except Exception as error:  # noqa: BLE001 — what was decided is decided, whoever listens
-            _log.warning("on_event failed for %s: %s: %s", approval.id, type(error).__name__, error)
-
-    def _expire(self) -> int:
-        """Write what time has ended."""
-        count = 0
-        while self._tables.rows(RowQuery(states=TIMED, due_before=self._clock(), limit=1)):
-            changes = self._run(lambda turn: sweep_batch(turn, SWEEP_BATCH))
-            if not changes:
-                break
-            count += changes
-        return count
-
-    def _lose(self) -> int:
-        """Write which claimants are gone."""
-        claimed = self._tables.rows(RowQuery(states=(ApprovalState.CLAIMED.value,), limit=None))
-        lost = [row.id for row in claimed if is_due(record_of(row), self._clock(), self._tables)]
-        for approval_id in lost:
-            self._approved(lambda turn, each=approval_id: observed(turn, turn.read(each)))  # type: ignore[misc]
-        return len(lost)
-
-    def _shown(self, reads: Reads, record: Record) -> Approval:
-        return _shown(reads, record, self._office)
-
-
-def _shown(reads: Reads, record: Record, office: Office) -> Approval:
-    approval = approval_of(reads, record, tables=office.tables, opened=office.opened)
-    return replace(approval, same=same_as(reads, record))
-
-
-def _seen(turn: Turn, record: Record) -> Approval:
-    return _shown(turn.writes, record, turn.office)
+        return self._work.approved(
+            lambda turn: conclude(turn, approval_id, verb, actor=actor, note=note, digest=digest)
+        )
 
 
 def _with_approval(turn: Turn, claimed: tuple[str, Record]) -> tuple[str, Approval]:
-    return claimed[0], _seen(turn, claimed[1])
+    return claimed[0], turn.office.shown(turn.writes, claimed[1])
 
 
 def _viewed(turn: Turn, approval_id: str, viewer: Actor | None) -> Record:

@@ -17,19 +17,21 @@ from grace_kp.approvals._digest import digest as digest_of
 from grace_kp.approvals._digest import has_digest
 from grace_kp.approvals._due import observed
 from grace_kp.approvals._notes import clean_note
+from grace_kp.approvals._opened import without_sealed
 from grace_kp.approvals._record import stored_arguments
 from grace_kp.approvals._rights import person
+from grace_kp.approvals._seal import opened_arguments, sealed_arguments, unopened
 from grace_kp.approvals._states import ApprovalState
 from grace_kp.approvals._verbs import already, check_actor, check_digest
 from grace_kp.approvals._votes import vote_of, voted
 from grace_kp.errors import ApprovalError, EditRefused, brief
 from grace_kp.levels import InterventionLevel
-from grace_kp.trace import redact_value
 
 if TYPE_CHECKING:
     from grace_kp.approvals._actor import Actor
     from grace_kp.approvals._policy_now import PolicyNow
     from grace_kp.approvals._record import Record
+    from grace_kp.approvals._secret import Secret
     from grace_kp.approvals._turn import Turn
 
 _LAPSED = frozenset({ApprovalState.EXPIRED, ApprovalState.CANCELLED})
@@ -57,13 +59,14 @@ def edit(turn: Turn, approval_id: str, wanted: Edit, *, actor: Actor, note: str,
     if digest is None:
         check_seen(turn.writes, record, actor)
     turn.office.rights.check(record, actor)
-    stored, new = _result(turn, record, wanted)
-    if new == record.row.digest:
+    result = _result(turn, record, wanted)
+    if result.digest == record.row.digest:
         raise EditRefused(
             f"the edit of {record.id} changes nothing; approve it, or name other values", approval_id=record.id
         )
     after = _under_stricter(record, wanted.policy).changed(
-        digest=new,
+        digest=result.digest,
+        sealed=list(result.sealed),
         votes=[],
         edit=turn.next_seq,
         edited=record.row.revision + 1,
@@ -72,7 +75,16 @@ def edit(turn: Turn, approval_id: str, wanted: Edit, *, actor: Actor, note: str,
     )
     turn.office.rights.check(after, actor)
     facts = {"before": record.row.digest, "parameters": sorted(wanted.changes)}
-    return voted(turn, record, after, actor, verb="edit", note=note, facts=facts, contents={"arguments": stored})
+    return voted(
+        turn,
+        record,
+        after,
+        actor,
+        verb="edit",
+        note=without_sealed(turn.writes, turn.office.secret, record, note),
+        facts=facts,
+        contents={"arguments": result.stored},
+    )
 
 
 def _repeats(turn: Turn, record: Record, wanted: Edit, actor: Actor, digest: str | None) -> bool:
@@ -85,26 +97,41 @@ def _repeats(turn: Turn, record: Record, wanted: Edit, actor: Actor, digest: str
     if record.data["decision"] is not None and record.data["decision"]["state"] != ApprovalState.EDITED.value:
         return False
     try:
-        return _result(turn, record, wanted)[1] == record.row.digest
+        return _result(turn, record, wanted).digest == record.row.digest
     except EditRefused:
         return False
 
 
-def _result(turn: Turn, record: Record, wanted: Edit) -> tuple[dict[str, Any], str]:
+@dataclass(frozen=True, slots=True)
+class _Result:
+    stored: dict[str, Any]
+    sealed: tuple[str, ...]
+    digest: str
+
+
+def _result(turn: Turn, record: Record, wanted: Edit) -> _Result:
     """Return the edited arguments as they are kept, and their digest.
 
     Raises:
         EditRefused: with the parameter and the reason.
     """
-    stored = stored_arguments(turn.writes, record)
-    if stored is None:
+    row, data, secret = record.row, record.data, turn.office.secret
+    kept = stored_arguments(turn.writes, record)
+    if kept is None:
         raise _refused(record, "its contents are deleted")
-    _check_names(record, wanted.changes, stored)
-    encoded = {**stored, **_encoded(record, wanted)}
-    secret = _secret_for(turn, record, stored)
-    _check_values(record, encoded)
-    row, data = record.row, record.data
-    return encoded, digest_of(row.action, data["version"], encoded, leave_out=data["not_covered"], secret=secret)
+    _check_names(record, wanted.changes, kept)
+    try:
+        before = opened_arguments(kept, secret, approval_id=row.id, digest=row.digest)
+        _check_whole(record, before, secret)
+        encoded = {**before, **_encoded(record, wanted)}
+        own = secret if row.digest.startswith("hmac-") else None
+        new = digest_of(row.action, data["version"], encoded, leave_out=data["not_covered"], secret=own)
+        stored, sealed = sealed_arguments(encoded, data["sealed"], secret, approval_id=row.id, digest=new)
+    except ValueError as error:
+        if isinstance(error, EditRefused):
+            raise
+        raise _refused(record, str(error)) from None
+    return _Result(stored, sealed, new)
 
 
 def _check_names(record: Record, changes: Mapping[str, object], stored: Mapping[str, Any]) -> None:
@@ -114,8 +141,6 @@ def _check_names(record: Record, changes: Mapping[str, object], stored: Mapping[
     if data["unencoded"]:
         names = ", ".join(data["unencoded"])
         raise _refused(record, f"only the process that waits holds {names}; approve or reject it, or answer with words")
-    if data["sealed"]:
-        raise _refused(record, f"it has sealed parameters ({', '.join(data['sealed'])}) that cannot be opened here")
     for name in changes:
         if name not in stored:
             raise _refused(record, f"the action has no parameter {brief(name)}; it has {', '.join(stored) or 'none'}")
@@ -143,26 +168,16 @@ def _encoded(record: Record, wanted: Edit) -> dict[str, Any]:
     return dict(wanted.changes)
 
 
-def _secret_for(turn: Turn, record: Record, stored: Mapping[str, Any]) -> Any:
-    """Return the secret that the digest of the request was made with; None where it was made without one."""
+def _check_whole(record: Record, encoded: Mapping[str, Any], secret: Secret | None) -> None:
+    """Refuse arguments that are sealed, or that do not have the digest which people decide on."""
     row, data = record.row, record.data
-    secret = turn.office.secret if row.digest.startswith("hmac-") else None
-    try:
-        is_whole = has_digest(
-            row.digest, row.action, data["version"], stored, leave_out=data["not_covered"], secret=secret
-        )
-    except ValueError as error:
-        raise _refused(record, str(error)) from None
-    if not is_whole:
+    closed = ", ".join(unopened(encoded))
+    if closed:
+        raise _refused(record, f"{closed} is sealed and cannot be opened here; edit it where its key is")
+    if not has_digest(row.digest, row.action, data["version"], encoded, leave_out=data["not_covered"], secret=secret):
         raise _refused(
             record, "the arguments that are kept do not have its digest; `grace-kp approvals verify` tells more"
         )
-    return secret
-
-
-def _check_values(record: Record, encoded: Mapping[str, Any]) -> None:
-    if redact_value(dict(encoded), identifiers=False) != dict(encoded):
-        raise _refused(record, "a new value is a recognised secret, and this request is kept in the clear")
 
 
 def _under_stricter(record: Record, policy: PolicyNow | None) -> Record:

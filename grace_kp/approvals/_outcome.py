@@ -9,6 +9,7 @@ from grace_kp.approvals._chain import append
 from grace_kp.approvals._claim import check_token
 from grace_kp.approvals._due import observed
 from grace_kp.approvals._notes import clean_note, kept_result
+from grace_kp.approvals._opened import repeats_sealed, without_sealed
 from grace_kp.approvals._record import record_of
 from grace_kp.approvals._standing import all_standing
 from grace_kp.approvals._standing_use import end
@@ -29,7 +30,7 @@ def settle(
     turn: Turn, approval_id: str, token: str, *, state: str, result: object, has_result: bool, error: str
 ) -> Record:
     """Write the report of a claimant. After a reconciliation it is recorded in the chain only."""
-    if state not in {each.value for each in REPORTS}:
+    if not isinstance(state, str) or state not in REPORTS:
         raise ApprovalError(
             f"the outcome must be done, failed or unknown, not {brief(state)}", approval_id=str(approval_id)
         )
@@ -41,7 +42,7 @@ def settle(
         return record
     if record.state not in {_S.CLAIMED, _S.UNKNOWN} or (record.state is _S.UNKNOWN and report is _S.UNKNOWN):
         return _late(turn, record, report, error)
-    contents = {"result": result} if has_result and kept_result(result) else None
+    contents = {"result": result} if has_result and _is_kept(turn, record, result) else None
     return _written(turn, record, report, "settled", actor=_claimant(record), contents=contents, error=error)
 
 
@@ -66,7 +67,15 @@ def reconcile(turn: Turn, approval_id: str, *, actor: Actor, happened: bool, not
         lost = "the lease of the process that carried it out has expired"
         record = _written(turn, record, _S.UNKNOWN, "settled", actor=actor, contents={"note": lost})
     facts = {"happened": happened, "claimant": "may only be paused" if alive is None else "is gone"}
-    return _written(turn, record, state, "reconciled", actor=actor, contents={"note": note}, facts=facts)
+    return _written(
+        turn,
+        record,
+        state,
+        "reconciled",
+        actor=actor,
+        contents={"note": without_sealed(turn.writes, turn.office.secret, record, note)},
+        facts=facts,
+    )
 
 
 def restored(turn: Turn, actor: Actor) -> int:
@@ -113,6 +122,10 @@ def _late(turn: Turn, record: Record, report: ApprovalState, error: str) -> Reco
         return record
     facts = {"reported": report.value, "error": clean_note(error[:200], record.id, what="error")}
     return turn.write(record, record.changed(late=report.value), "late_report", actor=_claimant(record), facts=facts)
+
+
+def _is_kept(turn: Turn, record: Record, result: object) -> bool:
+    return kept_result(result) and not repeats_sealed(turn.writes, turn.office.secret, record, result)
 
 
 def _claimant(record: Record) -> Actor:

@@ -10,6 +10,7 @@ from grace_kp.approvals._actor import Actor
 from grace_kp.approvals._due import ESCALATE, observed
 from grace_kp.approvals._notes import clean_json
 from grace_kp.approvals._record import WAITER, Record, record_of
+from grace_kp.approvals._seal import sealed_texts, without_texts
 from grace_kp.approvals._standing_use import matching, opened_for
 from grace_kp.approvals._states import OPEN, ApprovalState
 from grace_kp.approvals._tables import Row, RowQuery
@@ -149,25 +150,25 @@ def _created(turn: Turn, new: NewRequest, key: str | None) -> Record:
         revision=1,
     )
     data = {**_fixed(new), **_moving(turn, new), "request": seq, "earlier": _earlier(turn, key)}
-    contents = {
-        "arguments": dict(new.stored),
-        "schema": dict(new.schema),
-        "key": new.key,
-        **clean_json(
-            {
-                "reason": new.reason,
-                "gaps": list(new.gaps),
-                "facts": dict(new.facts),
-                "objective": new.objective,
-                "run": None if new.run is None else dict(new.run),
-                "note": dict(new.note),
-            }
-        ),
-    }
+    contents = {"arguments": dict(new.stored), "schema": dict(new.schema), "key": new.key, **_words(new)}
     actor = Actor.here("gate", channel="gate")
     facts = {"level": new.level, "quorum": new.quorum, "groups": list(new.groups), "run": new.run_id}
     record = turn.write(None, Record(row, data).changed(), "requested", actor=actor, facts=facts, contents=contents)
     return _approved_by_standing(turn, record)
+
+
+def _words(new: NewRequest) -> dict[str, Any]:
+    """What explains the request, without secrets and without what is sealed."""
+    words = {
+        "reason": new.reason,
+        "gaps": list(new.gaps),
+        "facts": dict(new.facts),
+        "objective": new.objective,
+        "run": None if new.run is None else dict(new.run),
+        "note": dict(new.note),
+    }
+    cleaned: dict[str, Any] = without_texts(clean_json(words), sealed_texts(new.encoded, new.sealed))
+    return cleaned
 
 
 def _fixed(new: NewRequest) -> dict[str, Any]:

@@ -59,6 +59,7 @@ def matching(turn: Turn, record: Record) -> Standing | None:
 
 def opened_for(turn: Turn, standing: Standing, approval_id: str) -> None:
     """Note that a standing approval has approved a request, which reserves one use."""
+    turn.changes += 1
     put_standing(turn.writes, replace(standing, open=(*standing.open, approval_id)))
 
 
@@ -73,6 +74,7 @@ def use(turn: Turn, record: Record) -> str:
         return f"the standing approval {standing.id} has been used {standing.used} times, which is all it allows"
     if not _may_grant(turn, standing, record):
         return f"the author of the standing approval {standing.id} may no longer decide this action"
+    turn.changes += 1
     put_standing(turn.writes, replace(standing, used=standing.used + 1))
     return ""
 
@@ -80,6 +82,7 @@ def use(turn: Turn, record: Record) -> str:
 def give_back(turn: Turn, record: Record) -> None:
     """Undo the count of a use whose claim was released before anything was done."""
     standing = read_standing(turn.writes, record.data["standing"])
+    turn.changes += 1
     put_standing(turn.writes, replace(standing, used=standing.used - 1, open=(*standing.open, record.id)))
 
 

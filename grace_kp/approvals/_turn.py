@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from grace_kp.approvals._chain import append
-from grace_kp.approvals._record import WAITER, Record, read_record
+from grace_kp.approvals._listing import same_as
+from grace_kp.approvals._opened import opened_with
+from grace_kp.approvals._record import WAITER, Record, approval_of, read_record
 from grace_kp.approvals._standing import note_left
 from grace_kp.approvals._states import ENTITLING, ApprovalState, may_follow
 from grace_kp.errors import ApprovalError, GraceError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from grace_kp.approvals._actor import Actor
+    from grace_kp.approvals._approval import Approval
     from grace_kp.approvals._rights import Rights
-    from grace_kp.approvals._tables import Link, Tables, Writes
+    from grace_kp.approvals._secret import Secret
+    from grace_kp.approvals._tables import Link, Reads, Tables, Writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +30,12 @@ class Office:
 
     tables: Tables
     rights: Rights
-    secret: Any
-    opened: Callable[[Mapping[str, Any], str, str], dict[str, Any]]
-    """Decodes stored arguments, those of an approval with an id and a digest."""
+    secret: Secret | None
+
+    def shown(self, reads: Reads, record: Record) -> Approval:
+        """Return what people see of a record."""
+        approval = approval_of(reads, record, tables=self.tables, opened=opened_with(self.secret))
+        return replace(approval, same=same_as(reads, record))
 
 
 @dataclass(slots=True)
@@ -42,6 +49,7 @@ class Turn:
     error: GraceError | None = None
     """What to raise after the transaction; what it wrote stays."""
     changes: int = 0
+    """Changes that were begun."""
     changes_due: int = 0
     """Changes that only wrote what was due; they stay although the verb fails."""
     links: list[tuple[Record, Link]] = field(default_factory=list)
@@ -86,6 +94,7 @@ class Turn:
             raise ApprovalError(
                 f"{after.id} is {before.state.value}; {after.state.value} cannot follow", approval_id=after.id
             )
+        self.changes += 1  # before the first write: a verb that fails halfway leaves nothing
         at = self.now if before is None else before.at(self.now)
         revision = 1 if before is None else before.row.revision + 1
         data = json.dumps(after.data, separators=(",", ":")).encode()
@@ -104,7 +113,6 @@ class Turn:
         )
         if before is not None:
             self._tidy(before, written)
-        self.changes += 1
         self.links.append((written, link))
         return written
 

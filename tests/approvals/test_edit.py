@@ -1,0 +1,157 @@
+"""Edits: what may be changed, what an edit counts as, and what it can never become."""
+
+from __future__ import annotations
+
+import decimal
+
+import pytest
+
+from grace_kp.approvals import NewRequest, PolicyNow, Secret, new_key, sealed_arguments
+from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused, NotEntitled
+from tests.approvals.desks import ANA, BO, Bureau, asked, claim, keyed, logged_in
+
+
+@pytest.fixture
+def bureau():
+    return Bureau(groups={"ana": ["finance"], "bo": ["finance", "legal"]})
+
+
+def test_an_edit_is_consent_to_its_result(bureau):
+    """The claim must carry the new digest."""
+    approval = bureau.desk.request(asked())
+    edited = bureau.desk.edit(approval.id, {"euros": 20}, actor=ANA, digest=approval.digest)
+    assert ("edited", {"invoice": "R-1", "euros": 20}, 500) == (edited.state, edited.arguments, edited.asked["euros"])
+    assert approval.digest == edited.asked_digest != edited.digest
+    with pytest.raises(ChangedSinceShown):
+        claim(bureau.desk, approval)
+    assert "claimed" == claim(bureau.desk, edited).approval.state
+
+
+def test_an_edit_is_idempotent(bureau):
+    """Also with the digest that was shown before it."""
+    approval = bureau.desk.request(asked())
+    edited = bureau.desk.edit(approval.id, {"euros": 20}, actor=ANA, digest=approval.digest)
+    assert edited == bureau.desk.edit(approval.id, {"euros": 20}, actor=ANA, digest=approval.digest)
+    assert edited == bureau.desk.edit(approval.id, {"euros": 20}, actor=ANA)
+    with pytest.raises(AlreadyDecided, match="edited by ana"):
+        bureau.desk.edit(approval.id, {"euros": 21}, actor=ANA)
+    with pytest.raises(AlreadyDecided, match="edited by ana"):
+        bureau.desk.edit(approval.id, {"euros": 20}, actor=BO)
+
+
+def test_an_edit_restarts_the_count(bureau):
+    """A vote for the old arguments is void, one for the new ones needs their digest or a look at them."""
+    approval = bureau.desk.request(asked(quorum=2))
+    bureau.desk.approve(approval.id, actor=logged_in("ana"))
+    edited = bureau.desk.edit(approval.id, {"euros": 20}, actor=logged_in("bo"))
+    assert ("pending", ["bo"]) == (edited.state, [vote.actor.name for vote in edited.votes])
+    with pytest.raises(ChangedSinceShown, match="changed by bo"):
+        bureau.desk.approve(approval.id, actor=logged_in("ana"), digest=approval.digest)
+    with pytest.raises(ChangedSinceShown, match="does not say which were shown"):
+        bureau.desk.approve(approval.id, actor=logged_in("ana"))
+    bureau.desk.get(approval.id, viewer=logged_in("ana"))
+    assert "edited" == bureau.desk.approve(approval.id, actor=logged_in("ana")).state
+
+
+def test_an_edit_takes_the_stricter_policy(bureau):
+    """Of the one that was asked under and the one now in force."""
+    approval = bureau.desk.request(asked())
+    policy = PolicyNow(floor="escalate", groups=("finance",), quorum=2)
+    edited = bureau.desk.edit(approval.id, {"euros": 20}, actor=logged_in("ana"), policy=policy)
+    assert ("pending", "escalate", ("finance",), 2) == (edited.state, edited.level, edited.groups, edited.quorum)
+    edited = bureau.desk.approve(approval.id, actor=logged_in("bo"), digest=edited.digest)
+    assert "claimed" == claim(bureau.desk, edited, policy=policy).approval.state
+
+
+@pytest.mark.parametrize(
+    ("policy", "error"),
+    [(PolicyNow(denies=True), EditRefused), (PolicyNow(groups=("board",)), EditRefused), (PolicyNow(groups=("legal",)), NotEntitled)],
+)  # fmt: skip
+def test_an_edit_that_the_policy_does_not_allow_is_refused(bureau, policy, error):
+    """Nothing is written."""
+    fields = {"groups": ("finance",)} if error is EditRefused else {"groups": ("finance", "legal")}
+    approval = bureau.desk.request(asked(**fields))
+    with pytest.raises(error):
+        bureau.desk.edit(approval.id, {"euros": 20}, actor=ANA, policy=policy)
+    assert ["requested"] == bureau.kinds()
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields", "message"),
+    [
+        ({}, {}, "maps parameter names to values"),
+        ([("euros", 1)], {}, "maps parameter names to values"),
+        ({3: 1}, {}, "maps parameter names to values"),
+        ({"euros": 500}, {}, "changes nothing"),
+        ({"action": "delete_all"}, {}, "has no parameter 'action'; it has invoice, euros"),
+        ({"invoice": "R-2"}, {}, "invoice identifies the operation"),
+        ({"euros": 20}, {"not_covered": ("euros",)}, "euros is not covered"),
+        ({"euros": 20}, {"unencoded": ("session",)}, "only the process that waits holds session"),
+        ({"euros": object()}, {}, "has no encoding"),
+        ({"euros": "password=hunter22hunter"}, {}, "no key to seal it with"),
+    ],
+)
+def test_what_cannot_be_edited_is_refused(bureau, changes, fields, message):
+    """The error names the parameter and the reason; nothing is written."""
+    approval = bureau.desk.request(keyed(**fields))
+    with pytest.raises(EditRefused, match=message):
+        bureau.desk.edit(approval.id, changes, actor=ANA)
+    assert ["requested"] == bureau.kinds()
+
+
+def test_encoded_values_can_be_passed(bureau):
+    """The command line passes JSON; nothing sealed can be smuggled in."""
+    approval = bureau.desk.request(asked())
+    for bad in ({"$decimal": "x"}, {"$sealed": "AAAA", "key": "k"}, {"a": [{"$sealed": "AAAA"}]}, float("nan")):
+        with pytest.raises(EditRefused):
+            bureau.desk.edit(approval.id, {"euros": bad}, actor=ANA, is_encoded=True)
+    edited = bureau.desk.edit(approval.id, {"euros": {"$decimal": "1.10"}}, actor=ANA, is_encoded=True)
+    assert decimal.Decimal("1.10") == edited.arguments["euros"]
+
+
+def sealed_request(secret):
+    arguments = {"iban": "DE89370400440532013000", "euros": 5}
+    plain = asked(arguments)
+    stored, sealed = sealed_arguments(plain.encoded, ("iban",), secret, approval_id=plain.id, digest=plain.digest)
+    new = asked(arguments, id=plain.id, sealed=sealed)
+    return NewRequest(**{**{name: getattr(new, name) for name in new.__slots__}, "stored": stored})
+
+
+def test_sealed_parameters_are_edited_where_their_key_is():
+    """Elsewhere an edit is refused, because nobody there can compute the digest."""
+    secret = Secret(new_key())
+    bureau = Bureau(secret=secret)
+    approval = bureau.desk.request(sealed_request(secret))
+    with pytest.raises(EditRefused, match="iban is sealed and cannot be opened here"):
+        bureau.another("p2", secret=None).edit(approval.id, {"euros": 6}, actor=ANA)
+    edited = bureau.desk.edit(approval.id, {"euros": 6}, actor=ANA)
+    assert {"iban": "DE89370400440532013000", "euros": 6} == edited.arguments
+    assert "$sealed" in edited.encoded["iban"]
+    assert "[SEALED]" == repr(bureau.another("p2", secret=None).get(approval.id).arguments["iban"])
+
+
+def test_arguments_that_were_changed_in_the_store_are_not_edited(bureau):
+    """They do not have the digest that people decide on."""
+    approval = bureau.desk.request(asked(digest="sha256:00"))
+    with pytest.raises(EditRefused, match="do not have its digest"):
+        bureau.desk.edit(approval.id, {"euros": 6}, actor=ANA)
+
+
+def test_an_edit_of_an_edit_belongs_to_its_last_editor(bureau):
+    """Until enough people agree, another may change it again."""
+    approval = bureau.desk.request(asked(quorum=2))
+    first = bureau.desk.edit(approval.id, {"euros": 20}, actor=logged_in("ana"))
+    second = bureau.desk.edit(approval.id, {"euros": 30}, actor=logged_in("bo"), digest=first.digest)
+    assert (30, ["bo"]) == (second.arguments["euros"], [vote.actor.name for vote in second.votes])
+    back = bureau.desk.edit(approval.id, {"euros": 500}, actor=logged_in("ana"), digest=second.digest)
+    assert approval.digest == back.digest
+    assert "approved" == bureau.desk.approve(approval.id, actor=logged_in("bo"), digest=back.digest).state
+
+
+def test_edits_with_a_bad_digest_or_name_are_refused(bureau):
+    """As every verb."""
+    approval = bureau.desk.request(asked())
+    with pytest.raises(ChangedSinceShown):
+        bureau.desk.edit(approval.id, {"euros": 20}, actor=ANA, digest="sha256:00")
+    with pytest.raises(ApprovalError):
+        bureau.desk.edit("nope", {"euros": 20}, actor=ANA)
