@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from grace_kp.approvals._checkpoint import Checkpoint
-    from grace_kp.approvals._tables import Link, Reads
+    from grace_kp.approvals._tables import Link, Reads, Row
 
 AT_MOST_PROBLEMS = 1_000
 """Further problems are only counted."""
+AT_MOST_MISSING = 1 << 20
+"""Missing entries in a row after which contents are no longer compared with what retention deleted."""
 ATTEMPTS = 20
 """How often rows are counted before the store counts as too busy for it."""
 _NONE, _KEPT, _DELETED = 0, 1, 2
@@ -136,8 +138,11 @@ class ContentsCheck:
 
     def add(self, link: Link, entry: Mapping[str, Any]) -> None:
         """Check the contents of an entry, and what it says of deleted ones."""
+        state = self._state(link, entry["commitment"])
+        if link.seq > len(self._states) + AT_MOST_MISSING:
+            return  # its number is nonsense, which the order of the entries shows
         self._states.extend(bytes(max(0, link.seq + 1 - len(self._states))))
-        self._states[link.seq] = self._state(link, entry["commitment"])
+        self._states[link.seq] = state
         if entry["kind"] == "forgotten":
             self._forget(link.seq, entry["facts"])
 
@@ -232,18 +237,25 @@ class RowsCheck:
         row = self._reads.row(approval)
         if row is None:
             self._report(seq, approval, "is missing")
-        elif row.revision > revision:
+        elif type(row.revision) is int and row.revision > revision:
             self._ahead[approval] = row.revision, seq
-        elif row.revision < revision:
-            self._report(
-                seq, approval, f"is older than entry {seq}: it has revision {row.revision}, and the entry {revision}"
-            )
-        elif (facts := row_facts(row)) != {name: entry["facts"].get(name) for name in facts}:
-            self._report(
-                seq,
-                approval,
-                f"was changed after entry {seq}: it is {row.state}, and the entry says {entry['facts'].get('state')}",
-            )
+        else:
+            self._compare(seq, approval, row, entry)
+
+    def _compare(self, seq: int, approval: str, row: Row, entry: Mapping[str, Any]) -> None:
+        revision, stated = entry["revision"], entry["facts"]
+        try:
+            facts = row_facts(row)
+        except (ValueError, TypeError) as error:  # values that no row is written with
+            self._report(seq, approval, f"was changed after entry {seq} and cannot be read: {error}")
+            return
+        if type(row.revision) is int and row.revision < revision:
+            wrong = f"is older than entry {seq}: it has revision {row.revision}, and the entry {revision}"
+        elif facts != {name: stated.get(name) for name in facts}:
+            wrong = f"was changed after entry {seq}: it is {row.state}, and the entry says {stated.get('state')}"
+        else:
+            return
+        self._report(seq, approval, wrong)
 
     def skip(self, approval: str | None) -> None:
         """Leave out the row of an approval with an entry that cannot be relied on."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from grace_kp.approvals._actor import Actor
     from grace_kp.approvals._tables import Link, Reads, Tables
 
-AT_MOST = 1_000
-"""Entries per transaction, so that others can write in between."""
+AT_MOST = 100_000
+"""Entries per transaction. Others wait for each, and a file is rewritten after each, so that it holds no deleted bytes."""
 
 
 def forget(tables: Tables, *, before: float, at: float, actor: Actor | None = None) -> int:

@@ -49,14 +49,19 @@ def row_of(values: Sequence[Any]) -> Row:
     columns = dict(zip((field.name for field in fields(Row)), values, strict=True))
     if columns["deadline"] == math.inf:
         columns["deadline"] = None
-    return Row(**{**columns, "data": bytes(columns["data"])})
+    return Row(**{**columns, "data": _bytes_of(columns["data"])})
 
 
 def link_of(values: Sequence[Any]) -> Link:
     """Return the entry with these values of `LINKS`."""
     seq, digest, approval, data, *contents = values
-    salt, text = (None if value is None else bytes(value) for value in contents)
-    return Link(seq=seq, hash=digest, approval=approval, data=bytes(data), salt=salt, contents=text)
+    salt, text = (None if value is None else _bytes_of(value) for value in contents)
+    return Link(seq=seq, hash=digest, approval=approval, data=_bytes_of(data), salt=salt, contents=text)
+
+
+def _bytes_of(value: object) -> bytes:
+    """Return the bytes of a column. A foreign hand may have put a value of another kind, which a verification is to report."""
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "backslashreplace")
 
 
 def listing(query: RowQuery, actions: Sequence[str] | None) -> Branch:
