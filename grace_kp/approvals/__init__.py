@@ -12,10 +12,12 @@ from grace_kp.approvals._delivery import Delivery
 from grace_kp.approvals._desk import Desk
 from grace_kp.approvals._digest import digest, has_digest, idempotency_key_of, same_digest, version_of
 from grace_kp.approvals._export import export
+from grace_kp.approvals._fitting import fitted_edit
 from grace_kp.approvals._key import KeyTemplate
 from grace_kp.approvals._new_request import NewRequest, new_approval_id
 from grace_kp.approvals._policy_now import PolicyNow
 from grace_kp.approvals._retention import forget
+from grace_kp.approvals._schema import schema_of
 from grace_kp.approvals._seal import (
     SealNeeded,
     opened_arguments,
@@ -76,6 +78,7 @@ __all__ = [
     "encode",
     "entry_of",
     "export",
+    "fitted_edit",
     "forget",
     "has_digest",
     "idempotency_key_of",
@@ -86,6 +89,7 @@ __all__ = [
     "read_checkpoints",
     "receiver_of",
     "same_digest",
+    "schema_of",
     "sealed_arguments",
     "sealed_texts",
     "secret_parameters",

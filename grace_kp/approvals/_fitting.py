@@ -1,0 +1,247 @@
+"""A person's changes to the arguments of a request: checked by the schema of the action, and encoded as the action expects them.
+
+Nothing is guessed: the text "20" is no integer, and True is none. A value that is more than JSON may be written as a person writes it, so that the text
+"2026-01-02" becomes a date where the schema asks for a date.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.approvals._canonical import NoEncoding, canonical, encode_value
+from grace_kp.approvals._decoding import decode
+from grace_kp.approvals._plain import plain_json, tag_of
+from grace_kp.approvals._written import LISTS, TEXTS, Misfit, from_text, list_of, member_of
+from grace_kp.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+_NUMBERS = {"$int", "$float", "$text"}
+"""Tags of values that a schema of JSON describes."""
+
+
+def fitted_edit(
+    schema: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    *,
+    action: str = "the action",
+    current: Mapping[str, Any] | None = None,
+    hidden: Collection[str] = (),
+) -> dict[str, Any]:
+    """Check changes to the arguments of a request, and return them in their encoding.
+
+    Args:
+        schema: the schema of the action's parameters, by `schema_of`.
+        changes: new values by parameter name: plain JSON as a person writes it, or encoded.
+        action: name of the action, for messages.
+        current: the encoded arguments of the request; values that equal them fit.
+        hidden: parameters whose values no message may show.
+
+    Raises:
+        ValueError: there is no such parameter, or a value does not fit it; the message names the parameter and what it takes.
+        MissingExtra: `jsonschema` is not installed.
+    """
+    properties = schema.get("properties", {})
+    fitted: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name not in properties:
+            raise ValueError(f"{action} has no parameter {name!r:.60}; it has {', '.join(properties) or 'none'}")
+        try:
+            if current is not None and name in current and canonical(value) == canonical(current[name]):
+                fitted[name] = value
+                continue
+            fitted[name] = _Fit(schema).argument(name, properties[name], value)
+        except (AttributeError, LookupError, RecursionError, TypeError, UnicodeError):
+            raise ValueError(f"{name}: is no JSON that can be kept") from None
+        except ValueError as error:
+            raise ValueError(f"{name}: does not fit the parameter" if name in hidden else str(error)) from None
+    return fitted
+
+
+class _Fit:
+    """One check, against the schema whose definitions it refers to."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._definitions = schema.get("$defs", {})
+
+    def argument(self, name: str, schema: dict[str, Any], value: Any) -> Any:
+        _check_json(value, name)
+        value = _without_whole_floats(value)
+        if not _has_model(value):
+            decode({name: value})  # finds damaged tags
+        fitted = self._fit(schema, value, name)
+        if problem := self._problem(schema, fitted, name):
+            raise Misfit(problem)
+        return fitted
+
+    def _fit(self, schema: Any, value: Any, place: str) -> Any:
+        """Return the value with the type tags that the schema asks for. Where it does not fit, the check that follows says so."""
+        schema = self._resolved(schema)
+        tag = tag_of(value)
+        if not schema:
+            if _has_model(value):
+                raise Misfit(
+                    f"{place}: holds an instance of a class, which cannot be written here; reject it, or respond with words"
+                )
+            return value
+        encoding = schema.get("x-encoding", "$path" if schema.get("format") == "path" else "")
+        if encoding:
+            return self._tagged(encoding, schema, value, place)
+        branches = schema.get("anyOf") or schema.get("oneOf")
+        if branches:
+            return self._branch(branches, value, place)
+        if tag and tag not in {*_NUMBERS, "$dict"} and schema.keys() & {"type", "enum", "const"}:
+            raise Misfit(f"{place}: a {tag[1:]} does not fit, it takes {_kind(schema)}")
+        if isinstance(value, list):
+            return self._items(schema, value, place)
+        if isinstance(value, dict) and not tag:
+            return {
+                key: self._fit(self._property(schema, key), item, f"{place}.{key:.60}") for key, item in value.items()
+            }
+        return value
+
+    def _tagged(self, encoding: str, schema: dict[str, Any], value: Any, place: str) -> Any:
+        tag = tag_of(value)
+        if encoding == "$enum":
+            return member_of(schema, value, place)
+        if encoding == "$model":
+            raise Misfit(
+                f"{place}: is a {schema.get('x-class', 'class')}, whose values cannot be written here; reject it, or respond with words"
+            )
+        if encoding in LISTS and (isinstance(value, list) or tag == encoding):
+            items = self._items(schema, value if isinstance(value, list) else value[encoding], place)
+            return list_of(encoding, items)
+        if encoding == "$dict":
+            if tag == "$dict" or value == {}:
+                return value
+            raise Misfit(f"{place}: has keys that are no texts; write it as a $dict with a list of pairs")
+        if encoding == "$decimal" and tag in {"$float", "$int"}:
+            return from_text(encoding, value, place)
+        if tag and not (tag == encoding or (encoding, tag) == ("$bytes", "$bytearray")):
+            raise Misfit(f"{place}: a {tag[1:]} does not fit, it takes {TEXTS.get(encoding, encoding[1:])}")
+        if tag:
+            decode({place: value})  # refuses a damaged one
+            return value
+        return from_text(encoding, value, place)
+
+    def _branch(self, branches: list[Any], value: Any, place: str) -> Any:
+        """The first branch that takes the value unchanged, else the first that takes it."""
+        fits: list[Any] = []
+        problems: list[Misfit] = []
+        for branch in branches:
+            try:
+                fitted = self._fit(branch, value, place)
+            except Misfit as problem:
+                problems.append(problem)
+                continue
+            if not self._problem(branch, fitted, place):
+                fits.append(fitted)
+        if fits:
+            return next((fitted for fitted in fits if fitted == value), fits[0])
+        if problems:
+            raise problems[0]
+        return value
+
+    def _items(self, schema: dict[str, Any], values: list[Any], place: str) -> list[Any]:
+        first = schema.get("prefixItems", [])
+        rest = schema.get("items", {})
+        return [
+            self._fit(first[number] if number < len(first) else rest, item, f"{place}[{number}]")
+            for number, item in enumerate(values)
+        ]
+
+    def _property(self, schema: dict[str, Any], key: str) -> Any:
+        properties = schema.get("properties", {})
+        return properties[key] if key in properties else schema.get("additionalProperties", {})
+
+    def _resolved(self, schema: Any) -> dict[str, Any]:
+        for _ in range(20):
+            if not isinstance(schema, dict) or "$ref" not in schema:
+                break
+            target = self._definitions.get(str(schema["$ref"]).removeprefix("#/$defs/"), {})
+            schema = {**target, **{key: item for key, item in schema.items() if key != "$ref"}}
+        return schema if isinstance(schema, dict) else {}
+
+    def _problem(self, schema: Any, fitted: Any, place: str) -> str:
+        """Return what is wrong with a value for a schema; empty where nothing is."""
+        if not isinstance(schema, dict) or not schema:
+            return ""
+        validator = _validator({**schema, "$defs": self._definitions})
+        from jsonschema.exceptions import UnknownType, best_match
+        from referencing.exceptions import Unresolvable
+
+        try:
+            errors = list(validator(plain_json(fitted, decimal=_number)))
+        except (Unresolvable, UnknownType, TypeError, re.error) as error:
+            return f"{place}: the schema of the action cannot be used ({type(error).__name__})"
+        if not errors:
+            return ""
+        worst: Any = best_match(iter(errors))
+        steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in worst.absolute_path)
+        return f"{place}{steps}: {worst.message[:300]}"
+
+
+def _validator(schema: dict[str, Any]) -> Callable[[Any], Iterator[Any]]:
+    try:
+        from jsonschema import Draft202012Validator
+        from jsonschema.validators import extend
+        from referencing import Registry
+    except ImportError:
+        raise MissingExtra("Checking edited arguments", "approvals") from None
+    checker = Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {
+            "integer": lambda _, value: type(value) is int,
+            "number": lambda _, value: type(value) in {int, float},
+        }
+    )
+    # The registry holds nothing, so that no reference leaves the schema.
+    kind: Any = extend(Draft202012Validator, type_checker=checker)  # type: ignore[no-untyped-call]
+    validator = kind(schema, registry=Registry())
+    return validator.iter_errors  # type: ignore[no-any-return]
+
+
+def _check_json(value: Any, name: str) -> None:
+    try:
+        canonical(_without_whole_floats(value))
+    except ValueError as error:
+        raise Misfit(f"{name}: is no JSON that can be kept ({error})") from None
+
+
+def _has_model(value: Any) -> bool:
+    if isinstance(value, dict):
+        return "$model" in value or any(map(_has_model, value.values()))
+    return isinstance(value, list) and any(map(_has_model, value))
+
+
+def _without_whole_floats(value: Any) -> Any:
+    """Plain JSON from outside in its encoding: whole floats, and integers beyond what JSON keeps, get their tags."""
+    if type(value) in {float, int}:
+        try:
+            return encode_value(value)
+        except NoEncoding as error:
+            raise Misfit(str(error)) from None
+    if isinstance(value, list):
+        return [_without_whole_floats(item) for item in value]
+    return {key: _without_whole_floats(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _number(text: str) -> Any:
+    """A Decimal for a check of its bounds; its text where it is no finite number."""
+    value = float(text) if text.strip("+-").lower()[:1] not in {"n", "s", "i"} else math.nan
+    if not math.isfinite(value):
+        return text
+    return int(value) if value.is_integer() else value
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    kind = schema.get("type")
+    return {
+        "string": "a text",
+        "integer": "an integer",
+        "number": "a number",
+        "array": "a list",
+        "object": "an object",
+    }.get(kind if isinstance(kind, str) else "", "something else")

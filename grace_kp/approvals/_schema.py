@@ -1,0 +1,123 @@
+"""The parameters of an action as a JSON schema, with which an edit can be checked where the action itself is unknown.
+
+The schema describes values as a person writes them: a date is a text, a set is a list. The keyword `x-encoding` names the type tag that such a value
+gets. Parameters whose type is unknown or has no schema may hold anything; the process that executes the action checks them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.approvals._canonical import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+MAX_SCHEMA = 50_000
+"""Bytes that the schema of one parameter may have; a larger one is left out."""
+_NULL = {"type": "null"}
+_POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+
+
+def schema_of(
+    signature: inspect.Signature, types: Mapping[str, object], *, leave_out: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the JSON schema of an action's arguments by parameter name. It takes milliseconds per type; keep it per action.
+
+    Args:
+        signature: the signature of the action.
+        types: declared types by parameter name, as far as they can be resolved.
+        leave_out: parameters that no edit can change, such as a method's own object.
+
+    Returns:
+        An object with `properties`, `required` and `$defs`. It refers to nothing outside of itself.
+    """
+    properties: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    required: list[str] = []
+    for name, parameter in signature.parameters.items():
+        if name in leave_out:
+            continue
+        found = _schema_of_type(name, types[name]) if name in types else {}
+        definitions.update(found.pop("$defs", {}))
+        if parameter.kind is _POSITIONAL:
+            found = {"type": "array", "items": found, "x-encoding": "$tuple"}
+        elif parameter.kind is _KEYWORDS:
+            found = {"type": "object", "additionalProperties": found}
+        elif parameter.default is parameter.empty:
+            required.append(name)
+        elif parameter.default is None and found and _NULL not in found.get("anyOf", ()):
+            found = {"anyOf": [found, _NULL]}
+        properties[name] = found
+    whole: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+    if definitions:
+        whole["$defs"] = definitions
+    return {**whole, "additionalProperties": False}
+
+
+def _schema_of_type(name: str, declared: Any) -> dict[str, Any]:
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter
+    from pydantic.errors import PydanticUndefinedAnnotation
+
+    from grace_kp.approvals._typed_schema import TypedSchema
+
+    unusable = (
+        PydanticUserError,
+        PydanticUndefinedAnnotation,
+        NameError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        RecursionError,
+    )
+    try:
+        try:
+            adapter: TypeAdapter[Any] = TypeAdapter(declared, config=ConfigDict(arbitrary_types_allowed=True))
+        except PydanticUserError:
+            adapter = TypeAdapter(declared)  # models, data classes and TypedDicts have their own configuration
+        found = adapter.json_schema(ref_template=f"#/$defs/{name}.{{model}}", schema_generator=TypedSchema)
+        size = len(canonical(found))
+    except unusable:
+        return {}
+    if size > MAX_SCHEMA or any(not ref.startswith("#/$defs/") for ref in _references(found)):
+        return {}
+    _drop_foreign_patterns(found)
+    if "$defs" in found:
+        found["$defs"] = {f"{name}.{key}": item for key, item in found["$defs"].items()}
+    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+
+
+def _drop_foreign_patterns(schema: object) -> None:
+    """Drop regular expressions that only the engine of pydantic reads. The process that executes the action applies them."""
+    stack = [schema]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, dict):
+            pattern = current.get("pattern")
+            if isinstance(pattern, str) and not _can_be_read(pattern):
+                del current["pattern"]
+            stack += current.values()
+        elif isinstance(current, list):
+            stack += current
+
+
+def _can_be_read(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return True
+
+
+def _references(schema: object) -> Iterator[str]:
+    stack = [schema]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, dict):
+            yield from (str(current[key]) for key in ("$ref", "$dynamicRef", "$id", "$schema") if key in current)
+            stack += current.values()
+        elif isinstance(current, list):
+            stack += current
