@@ -34,7 +34,7 @@ def fitted_edit(
     """Check changes to the arguments of a request, and return them in their encoding.
 
     Args:
-        schema: the schema of the action's parameters, by `schema_of`.
+        schema: the schema of the action's parameters, by `schema_of`; without `properties`, any parameter may hold any JSON.
         changes: new values by parameter name: plain JSON as a person writes it, or encoded.
         action: name of the action, for messages.
         current: the encoded arguments of the request; values that equal them fit.
@@ -44,7 +44,7 @@ def fitted_edit(
         ValueError: there is no such parameter, or a value does not fit it; the message names the parameter and what it takes.
         MissingExtra: `jsonschema` is not installed.
     """
-    properties = schema.get("properties", {})
+    properties = schema.get("properties", {key: {} for key in changes})
     fitted: dict[str, Any] = {}
     for name, value in changes.items():
         if name not in properties:

@@ -186,6 +186,13 @@ def test_what_the_request_holds_already_fits():
         fitted_edit(SCHEMA, other, current=current)
 
 
+def test_without_a_schema_any_json_fits():
+    """What is unknown is left to the process that executes the action."""
+    assert {"x": {"$float": "1.0"}} == fitted_edit({}, {"x": 1.0})
+    with pytest.raises(ValueError, match="x: "):
+        fitted_edit({}, {"x": {"$int": "a"}})
+
+
 def test_a_message_about_a_sealed_parameter_does_not_show_its_value():
     """It goes to logs and screens."""
     with pytest.raises(ValueError, match=r"^count: does not fit the parameter$"):
