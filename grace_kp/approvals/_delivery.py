@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import each_link, entry_of
 from grace_kp.approvals._posting import Gone, Refused, Unreached, post
+from grace_kp.approvals._record import record_of, stored_arguments
 from grace_kp.background import Resident, Worker, report_loss, watch
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from tenacity import RetryCallState
 
-    from grace_kp.approvals._tables import Link, Row, Tables
+    from grace_kp.approvals._tables import Link, Tables
     from grace_kp.approvals._webhooks import Webhook
 
 DOCUMENT = "webhook"
@@ -59,7 +60,6 @@ class Delivery(Resident):
     Args:
         tables: the tables of the store.
         webhook: the receiver.
-        arguments: returns the arguments that a row is about, as they are kept; used for a receiver that gets them.
         clock: the wall clock, in seconds since the epoch.
 
     Raises:
@@ -71,10 +71,9 @@ class Delivery(Resident):
         tables: Tables,
         webhook: Webhook,
         *,
-        arguments: Callable[[Row], Mapping[str, Any] | None] = lambda _: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._tables, self._webhook, self._arguments, self._clock = tables, webhook, arguments, clock
+        self._tables, self._webhook, self._clock = tables, webhook, clock
         self._closed = False
         self.after_fork()
         self._begin = tables.head()[0]
@@ -185,7 +184,9 @@ class Delivery(Resident):
         from tenacity import Retrying, retry_if_exception_type, wait_exponential_jitter
 
         row = None if link.approval is None else self._tables.row(link.approval)
-        arguments = self._arguments(row) if row is not None and self._webhook.with_arguments else None
+        arguments = None
+        if row is not None and self._webhook.with_arguments:
+            arguments = stored_arguments(self._tables, record_of(row))
         message_id, body = self._webhook.message(self._tables.identity, link, entry, row, arguments)
         grows = wait_exponential_jitter(initial=FIRST_PAUSE, max=LONGEST_PAUSE, jitter=FIRST_PAUSE)
 

@@ -1,5 +1,5 @@
-"""Verification of the chain: it locates entries and contents that were changed, removed, inserted or reordered, and rows that were
-changed without an entry.
+"""Verification of the chain: it locates entries and contents that were changed, removed, inserted or reordered, and rows and
+standing approvals that were changed without an entry.
 
 The chain alone proves nothing against whoever can write the store, because all hashes can be computed anew. A checkpoint that is kept elsewhere
 (see `_checkpoint`) does, for the entries up to its number. A notification holds a number and a hash too and serves as a checkpoint.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals._chain import each_link
 from grace_kp.approvals._checkpoint import Checkpoint
 from grace_kp.approvals._checks import ChainCheck, ContentsCheck, Problems, RowsCheck
+from grace_kp.approvals._standing_check import StandingCheck
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,16 +72,19 @@ def verify(tables: Tables, *, at: float, checkpoint: Checkpoint | Sequence[Check
         ContentsCheck(found, tables.head()[0]),
         RowsCheck(found, tables),
     )
+    standing = StandingCheck(found, tables)
     for link in each_link(tables):
         entry = chain.add(link)
         if entry is not None:
             contents.add(link, entry)
             rows.add(link.seq, entry)
+            standing.add(link, entry)
         else:
             rows.skip(link.approval)
     chain.end()
     contents.end()
     rows.end()
+    standing.end()
     newest = Checkpoint(store=tables.identity, seq=chain.seq, hash=chain.hash, at=at)
     return Verification(
         ok=not found.count,
@@ -90,7 +94,7 @@ def verify(tables: Tables, *, at: float, checkpoint: Checkpoint | Sequence[Check
         against="checkpoint" if points else "nothing",
         deleted=contents.deleted,
         checkpoint=newest,
-        unchecked=(*_beyond(points, chain.seq), *contents.unchecked(), *rows.unchecked),
+        unchecked=(*_beyond(points, chain.seq), *contents.unchecked(), *rows.unchecked, *standing.unchecked),
     )
 
 

@@ -37,16 +37,18 @@ _SHOWN_FACTS = (
     "verb",
     "state",
     "level",
-    "group",
-    "happened",
     "votes",
     "quorum",
+    "group",
+    "happened",
+    "reported",
     "standing",
+    "action",
     "uses",
-    "used",
     "until",
     "marked",
 )
+"""Facts of an entry that a message holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ import logging
 import pytest
 import standardwebhooks
 
-from grace_kp.approvals import Delivery, Webhook, _delivery, append, entry_of
+from grace_kp.approvals import Delivery, Webhook, _delivery, entry_of
 from grace_kp.store import open_store
 from tests.approvals.chains import advance
+from tests.approvals.desks import ANA, Bureau, asked
 from tests.approvals.receivers import SECRET, receiver
 
 
@@ -192,16 +193,24 @@ def test_only_the_events_that_a_receiver_wants(tables, hook):
     sender.close(5)
 
 
-def test_arguments_are_asked_for_where_the_receiver_gets_them(tables, hook):
-    """They are those of the row as it is now."""
+def test_a_receiver_may_get_the_arguments(hook):
+    """They are those that are decided on now, with the groups that may decide."""
+    bureau = Bureau(groups={"ana": ["finance"]})
     webhook = Webhook(url=hook.url, secret=SECRET, with_arguments=True)
-    sender = Delivery(tables, webhook, arguments=lambda row: {"of": row.id}, clock=lambda: 10.0)
-    advance(tables, "ap-1", 1.0)
-    with tables.transaction() as writes:
-        append(writes, "restored", at=2.0)
+    sender = Delivery(bureau.tables, webhook, clock=bureau.clock)
+    approval = bureau.desk.request(asked(groups=("finance",)))
+    bureau.desk.reject(approval.id, actor=ANA, reason="no receipt")
+    bureau.desk.restored(actor=ANA)
     assert sender.flush(30)
-    data = [json.loads(body)["data"] for _, body, _ in hook.messages]
-    assert ({"of": "ap-1"}, False) == (data[0]["arguments"], "arguments" in data[1])
+    first, second, third = (json.loads(body)["data"] for _, body, _ in hook.messages)
+    assert ({"euros": 500, "invoice": "R-1"}, ["finance"], "pending") == (
+        first["arguments"],
+        first["groups"],
+        first["state"],
+    )
+    assert ("reject", "ana", "rejected") == (second["verb"], second["by"], second["state"])
+    assert "no receipt" not in json.dumps(second)
+    assert "arguments" not in third
     sender.close(5)
 
 
