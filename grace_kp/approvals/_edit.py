@@ -5,20 +5,20 @@ An edit changes values of parameters that the digest covers, and nothing else: n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._canonical import canonical, encode
+from grace_kp.approvals._canonical import encode
 from grace_kp.approvals._decide import check_seen
-from grace_kp.approvals._decoding import decode
 from grace_kp.approvals._digest import digest as digest_of
 from grace_kp.approvals._digest import has_digest
 from grace_kp.approvals._due import observed
+from grace_kp.approvals._fitting import fitted_edit
 from grace_kp.approvals._notes import clean_note
 from grace_kp.approvals._opened import without_sealed
-from grace_kp.approvals._record import stored_arguments
+from grace_kp.approvals._plain import tag_of
+from grace_kp.approvals._record import contents_at, stored_arguments
 from grace_kp.approvals._rights import person
 from grace_kp.approvals._seal import opened_arguments, sealed_arguments, unopened
 from grace_kp.approvals._states import ApprovalState
@@ -123,7 +123,7 @@ def _result(turn: Turn, record: Record, wanted: Edit) -> _Result:
     try:
         before = opened_arguments(kept, secret, approval_id=row.id, digest=row.digest)
         _check_whole(record, before, secret)
-        encoded = {**before, **_encoded(record, wanted)}
+        encoded = {**before, **_encoded(record, wanted, before, _schema(turn, record))}
         own = secret if row.digest.startswith("hmac-") else None
         new = digest_of(row.action, data["version"], encoded, leave_out=data["not_covered"], secret=own)
         stored, sealed = sealed_arguments(encoded, data["sealed"], secret, approval_id=row.id, digest=new)
@@ -150,22 +150,32 @@ def _check_names(record: Record, changes: Mapping[str, object], stored: Mapping[
             raise _refused(record, f"{name} is not covered by the decision; the call that runs has its own value")
 
 
-def _encoded(record: Record, wanted: Edit) -> dict[str, Any]:
+def _encoded(record: Record, wanted: Edit, before: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    changes: Mapping[str, Any] = wanted.changes
     if not wanted.is_encoded:
-        encoded, problems = encode(wanted.changes)
+        changes, problems = encode(wanted.changes)
         for name, problem in problems.items():
             raise _refused(record, f"{name} {problem}")
-        return encoded
-    for name, value in wanted.changes.items():
-        try:
-            canonical(value)
-            if "$model" not in json.dumps(value):  # those are read with the declared types, by the gate
-                decode({name: value})
-        except (ValueError, TypeError) as error:
-            raise _refused(record, f"{name} is no encoded value: {error}") from None
-        if "$sealed" in json.dumps(value):
+    for name, value in changes.items():
+        if tag_of(value) == "$sealed":
             raise _refused(record, f"{name} holds a sealed value; pass the value itself")
-    return dict(wanted.changes)
+    try:
+        return fitted_edit(
+            schema,
+            changes,
+            action=record.row.action,
+            current=before,
+            hidden=record.data["sealed"],
+            has_instances=not wanted.is_encoded,
+        )
+    except ValueError as error:
+        raise _refused(record, str(error)) from None
+
+
+def _schema(turn: Turn, record: Record) -> Mapping[str, Any]:
+    contents = contents_at(turn.writes, record.data["request"])
+    found: Mapping[str, Any] = {} if contents is None else contents.get("schema", {})
+    return found
 
 
 def _check_whole(record: Record, encoded: Mapping[str, Any], secret: Secret | None) -> None:

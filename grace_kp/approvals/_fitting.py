@@ -30,6 +30,7 @@ def fitted_edit(
     action: str = "the action",
     current: Mapping[str, Any] | None = None,
     hidden: Collection[str] = (),
+    has_instances: bool = False,
 ) -> dict[str, Any]:
     """Check changes to the arguments of a request, and return them in their encoding.
 
@@ -39,6 +40,8 @@ def fitted_edit(
         action: name of the action, for messages.
         current: the encoded arguments of the request; values that equal them fit.
         hidden: parameters whose values no message may show.
+        has_instances: the changes were encoded from Python values, so that instances of classes may be among them. Their constructors have checked
+            them; only their class is compared.
 
     Raises:
         ValueError: there is no such parameter, or a value does not fit it; the message names the parameter and what it takes.
@@ -50,10 +53,9 @@ def fitted_edit(
         if name not in properties:
             raise ValueError(f"{action} has no parameter {name!r:.60}; it has {', '.join(properties) or 'none'}")
         try:
-            if current is not None and name in current and canonical(value) == canonical(current[name]):
-                fitted[name] = value
-                continue
-            fitted[name] = _Fit(schema).argument(name, properties[name], value)
+            encoded = _as_encoded(value, name)
+            is_kept = current is not None and name in current and canonical(encoded) == canonical(current[name])
+            fitted[name] = encoded if is_kept else _Fit(schema, has_instances).argument(name, properties[name], encoded)
         except (AttributeError, LookupError, RecursionError, TypeError, UnicodeError):
             raise ValueError(f"{name}: is no JSON that can be kept") from None
         except ValueError as error:
@@ -64,12 +66,11 @@ def fitted_edit(
 class _Fit:
     """One check, against the schema whose definitions it refers to."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, Any], has_instances: bool) -> None:
         self._definitions = schema.get("$defs", {})
+        self._has_instances = has_instances
 
     def argument(self, name: str, schema: dict[str, Any], value: Any) -> Any:
-        _check_json(value, name)
-        value = _without_whole_floats(value)
         if not _has_model(value):
             decode({name: value})  # finds damaged tags
         fitted = self._fit(schema, value, name)
@@ -82,7 +83,7 @@ class _Fit:
         schema = self._resolved(schema)
         tag = tag_of(value)
         if not schema:
-            if _has_model(value):
+            if _has_model(value) and not self._has_instances:
                 raise Misfit(
                     f"{place}: holds an instance of a class, which cannot be written here; reject it, or respond with words"
                 )
@@ -108,6 +109,8 @@ class _Fit:
         if encoding == "$enum":
             return member_of(schema, value, place)
         if encoding == "$model":
+            if self._has_instances and tag == "$model" and value["$model"] == schema.get("x-class"):
+                return value
             raise Misfit(
                 f"{place}: is a {schema.get('x-class', 'class')}, whose values cannot be written here; reject it, or respond with words"
             )
@@ -167,7 +170,7 @@ class _Fit:
 
     def _problem(self, schema: Any, fitted: Any, place: str) -> str:
         """Return what is wrong with a value for a schema; empty where nothing is."""
-        if not isinstance(schema, dict) or not schema:
+        if not isinstance(schema, dict) or not schema or (self._has_instances and _has_model(fitted)):
             return ""
         validator = _validator({**schema, "$defs": self._definitions})
         from jsonschema.exceptions import UnknownType, best_match
@@ -203,11 +206,14 @@ def _validator(schema: dict[str, Any]) -> Callable[[Any], Iterator[Any]]:
     return validator.iter_errors  # type: ignore[no-any-return]
 
 
-def _check_json(value: Any, name: str) -> None:
+def _as_encoded(value: Any, name: str) -> Any:
+    """JSON from outside in its encoding."""
+    encoded = _with_tagged_numbers(value, name)
     try:
-        canonical(_without_whole_floats(value))
+        canonical(encoded)
     except ValueError as error:
         raise Misfit(f"{name}: is no JSON that can be kept ({error})") from None
+    return encoded
 
 
 def _has_model(value: Any) -> bool:
@@ -216,16 +222,20 @@ def _has_model(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_model, value))
 
 
-def _without_whole_floats(value: Any) -> Any:
-    """Plain JSON from outside in its encoding: whole floats, and integers beyond what JSON keeps, get their tags."""
+def _with_tagged_numbers(value: Any, name: str) -> Any:
+    """Plain JSON with the tags of whole floats, and of integers beyond what JSON keeps."""
+    if type(value) is float and not math.isfinite(value):
+        raise Misfit(f"{name}: is no JSON that can be kept ({value})")
     if type(value) in {float, int}:
         try:
             return encode_value(value)
         except NoEncoding as error:
-            raise Misfit(str(error)) from None
+            raise Misfit(f"{name}: {error}") from None
     if isinstance(value, list):
-        return [_without_whole_floats(item) for item in value]
-    return {key: _without_whole_floats(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return [_with_tagged_numbers(item, name) for item in value]
+    if isinstance(value, dict):
+        return {key: _with_tagged_numbers(item, name) for key, item in value.items()}
+    return value
 
 
 def _number(text: str) -> Any:

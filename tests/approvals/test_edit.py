@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import decimal
 
 import pytest
@@ -107,6 +108,32 @@ def test_encoded_values_can_be_passed(bureau):
             bureau.desk.edit(approval.id, {"euros": bad}, actor=ANA, is_encoded=True)
     edited = bureau.desk.edit(approval.id, {"euros": {"$decimal": "1.10"}}, actor=ANA, is_encoded=True)
     assert decimal.Decimal("1.10") == edited.arguments["euros"]
+
+
+SCHEMA = {
+    "properties": {
+        "invoice": {"type": "string"},
+        "euros": {"type": "integer", "maximum": 600},
+        "day": {"anyOf": [{"type": "string", "format": "date", "x-encoding": "$date"}, {"type": "null"}]},
+    }
+}
+
+
+@pytest.mark.parametrize("is_encoded", [False, True])
+def test_an_edit_fits_the_schema_of_the_action(bureau, is_encoded):
+    """Where the action itself is not at hand: a text is no integer, and a date may be written as a text."""
+    approval = bureau.desk.request(asked({"invoice": "R-1", "euros": 500, "day": None}, schema=SCHEMA))
+    for changes, message in (
+        ({"euros": "20"}, "euros: '20' is not of type 'integer'"),
+        ({"euros": True}, "euros: True is not of type 'integer'"),
+        ({"euros": 601}, "greater than the maximum"),
+        ({"day": "soon"}, "day: 'soon' is no date such as"),
+    ):
+        with pytest.raises(EditRefused, match=message):
+            bureau.desk.edit(approval.id, changes, actor=ANA, is_encoded=is_encoded)
+    assert ["requested"] == bureau.kinds()
+    edited = bureau.desk.edit(approval.id, {"day": "2026-01-31"}, actor=ANA, is_encoded=is_encoded)
+    assert dt.date(2026, 1, 31) == edited.arguments["day"]
 
 
 def sealed_request(secret):

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from grace_kp.approvals import decode, encode, fitted_edit, schema_of
 from grace_kp.approvals._plain import plain_json
-from tests.approvals.values import Address, Colour, same
+from tests.approvals.values import Address, Colour, Open, same
 
 
 class Size(enum.IntEnum):
@@ -164,6 +164,7 @@ MISFITS = {
     "a model": ({"address": {"street": "a"}}, "address: is a tests.approvals.values.Address, whose values cannot be written here"),
     "an unknown parameter": ({"x": 1}, "refund has no parameter 'x'; it has text, count, ratio"),
     "no JSON": ({"untyped": {1: 2}}, "untyped: is no JSON that can be kept"),
+    "NaN": ({"untyped": [float("nan")]}, "untyped: is no JSON that can be kept"),
     "an object": ({"untyped": object()}, "untyped: is no JSON that can be kept"),
     "half a surrogate pair": ({"text": "\ud800"}, "text: is no JSON that can be kept"),
     "a damaged tag": ({"untyped": {"$int": "x"}}, "untyped: "),
@@ -181,6 +182,8 @@ def test_what_the_request_holds_already_fits():
     """A form sends all arguments back, also those that nobody can write here."""
     current, _ = encode({"address": Address(street="a"), "count": 1_000})
     assert current == fitted_edit(SCHEMA, current, current=current)
+    assert {"untyped": {"$float": "20.0"}} == fitted_edit(SCHEMA, {"untyped": 20.0}, current={"untyped": 20})
+    assert {"untyped": {"$int": str(2**70)}} == fitted_edit(SCHEMA, {"untyped": 2**70}, current={"untyped": 20})
     other, _ = encode({"address": Address(street="b")})
     with pytest.raises(ValueError, match="whose values cannot be written here"):
         fitted_edit(SCHEMA, other, current=current)
@@ -191,6 +194,19 @@ def test_without_a_schema_any_json_fits():
     assert {"x": {"$float": "1.0"}} == fitted_edit({}, {"x": 1.0})
     with pytest.raises(ValueError, match="x: "):
         fitted_edit({}, {"x": {"$int": "a"}})
+
+
+def test_an_instance_from_python_fits_its_class():
+    """Its constructor has checked it. Another class does not fit, nor does what somebody writes as one."""
+    changes, _ = encode({"address": Address(street="b"), "untyped": [Address()], "colour": Colour.RED})
+    assert changes == fitted_edit(SCHEMA, changes, has_instances=True)
+    other, _ = encode({"address": Open()})
+    with pytest.raises(
+        ValueError, match=r"is a tests\.approvals\.values\.Address, whose values cannot be written here"
+    ):
+        fitted_edit(SCHEMA, other, has_instances=True)
+    with pytest.raises(ValueError, match="holds an instance of a class"):
+        fitted_edit(SCHEMA, {"untyped": changes["untyped"]})
 
 
 def test_a_message_about_a_sealed_parameter_does_not_show_its_value():
