@@ -65,11 +65,13 @@ def release(turn: Turn, approval_id: str, token: str) -> Record:
     check_token(record, token)
     if record.state is not ApprovalState.CLAIMED:
         raise already(record)
+    facts = {}
     if record.data["standing"]:
         give_back(turn, record)
+        facts["standing"] = record.data["standing"]
     actor = Actor.from_dict(record.data["claim"]["actor"])
     after = record.changed(ApprovalState.APPROVED, claim=None, token=None)
-    return turn.write(record, after, "released", actor=actor)
+    return turn.write(record, after, "released", actor=actor, facts=facts)
 
 
 def check_token(record: Record, token: str) -> None:

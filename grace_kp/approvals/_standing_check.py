@@ -42,6 +42,8 @@ class StandingCheck:
             self._granted[name] = link.seq, entry["facts"], _parameters(link)
         elif kind == "standing_used":
             self._used[name] = self._used.get(name, 0) + 1
+        elif kind == "released":  # the claim has done nothing, and its use was given back
+            self._used[name] = self._used.get(name, 0) - 1
         elif kind == "standing_ended":
             self._ended.add(name)
 

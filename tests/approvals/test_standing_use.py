@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grace_kp.approvals import Standing
+from grace_kp.approvals import Standing, verify
 from grace_kp.errors import AlreadyDecided, ApprovalError
 from tests.approvals.desks import ANA, BO, Bureau, asked, claim
 
@@ -89,7 +89,9 @@ def test_a_released_claim_gives_its_use_back(bureau):
     approval = bureau.desk.request(asked())
     bureau.desk.release(approval.id, claim(bureau.desk, approval).token)
     assert [0] == [each.used for each in bureau.desk.standing()]
+    assert verify(bureau.tables, at=bureau.clock.now).ok
     claim(bureau.desk, approval)
+    assert verify(bureau.tables, at=bureau.clock.now).ok
     assert [] == bureau.desk.standing()
     assert [1] == [each.used for each in bureau.desk.standing(ended=True)]
 
