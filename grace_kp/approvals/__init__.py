@@ -16,7 +16,7 @@ from grace_kp.approvals._fitting import fitted_edit
 from grace_kp.approvals._key import KeyTemplate
 from grace_kp.approvals._new_request import NewRequest, new_approval_id
 from grace_kp.approvals._policy_now import PolicyNow
-from grace_kp.approvals._retention import forget
+from grace_kp.approvals._retention import forget, forget_approvals
 from grace_kp.approvals._schema import schema_of
 from grace_kp.approvals._seal import (
     SealNeeded,
@@ -80,6 +80,7 @@ __all__ = [
     "export",
     "fitted_edit",
     "forget",
+    "forget_approvals",
     "has_digest",
     "idempotency_key_of",
     "may_follow",

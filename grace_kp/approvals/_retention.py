@@ -12,10 +12,10 @@ from grace_kp.approvals._chain import append, each_link, entry_of
 from grace_kp.approvals._states import FOLLOWING, ApprovalState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from grace_kp.approvals._actor import Actor
-    from grace_kp.approvals._tables import Link, Reads, Tables
+    from grace_kp.approvals._tables import Link, Reads, Tables, Writes
 
 AT_MOST = 100_000
 """Entries per transaction. Others wait for each, and a file is rewritten after each, so that it holds no deleted bytes."""
@@ -39,12 +39,41 @@ def forget(tables: Tables, *, before: float, at: float, actor: Actor | None = No
     spans, count = _spans(tables, before), 0
     while batch := list(islice(spans, AT_MOST)):
         with tables.transaction() as writes:
-            deleted = writes.forget([seq for seq, _ in batch])
-            if deleted:
-                facts = {"before": before, "count": deleted, "ranges": _ranges(batch)}
-                append(writes, "forgotten", at=at, actor=actor, facts=facts)
-        count += deleted
+            count += _forget(writes, batch, at=at, actor=actor, facts={"before": before})
     return count
+
+
+def forget_approvals(writes: Writes, approvals: Iterable[str], *, at: float) -> int:
+    """Delete contents and salts of these approvals inside of a transaction, because their runs are deleted.
+
+    Args:
+        writes: the transaction.
+        approvals: their ids.
+        at: the time now.
+
+    Returns:
+        How many approvals had contents.
+    """
+    seqs: list[int] = []
+    count = 0
+    for approval in approvals:
+        of_this = [link.seq for link in each_link(writes, approval=approval, kept=True)]
+        seqs.extend(of_this)
+        count += bool(of_this)
+    seqs.sort()
+    if seqs:
+        adjoining = [(seq, seq - 1 == before) for before, seq in zip([0, *seqs], seqs, strict=False)]
+        _forget(writes, adjoining, at=at, actor=None, facts={})
+    return count
+
+
+def _forget(
+    writes: Writes, batch: list[tuple[int, bool]], *, at: float, actor: Actor | None, facts: dict[str, object]
+) -> int:
+    deleted = writes.forget([seq for seq, _ in batch])
+    if deleted:
+        append(writes, "forgotten", at=at, actor=actor, facts={**facts, "count": deleted, "ranges": _ranges(batch)})
+    return deleted
 
 
 def _spans(tables: Tables, before: float) -> Iterator[tuple[int, bool]]:

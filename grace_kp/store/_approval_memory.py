@@ -6,8 +6,8 @@ import contextlib
 import math
 import re
 import secrets
-import sys
 import threading
+import time
 from dataclasses import replace
 from fnmatch import translate
 from functools import partial
@@ -239,11 +239,11 @@ class MemoryTables(Resident):
 
     def forget_runs(self, runs: Iterable[str]) -> int:
         """Delete the contents of the approvals of runs; return how many approvals had some."""
+        from grace_kp.approvals import forget_approvals
+
         with self.transaction() as writes:
             found = [row.id for run in runs for row in self._matching(RowQuery(run_id=run))]
-            links = [link for name in found for link in writes.links(approval=name, limit=sys.maxsize, kept=True)]
-            writes.forget([link.seq for link in links])
-        return len({link.approval for link in links})
+            return forget_approvals(writes, found, at=time.time())
 
     def _take_back(self, step: Callable[[], object]) -> None:
         if self._undo is None:

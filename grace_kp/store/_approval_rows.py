@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
 from grace_kp.store._approval_query import ACTIONS, COLUMNS, KEPT, LINKS, branches, link_of, listing, row_of, values_of
-from grace_kp.store._purge import mark_unclean
+from grace_kp.store._overwriting import mark_unclean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

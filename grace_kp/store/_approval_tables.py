@@ -18,7 +18,7 @@ from grace_kp.store._approval_place import Place, identity_of
 from grace_kp.store._approval_rows import SqliteReads, SqliteWrites
 from grace_kp.store._files import leave_to_parent
 from grace_kp.store._leases import Leases
-from grace_kp.store._purge import overwrite
+from grace_kp.store._overwriting import overwrite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

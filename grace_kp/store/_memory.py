@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from bisect import insort
 from collections import OrderedDict
 from datetime import timedelta
@@ -235,7 +236,11 @@ class MemoryStore:
         return Deleted(deleted, actions=len(emptied) + approvals, open=sorted(kept))
 
     def retain(self, days: float) -> int:
-        """Delete runs that began more than `days` days ago. Return how many were deleted."""
+        """Delete runs that began more than `days` days ago, and contents of approvals that ended before. Return how many runs were deleted."""
+        if self._approvals is not None:
+            from grace_kp.approvals import forget
+
+            forget(self._approvals, before=time.time() - days * 86_400, at=time.time())
         return self.delete(older_than=timedelta(days=days))
 
     def clear(self) -> int:

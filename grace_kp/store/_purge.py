@@ -1,10 +1,9 @@
-"""Deletion from a SQLite store: first the rows of a run in every table, then the bytes that they leave in the files."""
+"""Deletion from a SQLite store: the rows of a run in every table. The bytes that they leave are overwritten by `_overwriting`."""
 
 from __future__ import annotations
 
 import json
-import secrets
-import sqlite3
+import time
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import StoreError
@@ -17,12 +16,13 @@ from grace_kp.store._deletion import (
     still_awaited,
     without_contents,
 )
+from grace_kp.store._overwriting import mark_unclean
 from grace_kp.store._schema import where_of
 from grace_kp.trace import PARENT, attributes_in
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Container, Iterable
-    from pathlib import Path
 
     from grace_kp.store._deletion import Selection
 
@@ -136,10 +136,15 @@ def _empty_actions(connection: sqlite3.Connection, decisions: set[str]) -> int:
 
 def _empty_approvals(connection: sqlite3.Connection, runs: Iterable[str]) -> int:
     """Remove the contents of requests for approval that these runs made. What was decided stays, and can still be verified."""
-    contents = "seq IN (SELECT seq FROM approval_chain WHERE approval = ?)"
-    approvals = [row for run in runs for row in connection.execute("SELECT id FROM approvals WHERE run_id = ?", (run,))]
-    deleted = [connection.execute(f"DELETE FROM approval_contents WHERE {contents}", row).rowcount for row in approvals]  # noqa: S608
-    return sum(count > 0 for count in deleted)
+    names = [
+        name for run in runs for (name,) in connection.execute("SELECT id FROM approvals WHERE run_id = ?", (run,))
+    ]
+    if not names:
+        return 0
+    from grace_kp.approvals import forget_approvals
+    from grace_kp.store._approval_rows import SqliteWrites
+
+    return forget_approvals(SqliteWrites(connection), names, at=time.time())
 
 
 def _empty_reports(connection: sqlite3.Connection) -> None:
@@ -147,32 +152,3 @@ def _empty_reports(connection: sqlite3.Connection) -> None:
     for process, data in connection.execute("SELECT process, data FROM reports").fetchall():
         report = {**json.loads(data), "last_trouble": None}
         connection.execute("UPDATE reports SET data = ? WHERE process = ?", (json.dumps(report).encode(), process))
-
-
-def mark_unclean(connection: sqlite3.Connection) -> None:
-    """Note, in the transaction that deletes, that the file holds deleted contents until `overwrite` has succeeded."""
-    connection.execute("INSERT OR REPLACE INTO state VALUES ('unclean', ?)", (secrets.token_hex(8),))
-
-
-def overwrite(connection: sqlite3.Connection, path: Path) -> str:
-    """Rewrite an unclean file without its free space and empty the write-ahead log.
-
-    Zeroing deleted rows (`secure_delete`) is not enough: pages that were rebuilt keep copies of rows that have moved.
-
-    Returns:
-        Why the file could not be cleaned and what to do; an empty text if no deleted contents remain.
-    """
-    mark = connection.execute("SELECT value FROM state WHERE name = 'unclean'").fetchone()
-    if mark is None:
-        return ""
-    again = "delete again, for example `grace-kp traces delete --older-than 100000d`, when"
-    try:
-        connection.execute("VACUUM")
-        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-    except sqlite3.Error as error:
-        return f"{path} could not be rewritten ({error}) and may hold deleted contents; {again} that can be done"
-    if busy:
-        return f"another connection reads {path}, so it and {path.name}-wal still hold deleted contents; {again} it has finished"
-    # Another process may have deleted since the file was rewritten. Its mark is another and stays.
-    connection.execute("DELETE FROM state WHERE name = 'unclean' AND value = ?", mark)
-    return ""

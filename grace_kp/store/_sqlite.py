@@ -15,8 +15,9 @@ from grace_kp.errors import StoreError
 from grace_kp.store._actions import ActionTable
 from grace_kp.store._deletion import Deleted, Selection
 from grace_kp.store._files import OpenFiles, leave_to_parent
+from grace_kp.store._overwriting import mark_unclean, overwrite
 from grace_kp.store._owners import LEASE_SECONDS, Owners
-from grace_kp.store._purge import delete_rows, mark_unclean, overwrite
+from grace_kp.store._purge import delete_rows
 from grace_kp.store._query import Query
 from grace_kp.store._reading import count_traces, feedback_on, find_numbers, find_traces, load_traces
 from grace_kp.store._rescue import CannotOpen, RescueFiles
@@ -336,13 +337,21 @@ class SqliteStore(ActionTable, StateTable):
         return Deleted(deleted, actions=deleted.actions, open=deleted.open, remains=remains)
 
     def retain(self, days: float) -> int:
-        """Delete runs that began more than `days` days ago, at most once a day. Return how many were deleted."""
+        """Delete runs that began more than `days` days ago, and contents of approvals that ended before, at most once a day.
+
+        Return how many runs were deleted.
+        """
         now = time.time()
         with self._use(write=True) as connection:
             row = connection.execute("SELECT value FROM state WHERE name = 'retained_at'").fetchone()
             if row is not None and now - DAY < float(row[0]) <= now:
                 return 0
             connection.execute("INSERT OR REPLACE INTO state VALUES ('retained_at', ?)", (str(now),))
+            has_contents = connection.execute("SELECT 1 FROM approval_contents LIMIT 1").fetchone() is not None
+        if has_contents:
+            from grace_kp.approvals import forget  # only where there are approvals
+
+            forget(self.approvals, before=now - days * DAY, at=now)
         return self.delete(older_than=timedelta(days=days))
 
     def clear(self) -> int:

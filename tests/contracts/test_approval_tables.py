@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.approvals import OPEN, ApprovalState, Link, Row, RowQuery
+from grace_kp.approvals import OPEN, ApprovalState, Desk, Link, Row, RowQuery, verify
 from grace_kp.errors import StoreError
 from grace_kp.store import open_store
+from tests.approvals.desks import ANA, asked
 from tests.store.samples import record
 
 # A store that is added here passes the same suite.
@@ -296,6 +297,24 @@ def test_a_run_with_an_open_approval_is_not_deleted(store, state):
     report = store.delete(older_than="2030-01-01")
     assert (1, ("kp:trace:1",)) == (report, report.open)
     assert b"CONTENTS" == store.approvals.link(1).contents
+
+
+@pytest.mark.parametrize("deletes", ["run", "retention"])
+def test_a_deletion_is_an_entry_of_the_chain(store, deletes):
+    """Of a run's contents or of old ones: the chain stays verifiable, and says that contents were deleted."""
+    desk = Desk(store.approvals, clock=lambda: 1_000.0)
+    for run in ("kp:trace:1", "kp:trace:2", "kp:trace:1"):
+        approval = desk.request(asked(run_id=run))
+        desk.reject(approval.id, actor=ANA, reason="CONTENTS")
+    still_open = desk.request(asked(run_id="kp:trace:3"))
+    if deletes == "run":
+        assert 2 == store.delete(id="kp:trace:1").actions
+    else:
+        store.retain(1)
+    verification = verify(store.approvals, at=1.0)
+    assert (True, ()) == (verification.ok, verification.problems)
+    assert {"run": 4, "retention": 6}[deletes] == verification.deleted
+    assert not desk.get(still_open.id).deleted
 
 
 def test_clearing_traces_leaves_approvals(store):

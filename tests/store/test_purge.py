@@ -21,7 +21,8 @@ import grace_kp as gk
 from grace_kp.runtime import record_of
 from grace_kp.store import JournalEntry, open_store
 from grace_kp.store._deletion import Selection
-from grace_kp.store._purge import delete_rows, overwrite
+from grace_kp.store._overwriting import overwrite
+from grace_kp.store._purge import delete_rows
 from tests.store.samples import MARK, document, holding, left, put
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,0 +1,39 @@
+"""Deleted contents in a SQLite file: the mark that there are some, and rewriting the file without them."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def mark_unclean(connection: sqlite3.Connection) -> None:
+    """Note, in the transaction that deletes, that the file holds deleted contents until `overwrite` has succeeded."""
+    connection.execute("INSERT OR REPLACE INTO state VALUES ('unclean', ?)", (secrets.token_hex(8),))
+
+
+def overwrite(connection: sqlite3.Connection, path: Path) -> str:
+    """Rewrite an unclean file without its free space and empty the write-ahead log.
+
+    Zeroing deleted rows (`secure_delete`) is not enough: pages that were rebuilt keep copies of rows that have moved.
+
+    Returns:
+        Why the file could not be cleaned and what to do; an empty text if no deleted contents remain.
+    """
+    mark = connection.execute("SELECT value FROM state WHERE name = 'unclean'").fetchone()
+    if mark is None:
+        return ""
+    again = "delete again, for example `grace-kp traces delete --older-than 100000d`, when"
+    try:
+        connection.execute("VACUUM")
+        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    except sqlite3.Error as error:
+        return f"{path} could not be rewritten ({error}) and may hold deleted contents; {again} that can be done"
+    if busy:
+        return f"another connection reads {path}, so it and {path.name}-wal still hold deleted contents; {again} it has finished"
+    # Another process may have deleted since the file was rewritten. Its mark is another and stays.
+    connection.execute("DELETE FROM state WHERE name = 'unclean' AND value = ?", mark)
+    return ""
