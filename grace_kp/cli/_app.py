@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from grace_kp.cli._approval_audit import export, forget, restored, verify
+from grace_kp.cli._approval_edit import edit
+from grace_kp.cli._approval_standing import standing
+from grace_kp.cli._approval_verbs import approve, reconcile, reject, respond, retry, skip, withdraw
+from grace_kp.cli._approval_watch import watch
+from grace_kp.cli._approvals import approvals
 from grace_kp.cli._calibrate import calibrate
 from grace_kp.cli._contribute import contribute
 from grace_kp.cli._delete import delete
@@ -64,6 +70,24 @@ traces.command()(contribute)
 traces.command()(delete)
 app.add_typer(traces, name="traces")
 app.add_typer(rubric, name="rubric")
+for command in (
+    approve,
+    reject,
+    edit,
+    respond,
+    skip,
+    retry,
+    withdraw,
+    reconcile,
+    watch,
+    verify,
+    export,
+    restored,
+    forget,
+):
+    approvals.command()(command)
+approvals.add_typer(standing, name="standing")
+app.add_typer(approvals, name="approvals")
 app.command()(calibrate)
 app.command()(replay)
 app.command()(reviewers)

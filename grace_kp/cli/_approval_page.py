@@ -84,6 +84,8 @@ def _flat(arguments: Mapping[str, Any], name: str) -> str:
 
 
 def _unheld(approval: Approval) -> str:
+    if approval.deleted:
+        return "retention has deleted the contents"
     if not approval.unencoded:
         return ""
     return f"{', '.join(approval.unencoded)}: only the waiting process holds the object, which has no form that can be stored or shown"
@@ -254,7 +256,7 @@ class ApprovalPage:
             by = mapping(entry.get("actor")).get("name")
             at = entry.get("at")
             moment = words.moment_text(at) if isinstance(at, int | float) else clean(str(at))
-            kind = str(entry.get("kind", "-")).replace("_", " ")
+            kind = words.event(entry).replace("_", " ")
             put_text(self._out, clean(f"{entry.get('seq', '-'):>6}  {moment}  {kind}{f' by {by}' if by else ''}"))
 
     def _next(self, approval: Approval) -> None:

@@ -6,13 +6,13 @@ Texts may be hostile: characters that a terminal would obey or hide are escaped 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import ApprovalState
 from grace_kp.cli._output import clean, shorten, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from grace_kp.approvals import Actor, Approval
 
@@ -69,6 +69,11 @@ def _flat(value: object) -> str:
 def short_id(name: str) -> str:
     """Return the first characters of an id, without the common prefix."""
     return clean(name.removeprefix(PREFIX)[:SHORT])
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return several names on one line."""
+    return ", ".join(clean(name) for name in names)
 
 
 def in_state(state: ApprovalState) -> str:
@@ -170,3 +175,10 @@ def short_digest(digest: str) -> str:
     """Return the scheme and the first characters of a digest."""
     scheme, _, value = digest.rpartition(":")
     return clean(f"{scheme.partition(':')[0]}:{value[:12]}" if scheme else value[:12])
+
+
+def event(entry: Mapping[str, Any]) -> str:
+    """Return what an entry of the chain records, in a word: a decision and an outcome as the state that they led to."""
+    kind, facts = entry.get("kind", "-"), entry.get("facts")
+    is_state = kind in {"decided", "settled", "reconciled"} and isinstance(facts, dict)
+    return str(facts.get("state", kind) if is_state and isinstance(facts, dict) else kind)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from grace_kp.cli._module import imported
 from grace_kp.cli._output import clean, console, progress, put_json, say_error
 from grace_kp.cli._page import put_text
 from grace_kp.cli._table import Column, Table
 from grace_kp.errors import GraceError, MissingExtra
-from grace_kp.trace import describe_error, storable, write_whole
+from grace_kp.trace import storable, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,7 +47,7 @@ def evaluate(
 
     with _unreadable_is_2():
         for name in imports or ():
-            _import(name)
+            imported(name, "--import")
         scorers = Suite.load(suite)
         rows = evaluate_cases(scorers, cases, jobs=jobs, details=as_json, progress=_progress)
     title = storable(f"{Path(suite).name} over {cases.name}")
@@ -82,28 +80,6 @@ def _unreadable_is_2() -> Iterator[None]:
     else:
         return
     raise typer.Exit(2)
-
-
-def _import(name: str) -> None:
-    """Import a module by its name, also from the working folder, or a file by its path."""
-    file = Path(name)
-    try:
-        if name.endswith(".py"):
-            sys.path.insert(0, str(file.resolve().parent))
-            # A file may have the name of a loaded module, and must not replace it.
-            module_name = f"grace_kp_import_{file.stem}" if file.stem in sys.modules else file.stem
-            spec = importlib.util.spec_from_file_location(module_name, file)
-            if spec is None or spec.loader is None:
-                raise ImportError("this is not a Python file")
-            sys.modules[module_name] = module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        else:
-            sys.path.insert(0, str(Path.cwd()))
-            importlib.import_module(name)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 — the user's module may raise anything, and may want to end the program
-        raise GraceError(f"--import {name}: {': '.join(describe_error(error, 400))}") from None
 
 
 COLUMNS = (

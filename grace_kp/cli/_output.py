@@ -27,9 +27,17 @@ LEAST = 20
 """Minimum of columns; a narrower terminal wraps the lines itself."""
 
 
-def console(*, stderr: bool = False) -> Console:
-    """Return a console as wide as the terminal."""
+def console(*, stderr: bool = False, sized: bool = True) -> Console:
+    """Return a console as wide as the terminal.
+
+    Args:
+        stderr: it writes to standard error.
+        sized: its size is that of now; otherwise it follows the terminal, for what is drawn again and again.
+    """
     from rich.console import Console
+
+    if not sized:
+        return Console(stderr=stderr, highlight=False, emoji=False)
 
     # No emoji codes: `:smile:` in a text stays. The height is set because rich otherwise takes a dumb terminal for 80 columns wide.
     width = columns(sys.stderr if stderr else sys.stdout)

@@ -11,7 +11,7 @@ CATCH_ALL = {
     "grace_kp/approvals/_delivery.py": "a receiver or a store that fails is reported, and never reaches a gate",
     "grace_kp/approvals/_transactions.py": "whoever listens to events cannot undo or delay what was decided",
     "grace_kp/cli/_app.py": "the one place where errors become a line and an exit code",
-    "grace_kp/cli/_evaluate.py": "a module of the user's on being imported",
+    "grace_kp/cli/_module.py": "a module of the user's on being imported",
     "grace_kp/judge/_agreement.py": "whatever an embedder does ends in the documented fallback",
     "grace_kp/judge/_client.py": "whatever a judge does ends in the documented fallback",
     "grace_kp/background/_calls.py": "carries what a call raised from its thread to the one that waits",

@@ -1,0 +1,155 @@
+"""`grace-kp approvals verify | export | restored | forget`: the chain behind approvals, for whoever has to prove or keep it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grace_kp.cli._approval_desk import ByOption, actor, office
+from grace_kp.cli._approvals import seconds_since
+from grace_kp.cli._lookup import StoreOption, described
+from grace_kp.cli._output import clean, console, put_json, put_jsonl
+from grace_kp.cli._page import put_text
+
+SHOWN = 20
+"""Problems that are shown; --json lists more."""
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without a confirmation.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
+
+
+def verify(
+    store: StoreOption = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File of checkpoints that was kept elsewhere; without one, only accidents are found.")
+    ] = None,
+    write_checkpoint: Annotated[
+        Path | None, typer.Option("--write-checkpoint", help="Append a checkpoint of what was verified to this file.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Verify that no entry of the chain was changed, removed, inserted or reordered. The exit code is 1 if a problem was found.
+
+    Example: grace-kp approvals verify --checkpoint /mnt/audit/approvals.jsonl --write-checkpoint /mnt/audit/approvals.jsonl
+    """
+    from grace_kp.approvals import read_checkpoints
+    from grace_kp.approvals import verify as verify_chain
+    from grace_kp.approvals import write_checkpoint as write
+
+    with office(store) as place:
+        points = None if checkpoint is None else read_checkpoints(checkpoint, secret=place.secret)
+        found = verify_chain(place.tables, at=time.time(), checkpoint=points)
+        if found.ok and write_checkpoint is not None:
+            write(write_checkpoint, found.checkpoint, secret=place.secret)
+    if as_json:
+        put_json(found.to_dict())
+    else:
+        out = console()
+        for problem in found.problems[:SHOWN]:
+            put_text(out, f"{problem.kind}: {clean(problem.message)}", style="red")
+        if found.problem_count > SHOWN:
+            put_text(out, f"and {found.problem_count - SHOWN:,} more problems; --json lists them")
+        against = "against the checkpoint" if found.against == "checkpoint" else "without a checkpoint"
+        state = (
+            "no problem found"
+            if found.ok
+            else f"{found.problem_count:,} problem{'' if found.problem_count == 1 else 's'}"
+        )
+        put_text(out, f"{found.entries:,} entries verified {against}: {state}", style="" if found.ok else "bold")
+        for sentence in found.unchecked:
+            put_text(out, clean(sentence), style="yellow")
+        if write_checkpoint is not None:
+            written = f"checkpoint of entry {found.checkpoint.seq:,} appended to {clean(str(write_checkpoint))}"
+            put_text(out, written if found.ok else "no checkpoint was written, because of the problems")
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def export(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Output file; - is standard output.")] = "-",
+    store: StoreOption = None,
+    after: Annotated[int, typer.Option(min=0, help="Number of the last entry that was exported before.")] = 0,
+    contents: Annotated[bool, typer.Option("--contents/--no-contents", help="With arguments, notes and results.")] = True,
+) -> None:  # fmt: skip
+    """Write the chain as JSON lines, which can be verified without this library.
+
+    Example: grace-kp approvals export chain.jsonl --no-contents
+    """
+    from grace_kp.approvals import export as export_chain
+    from grace_kp.trace import write_whole
+
+    with office(store) as place:
+        lines = export_chain(place.tables, after=after, with_contents=contents)
+        if file == "-":
+            put_jsonl(lines)
+            return
+        texts = [json.dumps(line, ensure_ascii=False) for line in lines]
+    write_whole(Path(file), "".join(f"{text}\n" for text in texts))
+    put_text(console(), f"exported {len(texts):,} entr{'y' if len(texts) == 1 else 'ies'} to {clean(file)}")
+
+
+def restored(
+    store: StoreOption = None, by: ByOption = None, yes: YesOption = False, as_json: JsonOption = False
+) -> None:
+    """After a restore from a backup: mark everything approved or started as unknown, and end standing approvals.
+
+    The backup may not know of actions that ran after it was taken. Settle each with `reconcile`.
+    """
+    person = actor(by)
+    with office(store) as place:
+        _confirm(
+            yes, f"Mark everything approved or started in {described(store)} as unknown? Each then needs `reconcile`."
+        )
+        count = place.desk.restored(actor=person)
+    if as_json:
+        put_json({"unknown": count})
+        return
+    put_text(console(), f"marked {count:,} approval{'' if count == 1 else 's'} as unknown")
+    if count:
+        put_text(console(), "`grace-kp approvals list --state unknown` lists them; settle each with `reconcile`")
+
+
+def forget(
+    older_than: Annotated[str, typer.Option("--older-than", help="Ended before this time: 90d (ago), 2026-01-31.")],
+    store: StoreOption = None,
+    by: ByOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete arguments, notes and results of approvals that have ended. The chain stays verifiable.
+
+    Example: grace-kp approvals forget --older-than 90d
+    """
+    from grace_kp.approvals import forget as forget_contents
+
+    person, before = actor(by), seconds_since(older_than, "--older-than")
+    with office(store) as place:
+        _confirm(
+            yes,
+            f"Delete the contents of approvals in {described(store)} that ended before {older_than}? This cannot be undone.",
+        )
+        count = forget_contents(place.tables, before=before or 0.0, at=time.time(), actor=person)
+    if as_json:
+        put_json({"deleted": count})
+    else:
+        put_text(console(), f"deleted the contents of {count:,} entr{'y' if count == 1 else 'ies'}")
+
+
+def _confirm(yes: bool, question: str) -> None:
+    """Ask before something that cannot be undone.
+
+    Raises:
+        ValueError: there is no terminal to ask at.
+        typer.Abort: the person declines.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ValueError(
+            "this asks for a confirmation, and standard input is no terminal; use --yes to do it without asking"
+        )
+    typer.confirm(question, abort=True, err=True)

@@ -1,0 +1,244 @@
+"""`grace-kp approvals standing`: consent in advance to calls of one action whose every parameter is constrained."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from grace_kp.cli import _approval_words as words
+from grace_kp.cli._approval_desk import ByOption, actor, office
+from grace_kp.cli._approval_verbs import YesOption  # noqa: TC001 — Typer reads it
+from grace_kp.cli._lookup import StoreOption, described
+from grace_kp.cli._output import clean, console, put_json, visible_json
+from grace_kp.cli._page import put_field, put_text
+from grace_kp.cli._table import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from grace_kp.approvals import Standing
+
+standing = typer.Typer(no_args_is_help=True, help="Standing approvals: list, grant, end.")
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print as JSON.")]
+LIST = (
+    Column("id", "word"),
+    Column("action", least=12),
+    Column("parameters", least=20, priority=2),
+    Column("left", "figure"),
+    Column("used", "figure"),
+    Column("by", priority=1, least=6),
+)
+_UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_SPAN = re.compile(r"(\d+)([mhdw])")
+_RANGE = re.compile(r"(-?\d+(?:\.\d+)?)?\.\.(-?\d+(?:\.\d+)?)?")
+
+
+@standing.command("list")
+def list_standing(
+    store: StoreOption = None,
+    ended: Annotated[bool, typer.Option("--ended", help="Also those that have ended.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the standing approvals that hold."""
+    with office(store) as place:
+        found = place.desk.standing(ended=ended)
+    if as_json:
+        put_json([_document(entry) for entry in found])
+        return
+    out = console()
+    if not found:
+        put_text(
+            out,
+            f"no standing approvals in {described(store)}; `grace-kp approvals standing grant --help` shows how to grant one",
+        )
+        return
+    rows, now = Table(*LIST), time.time()
+    for entry in found:
+        left = "ended" if entry.ended else words.duration(entry.until - now) if entry.until > now else "over"
+        by = "-" if entry.granted_by is None else entry.granted_by.name
+        rows.add(
+            clean(entry.id), entry.action, "; ".join(_constraints(entry)), left, f"{entry.used} of {entry.uses}", by
+        )
+    rows.print(out)
+
+
+@standing.command()
+def grant(
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="Name of the action; no glob.")],
+    until: Annotated[str, typer.Option("--until", help="How long it holds: 8h, 7d, or a time like 2026-01-31T18:00.")],
+    uses: Annotated[int, typer.Option("--uses", min=1, help="How often at most.")],
+    exact: Annotated[list[str] | None, typer.Option("--is", metavar="NAME=VALUE", help="This value; JSON, else a text.")] = None,
+    listed: Annotated[list[str] | None, typer.Option("--in", metavar="NAME=JSON-LIST", help='One of these: currency=["EUR"].')] = None,
+    ranges: Annotated[list[str] | None, typer.Option("--range", metavar="NAME=LOW..HIGH", help="A number from LOW to HIGH; one may be left out.")] = None,
+    free: Annotated[list[str] | None, typer.Option("--any", metavar="NAME", help="Whatever the value.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Domain of the runs. Default: the setting `domain`.")] = None,
+    version: Annotated[str | None, typer.Option(help="Only this version of the action, as `show` prints it.")] = None,
+    note: Annotated[str, typer.Option("--note", help="A note.")] = "",
+    store: StoreOption = None,
+    by: ByOption = None,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Consent in advance. Every parameter of the action needs a constraint; a call with another parameter is asked about as before.
+
+    Example: grace-kp approvals standing grant refund --any invoice --range euros=0..50 --until 7d --uses 20
+    """
+    from grace_kp.approvals import Standing
+    from grace_kp.settings import Settings
+
+    person = actor(by)
+    wanted = Standing(
+        action=action, domain=domain or Settings.load().domain, parameters=_parameters(exact, listed, ranges, free),
+        until=_until(until), uses=uses, version=version, note=note,
+    )  # fmt: skip
+    with office(store) as place:
+        if not yes:
+            _confirm(wanted, person.name)
+        granted = place.desk.grant(wanted, actor=person)
+    if as_json:
+        put_json(_document(granted))
+    else:
+        put_text(
+            console(), f"granted {clean(granted.id)}; `grace-kp approvals standing end {clean(granted.id)}` ends it"
+        )
+
+
+@standing.command()
+def end(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The id of the standing approval.")],  # noqa: A002
+    store: StoreOption = None,
+    by: ByOption = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """End a standing approval at once. What it approved and nobody has started is cancelled."""
+    person = actor(by)
+    with office(store) as place:
+        ended = place.desk.end_standing(id, actor=person, reason=reason)
+    if as_json:
+        put_json(_document(ended))
+    else:
+        put_text(console(), f"ended {clean(ended.id)}: {clean(ended.action)}, used {ended.used} of {ended.uses} times")
+
+
+def _parameters(
+    exact: Sequence[str] | None, listed: Sequence[str] | None, ranges: Sequence[str] | None, free: Sequence[str] | None
+) -> dict[str, dict[str, Any]]:
+    """Return the constraint of each parameter.
+
+    Raises:
+        ValueError: an option cannot be read, or a parameter has two constraints.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, constraint in _read(exact, listed, ranges, free):
+        if not name or name in found:
+            raise ValueError(
+                f"each parameter needs one constraint; {name!r:.60} has {'no name' if not name else 'two'}"
+            )
+        found[name] = constraint
+    return found
+
+
+def _read(
+    exact: Sequence[str] | None, listed: Sequence[str] | None, ranges: Sequence[str] | None, free: Sequence[str] | None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for pair in exact or ():
+        name, text = _split("--is", pair)
+        yield name, {"is": _json_or_text(text)}
+    for pair in listed or ():
+        name, text = _split("--in", pair)
+        values = _json_or_text(text)
+        if not isinstance(values, list):
+            raise ValueError(f'--in must read NAME=JSON-LIST, such as currency=["EUR", "USD"], not {pair!r:.80}')
+        yield name, {"in": values}
+    for pair in ranges or ():
+        name, text = _split("--range", pair)
+        match = _RANGE.fullmatch(text)
+        if match is None or match.groups() == (None, None):
+            raise ValueError(f"--range must read NAME=LOW..HIGH, such as euros=0..50, not {pair!r:.80}")
+        bounds = {"from": match[1], "to": match[2]}
+        yield name, {bound: json.loads(value) for bound, value in bounds.items() if value is not None}
+    for name in free or ():
+        yield name.strip(), {"any": True}
+
+
+def _split(option: str, pair: str) -> tuple[str, str]:
+    name, separator, text = pair.partition("=")
+    if not separator:
+        raise ValueError(f"{option} must read NAME=…, not {pair!r:.80}")
+    return name.strip(), text
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _until(text: str) -> float:
+    span = _SPAN.fullmatch(text.strip())
+    if span:
+        return time.time() + int(span[1]) * _UNITS[span[2]]
+    try:
+        at = datetime.fromisoformat(text)
+        return (at.replace(tzinfo=UTC) if at.tzinfo is None else at).timestamp()
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"--until must be a duration such as 8h or 7d, or a time such as 2026-01-31T18:00, not {text!r:.60}"
+        ) from None
+
+
+def _constraints(entry: Standing) -> Iterator[str]:
+    for name, constraint in entry.parameters.items():
+        if constraint.get("any"):
+            words_of = "any value"
+        elif "is" in constraint:
+            words_of = visible_json(constraint["is"])
+        elif "in" in constraint:
+            words_of = f"one of {visible_json(constraint['in'])}"
+        else:
+            bounds = [
+                f"{word} {visible_json(constraint[bound])}"
+                for bound, word in (("from", "from"), ("to", "to"))
+                if bound in constraint
+            ]
+            words_of = " ".join(bounds)
+        yield f"{clean(name)}: {words_of}"
+
+
+def _confirm(wanted: Standing, name: str) -> None:
+    """Show what will run without asking, and ask."""
+    if not sys.stdin.isatty():
+        raise ValueError(
+            "grant asks for a confirmation, and standard input is no terminal; use --yes to grant without asking"
+        )
+    out = console(stderr=True)
+    put_standing(out, wanted)
+    typer.confirm(f"Let these calls run without asking, granted by {clean(name)}?", abort=True, err=True)
+
+
+def put_standing(out: Console, wanted: Standing) -> None:
+    """Write what a standing approval covers."""
+    put_field(out, "action", clean(wanted.action))
+    put_field(out, "domain", clean(wanted.domain))
+    for constraint in _constraints(wanted):
+        put_field(out, "parameter", constraint)
+    put_field(out, "version", clean(wanted.version or "every version"))
+    put_field(out, "until", words.when(wanted.until, time.time()))
+    put_field(out, "uses", f"{wanted.uses:,} at most")
+
+
+def _document(entry: Standing) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {**asdict(entry), "granted_by": None if entry.granted_by is None else entry.granted_by.to_dict()}
