@@ -97,6 +97,7 @@ class View:
         file, seen = self._file(), None
         while self._file() == file:
             now = place.tables.changes()
+            self.read_at = time.time()
             each(place, now != seen)
             seen, self.problem = now, ""
             time.sleep(TICK)
@@ -113,7 +114,6 @@ class View:
         self.pending = place.desk.pending(self.action, limit=SHOWN, group=self.group)
         recent = place.desk.history(action=self.action, since=time.time() - RECENT_SECONDS, limit=RECENT * 4)
         self.recent = [approval for approval in recent if self.group is None or self.group in approval.groups][:RECENT]
-        self.read_at = time.time()
 
     def matches(self, approval: Approval) -> bool:
         """Return whether an approval is one of those that are watched."""
@@ -198,7 +198,7 @@ class Screen:
             put(out, shorten(text, out.width))
 
 
-FOOT = "grace-kp approvals show ID, approve ID, reject ID   Ctrl-C ends"
+FOOT = "grace-kp approvals show ID, approve ID, …   Ctrl-C ends"
 
 
 def _drawn(width: int, draw: Callable[[Console], None]) -> list[str]:

@@ -1,0 +1,186 @@
+"""Decisions from the command line: confirmed at a terminal, with --yes elsewhere, bound to what was shown."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import pexpect
+import pytest
+
+from grace_kp.approvals import Actor, Desk
+from grace_kp.store import open_store
+from tests.cli.approvals import filed, state_of
+from tests.cli.program import ROOT
+
+
+@pytest.fixture
+def terminal(url):
+    """Runs `grace-kp approvals` at a terminal."""
+    children = []
+
+    def spawn(*arguments):
+        child = pexpect.spawn(
+            sys.executable, ["-m", "grace_kp.cli", "approvals", *arguments, "--store", url], encoding="utf-8", timeout=60, dimensions=(40, 80),
+            cwd=str(ROOT), env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "TERM": "xterm", "LANG": "C.UTF-8"},
+        )  # fmt: skip
+        children.append(child)
+        return child
+
+    yield spawn
+    for child in children:
+        child.close(force=True)
+
+
+def ended(child):
+    child.expect(pexpect.EOF)
+    child.close()
+    return child.exitstatus
+
+
+@pytest.mark.parametrize(
+    ("arguments", "state"),
+    [
+        (("approve", "ID", "--note", "fine"), "approved"),
+        (("reject", "ID", "--reason", "no"), "rejected"),
+        (("respond", "ID", "ask first"), "responded"),
+        (("skip", "ID"), "skipped"),
+        (("retry", "ID"), "retried"),
+        (("withdraw", "ID"), "cancelled"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_each_verb_needs_yes_without_a_terminal(command, url, arguments, state):
+    """Without it, exit code 2 and nothing changed; repeated by the same person, it changes nothing."""
+    approval = filed(url, "A-1")[0]
+    arguments = [approval.id if argument == "ID" else argument for argument in arguments]
+    refused = command("approvals", *arguments, "--store", url)
+    assert (2, 1, "pending") == (refused.returncode, refused.stderr.count("\n"), state_of(url, approval).state)
+    for _ in range(2):
+        assert 0 == command("approvals", *arguments, "--yes", "--by", "ana", "--store", url).returncode
+    assert (state, 2) == (state_of(url, approval).state, state_of(url, approval).revision)
+
+
+def test_a_second_decision_names_the_first(command, url):
+    """Who, and when."""
+    approval = filed(url, "A-1")[0]
+    command("approvals", "approve", approval.id, "--yes", "--by", "ana", "--store", url)
+    refused = command("approvals", "reject", approval.id, "--yes", "--by", "bob", "--store", url)
+    assert (1, "approved", True) == (
+        refused.returncode,
+        state_of(url, approval).state,
+        "approved by ana at 20" in refused.stderr,
+    )
+
+
+def test_several_ids_have_an_outcome_each(command, url):
+    """One that fails does not keep the others from being decided."""
+    first, second = filed(url, "A-1", "A-2")
+    ran = command("approvals", "reject", first.id, "zzzz", second.id, "--yes", "--json", "--store", url)
+    outcomes = json.loads(ran.stdout)
+    assert (1, ["rejected", "UnknownApproval", "rejected"]) == (
+        ran.returncode,
+        [entry.get("state", entry.get("kind")) for entry in outcomes],
+    )
+
+
+def test_same_decides_all_pending_requests_with_the_digest(command, url):
+    """And no other."""
+    alike = [filed(url, "A-1", key=None)[0] for _ in range(3)]
+    other = filed(url, "A-2", key=None)[0]
+    ran = command("approvals", "reject", alike[0].id, "--same", "--yes", "--store", url)
+    assert 3 == ran.stdout.count("rejected: refund(")
+    assert "pending" == state_of(url, other).state
+
+
+def test_a_digest_that_is_no_longer_that_of_the_request_decides_nothing(command, url):
+    """What changed in between is seen first."""
+    approval = filed(url, "A-1")[0]
+    refused = command("approvals", "approve", approval.id, "--digest", "sha256:00", "--yes", "--store", url)
+    assert (1, True, "pending") == (refused.returncode, "sha256:00" in refused.stderr, state_of(url, approval).state)
+    assert (
+        0
+        == command("approvals", "approve", approval.id, "--digest", approval.digest, "--yes", "--store", url).returncode
+    )
+
+
+def test_what_cannot_be_shown_is_not_approved_by_yes_alone(command, url):
+    """It needs --unseen too."""
+    approval = filed(url, "A-1", unencoded=("connection",), waits="wait")[0]
+    refused = command("approvals", "approve", approval.id, "--yes", "--store", url)
+    assert (1, True) == (refused.returncode, "cannot be shown in full: connection" in refused.stderr)
+    assert 0 == command("approvals", "approve", approval.id, "--yes", "--unseen", "--store", url).returncode
+
+
+def test_a_vote_says_how_many_are_missing(command, url):
+    """With a quorum."""
+    approval = filed(url, "A-1", quorum=2, identity="stated")[0]
+    assert (
+        "1 of 2 votes so far"
+        in command("approvals", "approve", approval.id, "--yes", "--by", "ana", "--store", url, columns=200).stdout
+    )
+    assert "approved:" in command("approvals", "approve", approval.id, "--yes", "--by", "bob", "--store", url).stdout
+
+
+def test_reconcile_settles_an_unknown_outcome(command, url):
+    """After a restore, for example."""
+    approval = filed(url, "A-1")[0]
+    command("approvals", "approve", approval.id, "--yes", "--store", url)
+    refused = command("approvals", "reconcile", approval.id, "--happened", "--yes", "--store", url)
+    assert 1 == refused.returncode
+    command("approvals", "restored", "--yes", "--store", url)
+    assert (
+        0
+        == command(
+            "approvals", "reconcile", approval.id, "--not-happened", "--yes", "--note", "looked", "--store", url
+        ).returncode
+    )
+    assert ("not_done", "looked") == (state_of(url, approval).state, state_of(url, approval).outcome.note)
+
+
+def test_a_terminal_shows_what_would_run_and_asks(url, terminal):
+    """With all arguments and the digest; Enter alone decides nothing."""
+    approval = filed(url, "A-1")[0]
+    child = terminal("approve", approval.id)
+    child.expect(r"\? \[y/N\] ")
+    for text in ("may refund run?", 'invoice = "A-1"', "euros = 40", approval.digest):
+        assert text in child.before.replace("\r\n", "\n")
+    child.sendline("")
+    assert (1, "pending") == (ended(child), state_of(url, approval).state)
+    child = terminal("approve", approval.id)
+    child.expect(r"\? \[y/N\] ")
+    child.sendline("y")
+    assert (0, "approved") == (ended(child), state_of(url, approval).state)
+
+
+def test_a_change_while_the_question_is_shown_decides_nothing(url, terminal):
+    """The consent carries the digest that was shown."""
+    approval = filed(url, "A-1", quorum=2, identity="stated")[0]
+    child = terminal("approve", approval.id, "--by", "ana")
+    child.expect(r"\? \[y/N\] ")
+    store = open_store(url)
+    Desk(store.approvals).edit(approval.id, {"euros": 4_000}, actor=Actor.here("mallory"))
+    store.close()
+    child.sendline("y")
+    assert 1 == ended(child)
+    assert ["mallory"] == [vote.actor.name for vote in state_of(url, approval).votes]
+
+
+def test_what_cannot_be_shown_needs_a_phrase_at_a_terminal(url, terminal):
+    """As at the console of a gate."""
+    approval = filed(url, "A-1", unencoded=("connection",), waits="wait")[0]
+    for typed, state in (("y", "pending"), ("run unseen", "approved")):
+        child = terminal("approve", approval.id)
+        child.expect("unseen\r\n> ")
+        child.sendline(typed)
+        ended(child)
+        assert state == state_of(url, approval).state
+
+
+def test_a_decision_after_the_deadline_is_refused(command, url):
+    """The request has expired by then."""
+    approval = filed(url, "A-1", deadline_seconds=0.01)[0]
+    time.sleep(0.05)
+    refused = command("approvals", "approve", approval.id, "--yes", "--store", url)
+    assert (1, True, "expired") == (refused.returncode, "expired" in refused.stderr, state_of(url, approval).state)
