@@ -44,6 +44,7 @@ def claim(
     if record.state not in ENTITLING:
         raise already(record)
     _check_same(record, digest, version)
+    _check_holder(turn, record)
     data = record.data
     refusal = policy.stricter_than(level=data["level"], groups=data["asked_groups"], quorum=data["quorum"])
     if not refusal and data["standing"]:
@@ -110,6 +111,16 @@ def _claimed(turn: Turn, record: Record, policy: PolicyNow, actor: Actor) -> tup
             facts={"standing": record.data["standing"]},
         )
     return token, written
+
+
+def _check_holder(turn: Turn, record: Record) -> None:
+    """Refuse a process that does not hold the arguments without an encoding: the digest does not cover them."""
+    names = ", ".join(record.data["unencoded"])
+    if names and record.data["waiter"] != turn.office.tables.hold():
+        raise NotEntitled(
+            f"only the process that asked holds {names} of {record.id}, and nobody else can carry it out",
+            approval_id=record.id,
+        )
 
 
 def _check_same(record: Record, digest: str, version: str) -> None:

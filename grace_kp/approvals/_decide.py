@@ -13,7 +13,7 @@ from grace_kp.approvals._standing_use import end_covering
 from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.approvals._verbs import already, check_actor, check_digest, close, is_same_person
 from grace_kp.approvals._votes import vote_of, voted
-from grace_kp.errors import ChangedSinceShown
+from grace_kp.errors import ApprovalError, ChangedSinceShown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,6 +84,8 @@ def conclude(turn: Turn, approval_id: str, verb: str, *, actor: Actor, note: str
     check_actor(actor)
     state = CLOSING[verb]
     note = clean_note(note, approval_id, what="answer" if verb == "respond" else "note")
+    if verb == "respond" and not note.strip():
+        raise ApprovalError("an answer needs words for the agent; reject or skip instead", approval_id=str(approval_id))
     record = observed(turn, turn.read(approval_id))
     if record.state is not _S.PENDING:
         if record.state is state and is_same_person(record.closer, actor) and _repeats(turn, record, verb, note):

@@ -88,6 +88,13 @@ def _joined(turn: Turn, record: Record, new: NewRequest) -> Record:
             f"arguments or another version; an action that is repeated needs a field in its key that tells the calls apart",
             approval_id=record.id,
         )
+    if record.state in OPEN and (record.data["unencoded"] or new.unencoded):
+        names = ", ".join(new.unencoded or record.data["unencoded"])
+        raise KeyReused(
+            f"the key {new.key!s:.200} belongs to {record.id}, which is {record.state.value}, and it cannot be joined: the digest does not cover "
+            f"{names}, so that this call may be another one; wait for its end",
+            approval_id=record.id,
+        )
     if record.state in OPEN and _is_new_run(record, new):
         record = _with_run(turn, record, new, {})
     return waited(turn, record) if new.waits == "wait" else record

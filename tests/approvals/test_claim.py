@@ -131,3 +131,11 @@ def test_a_quorum_is_recounted_with_the_rights_of_today():
     later = bureau.another("p2", groups={"bo": ["finance"], "cy": ["finance"]})
     assert "pending" == later.approve(approval.id, actor=logged_in("bo")).state
     assert "approved" == later.approve(approval.id, actor=logged_in("cy")).state
+
+
+def test_what_only_one_process_holds_is_claimed_by_that_process(bureau):
+    """The digest does not cover values without an encoding."""
+    approval = approved(bureau, unencoded=("session",))
+    with pytest.raises(NotEntitled, match="only the process that asked holds session"):
+        claim(bureau.another("p2"), approval)
+    assert "claimed" == claim(bureau.desk, approval).approval.state

@@ -60,6 +60,14 @@ def test_other_words_are_another_answer(bureau):
         bureau.desk.respond(approval.id, "never mind", actor=ANA)
 
 
+def test_an_answer_has_words(bureau):
+    """An agent can do nothing with an empty one."""
+    approval = bureau.desk.request(asked())
+    with pytest.raises(ApprovalError, match="needs words"):
+        bureau.desk.respond(approval.id, " \n", actor=ANA)
+    assert ["requested"] == bureau.kinds()
+
+
 def test_a_decision_after_the_end_names_the_end(bureau):
     """Nobody decided it, so that the error names nobody."""
     approval = bureau.desk.request(asked())

@@ -54,6 +54,16 @@ def test_the_key_with_other_arguments_is_refused(bureau):
     assert first.id == caught.value.approval_id
 
 
+@pytest.mark.parametrize("names", [(), ("session",)])
+def test_a_request_with_values_that_have_no_encoding_is_not_joined(bureau, names):
+    """Another call could carry out its own values under this consent."""
+    first = bureau.desk.request(keyed(unencoded=("session",)))
+    with pytest.raises(KeyReused, match="the digest does not cover session"):
+        bureau.desk.request(keyed(unencoded=names))
+    bureau.desk.withdraw(first.id, actor=ANA)
+    assert "pending" == bureau.desk.request(keyed(unencoded=names)).state
+
+
 @pytest.mark.parametrize("end", ["approved", "edited", "claimed", "done", "unknown"])
 def test_the_key_stays_taken_while_the_action_may_have_happened(bureau, end):
     """The same call gets the same approval in this state, another call is refused."""
