@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from grace_kp.approvals import Approval
+    from grace_kp.approvals import Approval, Earlier
     from grace_kp.gating.reviewers import Facts, Question
 
 LABEL = 14
@@ -64,6 +64,8 @@ def facts_of(approval: Approval, now: float | None = None) -> Facts:
         parts=approval.breakdown,
         penalties=tuple(approval.penalties),
         reason=approval.reason,
+        gaps=tuple(gap for gap in approval.gaps if gap not in approval.reason),
+        earlier=tuple(_earlier(before, now) for before in approval.earlier),
         time=_time(approval, now),
     )
 
@@ -97,6 +99,12 @@ def _time(approval: Approval, now: float) -> str:
     if approval.deadline is None:
         return "no deadline"
     return f"{words.when(approval.deadline, now)}; then {words.at_deadline(approval)}"
+
+
+def _earlier(before: Earlier, now: float) -> str:
+    by = f" by {before.by}" if before.by else ""
+    note = f": {before.note}" if before.note else ""
+    return f"{words.in_state(before.state)}{by}, {words.when(before.at, now)} ({words.short_id(before.id)}){note}"
 
 
 def question_of(approval: Approval) -> Question:
@@ -148,7 +156,6 @@ class ApprovalPage:
         self._evidence(approval)
         self._people(approval)
         self._outcome(approval)
-        self._earlier(approval)
         self._run(approval)
         self._chain(list(entries))
         self._next(approval)
@@ -172,8 +179,6 @@ class ApprovalPage:
         self._field("version", f"{approval.version}, domain {approval.domain}, origin {approval.origin}")
 
     def _evidence(self, approval: Approval) -> None:
-        for gap in approval.gaps:
-            self._field("evidence gap", gap, "yellow")
         for name, value in approval.policy.items():
             self._field("policy", f"{name.replace('_', ' ')}: {_words(value)}")
         for name, value in approval.facts.items():
@@ -209,15 +214,6 @@ class ApprovalPage:
         self._field("outcome", ", ".join(facts) + (f": {outcome.note}" if outcome.note else ""))
         if outcome.has_result:
             put_field(self._out, "result", self._cut(visible_json(outcome.result)), label=LABEL)
-
-    def _earlier(self, approval: Approval) -> None:
-        for before in approval.earlier:
-            by = f" by {before.by}" if before.by else ""
-            note = f": {before.note}" if before.note else ""
-            at = words.when(before.at, self._now)
-            self._field(
-                "earlier", f"{words.short_id(before.id)} {words.in_state(before.state)}{by}, {at}{note}", "yellow"
-            )
 
     def _run(self, approval: Approval) -> None:
         if approval.user:

@@ -83,9 +83,9 @@ def test_people_earlier_requests_and_the_outcome_have_their_lines():
         entries=[{"seq": 1, "kind": "requested", "at": 1.0, "actor": {"name": "gate"}}],
     )  # fmt: skip
     for text in (
-        "evidence gap  no judge", "policy        floor: confirm", "not carl, for whom the agent runs", "ana (stated, cli, as ana on web-1)",
+        " missing:    no judge", "policy        floor: confirm", "not carl, for whom the agent runs", "ana (stated, cli, as ana on web-1)",
         "does not count: the name is only stated, for the arguments before the edit: fine", "approved by bob (authenticated, web)", "process p-1",
-        '{"paid": 40}', "12345678 rejected by dora", "no receipt", "requested by gate", "3 pending requests have this digest",
+        '{"paid": 40}', "rejected by dora", "(12345678): no receipt", "requested by gate", "3 pending requests have this digest",
     ):  # fmt: skip
         assert text in shown
 

@@ -36,6 +36,10 @@ class Facts:
     """The parts of the confidence; None for those that were not evaluated."""
     penalties: tuple[str, ...] = ()
     reason: str = ""
+    gaps: tuple[str, ...] = ()
+    """Why evidence is missing or cannot be used, where the reason does not say so already."""
+    earlier: tuple[str, ...] = ()
+    """What became of earlier requests for the same operation, in words."""
     time: str = ""
     """How long there is to decide, and what happens then."""
 

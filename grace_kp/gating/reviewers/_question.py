@@ -98,7 +98,10 @@ class Question:
         parts.extend(self.argument(name, page) for name in self._views)
         parts.append(labelled("hidden", facts.hidden, page))
         parts.append(self._confidence(page, with_bars=with_bars))
-        return [*parts, labelled("because", facts.reason, page), labelled("time", facts.time, page), [rule]]
+        parts.append(labelled("because", facts.reason, page))
+        parts += [labelled("missing", gap, page) for gap in facts.gaps]
+        parts += [labelled("earlier", before, page) for before in facts.earlier]
+        return [*parts, labelled("time", facts.time, page), [rule]]
 
     def _confidence(self, page: Page, *, with_bars: bool) -> list[str]:
         total = self._facts.score
