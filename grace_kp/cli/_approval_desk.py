@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.approvals import Actor
 from grace_kp.cli._approval_words import PREFIX
 from grace_kp.cli._lookup import CHOOSE, LEAST, opened
 from grace_kp.errors import GraceError, UnknownApproval
@@ -17,7 +16,7 @@ from grace_kp.errors import GraceError, UnknownApproval
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from grace_kp.approvals import Desk, Secret, Tables
+    from grace_kp.approvals import Actor, Desk, Secret, Tables
     from grace_kp.store import Store
 
 ByOption = Annotated[
@@ -88,6 +87,8 @@ def actor(by: str | None) -> Actor:
     Raises:
         ValueError: the name cannot be used, or there is none.
     """
+    from grace_kp.approvals import Actor
+
     return Actor.here(_os_user() if by is None else by, channel="cli")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals import ApprovalState
 from grace_kp.cli import _approval_words as words
 from grace_kp.cli._figures import items, mapping
 from grace_kp.cli._output import clean, visible_json
@@ -94,7 +93,7 @@ def _unheld(approval: Approval) -> str:
 
 
 def _time(approval: Approval, now: float) -> str:
-    if approval.state is not ApprovalState.PENDING:
+    if approval.state != words.PENDING:
         return ""
     if approval.deadline is None:
         return "no deadline"
@@ -167,9 +166,9 @@ class ApprovalPage:
         if approval.deleted:
             self._field("contents", "deleted by retention; the chain keeps commitments to them", "yellow")
         self._field("asked", words.when(approval.created_at, self._now))
-        if approval.state is ApprovalState.PENDING or approval.state.is_open:
+        if approval.state.is_open:
             self._field("process", words.process_sentence(approval))
-        if approval.use_by is not None and approval.state in {ApprovalState.APPROVED, ApprovalState.EDITED}:
+        if approval.use_by is not None and approval.state in words.TO_BE_USED:
             self._field("use by", words.when(approval.use_by, self._now))
         self._field("digest", approval.digest)
         if approval.asked_digest and approval.asked_digest != approval.digest:
@@ -258,14 +257,14 @@ class ApprovalPage:
     def _next(self, approval: Approval) -> None:
         """Write what can be done now."""
         name = words.short_id(approval.id)
-        match approval.state:
-            case ApprovalState.PENDING:
+        match str(approval.state):
+            case "pending":
                 text = f"grace-kp approvals approve {name}   or reject, edit, respond, skip, retry"
-            case ApprovalState.APPROVED | ApprovalState.EDITED:
+            case "approved" | "edited":
                 text = (
                     f"grace-kp approvals withdraw {name}   takes the approval back while nobody has started the action"
                 )
-            case ApprovalState.UNKNOWN:
+            case "unknown":
                 text = f"grace-kp approvals reconcile {name} --happened   or --not-happened, once you have looked"
             case _:
                 return

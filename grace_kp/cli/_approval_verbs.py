@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.approvals import ApprovalState
 from grace_kp.cli import _approval_words as words
 from grace_kp.cli._approval_desk import ByOption, Office, actor, office
 from grace_kp.cli._approval_page import opaque, put_question
@@ -234,7 +233,7 @@ def _named(place: Office, ids: Sequence[str], *, same: bool) -> list[str]:
         row = place.tables.row(place.find(wanted))
         if row is not None:
             del found[wanted]
-            alike = RowQuery(states=(ApprovalState.PENDING,), digest=row.digest, action=None, limit=None)
+            alike = RowQuery(states=(words.PENDING,), digest=row.digest, limit=None)
             found |= dict.fromkeys(
                 [row.id, *(other.id for other in place.tables.rows(alike) if other.action == row.action)]
             )
@@ -279,7 +278,7 @@ def _is_confirmed(shown: Approval, asking: Asking) -> bool:
     from grace_kp.gating.reviewers import UNSEEN
 
     # Where the desk will refuse the verb anyway, or nothing can change, there is nothing to confirm.
-    is_settled = shown.state is not ApprovalState.PENDING and asking.is_consent
+    is_settled = shown.state != words.PENDING and asking.is_consent
     unshown = opaque(shown) if asking.is_consent and not is_settled else []
     if asking.yes or is_settled:
         if unshown and not asking.unseen:
@@ -312,8 +311,8 @@ def _typed(prompt: str) -> str:
 def report(approval: Approval) -> str:
     """Return what came of a verb, and what follows."""
     text = f"{words.short_id(approval.id)}  {words.in_state(approval.state)}: {words.sentence(approval)}"
-    if approval.state is ApprovalState.PENDING and approval.quorum > 1:
+    if approval.state == words.PENDING and approval.quorum > 1:
         return f"{text}; {words.consents(approval)} of {approval.quorum} votes so far"
-    if approval.state in {ApprovalState.APPROVED, ApprovalState.EDITED}:
+    if approval.state in words.TO_BE_USED:
         return f"{text}; {words.process_sentence(approval)}"
     return text

@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals import ApprovalState
 from grace_kp.cli._output import clean, shorten, visible
 
 if TYPE_CHECKING:
@@ -28,22 +27,26 @@ _LATER = {
     "hand_over": "handed over",
     "interrupt": "interrupted",
 }
-_RESULTS: Mapping[ApprovalState, str] = {
-    ApprovalState.APPROVED: "approved",
-    ApprovalState.EDITED: "approved with edits",
-    ApprovalState.REJECTED: "rejected",
-    ApprovalState.RESPONDED: "answered with words",
-    ApprovalState.SKIPPED: "skipped",
-    ApprovalState.RETRIED: "sent back for a retry",
-    ApprovalState.EXPIRED: "expired",
-    ApprovalState.CANCELLED: "cancelled",
-    ApprovalState.CLAIMED: "started, no outcome yet",
-    ApprovalState.DONE: "done",
-    ApprovalState.FAILED: "failed",
-    ApprovalState.UNKNOWN: "started, outcome unknown",
-    ApprovalState.NOT_DONE: "not done",
-    ApprovalState.PENDING: "pending",
+STATES: Mapping[str, str] = {
+    "approved": "approved",
+    "edited": "approved with edits",
+    "rejected": "rejected",
+    "responded": "answered with words",
+    "skipped": "skipped",
+    "retried": "sent back for a retry",
+    "expired": "expired",
+    "cancelled": "cancelled",
+    "claimed": "started, no outcome yet",
+    "done": "done",
+    "failed": "failed",
+    "unknown": "started, outcome unknown",
+    "not_done": "not done",
+    "pending": "pending",
 }
+"""The states in words. The library of approvals takes long to import, so that only commands that need it do."""
+PENDING, UNKNOWN = "pending", "unknown"
+TO_BE_USED = ("approved", "edited")
+"""States in which the action may be started."""
 
 
 def sentence(approval: Approval, value: int = VALUE) -> str:
@@ -76,9 +79,9 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(clean(name) for name in names)
 
 
-def in_state(state: ApprovalState) -> str:
+def in_state(state: str) -> str:
     """Return a state in words."""
-    return _RESULTS[state]
+    return STATES[state]
 
 
 def duration(seconds: float) -> str:
@@ -95,8 +98,8 @@ def duration(seconds: float) -> str:
 
 def time_left(approval: Approval, now: float) -> str:
     """Return how long the request can be decided, or the decision be used; `-` without a limit."""
-    until = approval.deadline if approval.state is ApprovalState.PENDING else approval.use_by
-    if until is None or not approval.state.is_open or approval.state is ApprovalState.CLAIMED:
+    until = approval.deadline if approval.state == PENDING else approval.use_by
+    if until is None or not approval.state.is_open or approval.state == "claimed":
         return "-"
     return duration(until - now) if until > now else "over"
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.approvals import ApprovalState
 from grace_kp.cli import _approval_words as words
 from grace_kp.cli._approval_desk import ByOption, IdArgument, Office, actor, office
 from grace_kp.cli._approval_page import ApprovalPage
@@ -53,7 +52,7 @@ def list_approvals(
     action: Annotated[str | None, typer.Option(help="Only of this action, or of those that match a glob: 'refund*'.")] = None,
     group: Annotated[str | None, typer.Option(help="Only what members of this group may decide.")] = None,
     past: Annotated[bool, typer.Option("--past", help="What is no longer pending, newest first.")] = False,
-    state: Annotated[list[ApprovalState] | None, typer.Option(help="Only in this state; may be repeated. Implies --past.")] = None,
+    state: Annotated[list[str] | None, typer.Option(help=f"Only in this state: {', '.join(words.STATES)}; may be repeated. Implies --past.")] = None,
     decided_by: Annotated[str | None, typer.Option("--decided-by", help="Only what this person decided. Implies --past.")] = None,
     since: Annotated[str | None, typer.Option(help="Only what changed at this time or later: 2h (ago), 2026-01-31. Implies --past.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Show pending requests with the same digest one by one.")] = False,
@@ -99,10 +98,13 @@ def seconds_since(since: str | None, option: str = "--since") -> float | None:
 
 
 def _in_states(
-    place: Office, states: Sequence[ApprovalState], action: str | None, since: float | None, limit: int
+    place: Office, states: Sequence[str], action: str | None, since: float | None, limit: int
 ) -> list[Approval]:
     from grace_kp.approvals import RowQuery
 
+    wrong = next((state for state in states if state not in words.STATES), None)
+    if wrong is not None:
+        raise ValueError(f"--state must be one of {', '.join(words.STATES)}, not {wrong!r:.40}")
     rows = place.tables.rows(RowQuery(states=tuple(states), action=action, since=since, order="newest", limit=limit))
     return [place.desk.get(row.id) for row in rows]
 
@@ -144,9 +146,9 @@ def _put_footer(
     """Write how many there are, what else needs a person, and what to do next."""
     from grace_kp.approvals import RowQuery
 
-    count = place.tables.count(RowQuery(states=(ApprovalState.PENDING,)))
-    unknown = place.tables.count(RowQuery(states=(ApprovalState.UNKNOWN,)))
-    approved = place.tables.count(RowQuery(states=(ApprovalState.APPROVED, ApprovalState.EDITED)))
+    count = place.tables.count(RowQuery(states=(words.PENDING,)))
+    unknown = place.tables.count(RowQuery(states=(words.UNKNOWN,)))
+    approved = place.tables.count(RowQuery(states=words.TO_BE_USED))
     if not found and restricted and count:
         put_text(out, f"no pending requests match; the store has {count:,}: {described(store)}")
     elif not found:
@@ -188,7 +190,7 @@ def _put_past(out: Console, found: Sequence[Approval], store: str | None, limit:
 def decided_by_text(approval: Approval) -> str:
     """Return who decided, reconciled or closed an approval."""
     outcome, decision = approval.outcome, approval.decision
-    if outcome is not None and outcome.state is ApprovalState.NOT_DONE:
+    if outcome is not None and outcome.state == "not_done":
         return clean(outcome.actor.name)
     return "" if decision is None else clean(decision.actor.name)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
-from grace_kp.approvals import Vote
+from grace_kp.approvals import ENTITLING, ApprovalState, Vote
 from grace_kp.cli import _approval_words as words
 from tests.cli.approvals import ANA, HOSTILE, pending
 
@@ -50,3 +53,16 @@ def test_only_votes_for_the_arguments_as_they_are_count():
 def test_it_says_whether_a_process_waits(waits, is_awaited, text):
     """Or that none has to."""
     assert text == words.process(pending(waits=waits, is_awaited=is_awaited))
+
+
+def test_every_state_has_its_words():
+    """Those in which an action may be started are known, too."""
+    assert {str(state) for state in ApprovalState} == set(words.STATES)
+    assert set(ENTITLING) == set(words.TO_BE_USED)
+
+
+def test_the_library_of_approvals_is_not_imported_by_other_commands():
+    """`grace-kp --version` does not wait for it."""
+    code = "import sys, grace_kp.cli._app; print('grace_kp.approvals' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    assert "False\n" == ran.stdout
