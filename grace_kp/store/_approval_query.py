@@ -36,12 +36,9 @@ Branch = tuple[str, list[Any]]
 
 
 def values_of(row: Row) -> tuple[Any, ...]:
-    """Return the values of a row, in the order of `COLUMNS`, and whether it is open."""
-    values = [getattr(row, field.name) for field in fields(Row)]
+    """Return the values of a row, in the order of `COLUMNS`."""
     deadline = math.inf if row.deadline is None else row.deadline
-    return *(
-        deadline if field.name == "deadline" else value for field, value in zip(fields(Row), values, strict=True)
-    ), (row.state in OPEN)
+    return tuple(deadline if field.name == "deadline" else getattr(row, field.name) for field in fields(Row))
 
 
 def row_of(values: Sequence[Any]) -> Row:

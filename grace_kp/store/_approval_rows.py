@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Link, Row, RowQuery
 
-INSERT = f"INSERT INTO approvals ({COLUMNS}, is_open) VALUES ({'?, ' * COLUMNS.count(',')}?, ?) ON CONFLICT DO NOTHING"  # noqa: S608
-UPDATE = f"UPDATE approvals SET ({COLUMNS}, is_open) = ({'?, ' * COLUMNS.count(',')}?, ?) WHERE id = ? AND revision = ?"  # noqa: S608
+INSERT = f"INSERT INTO approvals ({COLUMNS}) VALUES ({'?, ' * COLUMNS.count(',')}?) ON CONFLICT DO NOTHING"  # noqa: S608
+UPDATE = f"UPDATE approvals SET ({COLUMNS}) = ({'?, ' * COLUMNS.count(',')}?) WHERE id = ? AND revision = ?"  # noqa: S608
 
 
 class SqliteReads:

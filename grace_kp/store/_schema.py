@@ -64,11 +64,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX feedback_by_source ON feedback (source, trace)",
     ),
     (
-        # `number` counts requests. `deadline` is infinite for never. `is_open` is 1 in the states of `OPEN`, else 0.
+        # `number` counts requests. `deadline` is infinite for never. `is_open` is 1 in the states of `OPEN`, else 0;
+        # it is computed, so that nobody hides an open request by changing it alone.
         """CREATE TABLE approvals (
             number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, state TEXT NOT NULL, action TEXT NOT NULL, domain TEXT NOT NULL,
             key TEXT, digest TEXT NOT NULL, run_id TEXT, level INTEGER NOT NULL, deadline REAL NOT NULL, created REAL NOT NULL,
-            changed REAL NOT NULL, revision INTEGER NOT NULL, waiter TEXT, data BLOB NOT NULL, is_open INTEGER NOT NULL)""",
+            changed REAL NOT NULL, revision INTEGER NOT NULL, waiter TEXT, data BLOB NOT NULL,
+            is_open INTEGER AS (state IN ('pending', 'approved', 'edited', 'claimed')) VIRTUAL)""",
         """CREATE INDEX approvals_open ON approvals (state, deadline, level DESC, created, number, action)
             WHERE is_open = 1""",
         "CREATE INDEX approvals_by_change ON approvals (changed)",

@@ -52,7 +52,7 @@ def opened(path):
         ("UPDATE approvals SET id = 'ap-4' WHERE id = 'ap-3'", (7, "row")),
         ("DELETE FROM approvals WHERE id = 'ap-3'", (7, "row")),
         (("INSERT INTO approvals SELECT 9, 'ap-9', state, action, domain, key, digest, run_id, level, deadline, created, changed, "
-         "revision, waiter, data, is_open FROM approvals WHERE id = 'ap-3'"), (0, "row")),
+         "revision, waiter, data FROM approvals WHERE id = 'ap-3'"), (0, "row")),
         ("UPDATE approval_identity SET id = 'other'", (0, "checkpoint")),
     ],
 )  # fmt: skip

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 
-from grace_kp.approvals import OPEN, RowQuery
+from grace_kp.approvals import OPEN, ApprovalState, RowQuery
 from grace_kp.store import open_store
 from grace_kp.store._approval_query import ACTIONS, branches, listing
 
@@ -71,3 +73,20 @@ def test_parts_of_a_query_do_not_overlap():
     """A state or an action that is named twice is listed once."""
     assert 1 == len(branches(RowQuery(states=["pending", "pending"]), None))
     assert 2 == len(branches(RowQuery(order="newest"), ["a", "b", "a"]))
+
+
+def test_what_is_open_follows_from_the_state(tmp_path):
+    """Nobody hides an open request from the listings by a column of its own, and the table knows the states that are open."""
+    store = open_store(f"sqlite:///{tmp_path / 't.db'}")
+    with store._use(write=True) as connection:
+        for state in ApprovalState:
+            connection.execute(
+                "INSERT INTO approvals (id, state, action, domain, digest, level, deadline, created, changed, revision, data) "
+                "VALUES (?, ?, 'a', 'd', 'x', 2, 1, 1, 1, 1, '{}')",
+                (state, state),
+            )
+        found = {state for (state,) in connection.execute("SELECT state FROM approvals WHERE is_open = 1")}
+        with pytest.raises(sqlite3.OperationalError, match="generated column"):
+            connection.execute("UPDATE approvals SET is_open = 0")
+    assert OPEN == found
+    store.close()

@@ -115,8 +115,8 @@ def test_old_leases_that_nothing_refers_to_are_forgotten(leases, table, wall):
     for name, state in (("waits", "pending"), ("acted", "unknown"), ("ended", "done")):
         lease(table, wall, where="elsewhere", ago=FORGET_SECONDS + 1, name=name)
         table.execute(
-            "INSERT INTO approvals VALUES (NULL,?,?,'a','d',NULL,'x',NULL,0,0,0,0,1,?,x'',?)",
-            (name, state, name, state == "pending"),
+            "INSERT INTO approvals VALUES (NULL,?,?,'a','d',NULL,'x',NULL,0,0,0,0,1,?,x'')",
+            (name, state, name),
         )
     leases.hold(table)
     found = [name for (name,) in table.execute("SELECT id FROM approval_processes WHERE host = 'elsewhere'")]
