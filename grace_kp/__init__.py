@@ -66,10 +66,13 @@ if TYPE_CHECKING:
     from grace_kp.errors import UnknownTrace as UnknownTrace
     from grace_kp.gating import ConfirmationFlow as ConfirmationFlow
     from grace_kp.gating import ConsoleReviewer as ConsoleReviewer
+    from grace_kp.gating import InboxReviewer as InboxReviewer
     from grace_kp.gating import InterventionHandler as InterventionHandler
     from grace_kp.gating import InterventionRequest as InterventionRequest
     from grace_kp.gating import InterventionResponse as InterventionResponse
+    from grace_kp.gating import PendingAnswer as PendingAnswer
     from grace_kp.gating import Policy as Policy
+    from grace_kp.gating import idempotency_key as idempotency_key
     from grace_kp.judge import JudgementCache as JudgementCache
     from grace_kp.judge import LLMSelfEvaluator as LLMSelfEvaluator
     from grace_kp.judge import QueryCoverageCalculator as QueryCoverageCalculator
@@ -133,7 +136,10 @@ _PLACES = {
         "GateError GraceError InvalidHistory InvalidRecord InvalidTrace JudgeError KeyReused MissingExtra "
         "NotEntitled SettingsError StoreError UnknownApproval UnknownTrace"
     ),
-    "gating": "ConfirmationFlow ConsoleReviewer InterventionHandler InterventionRequest InterventionResponse Policy",
+    "gating": (
+        "ConfirmationFlow ConsoleReviewer InboxReviewer InterventionHandler InterventionRequest InterventionResponse "
+        "PendingAnswer Policy idempotency_key"
+    ),
     "judge": (
         "JudgementCache LLMSelfEvaluator QueryCoverageCalculator SourceAgreementCalculator SpendingLimit StepJudge"
     ),

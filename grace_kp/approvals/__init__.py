@@ -2,8 +2,10 @@
 
 from grace_kp.approvals._actor import Actor
 from grace_kp.approvals._approval import Approval, Claimed, Decided, Earlier, Ended, Vote
+from grace_kp.approvals._approvals import Approvals
 from grace_kp.approvals._canonical import SEALED, Sealed, canonical, encode
 from grace_kp.approvals._chain import append, append_view, contents_of, entry_of, was_viewed
+from grace_kp.approvals._changes import Change, Changes
 from grace_kp.approvals._checkpoint import Checkpoint, checkpoint, read_checkpoints, write_checkpoint
 from grace_kp.approvals._checks import Problem
 from grace_kp.approvals._claim import Claim
@@ -11,8 +13,10 @@ from grace_kp.approvals._decoding import decode
 from grace_kp.approvals._delivery import Delivery
 from grace_kp.approvals._desk import Desk
 from grace_kp.approvals._digest import digest, has_digest, idempotency_key_of, same_digest, version_of
+from grace_kp.approvals._duration import seconds_of
 from grace_kp.approvals._export import export
 from grace_kp.approvals._fitting import fitted_edit
+from grace_kp.approvals._inbox import Inbox, Notifier
 from grace_kp.approvals._key import KeyTemplate
 from grace_kp.approvals._new_request import NewRequest, new_approval_id
 from grace_kp.approvals._policy_now import PolicyNow
@@ -32,6 +36,7 @@ from grace_kp.approvals._standing import Standing
 from grace_kp.approvals._states import ENTITLING, FOLLOWING, OPEN, RESPONSES, ApprovalState, may_follow
 from grace_kp.approvals._tables import Link, Reads, Row, RowQuery, Tables, Writes
 from grace_kp.approvals._verify import Verification, verify
+from grace_kp.approvals._watcher import Waiter, Watcher
 from grace_kp.approvals._webhooks import Webhook, receiver_of, webhooks_of
 
 __all__ = [
@@ -43,6 +48,9 @@ __all__ = [
     "Actor",
     "Approval",
     "ApprovalState",
+    "Approvals",
+    "Change",
+    "Changes",
     "Checkpoint",
     "Claim",
     "Claimed",
@@ -51,9 +59,11 @@ __all__ = [
     "Desk",
     "Earlier",
     "Ended",
+    "Inbox",
     "KeyTemplate",
     "Link",
     "NewRequest",
+    "Notifier",
     "PolicyNow",
     "Problem",
     "Reads",
@@ -66,6 +76,8 @@ __all__ = [
     "Tables",
     "Verification",
     "Vote",
+    "Waiter",
+    "Watcher",
     "Webhook",
     "Writes",
     "append",
@@ -93,6 +105,7 @@ __all__ = [
     "schema_of",
     "sealed_arguments",
     "sealed_texts",
+    "seconds_of",
     "secret_parameters",
     "unopened",
     "verify",

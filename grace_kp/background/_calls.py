@@ -80,6 +80,15 @@ def call_within(seconds: float | None, call: Callable[[], R], *, name: str, or_i
     return started.result()
 
 
+def begin(call: Callable[[], object], *, name: str) -> bool:
+    """Run `call` in a thread of its own that nobody waits for; return False where no thread can be started, because the interpreter exits."""
+    try:
+        _Call(call, name)
+    except RuntimeError:
+        return False
+    return True
+
+
 def finish(value: Awaitable[R] | R) -> R:
     """Return `value`, or the result of an awaitable, which gets an event loop of its own.
 

@@ -1,6 +1,6 @@
 """Decisions become actions: requests, policies, the consent flow, the gated call, reviewers. It fails closed."""
 
-from grace_kp.gating._action import gate
+from grace_kp.gating._action import GatedAction, check_key, gate
 from grace_kp.gating._audit import audit_probability
 from grace_kp.gating._call import Unknown
 from grace_kp.gating._case import Case, Consent, GateScope
@@ -15,6 +15,7 @@ from grace_kp.gating._hidden import recorded_arguments
 from grace_kp.gating._identity import Coverage, Identifier
 from grace_kp.gating._ledger import InMemory, Ledger, LedgerEntry
 from grace_kp.gating._modification import problem_with
+from grace_kp.gating._operation import idempotency_key
 from grace_kp.gating._outcome import (
     APPROVED,
     CANCELLED,
@@ -26,14 +27,16 @@ from grace_kp.gating._outcome import (
     Raised,
     RanBefore,
     Returned,
+    raise_or_return,
 )
+from grace_kp.gating._pending import PendingAnswer
 from grace_kp.gating._policy import Policy, PolicySet, strictest_level
 from grace_kp.gating._request import InterventionRequest, InterventionResponse
 from grace_kp.gating._resumable import Resumable, resumable
 from grace_kp.gating._reviewer import Reviewer
 from grace_kp.gating._tree import flat, plain
 from grace_kp.gating._view import view
-from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer
+from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer, InboxReviewer
 
 __all__ = [
     "APPROVED",
@@ -51,8 +54,10 @@ __all__ = [
     "Execution",
     "GateEntry",
     "GateScope",
+    "GatedAction",
     "Identifier",
     "InMemory",
+    "InboxReviewer",
     "InterventionHandler",
     "InterventionRequest",
     "InterventionResponse",
@@ -62,6 +67,7 @@ __all__ = [
     "NotRun",
     "NotStarted",
     "Outcome",
+    "PendingAnswer",
     "Policy",
     "PolicySet",
     "Raised",
@@ -74,6 +80,7 @@ __all__ = [
     "Unknown",
     "attempt",
     "audit_probability",
+    "check_key",
     "consent_to",
     "digest_of",
     "drive",
@@ -81,8 +88,10 @@ __all__ = [
     "execution",
     "flat",
     "gate",
+    "idempotency_key",
     "plain",
     "problem_with",
+    "raise_or_return",
     "recorded_arguments",
     "resumable",
     "strictest_level",

@@ -13,25 +13,24 @@ from grace_kp.gating._engine import gated_call
 from grace_kp.gating._identity import Coverage
 from grace_kp.gating._outcome import GateEntry, raise_or_return
 from grace_kp.gating._resumable import resumable
+from grace_kp.gating._terms import Terms
+from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.record import argument_check, fitting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
+    from grace_kp.approvals import Approval, Inbox
     from grace_kp.gating._case import Consent, GateScope
     from grace_kp.gating._identity import Identifier
+    from grace_kp.gating._outcome import Outcome
     from grace_kp.gating._policy import Policy
+    from grace_kp.gating._resumable import Resumable
+    from grace_kp.gating._steps import Step
 
 
-def gate(
-    action: Callable[..., Any],
-    *,
-    name: str | None = None,
-    policy_for: Callable[[str], Policy],
-    scope: Callable[[], GateScope],
-    identity: Identifier | Mapping[str, Identifier] | None = None,
-) -> Callable[..., Any]:
-    """Return `action` behind a gate, a coroutine function where `action` is one.
+class GatedAction:
+    """An action behind a gate, and its calls as the engine takes them.
 
     Args:
         action: a function, coroutine function or method; or a partial of one, whose arguments count like those of the call.
@@ -39,67 +38,154 @@ def gate(
         policy_for: returns the policy of an action by its name, each time the action is called.
         scope: returns the run around the call.
         identity: what identifies the method's own object, or arguments by name, where their contents are not to be checked.
+        stated: `key`, `ignore`, `sealed` and `version`, for requests in an inbox.
 
     Raises:
-        GateError: a generator function or a class, with the reason why it cannot be gated; or `identity` names no parameter.
+        GateError: a generator function or a class, with the reason why it cannot be gated; or a parameter is named that does not exist.
     """
-    named, (action, preset, preset_by_name) = action, _unwrapped(action)
-    _check(action)
-    called = name or getattr(action, "__name__", None) or type(action).__name__
-    signature = inspect.signature(action)
-    hidden = _own_object(action, signature)
-    coverage = Coverage(action, signature, hidden, identity)
 
-    def types() -> Mapping[str, Any]:
+    def __init__(
+        self,
+        action: Callable[..., Any],
+        *,
+        name: str | None,
+        policy_for: Callable[[str], Policy],
+        scope: Callable[[], GateScope],
+        identity: Identifier | Mapping[str, Identifier] | None = None,
+        stated: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.action, self._preset, self._preset_by_name = _unwrapped(action)
+        _check(self.action)
+        self.name: str = name or getattr(self.action, "__name__", None) or type(self.action).__name__
+        self.signature = inspect.signature(self.action)
+        self.hidden = _own_object(self.action, self.signature)
+        self.terms = Terms.of(self.action, self.signature, self.hidden, stated or {})
+        self._coverage = Coverage(self.action, self.signature, self.hidden, identity, leave_out=self.terms.ignore)
+        self._policy_for, self._scope = policy_for, scope
+        self.is_coroutine = inspect.iscoroutinefunction(self.action)
+        self._schema: Mapping[str, Any] | None = None
+
+    def types(self) -> Mapping[str, Any]:
+        """Resolve the declared type of each parameter that has one."""
         from grace_kp.gating._modification import declared_types
 
-        return declared_types(action, signature)
+        return declared_types(self.action, self.signature)
 
-    def case_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Case:
+    def schema(self) -> Mapping[str, Any]:
+        """Return the JSON schema of the parameters."""
+        if self._schema is None:
+            from grace_kp.approvals import schema_of
+
+            self._schema = schema_of(self.signature, self.types(), leave_out=self.terms.not_covered)
+        return self._schema
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        """Return the arguments of a call.
+
+        Raises:
+            TypeError: they do not fit the signature.
+        """
+        return self.signature.bind(*_filled(self._preset, args), **{**self._preset_by_name, **kwargs})
+
+    def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Case:
+        """Return a call as the engine takes it."""
         # First of all: calls side by side are known again by the order in which they begin.
         program = resumable()
         if program is not None:
             program.begin()
         try:
             # A call that does not fit fails here, before anybody is asked.
-            bound = signature.bind(*_filled(preset, args), **{**preset_by_name, **kwargs})
-            case = Case(
-                action=called,
-                signature=signature,
-                bound=bound,
-                hidden=hidden,
-                types=types,
-                policy=policy_for(called),
-                scope=scope(),
-                entry=GateEntry({}),
-                coverage=coverage,
-                program=program,
-            )
-            case.entry = GateEntry.new(called, case.shown())
+            return self.case(self.bind(args, kwargs), program)
         except BaseException:
             if program is not None:
                 program.end()
             raise
+
+    def case(self, bound: inspect.BoundArguments, program: Resumable | None = None) -> Case:
+        """Return the call with these arguments.
+
+        Raises:
+            GateError: its reviewer raises until there is a decision, and the gate has no key to find the request by.
+        """
+        case = Case(
+            action=self.name,
+            signature=self.signature,
+            bound=bound,
+            hidden=self.hidden,
+            types=self.types,
+            policy=self._policy_for(self.name),
+            scope=self._scope(),
+            entry=GateEntry({}),
+            coverage=self._coverage,
+            program=program,
+            terms=self.terms,
+            schema=self.schema,
+            lookup=lambda: self._policy_for(self.name),
+        )
+        if program is None:
+            check_key(case.reviewer, self.terms.key, self.name)
+        case.entry = GateEntry.new(self.name, case.shown(), sealed=self.terms.sealed)
         return case
 
-    def run(consent: Consent) -> Any:
-        assert consent.bound is not None  # noqa: S101
-        return action(*consent.bound.args, **consent.bound.kwargs)
+    def kept(self, approval: Approval, inbox: Inbox, arguments: Mapping[str, object]) -> inspect.BoundArguments:
+        """Return the arguments with which an approved action is carried out.
 
-    if inspect.iscoroutinefunction(action):
+        Raises:
+            ActionPending: the approval is not decided.
+            ApprovalError: it entitles to nothing, only its own process can carry it out, or its arguments do not fit.
+        """
+        from grace_kp.gating._carrying import check_executable, kept_call
+
+        check_executable(approval)
+        return kept_call(self.terms, self.types(), approval, inbox.secret, arguments)
+
+    def carried_out(self, approval: Approval, bound: inspect.BoundArguments) -> Generator[Step, Any, Outcome]:
+        """Return the engine that runs an approved action under its claim, at most once."""
+        from grace_kp.gating._carrying import carried_out
+
+        return carried_out(self.case(bound), self.terms, approval)
+
+    def run(self, consent: Consent) -> Any:
+        """Run the action with the arguments of a consent."""
+        assert consent.bound is not None  # noqa: S101
+        return self.action(*consent.bound.args, **consent.bound.kwargs)
+
+
+def check_key(reviewer: object, key: object, action: str) -> None:
+    """Refuse a gate whose calls could not be told apart when they are made again.
+
+    Raises:
+        GateError: the reviewer is an inbox with `wait="raise"`, and there is no key.
+    """
+    if key is None and isinstance(reviewer, InboxReviewer) and reviewer.wait == "raise":
+        raise GateError(
+            f"{action} needs a key, because its InboxReviewer has wait='raise': a later call finds its request by the key. "
+            'Name the parameters that identify the operation: @grace.gate(key="refund:{invoice}")'
+        )
+
+
+def gate(gated: GatedAction, named: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an action behind its gate, a coroutine function where it is one.
+
+    Args:
+        gated: the action.
+        named: the function whose name and signature the result has.
+    """
+    called = gated.name
+    if gated.is_coroutine:
 
         async def gated_coroutine(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return raise_or_return(await drive_async(gated_call(case_of(args, kwargs)), run), called)
+            return raise_or_return(await drive_async(gated_call(gated.called(args, kwargs)), gated.run), called)
 
         return fitting(named, gated_coroutine)
     check = argument_check(named)
 
     @functools.wraps(named)
-    def gated(*args: Any, **kwargs: Any) -> Any:
+    def gated_function(*args: Any, **kwargs: Any) -> Any:
         check(*args, **kwargs)
-        return raise_or_return(drive(gated_call(case_of(args, kwargs)), run), called)
+        return raise_or_return(drive(gated_call(gated.called(args, kwargs)), gated.run), called)
 
-    return gated
+    return gated_function
 
 
 _PLACEHOLDER = getattr(functools, "Placeholder", object())

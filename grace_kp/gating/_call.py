@@ -31,11 +31,11 @@ class Call:
     check: Callable[[Mapping[str, object]], str] | None = None
     """Returns what is wrong with arguments beyond the signature; empty where nothing is."""
 
-    def shown(self) -> dict[str, object]:
-        """Return the arguments that a reviewer sees and may change, defaults included."""
-        whole = inspect.BoundArguments(self.signature, dict(self.bound.arguments))
+    def shown(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
+        """Return the arguments that a reviewer sees and may change, defaults included; of the call, or of other arguments in their place."""
+        passed, parameters = (bound or self.bound).arguments, self.signature.parameters
+        whole = inspect.BoundArguments(self.signature, dict(passed))
         whole.apply_defaults()
-        passed, parameters = self.bound.arguments, self.signature.parameters
         return {
             name: value
             for name, value in whole.arguments.items()

@@ -11,17 +11,19 @@ from grace_kp.gating._digest import NotCheckable
 
 if TYPE_CHECKING:
     import inspect
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from grace_kp.approvals import Approval, Inbox
     from grace_kp.confidence import Thresholds
     from grace_kp.gating._decision import Assessment
     from grace_kp.gating._identity import Coverage
-    from grace_kp.gating._ledger import Ledger, LedgerEntry
+    from grace_kp.gating._ledger import AtMostOnce, Awaited, Ledger
     from grace_kp.gating._outcome import GateEntry
     from grace_kp.gating._policy import Policy
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating._resumable import Resumable
     from grace_kp.gating._reviewer import Reviewer
+    from grace_kp.gating._terms import Terms
     from grace_kp.levels import InterventionLevel
 
 
@@ -32,6 +34,8 @@ class GateScope(Protocol):
     reviewer: Reviewer | None
     on_notify: Callable[[InterventionRequest], object] | None
     timeout: float | None
+    own_timeout: float | None
+    """The timeout that was set for this very gate; None where it has that of the runtime."""
 
     @property
     def run_id(self) -> str | None:
@@ -41,6 +45,11 @@ class GateScope(Protocol):
     @property
     def objective(self) -> str | None:
         """The objective of the run."""
+        ...
+
+    @property
+    def user(self) -> str | None:
+        """The user of the run."""
         ...
 
     @property
@@ -55,6 +64,19 @@ class GateScope(Protocol):
         Raises:
             StoreError: the store cannot be opened.
         """
+        ...
+
+    @property
+    def inbox(self) -> Inbox:
+        """Where requests wait that outlive the process.
+
+        Raises:
+            StoreError: the store cannot be opened, or keeps no approvals.
+        """
+        ...
+
+    def document(self) -> Mapping[str, Any] | None:
+        """Return the trace of the run so far; None outside of a recorded run."""
         ...
 
     def assess(self, case: Case) -> Assessment:
@@ -77,10 +99,31 @@ class Case(Call):
     """What a digest of the arguments covers."""
     program: Resumable | None = None
     """The program around, where it may be run again."""
-    ledger_entry: LedgerEntry | None = None
-    """The entry of this call in the ledger, once the engine has looked it up for the program."""
+    ledger_entry: AtMostOnce | None = None
+    """The entry of this call in the ledger, once the engine has looked it up for the program; or its request in an inbox."""
+    inquiry: Awaited | None = None
+    """The request of this call in an inbox, once it is filed."""
+    terms: Terms | None = None
+    """How requests about the action are identified and kept; None where it cannot be asked about in an inbox."""
+    schema: Callable[[], Mapping[str, Any]] = dict
+    """Returns the JSON schema of the parameters, which edits in an inbox are checked with."""
+    lookup: Callable[[], Policy] | None = None
+    """Looks up the policy that is in force now."""
+    operation: str = ""
+    """Id of the last question about the call."""
+    handed_over: Approval | None = None
+    """The request that waits in the inbox while the program goes on without the action."""
     at_least: InterventionLevel | None = None
     """A level that this very call requires, whatever the confidence."""
+
+    def policy_now(self) -> Policy:
+        """Return the policy that is in force now, which may be another than when the call began."""
+        return self.policy if self.lookup is None else self.lookup()
+
+    @property
+    def reviewer(self) -> Reviewer | None:
+        """Who is asked, outside of a program that may be run again."""
+        return self.policy.reviewer if self.policy.reviewer is not None else self.scope.reviewer
 
     @property
     def rules(self) -> Rules:

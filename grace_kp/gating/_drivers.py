@@ -9,19 +9,20 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from grace_kp.background import DeadlineExceeded, await_within, call_within, finish, in_thread
-from grace_kp.gating._hidden import without_secrets
+from grace_kp.background import DeadlineExceeded, await_within, begin, call_within, finish, in_thread
+from grace_kp.gating._hidden import for_reviewer, without_secrets
 from grace_kp.gating._notice import deliver
 from grace_kp.gating._outcome import Raised, Returned
-from grace_kp.gating._reviewer import as_response, is_async, review_function
-from grace_kp.gating._steps import Ask, Failed, NoAnswer, Notify, Run, WaitTurn
-from grace_kp.record import HOST
+from grace_kp.gating._request import InterventionResponse
+from grace_kp.gating._reviewer import as_response, is_async, name_of, review_function
+from grace_kp.gating._steps import Ask, AskBeside, Await, Failed, NoAnswer, Notify, Run, WaitTurn
+from grace_kp.record import HOST, OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
     from grace_kp.gating._case import Consent
-    from grace_kp.gating._request import InterventionRequest, InterventionResponse
+    from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating._reviewer import Reviewer
     from grace_kp.gating._steps import Step, Work
 
@@ -53,7 +54,7 @@ def drive(engine: Generator[Step, Any, T], run: Callable[[Consent], object] = _n
         advance = engine.send
         try:
             if isinstance(step, Run):
-                answer = _run(step.consent, run)
+                answer = _run(step, run)
             elif isinstance(step, Ask):
                 answer = ask(step.reviewer, step.request)
             elif isinstance(step, Notify):
@@ -61,6 +62,10 @@ def drive(engine: Generator[Step, Any, T], run: Callable[[Consent], object] = _n
             elif isinstance(step, WaitTurn):
                 step.program.wait()
                 answer = None
+            elif isinstance(step, Await):
+                answer = _perform_waiting(step)
+            elif isinstance(step, AskBeside):
+                answer = ask_beside(step)
             else:
                 answer = _perform(step)
         except BaseException as error:  # noqa: BLE001 — the engine raises it, after it has stated it in the trace
@@ -80,7 +85,7 @@ async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], 
         advance = engine.send
         try:
             if isinstance(step, Run):
-                answer = await _run_async(step.consent, run)
+                answer = await _run_async(step, run)
             elif isinstance(step, Ask):
                 answer = await ask_async(step.reviewer, step.request)
             elif isinstance(step, Notify):
@@ -88,6 +93,10 @@ async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], 
             elif isinstance(step, WaitTurn):
                 await step.program.wait_async()
                 answer = None
+            elif isinstance(step, Await):
+                answer = await _perform_waiting_async(step)
+            elif isinstance(step, AskBeside):
+                answer = ask_beside(step)
             elif step.blocks:
                 import asyncio
 
@@ -113,18 +122,40 @@ def _perform(step: Work) -> object:
         return Failed(error)
 
 
-def _run(consent: Consent, run: Callable[[Consent], object]) -> Returned | Raised:
+def _perform_waiting(step: Await) -> object:
     try:
-        return Returned(run(consent))
+        return step.inquiry.wait()
+    except Exception as error:  # noqa: BLE001 — the engine decides what follows
+        return Failed(error)
+
+
+async def _perform_waiting_async(step: Await) -> object:
+    try:
+        return await step.inquiry.wait_async()
+    except Exception as error:  # noqa: BLE001 — as above
+        return Failed(error)
+
+
+def _run(step: Run, run: Callable[[Consent], object]) -> Returned | Raised:
+    outer = OPERATIONS.get()
+    OPERATIONS.set((*outer, step.operation))
+    try:
+        return Returned(run(step.consent))
     except BaseException as error:  # noqa: BLE001 — raised again once the outcome is stated
         return Raised(error)
+    finally:
+        OPERATIONS.set(outer)
 
 
-async def _run_async(consent: Consent, run: Callable[[Consent], Awaitable[object]]) -> Returned | Raised:
+async def _run_async(step: Run, run: Callable[[Consent], Awaitable[object]]) -> Returned | Raised:
+    outer = OPERATIONS.get()
+    OPERATIONS.set((*outer, step.operation))
     try:
-        return Returned(await run(consent))
+        return Returned(await run(step.consent))
     except BaseException as error:  # noqa: BLE001 — as in `_run`
         return Raised(error)
+    finally:
+        OPERATIONS.set(outer)
 
 
 def notify(on_notify: Notified, request: InterventionRequest) -> str | Exception:
@@ -176,6 +207,18 @@ def ask(reviewer: Reviewer, request: InterventionRequest) -> InterventionRespons
         if HOST.pauses(error):
             raise
         return Failed(error)
+
+
+def ask_beside(step: AskBeside) -> bool:
+    """Ask a second reviewer in a thread of its own, and decide the request in the inbox by its answer; return whether a thread could begin."""
+    shown = for_reviewer(step.request, step.reviewer)
+
+    def answer() -> None:
+        response = ask(step.reviewer, shown)
+        if isinstance(response, InterventionResponse) and not response.timeout_reached:
+            step.inquiry.answer(shown, replace(response, reviewer=response.reviewer or name_of(step.reviewer)))
+
+    return begin(answer, name=THREAD)
 
 
 def _timed(response: InterventionResponse, started: float) -> InterventionResponse:

@@ -7,11 +7,11 @@ asks for was given, it ends without running the action, whatever a person, a mis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from grace_kp.errors import ActionCancelled, ActionDenied, ActionRedirected, ActionTimedOut
+from grace_kp.errors import ActionCancelled, ActionDenied, ActionPending, ActionRedirected, ActionTimedOut
 from grace_kp.gating._case import Consent
 from grace_kp.gating._decision import Decision
 from grace_kp.gating._digest import NotCheckable
@@ -20,10 +20,12 @@ from grace_kp.gating._hidden import for_reviewer, unseen_problem
 from grace_kp.gating._ledger import LedgerEntry
 from grace_kp.gating._modification import modified
 from grace_kp.gating._notice import record_notice
-from grace_kp.gating._outcome import CANCELLED, DENIED, SKIPPED, NotRun
+from grace_kp.gating._outcome import CANCELLED, DENIED, SKIPPED, NotRun, Returned
+from grace_kp.gating._pending import PendingAnswer
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen, new_request_id
 from grace_kp.gating._reviewer import name_of
 from grace_kp.gating._steps import Ask, Failed, NoAnswer, Notify, Step, WaitTurn, Work
+from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.trace import error_text, redact_text, render_text
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from grace_kp.gating._outcome import Outcome
     from grace_kp.gating._resumable import Resumable
     from grace_kp.gating._reviewer import Reviewer
+    from grace_kp.gating._terms import Terms
 
 MAX_RETRIES = 3
 MAX_MODIFICATIONS = 3
@@ -51,7 +54,12 @@ def gated_call(case: Case) -> Generator[Step, Any, Outcome]:
     Raises:
         ActionNotApproved: there is no consent; see `consent_to`.
     """
-    consent = yield from consent_to(case)
+    try:
+        consent = yield from consent_to(case)
+    except ActionPending:
+        if case.handed_over is None:
+            raise
+        return Returned(PendingAnswer(case.handed_over))
     if consent.bound is None:
         return NotRun()
     return (yield from execution(FunctionCall(case, consent)))
@@ -84,22 +92,22 @@ def _consent(case: Case) -> Consenting:
         decision = yield from _decision(case)
         request = _request(case, decision, attempt)
         if case.policy.denies:
-            raise _refusal(case, DENIED, ActionDenied, f"{case.action} is forbidden by its policy", request)
+            raise case.entry.refusal(DENIED, ActionDenied, f"{case.action} is forbidden by its policy", request)
         if request.level.asks and not request.digest:
             message = (
                 f"{case.action} was not run: {case.entry.fields['unchecked']}, so that a change after the decision would go "
                 "unnoticed; name what identifies the argument with @grace.gate(identity={...}), or pass plain data"
             )
-            raise _refusal(case, CANCELLED, ActionCancelled, message, request)
+            raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
         if not request.level.asks:
             if request.level is InterventionLevel.NOTIFY:
                 record_notice(case.entry.fields, request, (yield Notify(request, case.scope.on_notify)))
             return Consent(case.bound, request.digest)
-        consent = yield from _answer(case, request)
+        consent = yield from _answer(case, request, decision)
         if consent is not None:
             return consent
     message = f"{case.action} was not run: its reviewer asked to decide again more than {MAX_RETRIES} times"
-    raise _refusal(case, CANCELLED, ActionCancelled, message, request)
+    raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
 
 
 def _decision(case: Case) -> Generator[Step, Any, Decision]:
@@ -140,7 +148,7 @@ def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, Decis
         kept = _performed(case, (yield Work(keep)))
     if kept["digest"] != digest:
         message = f"{case.action} is called with other arguments than were decided on; it was not run"
-        error = _refusal(case, CANCELLED, ActionCancelled, message, None)
+        error = case.entry.refusal(CANCELLED, ActionCancelled, message, None)
         case.entry.fields["error"] = error_text(error)
         raise error
     decision = Decision.from_dict(kept)
@@ -157,7 +165,7 @@ def _performed(case: Case, answer: Any) -> Any:
         return answer
     case.entry.fields["error"] = error_text(answer.error)
     message = f"{case.action} was not run, because the decision about it cannot be kept: {error_text(answer.error)}"
-    raise _refusal(case, CANCELLED, ActionCancelled, message, None)
+    raise case.entry.refusal(CANCELLED, ActionCancelled, message, None)
 
 
 def _request(case: Case, decision: Decision, attempt: int) -> InterventionRequest:
@@ -185,14 +193,17 @@ def _request(case: Case, decision: Decision, attempt: int) -> InterventionReques
         created_at=time.time(),
     )
     case.entry.decided(request, decision)
+    case.operation = request.id
     return request
 
 
-def _answer(case: Case, request: InterventionRequest) -> Generator[Step, Any, Consent | None]:
+def _answer(case: Case, request: InterventionRequest, decision: Decision) -> Generator[Step, Any, Consent | None]:
     """Ask until there is an answer that can be used; return None where the reviewer wants a new decision."""
-    reviewer = case.policy.reviewer if case.policy.reviewer is not None else case.scope.reviewer
+    reviewer = case.reviewer
     if case.program is not None:
         reviewer = case.program.reviewer
+    elif isinstance(reviewer, InboxReviewer) and case.terms is not None:
+        return (yield from _filed_answer(case, case.terms, request, decision, reviewer))
     for _ in range(MAX_MODIFICATIONS):
         asked = for_reviewer(request, reviewer)
         answer: Any = None
@@ -205,13 +216,13 @@ def _answer(case: Case, request: InterventionRequest) -> Generator[Step, Any, Co
             return None
         if response.action is InterventionAction.MODIFY and not response.modified:
             message = f"{response.reviewer} modified {case.action} without giving arguments; it was not run"
-            raise _refusal(case, CANCELLED, ActionCancelled, message, request, response)
+            raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
         problem = unseen_problem(asked, response)
         if not problem and response.action is not InterventionAction.MODIFY:
             return _consented(case, request, response)
         if not problem:
             if case.is_changed(case.bound, request.digest):  # what the reviewer left as it was
-                raise _refusal(case, CANCELLED, ActionCancelled, changed_message(case.action), None)
+                raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), None)
             changed = _changed(case, request, response.modified or {})
             if isinstance(changed, Consent):
                 return changed
@@ -220,7 +231,37 @@ def _answer(case: Case, request: InterventionRequest) -> Generator[Step, Any, Co
         request = replace(request, id=new_request_id(), problem=problem, attempt=request.attempt + 1)
     problem = redact_text(str(case.entry.fields.get("problem")), identifiers=False)
     message = f"{case.action} was not run: the reviewer's arguments could not be used: {problem}"
-    raise _refusal(case, CANCELLED, ActionCancelled, message, request)
+    raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
+
+
+def _filed_answer(
+    case: Case, terms: Terms, request: InterventionRequest, decision: Decision, reviewer: InboxReviewer
+) -> Generator[Step, Any, Consent | None]:
+    """Ask in the inbox. Its request then stands in the place of an entry in the ledger, so that only its claim lets the action run."""
+    from grace_kp.gating._filed import filed, response_from
+
+    inquiry = yield from filed(case, terms, request, decision, reviewer)
+    if inquiry.approval.state.may_have_run:
+        case.ledger_entry = inquiry
+        return Consent(case.bound, request.digest)  # its claim gives the execution that there has been
+    response = yield from response_from(case, request, inquiry)
+    case.entry.answered(response)
+    if response.action is InterventionAction.RETRY:
+        return None
+    if response.action not in {InterventionAction.PROCEED, InterventionAction.MODIFY}:
+        return _consented(case, request, response)
+    if case.is_changed(case.bound, request.digest):
+        raise case.entry.refusal(CANCELLED, ActionCancelled, changed_message(case.action), request, response)
+    consent: Consent | str = Consent(case.bound, request.digest)
+    if response.action is InterventionAction.MODIFY:
+        consent = _changed(case, request, response.modified or {})
+    if isinstance(consent, str):
+        yield Work(lambda: inquiry.withdraw(f"the edited arguments cannot be used: {consent}"))
+        problem = redact_text(consent, identifiers=False)
+        message = f"{case.action} was not run: the reviewer's arguments could not be used: {problem}"
+        raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
+    inquiry.bound, case.ledger_entry = consent.bound, inquiry
+    return consent
 
 
 def _response(
@@ -246,14 +287,14 @@ def _response(
     if timed_out:
         within = "" if request.timeout is None else f" within {request.timeout:g} s"
         message = f"nobody answered{within} whether to run {case.action}; it was not run"
-        raise _refusal(case, "timed_out", ActionTimedOut, message, request, response)
+        raise case.entry.refusal("timed_out", ActionTimedOut, message, request, response)
     if isinstance(answer, Failed):
         case.entry.fields["error"] = error_text(answer.error)
         failure = redact_text(error_text(answer.error), identifiers=False)  # the message may reach a model or a log
         message = f"asking about {case.action} failed ({failure}); it was not run"
     else:
         message = f"{case.action} needs a person ({request.level}) and there is nobody to ask; it was not run"
-    raise _refusal(case, CANCELLED, ActionCancelled, message, request, response)
+    raise case.entry.refusal(CANCELLED, ActionCancelled, message, request, response)
 
 
 def _consented(case: Case, request: InterventionRequest, response: InterventionResponse) -> Consent:
@@ -274,7 +315,7 @@ def _consented(case: Case, request: InterventionRequest, response: InterventionR
             response=response,
         )
     why = f": {response.user_input}" if response.user_input else ""
-    raise _refusal(case, CANCELLED, ActionCancelled, f"{who} refused {case.action}{why}", request, response)
+    raise case.entry.refusal(CANCELLED, ActionCancelled, f"{who} refused {case.action}{why}", request, response)
 
 
 def _changed(case: Case, request: InterventionRequest, changes: Mapping[str, Any]) -> Consent | str:
@@ -287,16 +328,3 @@ def _changed(case: Case, request: InterventionRequest, changes: Mapping[str, Any
     except NotCheckable as error:
         return str(error)
     return Consent(bound, digest, modified=digest != request.digest)
-
-
-def _refusal(
-    case: Case,
-    outcome: str,
-    error: Callable[..., Exception],
-    message: str,
-    request: InterventionRequest | None,
-    response: InterventionResponse | None = None,
-) -> Exception:
-    case.entry.state(outcome)
-    decision = None if request is None else request.decision
-    return error(message, decision=decision, request=request, response=response)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.errors import ApprovalError
+from grace_kp.gating._ledger import EarlierRun
 from grace_kp.gating._notice import record_notice
 from grace_kp.gating._outcome import CANCELLED, NotRun, NotStarted, Raised, RanBefore, Returned
-from grace_kp.gating._steps import Failed, Notify, Run, Work
+from grace_kp.gating._steps import Await, Failed, Notify, Run, Work
 from grace_kp.record import HOST
 from grace_kp.trace import error_text
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from grace_kp.gating._case import Case, Consent
-    from grace_kp.gating._ledger import LedgerEntry
+    from grace_kp.gating._ledger import AtMostOnce, Awaited
     from grace_kp.gating._outcome import GateEntry, Outcome
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating._steps import Step
@@ -26,8 +28,12 @@ class Execution:
     action: str
     entry: GateEntry
     consent: Consent
-    ledger_entry: LedgerEntry | None = None
-    """Where the program around may be run again."""
+    ledger_entry: AtMostOnce | None = None
+    """Where the program around may be run again, or a request waits in an inbox."""
+    inquiry: Awaited | None = None
+    """The request in an inbox, where there is one."""
+    operation: str = ""
+    """What the idempotency key of the action is derived from."""
     again_after_failure: bool
     """Whether the consent allows another attempt after a failure: nobody was asked."""
     notice: InterventionRequest | None = None
@@ -62,7 +68,9 @@ class FunctionCall(Execution):
         self.action = case.action
         self.entry = case.entry
         self.consent = consent
-        self.ledger_entry = case.ledger_entry
+        self.ledger_entry = entry = case.ledger_entry
+        self.inquiry = case.inquiry
+        self.operation = case.operation if entry is None else entry.id
         self.again_after_failure = not case.entry.was_answered
         self._case = case
 
@@ -91,12 +99,14 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
     if call.is_changed():
         return _not_run(entry, changed_message(call.action))
     if ledger_entry is not None:
-        earlier = yield Work(lambda: ledger_entry.claim(again_after_failure=call.again_after_failure))
+        earlier = yield from _claimed(call, ledger_entry)
         if isinstance(earlier, Failed):
             # What cannot be kept is not run.
             why = error_text(earlier.error)
             entry.state(CANCELLED, error=why)
             message = f"{call.action} was not run, because it could not be kept that it is about to: {why}"
+            if isinstance(earlier.error, ApprovalError):
+                message = f"{call.action} was not run: {earlier.error}"
             return NotRun(message, earlier.error)
         if earlier is not None:
             entry.state(earlier.outcome)
@@ -107,7 +117,7 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
         yield from _take_back(call)
         return _not_run(entry, changed_message(call.action))
     entry.running(call.replaced())
-    outcome: Returned | Raised = yield Run(call.consent)
+    outcome: Returned | Raised = yield Run(call.consent, call.operation)
     if isinstance(outcome, Raised) and isinstance(outcome.error, NotStarted) and not call.has_started():
         yield from _take_back(call)
         return _not_run(entry, str(outcome.error))
@@ -117,8 +127,7 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
     else:
         ended = call.ended(outcome)
         entry.ended(ended, call.consent.digest if call.consent.modified else None)
-    # After a cancellation or an exit nobody knows what came of the action, and the ledger keeps it as begun.
-    if ledger_entry is not None and (isinstance(ended, Returned) or isinstance(ended.error, Exception)):
+    if ledger_entry is not None:
         kept = call.kept(ended.value) if isinstance(ended, Returned) and ended is outcome else (None, False)
         settled = yield Work(lambda: _settle(ledger_entry, ended, kept))
         if isinstance(settled, Failed):
@@ -126,7 +135,16 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
     return outcome
 
 
-def _settle(entry: LedgerEntry, outcome: Returned | Raised, kept: tuple[object, bool]) -> None:
+def _claimed(call: Execution, entry: AtMostOnce) -> Generator[Step, Any, EarlierRun | Failed | None]:
+    """Take the right to run; return the earlier execution that keeps the action from running, once it has ended if it is waited for."""
+    earlier = yield Work(lambda: entry.claim(again_after_failure=call.again_after_failure))
+    if isinstance(earlier, EarlierRun) and call.inquiry is not None and call.inquiry.may_wait:
+        yield Await(call.inquiry)
+        earlier = yield Work(lambda: entry.claim(again_after_failure=call.again_after_failure))
+    return earlier  # type: ignore[no-any-return]
+
+
+def _settle(entry: AtMostOnce, outcome: Returned | Raised, kept: tuple[object, bool]) -> None:
     """Record in the ledger how an action ended."""
     if isinstance(outcome, Returned):
         result, keep = kept
@@ -135,8 +153,10 @@ def _settle(entry: LedgerEntry, outcome: Returned | Raised, kept: tuple[object, 
         entry.release()
     elif HOST.hands_off(outcome.error):
         entry.done()
-    else:
+    elif isinstance(outcome.error, Exception):
         entry.failed(outcome.error)
+    else:  # after a cancellation or an exit nobody knows what came of the action
+        entry.unknown(outcome.error)
 
 
 def _take_back(call: Execution) -> Generator[Step, Any, None]:

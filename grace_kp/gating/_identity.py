@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.errors import GateError
@@ -35,6 +35,7 @@ class Coverage:
         signature: its signature.
         own: name of the parameter that is the method's own object.
         identity: what identifies the method's own object, or arguments by name.
+        leave_out: parameters that carry no meaning, and may change.
 
     Raises:
         GateError: `identity` names no parameter of the action, or is neither a name nor a callable.
@@ -46,8 +47,10 @@ class Coverage:
         signature: inspect.Signature,
         own: str | None,
         identity: Identifier | Mapping[str, Identifier] | None = None,
+        leave_out: Collection[str] = (),
     ) -> None:
         self._own = own
+        self._leave_out = leave_out
         self._owner = None if own is not None else _owner(action)
         self._defaults = {
             name: parameter.default
@@ -87,6 +90,8 @@ class Coverage:
         for name, identify in self._identifiers.items():
             if name in covered:
                 covered[name] = _identified(name, covered[name], identify)
+        for name in self._leave_out:
+            covered.pop(name, None)
         return digest_of(covered, lasting=lasting)
 
 

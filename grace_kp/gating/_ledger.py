@@ -10,7 +10,6 @@ import hashlib
 import json
 import threading
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +17,8 @@ from grace_kp.errors import ActionOutcomeUnknown, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from grace_kp.gating._request import InterventionRequest, InterventionResponse
 
 DECIDED, RUNNING, DONE, FAILED = "decided", "running", "done", "failed"
 MAX_RESULT = 100_000
@@ -37,11 +38,66 @@ class Ledger(Protocol):
         ...
 
 
-class InMemory:
-    """A ledger that ends with the process."""
+class AtMostOnce(Protocol):
+    """One action that runs at most once: its claim, and what came of it."""
 
-    def __init__(self) -> None:
-        self._entries: OrderedDict[str, bytes] = OrderedDict()
+    @property
+    def id(self) -> str:
+        """An id that is the same for each attempt."""
+        ...
+
+    def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
+        """Record that the action is about to run; return the earlier execution that keeps it from running."""
+        ...
+
+    def release(self) -> None:
+        """Record that the action did not run after all."""
+        ...
+
+    def done(self, result: object = None, *, keep: bool = False) -> None:
+        """Record that the action ended."""
+        ...
+
+    def failed(self, error: BaseException) -> None:
+        """Record that the action raised."""
+        ...
+
+    def unknown(self, error: BaseException) -> None:
+        """Record that the action was interrupted."""
+        ...
+
+
+class Awaited(AtMostOnce, Protocol):
+    """A request in an inbox."""
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether to wait while another caller runs the action."""
+        ...
+
+    def wait(self) -> object:
+        """Wait until the request is decided, or the execution of another caller has ended."""
+        ...
+
+    async def wait_async(self) -> object:
+        """`wait` without blocking the event loop."""
+        ...
+
+    def answer(self, shown: InterventionRequest, response: InterventionResponse) -> None:
+        """Decide the request by the answer of a second reviewer."""
+        ...
+
+
+class InMemory:
+    """A ledger that ends with the process. It forgets nothing: a forgotten entry could run its action once more.
+
+    Args:
+        max_entries: number of entries beyond which new ones are refused.
+    """
+
+    def __init__(self, max_entries: int = MAX_IN_MEMORY) -> None:
+        self._entries: dict[str, bytes] = {}
+        self._max_entries = max_entries
         self._lock = threading.Lock()
 
     def action(self, key: str) -> bytes | None:
@@ -49,14 +105,20 @@ class InMemory:
         return self._entries.get(key)
 
     def put_action(self, key: str, data: bytes, *, only_if: bytes | None) -> bool:
-        """Put an entry in place of `only_if`; return whether that was what stood there."""
+        """Put an entry in place of `only_if`; return whether that was what stood there.
+
+        Raises:
+            StoreError: the ledger is full.
+        """
         with self._lock:
             if self._entries.get(key) != only_if:
                 return False
+            if key not in self._entries and len(self._entries) >= self._max_entries:
+                raise StoreError(
+                    f"the ledger in memory holds {self._max_entries:,} actions and takes no more, because one that it forgot could run twice; "
+                    "use a store in a file"
+                )
             self._entries[key] = data
-            self._entries.move_to_end(key)
-            while len(self._entries) > MAX_IN_MEMORY:
-                self._entries.popitem(last=False)
             return True
 
 
@@ -148,19 +210,22 @@ class LedgerEntry:
 
     def done(self, result: object = None, *, keep: bool = False) -> None:
         """Record that the action ended, with its result where `keep` says so and JSON can hold it."""
-        kept = {"result": result} if keep and _can_be_kept(result) else {}
+        kept = {"result": result} if keep and can_be_kept(result) else {}
         self._put(DONE, **kept)
 
     def failed(self, error: BaseException) -> None:
         """Record that the action raised."""
         self._put(FAILED, error=type(error).__name__)
 
+    def unknown(self, error: BaseException) -> None:
+        """Leave the action as begun: it was interrupted, and nobody knows what came of it."""
+
     def _put(self, state: str, **more: object) -> None:
         data, entry = self._read()
         self._ledger().put_action(self._key, _bytes({**entry, **more, "state": state, "at": time.time()}), only_if=data)
 
 
-def _can_be_kept(result: object) -> bool:
+def can_be_kept(result: object) -> bool:
     """Whether a result comes back from JSON as it went in, is not large, and holds no secret."""
     from grace_kp.trace import redact_value
 

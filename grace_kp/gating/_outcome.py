@@ -12,7 +12,7 @@ from grace_kp.record import HOST
 from grace_kp.trace import error_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._ledger import EarlierRun
@@ -92,9 +92,13 @@ class GateEntry:
         self.fields = fields
 
     @classmethod
-    def new(cls, action: str, arguments: Mapping[str, Any], *, entry_id: str | None = None) -> GateEntry:
-        """Return the entry of a call that is not decided on."""
+    def new(
+        cls, action: str, arguments: Mapping[str, Any], *, entry_id: str | None = None, sealed: Sequence[str] = ()
+    ) -> GateEntry:
+        """Return the entry of a call that is not decided on. The values of sealed arguments are removed before it is stored."""
         fields: dict[str, Any] = {} if entry_id is None else {"id": entry_id}
+        if sealed:
+            fields["sealed"] = list(sealed)
         fields.update(action=action, outcome=UNDECIDED)
         fields.update(recorded_arguments(arguments))
         return cls(fields)
@@ -151,6 +155,19 @@ class GateEntry:
             self.fields["problem"] = problem
         if error:
             self.fields["error"] = error
+
+    def refusal(
+        self,
+        outcome: str,
+        error: Callable[..., Exception],
+        message: str,
+        request: InterventionRequest | None,
+        response: InterventionResponse | None = None,
+    ) -> Exception:
+        """State the outcome of a call that does not run, and return the error for its caller."""
+        self.state(outcome)
+        decision = None if request is None else request.decision
+        return error(message, decision=decision, request=request, response=response)
 
     def left(self, error: BaseException) -> None:
         """State that the way to a consent was left by an exception."""

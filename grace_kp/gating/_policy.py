@@ -42,12 +42,39 @@ def check_auto_proceed(setting: object) -> None:
         raise ValueError(f"auto_proceed_on_timeout must be True or False, not {setting!r:.60}")
 
 
+def groups_of(group: object) -> tuple[str, ...]:
+    """Return the groups that an argument names, in alphabetical order; none for None.
+
+    Raises:
+        ValueError: it is neither None, a name nor several names.
+    """
+    if group is None:
+        return ()
+    named = [group] if isinstance(group, str) else group
+    names = list(named) if isinstance(named, list | tuple | set | frozenset) else []
+    if not names or not all(isinstance(name, str) and name.strip() == name != "" for name in names):
+        raise ValueError(f"group must be the name of a group, or a list of such names, not {group!r:.60}")
+    return tuple(sorted({str(name) for name in names}))
+
+
+def checked_quorum(quorum: object) -> int:
+    """Return a quorum.
+
+    Raises:
+        ValueError: it is not a whole number from 1 to 100.
+    """
+    if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= 100:
+        raise ValueError(f"quorum must be a whole number from 1 to 100, not {quorum!r:.60}")
+    return quorum
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """How strictly an action is gated, and who is asked about it.
 
     Raises:
-        ValueError: an unknown floor, a timeout that is not a number of 0 or more, or `auto_proceed_on_timeout` that is neither True nor False.
+        ValueError: an unknown floor, a timeout that is not a number of 0 or more, `auto_proceed_on_timeout` that is neither True nor False,
+            or a group or quorum that cannot be used.
         TypeError: `thresholds` is no `Thresholds`.
     """
 
@@ -61,6 +88,10 @@ class Policy:
     """Run the action when time runs out without an answer. A refusal, a reviewer that fails and a missing reviewer never run it. Off when None."""
     thresholds: Thresholds | None = None
     """The scores at which the levels begin for this action; the gate's own when None."""
+    group: str | Sequence[str] | None = None
+    """Groups whose members may decide in an inbox; those of the `InboxReviewer` when None."""
+    quorum: int | None = None
+    """Number of people who must approve in an inbox; that of the `InboxReviewer` when None."""
 
     def __post_init__(self) -> None:
         if self.floor is not None:
@@ -74,6 +105,10 @@ class Policy:
             check_thresholds(self.thresholds)
         if self.auto_proceed_on_timeout is not None:
             check_auto_proceed(self.auto_proceed_on_timeout)
+        if self.group is not None:
+            object.__setattr__(self, "group", groups_of(self.group))
+        if self.quorum is not None:
+            checked_quorum(self.quorum)
 
     @classmethod
     def of(cls, value: object) -> Self:
@@ -94,7 +129,14 @@ class Policy:
         """Twelve-character fingerprint of the policy."""
         who = "" if self.reviewer is None else type(self.reviewer).__qualname__
         text = f"{self.floor}|{self.timeout}|{who}|{self.auto_proceed_on_timeout}|{self.thresholds}"
+        if self.group is not None or self.quorum is not None:
+            text += f"|{self.group}|{self.quorum}"
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of this policy; none where it leaves them to the reviewer."""
+        return groups_of(self.group)
 
     @property
     def denies(self) -> bool:
@@ -108,8 +150,11 @@ class Policy:
     def combined(self, other: Policy) -> Policy:
         """Return both policies at once.
 
-        The stricter floor holds, and the action runs without an answer only where no policy forbids it. Every other setting is that of
-        `self`, or of `other` where `self` has none.
+        The stricter floor and the higher quorum hold, only groups that both name may decide, and the action runs without an answer only
+        where no policy forbids it. Every other setting is that of `self`, or of `other` where `self` has none.
+
+        Raises:
+            ValueError: both name groups, and none in common, so that nobody could decide.
         """
         settings = (self.auto_proceed_on_timeout, other.auto_proceed_on_timeout)
         return Policy(
@@ -118,6 +163,8 @@ class Policy:
             reviewer=self.reviewer if self.reviewer is not None else other.reviewer,
             auto_proceed_on_timeout=None if settings == (None, None) else False not in settings,
             thresholds=self.thresholds if self.thresholds is not None else other.thresholds,
+            group=_groups_of_both(self, other),
+            quorum=max(self.quorum or 0, other.quorum or 0) or None,
         )
 
 
@@ -149,6 +196,19 @@ def strictest_level(
 
 def _stricter(first: str | None, second: str | None) -> str | None:
     return max(first, second, key=_RANKS.__getitem__)
+
+
+def _groups_of_both(first: Policy, second: Policy) -> tuple[str, ...] | None:
+    """Return the groups that two policies leave; None where neither names any."""
+    if first.group is None or second.group is None:
+        return first.groups or second.groups or None
+    common = tuple(sorted({*first.groups} & {*second.groups}))
+    if not common:
+        raise ValueError(
+            f"two policies of the action name the groups {', '.join(first.groups)} and {', '.join(second.groups)}, which have none in common, "
+            "so nobody could decide; name a common group in both"
+        )
+    return common
 
 
 class PolicySet:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grace_kp.gating._case import Consent
+    from grace_kp.gating._ledger import Awaited
     from grace_kp.gating._request import InterventionRequest
     from grace_kp.gating._resumable import Resumable
     from grace_kp.gating._reviewer import Reviewer
@@ -39,6 +40,22 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class AskBeside:
+    """Ask a second reviewer about a request in the inbox, without waiting for the answer."""
+
+    request: InterventionRequest
+    reviewer: Reviewer
+    inquiry: Awaited
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Wait for a decision in the inbox, or for an execution elsewhere to end."""
+
+    inquiry: Awaited
+
+
+@dataclass(frozen=True, slots=True)
 class Notify:
     """Give notice that an action goes ahead."""
 
@@ -51,9 +68,11 @@ class Run:
     """Run the action."""
 
     consent: Consent
+    operation: str = ""
+    """What the idempotency key is derived from: the same for each attempt under one approval or one entry in the ledger."""
 
 
-Step: TypeAlias = WaitTurn | Work | Ask | Notify | Run
+Step: TypeAlias = WaitTurn | Work | Ask | AskBeside | Await | Notify | Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 from grace_kp.record._arguments import argument_check, fitting
+from grace_kp.record._around import nearest
 from grace_kp.record._call import Call
-from grace_kp.record._current import CAPTURE, CURRENT, HOST, TROUBLES
+from grace_kp.record._current import CAPTURE, CURRENT, HOST, OPERATIONS, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
 from grace_kp.record._enter import call_alone, call_in, open_run
 from grace_kp.record._events import NOT_CAPTURED, ModelCall
@@ -37,6 +38,7 @@ __all__ = [
     "FAILED",
     "HOST",
     "NOT_CAPTURED",
+    "OPERATIONS",
     "RETRIEVER",
     "SCOPE",
     "SUSPENDED",
@@ -68,6 +70,7 @@ __all__ = [
     "instrument_threads",
     "located",
     "material_of",
+    "nearest",
     "new_trace_id",
     "note",
     "open_run",

@@ -24,6 +24,9 @@ CURRENT: ContextVar[Any] = ContextVar("grace_kp_current", default=None)
 CAPTURE: ContextVar[list[Any] | None] = ContextVar("grace_kp_capture", default=None)
 """Runs that begin in this context are put here too, for `grace_kp.testing.capture`."""
 
+OPERATIONS: ContextVar[tuple[str, ...]] = ContextVar("grace_kp_operations", default=())
+"""The gated actions that run in this context, the innermost last. The idempotency key of an action is derived from its entry."""
+
 HOST = Host()
 """The frameworks that have registered."""
 

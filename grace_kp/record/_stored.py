@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.record._around import nearest
 from grace_kp.record._attributes import Attributes
 from grace_kp.record._events import NOT_CAPTURED
 from grace_kp.trace import MAX_TAGS, label, redact_value, redacted_arguments, render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from grace_kp.record._run import Run
 
@@ -23,7 +24,11 @@ AUDIT_TAG = "audit:selected"
 """The tag of runs of which an action is put up for an audit."""
 MIN_LENGTH = 6
 """Characters below which a text is too common to be removed wherever it occurs."""
+MIN_NUMBER = 10_000_000
+"""Numbers below which one is too common to be removed wherever it occurs."""
 REMOVED = "[REDACTED:password]"
+SEALED = "[SEALED]"
+"""In place of an argument that its gate keeps encrypted."""
 # Fields that hold rendered arguments, each with the field that counts the characters they do not show.
 _ARGUMENTS = {"arguments": "hidden", "executed_arguments": "executed_hidden", "modified": "hidden"}
 # Texts that quote neither arguments nor a reviewer; every other text of an entry may.
@@ -72,7 +77,7 @@ def attributes_of(run: Run, clean: Callable[[str], str], clean_all: Callable[[An
     if tags:
         found["tags"] = tags
     for name in ("user", "session"):
-        stated = _nearest(run, name)
+        stated = nearest(run, name)
         if stated is not None:
             found[name] = label(_clean_id(stated, clean))
         elif before.get(name):
@@ -83,23 +88,17 @@ def attributes_of(run: Run, clean: Callable[[str], str], clean_all: Callable[[An
     return found
 
 
-def _nearest(run: Run, name: str) -> str | None:
-    """Return the user or session of the run itself, else of the nearest run around it."""
-    around: Run | None = run
-    while around is not None:
-        stated: str | None = getattr(around.attributes, name, None)
-        if stated is not None:
-            return stated
-        around = None if around.via is None else around.via.run
-    return None
-
-
 def _clean_id(text: str, clean: Callable[[str], str]) -> str:
     return text if _UUID.fullmatch(text) else clean(text)  # the digits of a UUID may look like a phone number
 
 
 def stored_entry(
-    entry: dict[str, Any], *, identifiers: bool, capture_input: bool = True, capture_output: bool = True
+    entry: dict[str, Any],
+    *,
+    identifiers: bool,
+    capture_input: bool = True,
+    capture_output: bool = True,
+    sealed: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the entry as a JSON value without secrets.
 
@@ -116,7 +115,9 @@ def stored_entry(
     fields = list(entry.items())  # in one step, because the action may be running and changing its entry
     for name, value in fields:
         if name in _ARGUMENTS and isinstance(value, dict):
-            out[name], removed = redacted_arguments(value, identifiers=identifiers)
+            names = sealed or entry.get("sealed", ())
+            clear = {argument: SEALED if argument in names else item for argument, item in value.items()}
+            out[name], removed = redacted_arguments(clear, identifiers=identifiers)
             counts = {**entry.get(_ARGUMENTS[name], {})}
             for argument, count in removed.items():
                 counts[argument] = counts.get(argument, 0) + count
@@ -126,7 +127,11 @@ def stored_entry(
                 out[_ARGUMENTS[name]] = counts
         elif name == "response" and isinstance(value, dict):
             out[name] = stored_entry(
-                value, identifiers=identifiers, capture_input=capture_input, capture_output=capture_output
+                value,
+                identifiers=identifiers,
+                capture_input=capture_input,
+                capture_output=capture_output,
+                sealed=entry.get("sealed", ()),
             )
         elif name not in _ARGUMENTS.values():
             out[name] = redact_value(render(value), identifiers=identifiers)
@@ -178,7 +183,19 @@ def named_secrets(decisions: Iterable[dict[str, Any]]) -> list[str]:
         for arguments in (entry.get("arguments"), entry.get("executed_arguments"), modified):
             if isinstance(arguments, dict):
                 found.update(_removed(arguments, redact_value(arguments, identifiers=False)))
+                found.update(_texts([arguments.get(name) for name in entry.get("sealed", ())]))
     return sorted(found, key=len, reverse=True)
+
+
+def _texts(values: object) -> Iterator[str]:
+    """Yield the texts and numbers inside of arguments that are sealed."""
+    if isinstance(values, dict):
+        values = [*values, *values.values()]
+    if isinstance(values, list):
+        for value in values:
+            yield from _texts(value)
+    elif isinstance(values, str | int | float) and len(text := str(values)) >= MIN_LENGTH:
+        yield text
 
 
 def without(value: object, secrets: list[str]) -> Any:
@@ -189,6 +206,8 @@ def without(value: object, secrets: list[str]) -> Any:
         for secret in secrets:
             value = value.replace(secret, REMOVED)
         return value
+    if isinstance(value, int | float) and abs(value) >= MIN_NUMBER and str(value) in secrets:
+        return REMOVED
     if isinstance(value, dict):
         return {name: without(item, secrets) for name, item in value.items()}
     return [without(item, secrets) for item in value] if isinstance(value, list) else value

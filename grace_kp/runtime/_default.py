@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.runtime._definitions import Definitions
 from grace_kp.runtime._front import Front
 from grace_kp.runtime._grace import Grace
 
@@ -22,13 +23,14 @@ class Default(Front):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._grace: Grace | None = None
+        self._defined = Definitions()
 
     def get(self) -> Grace:
         """Return the default runtime, created from the settings on first use."""
         if self._grace is None:
             with self._lock:
                 if self._grace is None:
-                    self._grace = Grace()
+                    self._grace = self._own(Grace())
         return self._grace
 
     def configure(self, **settings: Any) -> Grace:
@@ -40,7 +42,7 @@ class Default(Front):
         Raises:
             SettingsError: a setting is unknown or has no usable value; the previous runtime stays.
         """
-        grace = Grace(**settings)
+        grace = self._own(Grace(**settings))
         with self._lock:
             before, self._grace = self._grace, grace
         if before is not None:
@@ -59,6 +61,14 @@ class Default(Front):
     ) -> None:
         """State whether a finished run was right; see `Grace.feedback`."""
         self.get().feedback(trace_id, correct, source, by=by, note=note, probability=probability)
+
+    def _own(self, grace: Grace) -> Grace:
+        """Return a runtime that knows the actions of the module-level verbs."""
+        grace._defined = self._defined
+        return grace
+
+    def _definitions(self) -> Definitions:
+        return self._defined
 
     def _recorder(self) -> Recorder:
         return self.get().recorder

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from grace_kp.gating import Identifier, Policy, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder
+    from grace_kp.runtime._definitions import Definitions
     from grace_kp.runtime._gates import Gates
 
     Floor = InterventionLevel | Literal["silent", "notify", "confirm", "escalate", "deny"]
@@ -47,6 +48,10 @@ class Front(ABC):
     @abstractmethod
     def _recorder(self) -> Recorder:
         """Return the recorder of runs that begin now."""
+
+    @abstractmethod
+    def _definitions(self) -> Definitions:
+        """Return the registry of the actions that this runtime gates."""
 
     @abstractmethod
     def _gates(self) -> Gates:
@@ -213,6 +218,10 @@ class Front(ABC):
         timeout: float | None = None,
         judge: Literal["always", "when_needed", "never"] = "never",
         identity: Identifier | Mapping[str, Identifier] | None = None,
+        key: str | None = None,
+        ignore: Iterable[str] = (),
+        sealed: Iterable[str] = (),
+        version: str | None = None,
     ) -> GateDecorator: ...
     def gate(
         self,
@@ -225,6 +234,10 @@ class Front(ABC):
         timeout: float | None = None,
         judge: Literal["always", "when_needed", "never"] = "never",
         identity: Identifier | Mapping[str, Identifier] | None = None,
+        key: str | None = None,
+        ignore: Iterable[str] = (),
+        sealed: Iterable[str] = (),
+        version: str | None = None,
     ) -> Any:
         """Gate an action: run it silently, with a notice, after a person confirms, or only with a person's help.
 
@@ -243,10 +256,17 @@ class Front(ABC):
             identity: the attribute name or callable that identifies the object of a method, or a mapping of such by argument name, in place
                 of their contents. Arguments must not change between decision and call. So no person is asked about an argument whose
                 changes would go unnoticed, unless it is identified here.
+            key: identifies the operation in an inbox by parameters in braces ("refund:{invoice}"). Calls with the same key join one request,
+                also from other processes and later runs; with other arguments they raise `KeyReused`.
+            ignore: parameters that carry no meaning, such as a freshly issued token. They are not kept, may differ between request and
+                execution, and are shown as not covered.
+            sealed: parameters that an inbox keeps encrypted; needs `GRACE_KP_KEY` or a key in the keyring.
+            version: version of the action; an approval of another version does not entitle to run. A hash of the signature when None.
 
         Raises:
             ValueError: `judge` or another argument has a value that cannot be used.
-            GateError: the action is a generator function or a class, or `identity` names a parameter that it does not have.
+            GateError: the action is a generator function or a class; `identity`, `key`, `ignore` or `sealed` names a parameter that it does
+                not have; or its InboxReviewer has `wait="raise"` and there is no key.
         """
 
         if judge not in {"always", "when_needed", "never"}:
@@ -263,11 +283,12 @@ class Front(ABC):
             timeout=timeout,
             judge=judge,
             identity=identity,
+            stated={"key": key, "ignore": ignore, "sealed": sealed, "version": version},
         )
 
         def guard(target: object) -> Any:
             def gate_plain(plain: Any) -> Any:
-                return gated(plain, self._gates, spec)
+                return gated(plain, self._gates, spec, self._definitions().add)
 
             # Outside of any run a gated action is a run itself, so that its decision is kept.
             return decorate(_around(target, gate_plain), recorder=self._recorder, kind=SCOPE, name=name)

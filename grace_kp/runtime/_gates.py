@@ -6,12 +6,14 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from grace_kp.gating import Assessment, ConsoleReviewer, InMemory, Policy, PolicySet, gate
-from grace_kp.record import AGENT, current_run, gaps_of, material_of, shielded, survey_of
+from grace_kp.gating import Assessment, ConsoleReviewer, GatedAction, InMemory, Policy, PolicySet, check_key, gate
+from grace_kp.record import AGENT, current_run, gaps_of, material_of, nearest, shielded, survey_of
+from grace_kp.runtime._lazy_inbox import LazyInbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from grace_kp.approvals import Inbox, Webhook
     from grace_kp.confidence import Evidence
     from grace_kp.gating import Case, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
@@ -34,6 +36,12 @@ class GateDefaults:
     on_notify: Callable[[InterventionRequest], object] | None
     promise: Promise | None = None
     """The promise that is watched; its alarms stand in the store."""
+    domain: str = "default"
+    """The domain of the runtime, which keys in an inbox begin with."""
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The groups of each person who decides, by name."""
+    receivers: Callable[[], Sequence[Webhook]] = tuple
+    """Returns the receivers of notifications about requests in an inbox."""
 
 
 class Gates:
@@ -61,6 +69,16 @@ class Gates:
         self.on_notify = defaults.on_notify
         self.timeout = defaults.timeout
         self._reviewer = defaults.reviewer
+        self._inbox = LazyInbox(store, domain=defaults.domain, groups=defaults.groups, receivers=defaults.receivers)
+
+    @property
+    def inbox(self) -> Inbox:
+        """Where requests wait that outlive the process.
+
+        Raises:
+            StoreError: the store cannot be opened, or keeps no approvals.
+        """
+        return self._inbox.get()
 
     @property
     def ledger(self) -> Ledger:
@@ -90,6 +108,8 @@ class GateSpec:
     timeout: float | None = None
     judge: str = "never"
     identity: Identifier | Mapping[str, Identifier] | None = None
+    stated: Mapping[str, Any] = field(default_factory=dict)
+    """`key`, `ignore`, `sealed` and `version`, for requests in an inbox."""
 
 
 class Scope:
@@ -104,6 +124,7 @@ class Scope:
         self.reviewer = spec.reviewer if spec.reviewer is not None else gates.reviewer
         self.on_notify = gates.on_notify
         self.timeout: float | None = gates.timeout if spec.timeout is None else spec.timeout
+        self.own_timeout = spec.timeout
 
     @property
     def run_id(self) -> str | None:
@@ -114,6 +135,24 @@ class Scope:
     def objective(self) -> str | None:
         """The objective of the run."""
         return None if self._run is None else self._run.objective
+
+    @property
+    def user(self) -> str | None:
+        """The user of the run."""
+        return None if self._run is None else nearest(self._run, "user")
+
+    @property
+    def inbox(self) -> Inbox:
+        """Where requests wait that outlive the process.
+
+        Raises:
+            StoreError: the store cannot be opened, or keeps no approvals.
+        """
+        return self._gates.inbox
+
+    def document(self) -> dict[str, Any] | None:
+        """Return the trace of the run so far; None outside of a recorded run."""
+        return None if self._run is None else self._gates.document(self._run)
 
     @property
     def waits(self) -> bool:
@@ -177,16 +216,33 @@ class Scope:
             self._run.decisions.append(entry)
 
 
-def gated(action: Callable[..., Any], gates: Callable[[], Gates], spec: GateSpec) -> Callable[..., Any]:
-    """Return `action` behind a gate of the runtime that `gates` returns when the action is called."""
+def gated(
+    action: Callable[..., Any],
+    gates: Callable[[], Gates],
+    spec: GateSpec,
+    define: Callable[[GatedAction], object] | None = None,
+) -> Callable[..., Any]:
+    """Return `action` behind a gate of the runtime that `gates` returns when the action is called.
+
+    Args:
+        action: the function.
+        gates: returns the gates of the runtime.
+        spec: how the action is gated.
+        define: takes note of the action, so that its approvals can be carried out later.
+    """
     Policy(timeout=spec.timeout)  # what cannot be used is an error now, not when the action is called
-    return gate(
+    behind = GatedAction(
         action,
         name=spec.name,
         policy_for=lambda called: gates().policies.for_action(called, spec.policy),
         scope=lambda: Scope(gates(), spec),
         identity=spec.identity,
+        stated=spec.stated,
     )
+    check_key(spec.policy.reviewer or spec.reviewer, behind.terms.key, behind.name)
+    if define is not None:
+        define(behind)
+    return gate(behind, action)
 
 
 def _at_terminal() -> bool:

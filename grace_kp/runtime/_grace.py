@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from grace_kp.background import Lock, Resident, is_subinterpreter, watch
 from grace_kp.errors import GraceError, SettingsError
 from grace_kp.record import HOST, TROUBLES, Listener, Recorder, Run, finish_late, new_trace_id
+from grace_kp.runtime._definitions import Definitions
 from grace_kp.runtime._front import Front
 from grace_kp.runtime._models import ModelChoice
 from grace_kp.runtime._profile_choice import ProfileChoice, named
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
 
+    from grace_kp.approvals import Approvals, Webhook
     from grace_kp.calibrate import Monitor
     from grace_kp.confidence import Profile, Thresholds
     from grace_kp.gating import Policy, Reviewer
@@ -132,6 +135,7 @@ class Grace(Front, Watched, Resident):
             self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._landed)
         self._policies = {**self.settings.policies, **(policies or {})}
         self._made_gates: Gates | None = None
+        self._defined = Definitions()
         self._wiring: tuple[Pipeline, Writer] | None = None
         listener = Listener(
             opened=self._run_opened,
@@ -148,6 +152,9 @@ class Grace(Front, Watched, Resident):
     def _recorder(self) -> Recorder:
         return self.recorder
 
+    def _definitions(self) -> Definitions:
+        return self._defined
+
     def _gates(self) -> Gates:
         if self._made_gates is None:
             from grace_kp.runtime._gates import GateDefaults, Gates
@@ -162,6 +169,9 @@ class Grace(Front, Watched, Resident):
                         reviewer=self._reviewer,
                         on_notify=self._on_notify,
                         promise=self._promise,
+                        domain=self.settings.domain,
+                        groups=self.settings.reviewers,
+                        receivers=self._receivers,
                     )
                     self._made_gates = Gates(
                         defaults,
@@ -261,6 +271,20 @@ class Grace(Front, Watched, Resident):
         store = writer.store()
         writer.flush(timeout=5.0)
         return store
+
+    def _receivers(self) -> Sequence[Webhook]:
+        from grace_kp.approvals import webhooks_of
+
+        return webhooks_of(self.settings.webhook_url, self.settings.approval_link, dict(os.environ))
+
+    @property
+    def approvals(self) -> Approvals:
+        """The requests for approval in the store: `grace.approvals.pending()`, `.approve(id, by="ana")`, `.watch()`, …"""
+        from grace_kp.approvals import Approvals
+        from grace_kp.runtime._carrier import Carrier
+
+        carrier = Carrier(self._definitions, self._gates, self._recorder)
+        return Approvals(lambda: self._gates().inbox, carrier)
 
     def on_complete(self, callback: Hook) -> Hook:
         """Call `callback` once with every trace that is finished, judged, scored and stored. Works as a decorator.

@@ -10,6 +10,7 @@ from tests.conventions.source import modules
 CATCH_ALL = {
     "grace_kp/approvals/_delivery.py": "a receiver or a store that fails is reported, and never reaches a gate",
     "grace_kp/approvals/_transactions.py": "whoever listens to events cannot undo or delay what was decided",
+    "grace_kp/approvals/_watcher.py": "a look at the tables that fails wakes those who wait, who then read for themselves",
     "grace_kp/cli/_app.py": "the one place where errors become a line and an exit code",
     "grace_kp/cli/_module.py": "a module of the user's on being imported",
     "grace_kp/judge/_agreement.py": "whatever an embedder does ends in the documented fallback",

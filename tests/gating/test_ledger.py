@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+import grace_kp as gk
 from grace_kp.errors import ActionOutcomeUnknown, StoreError
 from grace_kp.gating import InMemory, LedgerEntry
 from grace_kp.gating._ledger import MAX_RESULT, EarlierRun, is_same
@@ -185,15 +186,14 @@ def test_entries_of_earlier_versions_are_read(ledger):
     assert "2c70e12b7a0646f9" == entry_in(ledger).id
 
 
-def test_memory_keeps_the_newest_entries(monkeypatch):
-    """What is bounded forgets the oldest."""
-    monkeypatch.setattr("grace_kp.gating._ledger.MAX_IN_MEMORY", 2)
-    ledger = InMemory()
-    for name in "abc":
-        assert ledger.put_action(name, b"{}", only_if=None)
-    assert [None, b"{}", b"{}"] == [ledger.action(name) for name in "abc"]
-    assert not ledger.put_action("b", b"[]", only_if=b"other")
-    assert b"{}" == ledger.action("b")
+def test_memory_refuses_when_it_is_full():
+    """An entry that it forgot could run its action twice; entries that it holds can still change."""
+    ledger = InMemory(max_entries=2)
+    assert [True, True] == [ledger.put_action(name, b"{}", only_if=None) for name in "ab"]
+    with pytest.raises(gk.StoreError, match="takes no more"):
+        ledger.put_action("c", b"{}", only_if=None)
+    assert ledger.put_action("a", b"[]", only_if=b"{}")
+    assert [b"[]", b"{}", None] == [ledger.action(name) for name in "abc"]
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,11 @@ def refund(self: object) -> str:
     return ""
 
 
+@grace.gate(key="refund:{invoice}", ignore=("session",), sealed=("iban",), version="2", reviewer=gk.InboxReviewer("4h"))
+def pay_out(invoice: str, iban: str, session: object = None) -> float:
+    return 1.0
+
+
 @grace.gate
 async def send(to: str) -> bytes:
     return to.encode()
@@ -159,6 +164,10 @@ async def gated() -> None:
     assert_type(pay("Ana", 5), str | None)
     assert_type(pay_back("Ana", euros=5), str | None)
     assert_type(await wire(5), int | None)
+    assert_type(pay_out("A1", "DE"), float | None)
+    assert_type(grace.approvals.approve("ap-1", by="ana"), gk.Approval)
+    assert_type(await grace.approvals.aapprove("ap-1", by="ana"), gk.Approval)
+    assert_type(gk.idempotency_key(), str)
     assert_type(await send("Ana"), bytes | None)
     assert_type(Teller().hand_out(5), list[int] | None)
     forbidden()

@@ -1,9 +1,19 @@
-"""Reviewers that come with the library, the console and any callable under a name; and how a question is laid out for a person."""
+"""Reviewers that come with the library: the console, any callable under a name, and the inbox; and how a question is laid out for a person."""
 
 from grace_kp.gating.reviewers._callback import CallbackReviewer
 from grace_kp.gating.reviewers._console import UNSEEN, ConsoleReviewer
 from grace_kp.gating.reviewers._facts import Facts
+from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.gating.reviewers._layout import Page
 from grace_kp.gating.reviewers._question import Question, labelled
 
-__all__ = ["UNSEEN", "CallbackReviewer", "ConsoleReviewer", "Facts", "Page", "Question", "labelled"]
+__all__ = [
+    "UNSEEN",
+    "CallbackReviewer",
+    "ConsoleReviewer",
+    "Facts",
+    "InboxReviewer",
+    "Page",
+    "Question",
+    "labelled",
+]

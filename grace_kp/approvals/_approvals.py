@@ -1,0 +1,287 @@
+"""`grace.approvals`: what people and programs do with requests for approval. Every verb has an async twin with an `a` before its name."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from grace_kp.approvals._actor import Actor
+from grace_kp.approvals._changes import Changes
+from grace_kp.approvals._checkpoint import checkpoint
+from grace_kp.approvals._duration import seconds_of
+from grace_kp.approvals._export import export
+from grace_kp.approvals._retention import forget
+from grace_kp.approvals._standing import Standing
+from grace_kp.approvals._verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+
+    from grace_kp.approvals._approval import Approval
+    from grace_kp.approvals._checkpoint import Checkpoint
+    from grace_kp.approvals._inbox import Inbox
+    from grace_kp.approvals._verify import Verification
+    from grace_kp.errors import ApprovalError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+class Carries(Protocol):
+    """What carries out an approved action."""
+
+    def execute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
+        """Run the action and return its result."""
+        ...
+
+    async def aexecute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
+        """`execute` without blocking the event loop."""
+        ...
+
+
+def twin(verb: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+    """Return a verb as a coroutine function that does not block the event loop."""
+
+    @functools.wraps(verb)
+    async def twin_of(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        import asyncio
+
+        return await asyncio.to_thread(verb, self, *args, **kwargs)
+
+    twin_of.__name__ = f"a{verb.__name__}"
+    twin_of.__doc__ = f"`{verb.__name__}` without blocking the event loop."
+    return twin_of
+
+
+class Approvals:
+    """The requests for approval in the store of a runtime.
+
+    `by` names the person who decides. A name in Python is only *stated*; a login makes it *authenticated*. Each verb is idempotent: repeated
+    by the same person it changes nothing. Verbs raise `UnknownApproval` for an unknown id, `AlreadyDecided` if another decision or the end of
+    the request came first, `NotEntitled` if this person may not decide it, `ChangedSinceShown` if `digest` is not that of the arguments now, and
+    ValueError for a name that cannot be used.
+    """
+
+    def __init__(self, inbox: Callable[[], Inbox], carrier: Carries) -> None:
+        """Open nothing yet.
+
+        Args:
+            inbox: returns the inbox of the runtime.
+            carrier: carries out approved actions.
+        """
+        self._inbox, self._carrier = inbox, carrier
+
+    def pending(self, action: str | None = None, *, limit: int = 100, group: str | None = None) -> list[Approval]:
+        """Return pending requests, by deadline and level.
+
+        Args:
+            action: only of actions that match this name or glob.
+            limit: at most this many.
+            group: only those that members of this group may decide.
+        """
+        return self._inbox().desk.pending(action, limit=limit, group=group)
+
+    def get(self, approval_id: str, *, by: str | None = None) -> Approval:
+        """Return an approval; with `by`, the chain records that this person has seen it."""
+        return self._inbox().desk.get(approval_id, viewer=None if by is None else Actor.here(by))
+
+    def approve(self, approval_id: str, *, by: str, note: str = "", digest: str | None = None) -> Approval:
+        """Consent to the action with its arguments; with a quorum, this is one vote.
+
+        Args:
+            approval_id: the approval.
+            by: who consents.
+            note: kept with the decision.
+            digest: the digest of the arguments that the person was shown. It is needed after an edit by somebody else.
+        """
+        return self._inbox().desk.approve(approval_id, actor=Actor.here(by), note=note, digest=digest)
+
+    def edit(
+        self, approval_id: str, changes: Mapping[str, object], *, by: str, note: str = "", digest: str | None = None
+    ) -> Approval:
+        """Replace arguments and consent to the result; the count of votes begins again.
+
+        Args:
+            approval_id: the approval.
+            changes: new values by parameter name.
+            by: who edits.
+            note: kept with the decision.
+            digest: the digest of the arguments that the person was shown.
+
+        Raises:
+            EditRefused: the arguments do not fit the action, or change what identifies the operation.
+        """
+        return self._inbox().desk.edit(approval_id, changes, actor=Actor.here(by), note=note, digest=digest)
+
+    def reject(self, approval_id: str, *, by: str, reason: str = "", digest: str | None = None) -> Approval:
+        """Refuse the action. One rejection closes the request."""
+        return self._inbox().desk.reject(approval_id, actor=Actor.here(by), reason=reason, digest=digest)
+
+    def respond(self, approval_id: str, words: str, *, by: str, digest: str | None = None) -> Approval:
+        """Answer with instructions for the agent; the action does not run."""
+        return self._inbox().desk.respond(approval_id, words, actor=Actor.here(by), digest=digest)
+
+    def skip(self, approval_id: str, *, by: str, note: str = "", digest: str | None = None) -> Approval:
+        """Let the agent go on without the action: its gate returns None."""
+        return self._inbox().desk.skip(approval_id, actor=Actor.here(by), note=note, digest=digest)
+
+    def retry(self, approval_id: str, *, by: str, note: str = "", digest: str | None = None) -> Approval:
+        """Have the gate assess the call again."""
+        return self._inbox().desk.retry(approval_id, actor=Actor.here(by), note=note, digest=digest)
+
+    def withdraw(self, approval_id: str, *, by: str, reason: str = "") -> Approval:
+        """Cancel a request, or a decision that nobody has claimed."""
+        return self._inbox().desk.withdraw(approval_id, actor=Actor.here(by), reason=reason)
+
+    def decide_all(
+        self,
+        ids: Sequence[str],
+        verb: str,
+        *,
+        by: str,
+        note: str = "",
+        digests: Mapping[str, str] | None = None,
+    ) -> dict[str, Approval | ApprovalError]:
+        """Apply `approve`, `reject`, `respond`, `skip`, `retry` or `withdraw` to each of these approvals; return what came of each, by id."""
+        return self._inbox().desk.decide_all(ids, verb, actor=Actor.here(by), note=note, digests=digests)
+
+    def reconcile(self, approval_id: str, *, happened: bool, by: str, note: str = "") -> Approval:
+        """State whether an action whose outcome is unknown has happened.
+
+        `happened=False` is refused while its process may still run; a new call may then ask again.
+        """
+        return self._inbox().desk.reconcile(approval_id, actor=Actor.here(by), happened=happened, note=note)
+
+    def history(
+        self, *, action: str | None = None, by: str | None = None, since: float | None = None, limit: int = 100
+    ) -> list[Approval]:
+        """Return what is no longer pending, newest first.
+
+        Args:
+            action: only of actions that match this name or glob.
+            by: only what this person has decided, voted for or closed.
+            since: only what changed at or after this time, in seconds since the epoch.
+            limit: at most this many.
+        """
+        return self._inbox().desk.history(action=action, by=by, since=since, limit=limit)
+
+    def watch(self, after: int | None = None) -> Changes:
+        """Return an endless iterator of changes as they happen in any process, for `for` and `async for`.
+
+        Args:
+            after: number of the change after which to begin; from now on when None.
+        """
+        inbox = self._inbox()
+        return Changes(inbox, inbox.tables.head()[0] if after is None else after)
+
+    def execute(self, approval_id: str, arguments: Mapping[str, object] | None = None) -> Any:
+        """Carry out an approved action whose process is gone or went on without it, and return its result.
+
+        The action is found by name and version among the gates that this runtime defines. It runs once, as a run of its own. Of a finished
+        action the recorded result is returned.
+
+        Args:
+            approval_id: the approval.
+            arguments: values for parameters that the gate ignores (`ignore=`), which are not kept.
+
+        Raises:
+            ActionPending: it is not decided.
+            AlreadyDecided: it was not approved, or has expired.
+            ActionOutcomeUnknown: it was begun before, and its result is not known.
+            ApprovalError: this runtime does not define the action, or only its own process can carry it out.
+        """
+        return self._carrier.execute(approval_id, arguments or {})
+
+    async def aexecute(self, approval_id: str, arguments: Mapping[str, object] | None = None) -> Any:
+        """`execute` without blocking the event loop."""
+        return await self._carrier.aexecute(approval_id, arguments or {})
+
+    def grant(
+        self,
+        action: str,
+        parameters: Mapping[str, Mapping[str, Any]],
+        *,
+        until: float | str,
+        uses: int,
+        by: str,
+        note: str = "",
+        version: str | None = None,
+    ) -> Standing:
+        """Consent in advance to calls of one action.
+
+        Args:
+            action: its name.
+            parameters: a constraint for each parameter: `{"is": value}`, `{"in": [values]}`, `{"from": low, "to": high}` or `{"any": True}`.
+            until: how long it holds from now, in seconds or as a text such as `8h`.
+            uses: at most this many calls.
+            by: who consents.
+            note: kept with it.
+            version: the version of the action that it is limited to.
+        """
+        standing = Standing(
+            action=action,
+            domain=self._inbox().domain,
+            parameters=parameters,
+            until=self._inbox().clock() + seconds_of("until", until),
+            uses=uses,
+            note=note,
+            version=version,
+        )
+        return self._inbox().desk.grant(standing, actor=Actor.here(by))
+
+    def standing(self, *, ended: bool = False) -> list[Standing]:
+        """Return the standing approvals that hold; with `ended`, the others, too."""
+        return self._inbox().desk.standing(ended=ended)
+
+    def end_standing(self, approval_id: str, *, by: str, reason: str = "") -> Standing:
+        """End a standing approval, and cancel what it approved and nobody has claimed."""
+        return self._inbox().desk.end_standing(approval_id, actor=Actor.here(by), reason=reason)
+
+    def sweep(self) -> int:
+        """Write what is due: expiry, escalation, executions whose process is gone; return the number of changes."""
+        return self._inbox().desk.sweep()
+
+    def restored(self, *, by: str) -> int:
+        """After the store was restored from a backup: mark everything approved or claimed as unknown; return their number."""
+        return self._inbox().desk.restored(actor=Actor.here(by))
+
+    def verify(self, checkpoint: Checkpoint | None = None) -> Verification:
+        """Verify the chain of all that happened, against a checkpoint that was kept elsewhere. Without one, only accidents are found."""
+        inbox = self._inbox()
+        return verify(inbox.tables, at=inbox.clock(), checkpoint=checkpoint)
+
+    def checkpoint(self) -> Checkpoint:
+        """Return the head of the chain, to be kept where nobody who can write the store can change it."""
+        inbox = self._inbox()
+        return checkpoint(inbox.tables, at=inbox.clock())
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """Yield the entries of the chain as JSON objects."""
+        return export(self._inbox().tables)
+
+    def forget(self, *, before: float, by: str) -> int:
+        """Delete the contents of approvals that ended before a time, in seconds since the epoch; the chain stays verifiable."""
+        inbox = self._inbox()
+        return forget(inbox.tables, before=before, at=inbox.clock(), actor=Actor.here(by))
+
+    apending = twin(pending)
+    aget = twin(get)
+    aapprove = twin(approve)
+    aedit = twin(edit)
+    areject = twin(reject)
+    arespond = twin(respond)
+    askip = twin(skip)
+    aretry = twin(retry)
+    awithdraw = twin(withdraw)
+    adecide_all = twin(decide_all)
+    areconcile = twin(reconcile)
+    ahistory = twin(history)
+    agrant = twin(grant)
+    astanding = twin(standing)
+    aend_standing = twin(end_standing)
+    asweep = twin(sweep)
+    arestored = twin(restored)
+    averify = twin(verify)
+    acheckpoint = twin(checkpoint)
+    aforget = twin(forget)

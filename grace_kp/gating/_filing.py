@@ -1,0 +1,152 @@
+"""The request for approval of one call: its arguments encoded, digested and sealed, and what a reviewer decides on beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.approvals import (
+    NewRequest,
+    PolicyNow,
+    SealNeeded,
+    digest,
+    encode,
+    new_approval_id,
+    sealed_arguments,
+    sealed_texts,
+    without_texts,
+)
+from grace_kp.errors import ActionCancelled
+
+if TYPE_CHECKING:
+    import inspect
+    from collections.abc import Mapping
+
+    from grace_kp.approvals import Inbox
+    from grace_kp.gating._case import Case
+    from grace_kp.gating._decision import Decision
+    from grace_kp.gating._policy import Policy
+    from grace_kp.gating._request import InterventionRequest
+    from grace_kp.gating._terms import Terms
+    from grace_kp.gating.reviewers._inbox import InboxReviewer
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Encoded:
+    """The arguments of one call as approvals know them."""
+
+    arguments: Mapping[str, Any]
+    """Encodings by parameter name."""
+    problems: Mapping[str, str]
+    """Why the other parameters have none."""
+    whole: Mapping[str, Any]
+    """What the digest covers: the encodings; and for what has none the digest that its gate compares with, which holds in this process alone."""
+
+    @classmethod
+    def of(cls, case: Case, terms: Terms, bound: inspect.BoundArguments | None) -> Encoded:
+        """Return the encoding of a call of the action with these arguments.
+
+        Raises:
+            NotCheckable: a change of an argument without an encoding would go unnoticed.
+        """
+        shown = terms.covered(case.shown(bound))
+        arguments, problems = encode(shown)
+        local = {name: {"$unencoded": case.coverage.digest({name: shown[name]})} for name in problems}
+        return cls(arguments, problems, {**arguments, **local})
+
+
+def new_request(
+    case: Case,
+    terms: Terms,
+    reviewer: InboxReviewer,
+    inbox: Inbox,
+    *,
+    request: InterventionRequest,
+    decision: Decision,
+    encoded: Encoded,
+) -> NewRequest:
+    """Return the request about a call.
+
+    Raises:
+        ActionCancelled: it has arguments that cannot be kept.
+    """
+    if encoded.problems and reviewer.wait is not True:
+        raise ActionCancelled(_unencoded_message(case.action, encoded.problems))
+    version, approval_id = terms.version, new_approval_id()
+    bound_digest = digest(case.action, version, encoded.whole, secret=inbox.secret)
+    try:
+        stored, sealed = sealed_arguments(
+            encoded.arguments, terms.sealed, inbox.secret, approval_id=approval_id, digest=bound_digest
+        )
+    except SealNeeded as error:
+        raise ActionCancelled(f"{case.action} was not run, because its request cannot be kept: {error}") from error
+    scope, confidence, now = case.scope, decision.confidence, policy_now(case.policy, reviewer)
+    own = case.policy.timeout if case.policy.timeout is not None else scope.own_timeout
+    texts = sealed_texts(encoded.arguments, sealed)
+    return NewRequest(
+        id=approval_id,
+        action=case.action,
+        version=version,
+        domain=inbox.domain,
+        digest=bound_digest,
+        encoded=encoded.arguments,
+        stored=stored,
+        sealed=sealed,
+        schema=case.schema(),
+        not_covered=terms.not_covered,
+        unencoded=tuple(encoded.problems),
+        key=None if terms.key is None else terms.key.key(inbox.domain, case.action, case.shown()),
+        key_fields=() if terms.key is None else terms.key.fields,
+        level=str(request.level),
+        score=None if confidence is None else confidence.score,
+        breakdown={} if confidence is None else dict(confidence.evaluated),
+        penalties=() if confidence is None else tuple(confidence.penalties_applied),
+        reason=without_texts(request.reason, texts),
+        gaps=tuple(without_texts(list(decision.gaps), texts)),
+        facts=without_texts(dict(decision.facts), texts),
+        policy=_policy_facts(case, now),
+        run_id=scope.run_id,
+        objective=without_texts(scope.objective, texts),
+        user=scope.user,
+        run=without_texts(scope.document(), texts),
+        deadline_seconds=reviewer.deadline if own is None else own,
+        use_within_seconds=reviewer.use_within,
+        on_deadline=reviewer.on_deadline,
+        groups=now.groups,
+        quorum=now.quorum,
+        identity=reviewer.identity,
+        waits=reviewer.waits,
+        note={"function": terms.place},
+    )
+
+
+def policy_now(policy: Policy, reviewer: InboxReviewer) -> PolicyNow:
+    """Return what a policy requires, completed by its reviewer."""
+    return PolicyNow(
+        denies=policy.denies,
+        floor=None if policy.denies else policy.floor,
+        groups=policy.groups or reviewer.groups,
+        quorum=policy.quorum or reviewer.quorum,
+        version=policy.version,
+    )
+
+
+def _policy_facts(case: Case, now: PolicyNow) -> dict[str, Any]:
+    thresholds = case.policy.thresholds or case.scope.thresholds
+    facts = {
+        "version": now.version,
+        "floor": now.floor,
+        "groups": list(now.groups),
+        "quorum": now.quorum,
+        # As texts: a threshold may be infinite, which JSON cannot hold.
+        "thresholds": {field.name: str(getattr(thresholds, field.name)) for field in dataclasses.fields(thresholds)},
+    }
+    return {name: value for name, value in facts.items() if value not in (None, [])}
+
+
+def _unencoded_message(action: str, problems: Mapping[str, str]) -> str:
+    named = "; ".join(f"{name}: {why}" for name, why in problems.items())
+    return (
+        f"{action} was not run, because its request cannot be kept: these arguments have no encoding: {named}. Pass plain data, name "
+        "parameters that carry no meaning with @grace.gate(ignore=...), or use an InboxReviewer with wait=True"
+    )

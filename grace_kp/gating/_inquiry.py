@@ -1,0 +1,308 @@
+"""One question of a gate in the inbox: it is filed, waited for, claimed and settled there.
+
+For the engine it stands in the place of an entry in the ledger, so that claim, run and outcome have one place, `_execution`. The claim is
+taken for what is about to run, under the policy that is in force then, and nothing else entitles to run.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.approvals import Actor, ApprovalState, decode, digest, has_digest, opened_arguments
+from grace_kp.errors import ActionCancelled, AlreadyDecided, ApprovalError, ChangedSinceShown, StoreError
+from grace_kp.gating._filing import Encoded, new_request, policy_now
+from grace_kp.gating._hidden import unseen_problem
+from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, can_be_kept
+from grace_kp.gating._operation import running_operations
+from grace_kp.gating.reviewers._console import ConsoleReviewer
+from grace_kp.levels import InterventionAction
+
+if TYPE_CHECKING:
+    import inspect
+    from collections.abc import Callable, Mapping
+
+    from grace_kp.approvals import Approval, Inbox
+    from grace_kp.gating._case import Case
+    from grace_kp.gating._decision import Decision
+    from grace_kp.gating._request import InterventionRequest, InterventionResponse
+    from grace_kp.gating._terms import Terms
+    from grace_kp.gating.reviewers._inbox import InboxReviewer
+
+OUTAGE_SECONDS = 60.0
+"""How long a store may fail before a gate that waits gives up, or an outcome is left unrecorded."""
+PAUSE_SECONDS = 0.2
+LOOK_AT_CLAIM_SECONDS = 1.0
+"""How often somebody who waits for another's execution asks whether its process still runs."""
+LONGEST_EXECUTION = 3_600.0
+"""Seconds for which an execution elsewhere is waited for."""
+_log = logging.getLogger("grace_kp.approvals")
+STATES = {ApprovalState.DONE: DONE, ApprovalState.FAILED: FAILED}
+
+
+class Inquiry:
+    """The request of one call, and the entry under which it runs."""
+
+    def __init__(self, case: Case, terms: Terms, reviewer: InboxReviewer, approval: Approval | None = None) -> None:
+        self._case, self._terms, self._reviewer = case, terms, reviewer
+        self.waits = reviewer.waits
+        self.joined = False
+        """Whether an earlier request stands for this call."""
+        self._approval = approval
+        self._asked: Mapping[str, Any] = {}
+        self._token: str | None = None
+        self.bound: inspect.BoundArguments | None = case.bound
+        """What will run."""
+        self._version = terms.version
+        self._ends: float | None = None
+
+    @property
+    def _inbox(self) -> Inbox:
+        return self._case.scope.inbox
+
+    @property
+    def approval(self) -> Approval:
+        """The approval as it was read last."""
+        assert self._approval is not None  # noqa: S101
+        return self._approval
+
+    @property
+    def id(self) -> str:
+        """Id of the approval."""
+        return self.approval.id
+
+    # Filing
+
+    def file(self, request: InterventionRequest, decision: Decision) -> None:
+        """File the request, or join the one that stands for the call.
+
+        Raises:
+            ActionCancelled: the call has arguments that cannot be kept.
+            KeyReused: its key belongs to a request with other arguments.
+            StoreError: the request cannot be kept.
+        """
+        case = self._case
+        encoded = Encoded.of(case, self._terms, case.bound)
+        new = new_request(
+            case, self._terms, self._reviewer, self._inbox, request=request, decision=decision, encoded=encoded
+        )
+        if case.is_changed(case.bound, request.digest):
+            raise ActionCancelled(f"the arguments of {case.action} were changed while they were read; it was not run")
+        self._inbox.notifier.add(self._reviewer.notify)
+        self._asked = encoded.arguments
+        self._approval = self._inbox.desk.request(new)
+        self.joined = self._approval.id != new.id
+
+    # Waiting
+
+    def is_waiting(self) -> bool:
+        """Read the approval; return whether its gate must wait: for a decision, or for an execution that another caller has begun.
+
+        Raises:
+            StoreError: it could not be read for `OUTAGE_SECONDS`.
+        """
+        try:
+            self._approval = approval = self._inbox.desk.get(self.id)
+        except StoreError:
+            if self._ends is None:
+                self._ends = time.monotonic() + OUTAGE_SECONDS
+            if time.monotonic() > self._ends:
+                raise
+            return True
+        if approval.state is ApprovalState.CLAIMED and self._token is None and self.waits == "wait":
+            self._ends = self._ends or time.monotonic() + LONGEST_EXECUTION
+            return time.monotonic() < self._ends and self.id not in running_operations()
+        self._ends = None
+        return approval.state is ApprovalState.PENDING
+
+    def due(self) -> float:
+        """Return when to look again without a change, in seconds since the epoch."""
+        approval, now = self.approval, self._inbox.clock()
+        if approval.state is ApprovalState.PENDING and self._ends is None:
+            return approval.deadline or now + 3_600
+        return now + LOOK_AT_CLAIM_SECONDS
+
+    def wait(self) -> Approval:
+        """Wait until the approval is decided, or the execution of another caller has ended."""
+        with self._inbox.watcher.waiting(self.id) as waiter, waiter.in_thread() as sleep:
+            while self.is_waiting():
+                waiter.due = self.due()
+                sleep()
+        return self.approval
+
+    async def wait_async(self) -> Approval:
+        """`wait` without blocking the event loop, and without a thread."""
+        import asyncio
+
+        with self._inbox.watcher.waiting(self.id) as waiter, waiter.on_loop() as sleep:
+            while await asyncio.to_thread(self.is_waiting):
+                waiter.due = self.due()
+                await sleep()
+        return self.approval
+
+    def question(self, request: InterventionRequest) -> InterventionRequest:
+        """Return the question as a second reviewer is asked it."""
+        left = None if self.approval.deadline is None else max(0.0, self.approval.deadline - self._inbox.clock())
+        return replace(request, id=self.id, timeout=left)
+
+    def answer(self, shown: InterventionRequest, response: InterventionResponse) -> None:
+        """Decide the request by the answer of a second reviewer. Where it does not count, the request stays as it is."""
+        if unseen_problem(shown, response) or (response.action is InterventionAction.MODIFY and not response.modified):
+            return
+        desk, digest, words = self._inbox.desk, self.approval.digest, response.user_input or ""
+        channel = "console" if isinstance(self._reviewer.ask, ConsoleReviewer) else "callback"
+        try:
+            actor = Actor.here(str(response.reviewer)[:200], channel=channel)
+            if response.action is InterventionAction.PROCEED:
+                desk.approve(self.id, actor=actor, note=words, digest=digest)
+            elif response.action is InterventionAction.MODIFY:
+                desk.edit(self.id, response.modified or {}, actor=actor, note=words, digest=digest)
+            elif response.action is InterventionAction.INPUT:
+                desk.respond(self.id, words, actor=actor, digest=digest)
+            elif response.action is InterventionAction.SKIP:
+                desk.skip(self.id, actor=actor, note=words, digest=digest)
+            elif response.action is InterventionAction.RETRY:
+                desk.retry(self.id, actor=actor, note=words, digest=digest)
+            else:
+                desk.reject(self.id, actor=actor, reason=words, digest=digest)
+        except (ApprovalError, StoreError, ValueError) as error:
+            _log.warning("the answer of %s about %s did not count: %s", response.reviewer, self.id, error)
+
+    def give_up(self) -> None:
+        """Withdraw the request, because its caller no longer waits; not where others wait for it, too, or may come to."""
+        others = self._inbox.watcher.counted(self.id)
+        try:
+            if self.joined or others:
+                if not others:
+                    self._inbox.desk.leave(self.id)
+                return
+            self._inbox.desk.withdraw(self.id, actor=self._inbox.process, reason="its caller gave up")
+        except (ApprovalError, StoreError):
+            return  # decided meanwhile; a decision that nobody claims expires
+
+    def must_file_again(self) -> bool:
+        """Return whether the request was withdrawn by the caller that had asked first, while this caller waits on."""
+        decision = self.approval.decision
+        return (
+            self.joined
+            and self.approval.state is ApprovalState.CANCELLED
+            and decision is not None
+            and decision.actor.channel == self._inbox.process.channel
+        )
+
+    def withdraw(self, reason: str) -> None:
+        """Withdraw a decision that cannot be carried out."""
+        try:
+            self._approval = self._inbox.desk.withdraw(self.id, actor=self._inbox.process, reason=reason)
+        except (ApprovalError, StoreError):
+            return  # it was claimed, or has expired
+
+    def changes(self) -> dict[str, object]:
+        """Return the arguments that reviewers changed, by name.
+
+        Raises:
+            ValueError: a value cannot be read back.
+        """
+        approval = self.approval
+        opened = opened_arguments(approval.encoded, self._inbox.secret, approval_id=approval.id, digest=approval.digest)
+        changed = {name: value for name, value in opened.items() if self._asked.get(name, opened) != value}
+        return decode(changed, self._case.types())
+
+    # The entry under which the action runs
+
+    def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:  # noqa: ARG002 — an approval entitles to one attempt
+        """Take the right to run the action once; return the earlier execution that keeps it from running.
+
+        Raises:
+            ApprovalError: the approval does not entitle to this call, now.
+            StoreError: the claim cannot be kept, so the action must not run.
+        """
+        if (earlier := self.earlier()) is not None:
+            return earlier
+        approval, case = self.approval, self._case
+        now = self._digest_as(approval.digest, Encoded.of(case, self._terms, self.bound).whole)
+        try:
+            claim = self._inbox.desk.claim(
+                approval.id,
+                digest=now,
+                version=self._version,
+                policy=policy_now(case.policy_now(), self._reviewer),
+                actor=self._inbox.process,
+            )
+        except ChangedSinceShown:
+            if self._terms.key is None:
+                self.withdraw("its arguments were changed after they were shown")
+            raise
+        except AlreadyDecided:
+            self._approval = self._inbox.desk.get(approval.id)
+            if (earlier := self.earlier()) is not None:
+                return earlier
+            raise
+        self._approval, self._token = claim.approval, claim.token
+        return None
+
+    def _digest_as(self, expected: str, whole: Mapping[str, Any]) -> str:
+        """Return the digest of what is about to run, by the scheme and the key of the digest that was decided on."""
+        try:
+            if has_digest(expected, self._case.action, self._version, whole, secret=self._inbox.secret):
+                return expected
+        except ValueError:
+            pass  # another key; then the digests differ
+        return digest(self._case.action, self._version, whole, secret=self._inbox.secret)
+
+    def earlier(self) -> EarlierRun | None:
+        """Return the execution that this approval has led to; None before there is one."""
+        approval = self.approval
+        if not approval.state.may_have_run:
+            return None
+        outcome, claim = approval.outcome, approval.claim
+        at = outcome.at if outcome is not None else claim.at if claim is not None else 0.0
+        if outcome is None:
+            return EarlierRun(RUNNING, at)
+        state = STATES.get(approval.state, RUNNING)
+        return EarlierRun(state, at, outcome.has_result, outcome.result, outcome.error)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether to wait while another caller runs the action."""
+        return self.waits == "wait" and self.approval.state is ApprovalState.CLAIMED
+
+    def release(self) -> None:
+        """Record that the action did not run after all."""
+        self._report(lambda token: self._inbox.desk.release(self.id, token))
+
+    def done(self, result: object = None, *, keep: bool = False) -> None:
+        """Record that the action returned, with its result where `keep` says so and it can be kept."""
+        has_result = keep and can_be_kept(result)
+        self._settle("done", result=result if has_result else None, has_result=has_result)
+
+    def failed(self, error: BaseException) -> None:
+        """Record that the action raised."""
+        self._settle("failed", error=type(error).__name__)
+
+    def unknown(self, error: BaseException) -> None:
+        """Record that the action was interrupted, so that nobody knows what it did."""
+        self._settle("unknown", error=type(error).__name__)
+
+    def _settle(self, state: str, **outcome: Any) -> None:
+        self._report(lambda token: self._inbox.desk.settle(self.id, token, state=state, **outcome))
+
+    def _report(self, report: Callable[[str], Approval]) -> None:
+        """Write an outcome, again while the store is locked or full.
+
+        Raises:
+            StoreError: it could not be written for `OUTAGE_SECONDS`; the approval stays claimed.
+        """
+        assert self._token is not None  # noqa: S101
+        ends = time.monotonic() + OUTAGE_SECONDS
+        while True:
+            try:
+                self._approval = report(self._token)
+            except StoreError:
+                if time.monotonic() > ends:
+                    raise
+                time.sleep(PAUSE_SECONDS)
+            else:
+                return

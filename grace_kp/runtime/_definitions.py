@@ -1,0 +1,61 @@
+"""The gated actions of a runtime, so that an approved action can be found again by its name and version."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+from grace_kp.errors import ApprovalError
+
+if TYPE_CHECKING:
+    from grace_kp.approvals import Approval
+    from grace_kp.gating import GatedAction
+
+
+class Definitions:
+    """Gated actions by name. They are forgotten with the functions that they gate."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_name: dict[str, list[weakref.ref[GatedAction]]] = {}
+
+    def add(self, action: GatedAction) -> None:
+        """Take note of an action."""
+        with self._lock:
+            known = self._by_name.setdefault(action.name, [])
+            known[:] = [*(reference for reference in known if reference() is not None), weakref.ref(action)]
+
+    def named(self, name: str) -> list[GatedAction]:
+        """Return the actions with this name, in the order in which they were defined."""
+        with self._lock:
+            return [action for reference in self._by_name.get(name, ()) if (action := reference()) is not None]
+
+    def find(self, approval: Approval) -> GatedAction:
+        """Return the action that an approval is about.
+
+        Raises:
+            ApprovalError: no gate of this runtime has the action in this version, or two different functions have.
+        """
+        named = self.named(approval.action)
+        if not named:
+            message = f"no gate of this runtime defines the action {approval.action!r}; import the module that defines it first"
+            raise ApprovalError(message, approval_id=approval.id)
+        fitting = [action for action in named if action.terms.version == approval.version]
+        if not fitting:
+            versions = ", ".join(sorted({action.terms.version for action in named}))
+            message = (
+                f"the approval {approval.id} is about version {approval.version} of {approval.action}, and this runtime defines {versions}; "
+                "run the version that was approved, or withdraw the approval and ask again"
+            )
+            raise ApprovalError(message, approval_id=approval.id)
+        places = {action.terms.place for action in fitting}
+        if len(places) > 1 and (place := approval.note.get("function")) in places:
+            fitting, places = [action for action in fitting if action.terms.place == place], {str(place)}
+        if len(places) > 1:
+            message = (
+                f"several functions are gated as {approval.action!r} in the same version: {', '.join(sorted(places))}; "
+                "give them different names with @grace.gate(name=…)"
+            )
+            raise ApprovalError(message, approval_id=approval.id)
+        return fitting[-1]

@@ -1,0 +1,132 @@
+"""`grace.approvals`: every verb, its async twin, and what bad input leads to."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.approvals import Approvals
+from tests.gating.inboxes import runtime
+
+
+@pytest.fixture(name="grace")
+def grace_fixture():
+    return runtime()
+
+
+@pytest.fixture(name="ask")
+def ask_fixture(grace):
+    @grace.gate(floor="confirm", reviewer=gk.InboxReviewer(wait="hand_over"))
+    def pay(n: int, to: str = "ana") -> int:
+        return n
+
+    return lambda n=1: pay(n).approval.id
+
+
+VERBS = {
+    "approve": (lambda a, name: a.approve(name, by="ana"), "approved"),
+    "edit": (lambda a, name: a.edit(name, {"n": 2}, by="ana"), "edited"),
+    "reject": (lambda a, name: a.reject(name, by="ana", reason="no"), "rejected"),
+    "respond": (lambda a, name: a.respond(name, "words", by="ana"), "responded"),
+    "skip": (lambda a, name: a.skip(name, by="ana"), "skipped"),
+    "retry": (lambda a, name: a.retry(name, by="ana"), "retried"),
+    "withdraw": (lambda a, name: a.withdraw(name, by="ana"), "cancelled"),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_has_its_state(grace, ask, verb):
+    """Repeated by the same person it changes nothing."""
+    decide, state = VERBS[verb]
+    name = ask()
+    assert state == decide(grace.approvals, name).state
+    assert state == decide(grace.approvals, name).state
+    assert [name] == [approval.id for approval in grace.approvals.history(by="ana")]
+    assert [] == grace.approvals.pending()
+
+
+def test_a_second_decision_names_the_first(grace, ask):
+    """With author and time."""
+    grace.approvals.approve(name := ask(), by="ana")
+    with pytest.raises(gk.AlreadyDecided, match="by ana at") as error:
+        grace.approvals.reject(name, by="bo")
+    assert ("ana", "approved") == (error.value.by, error.value.state)
+
+
+@pytest.mark.parametrize("by", ["", "  ", None, 5, "x" * 201])
+def test_who_decides_has_a_name(grace, ask, by):
+    """Nothing is decided otherwise."""
+    name = ask()
+    with pytest.raises(ValueError, match="by must be a name"):
+        grace.approvals.approve(name, by=by)
+    assert grace.approvals.get(name).state == "pending"
+
+
+@pytest.mark.parametrize("name", ["", "ap-0", "' OR 1=1 --", "x" * 10_000])
+def test_an_unknown_id(grace, name):
+    """It is an error of its own."""
+    with pytest.raises(gk.UnknownApproval):
+        grace.approvals.approve(name, by="ana")
+
+
+def test_an_edit_that_does_not_fit(grace, ask):
+    """The request stays as it was."""
+    name = ask()
+    with pytest.raises(gk.EditRefused):
+        grace.approvals.edit(name, {"n": "two"}, by="ana")
+    assert ("pending", 1) == (grace.approvals.get(name).state, grace.approvals.get(name).arguments["n"])
+
+
+def test_standing_approvals(grace):
+    """A call that one covers runs at once, and is counted."""
+
+    @grace.gate(floor="confirm", reviewer=gk.InboxReviewer(wait="hand_over"))
+    def pay(n: int, to: str = "ana") -> int:
+        return n
+
+    grace.approvals.grant("pay", {"n": {"from": 1, "to": 5}, "to": {"is": "ana"}}, until="1h", uses=1, by="ana")
+    assert pay(3) == 3
+    assert grace.approvals.history()[0].decision.actor.channel == "standing"
+    assert isinstance(pay(3), gk.PendingAnswer)
+    assert [] == grace.approvals.standing()
+
+
+def test_a_viewer_is_recorded(grace, ask):
+    """Once per person and revision."""
+    name = ask()
+    grace.approvals.get(name, by="ana")
+    grace.approvals.get(name, by="ana")
+    kinds = [entry["entry"]["kind"] if "entry" in entry else entry["kind"] for entry in grace.approvals.export()]
+    assert ["requested", "viewed"] == kinds
+
+
+def test_the_chain_is_verified(grace, ask):
+    """Against a checkpoint that was kept elsewhere."""
+    grace.approvals.approve(ask(), by="ana")
+    kept = grace.approvals.checkpoint()
+    grace.approvals.approve(ask(), by="ana")
+    assert grace.approvals.verify(kept).ok
+
+
+def test_each_verb_has_a_twin():
+    """With the same parameters."""
+    verbs = [
+        name for name, member in vars(Approvals).items()
+        if not name.startswith("_") and callable(member) and not inspect.iscoroutinefunction(member)
+    ]  # fmt: skip
+    without = {"watch", "export"}  # iterators; `watch` is async as well
+    for name in verbs:
+        if name not in without:
+            twin = getattr(Approvals, f"a{name}")
+            assert inspect.iscoroutinefunction(twin)
+            assert inspect.signature(getattr(Approvals, name)) == inspect.signature(twin)
+
+
+async def test_twins_do_the_same(grace, ask):
+    """Without blocking the loop."""
+    name = ask()
+    assert [name] == [approval.id for approval in await grace.approvals.apending()]
+    await grace.approvals.aapprove(name, by="ana")
+    assert await grace.approvals.aexecute(name) == 1

@@ -1,0 +1,74 @@
+"""Waiting for changes: whoever waits is woken by any process, after a failure, and when due."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from grace_kp.approvals import Watcher
+from grace_kp.errors import StoreError
+from tests.approvals.desks import ANA, Bureau, asked
+
+
+def waits(watcher, approval, woken, due=None):
+    with watcher.waiting(approval) as waiter, waiter.in_thread() as sleep:
+        waiter.due = due
+        sleep()  # the first look wakes everybody, because something may have changed before it
+        woken.put("looked")
+        waiter.due = due
+        sleep()
+        woken.put("changed")
+
+
+def begun(watcher, approval, **settings):
+    from queue import Queue
+
+    woken = Queue()
+    thread = threading.Thread(target=waits, args=(watcher, approval, woken), kwargs=settings, daemon=True)
+    thread.start()
+    assert woken.get(timeout=30) == "looked"
+    return woken, thread
+
+
+def test_a_decision_wakes(tmp_path):
+    """Also one of another connection."""
+    bureau = Bureau(f"sqlite:///{tmp_path}/a.db")
+    approval = bureau.desk.request(asked())
+    woken, thread = begun(Watcher(bureau.tables), approval.id)
+    Bureau(f"sqlite:///{tmp_path}/a.db").desk.approve(approval.id, actor=ANA)
+    assert woken.get(timeout=30) == "changed"
+    thread.join(30)
+
+
+def test_the_deadline_wakes():
+    """Whoever waits then reads the approval, and the deadline applies."""
+    bureau = Bureau()
+    approval = bureau.desk.request(asked())
+    woken, thread = begun(Watcher(bureau.tables, clock=lambda: 50.0), approval.id, due=49.0)
+    assert woken.get(timeout=30) == "changed"
+    thread.join(30)
+
+
+def test_a_failure_wakes():
+    """Whoever waits reads for itself, and learns what is wrong."""
+
+    class Broken:
+        def hold(self):
+            raise StoreError("gone")
+
+    woken, thread = begun(Watcher(Broken()), "x")
+    assert woken.get(timeout=30) == "changed"
+    thread.join(30)
+
+
+async def test_a_coroutine_is_woken():
+    """On its own loop."""
+    bureau = Bureau()
+    approval = bureau.desk.request(asked())
+    watcher = Watcher(bureau.tables)
+    with watcher.waiting(approval.id) as waiter, waiter.on_loop() as sleep:
+        await asyncio.wait_for(sleep(), 30)
+        bureau.desk.approve(approval.id, actor=ANA)
+        await asyncio.wait_for(sleep(), 30)
+        assert watcher.counted(approval.id) == 1
+    assert watcher.counted(approval.id) == 0

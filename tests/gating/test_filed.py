@@ -1,0 +1,274 @@
+"""A gate with an inbox: every decision of a person has the effect of its response, and nothing else lets the action run."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+import grace_kp as gk
+from tests.gating.inboxes import approving, deciding, runtime
+
+INBOX = gk.InboxReviewer(deadline="1h")
+
+
+def action(grace, **settings):
+    ran = []
+
+    @grace.gate(**{"floor": "confirm", "reviewer": INBOX, **settings})
+    def refund(invoice: str, euros: int) -> str:
+        ran.append((invoice, euros))
+        return f"{invoice}: {euros}"
+
+    return refund, ran
+
+
+@pytest.mark.parametrize("place", ["memory", "file"])
+def test_an_approval_lets_it_run_once(place, tmp_path):
+    """The approval is done afterwards, with the result."""
+    grace = runtime(tmp_path if place == "file" else None)
+    refund, ran = action(grace)
+    person = approving(grace)
+    assert refund("A1", 50) == "A1: 50"
+    (asked,) = person.leaves()
+    done = grace.approvals.get(asked.id)
+    assert [("A1", 50)] == ran
+    assert ("done", "A1: 50", {"invoice": "A1", "euros": 50}) == (
+        done.state,
+        done.outcome.result,
+        dict(asked.arguments),
+    )
+    grace.close()
+
+
+@pytest.mark.parametrize(
+    ("decide", "error", "words"),
+    [
+        (
+            lambda a, name: a.reject(name, by="ana", reason="not ours"),
+            gk.ActionCancelled,
+            "ana refused refund: not ours",
+        ),
+        (lambda a, name: a.respond(name, "ask for it", by="ana"), gk.ActionRedirected, "ask for it"),
+        (lambda a, name: a.withdraw(name, by="ana", reason="old"), gk.ActionCancelled, "was cancelled: old"),
+    ],
+)
+def test_a_refusal_has_its_error(decide, error, words):
+    """The action does not run."""
+    grace = runtime()
+    refund, ran = action(grace)
+    person = deciding(grace, decide)
+    with pytest.raises(error, match=words):
+        refund("A1", 50)
+    person.leaves()
+    assert [] == ran
+
+
+def test_a_skipped_action_returns_none():
+    """As with any other reviewer."""
+    grace = runtime()
+    refund, ran = action(grace)
+    person = deciding(grace, lambda approvals, name: approvals.skip(name, by="ana"))
+    assert refund("A1", 50) is None
+    person.leaves()
+    assert [] == ran
+
+
+def test_an_edit_runs_with_its_arguments():
+    """The trace states what was asked and what ran."""
+    grace = runtime()
+    refund, ran = action(grace)
+    person = deciding(grace, lambda approvals, name: approvals.edit(name, {"euros": 20}, by="ana"))
+    with grace.collect() as traces:
+        assert refund("A1", 50) == "A1: 20"
+    person.leaves()
+    entry = traces[0].grace["decisions"][0]
+    assert [("A1", 20)] == ran
+    assert ("executed_modified", 50, 20) == (
+        entry["outcome"], entry["arguments"]["euros"], entry["executed_arguments"]["euros"],
+    )  # fmt: skip
+    assert ("ana", "stated", "python") == tuple(entry["approval"][name] for name in ("by", "identity", "channel"))
+
+
+def test_retry_decides_again():
+    """A new request follows, at most three times."""
+    grace = runtime()
+    refund, ran = action(grace)
+    person = deciding(grace, lambda approvals, name: approvals.retry(name, by="ana"), 4)
+    with pytest.raises(gk.ActionCancelled, match="more than 3 times"):
+        refund("A1", 50)
+    assert ([], 4) == (ran, len(person.leaves()))
+
+
+def test_time_is_up():
+    """The deadline is that of the gate, else that of the inbox; it is no refusal."""
+    grace = runtime()
+    refund, ran = action(grace, timeout=0.05)
+    with pytest.raises(gk.ActionTimedOut, match="nobody decided in time"):
+        refund("A1", 50)
+    assert ([], "expired") == (ran, grace.approvals.history()[0].state)
+
+
+def test_on_deadline_skip():
+    """Where the reviewer says so, the agent goes on without the action."""
+    grace = runtime()
+    refund, ran = action(grace, reviewer=gk.InboxReviewer(deadline=0.05, on_deadline="skip"))
+    assert refund("A1", 50) is None
+    assert [] == ran
+
+
+def test_arguments_that_change_while_it_waits():
+    """What a person approved does not run when it is no longer what would run, and the decision is closed."""
+    grace = runtime()
+    ran = []
+
+    @grace.gate(floor="confirm", reviewer=INBOX)
+    def send(items: list[int]) -> None:
+        ran.append(items)
+
+    items = [1]
+
+    def decide(approvals, name):
+        items.append(2)
+        approvals.approve(name, by="ana")
+
+    person = deciding(grace, decide)
+    with pytest.raises(gk.ActionCancelled, match="changed"):
+        send(items)
+    person.leaves()
+    assert [] == ran
+
+
+def test_a_job_runs_again_later():
+    """`wait="raise"` raises until there is a decision; then the action runs once, and its result is returned again."""
+    grace = runtime()
+    refund, ran = action(grace, key="refund:{invoice}", reviewer=gk.InboxReviewer(wait="raise"))
+    with pytest.raises(gk.ActionPending) as first:
+        refund("A1", 50)
+    with pytest.raises(gk.ActionPending) as second:
+        refund("A1", 50)
+    assert first.value.approval.id == second.value.approval.id
+    grace.approvals.approve(first.value.approval.id, by="ana")
+    assert ["A1: 50", "A1: 50"] == [refund("A1", 50), refund("A1", 50)]
+    assert [("A1", 50)] == ran
+
+
+def test_a_key_stands_for_one_operation():
+    """The same key with other arguments is an error that names the request."""
+    grace = runtime()
+    refund, _ = action(grace, key="refund:{invoice}", reviewer=gk.InboxReviewer(wait="raise"))
+    with pytest.raises(gk.ActionPending) as pending:
+        refund("A1", 50)
+    with pytest.raises(gk.KeyReused) as reused:
+        refund("A1", 51)
+    assert pending.value.approval.id == reused.value.approval_id
+
+
+def test_the_agent_goes_on():
+    """`hand_over` returns a text for the model, and the entry in the trace waits."""
+    grace = runtime()
+    refund, ran = action(grace, reviewer=gk.InboxReviewer(wait="hand_over"))
+    with grace.collect() as traces:
+        answer = refund("A1", 50)
+    assert isinstance(answer, gk.PendingAnswer)
+    assert answer.approval.id in answer
+    assert ("waiting", []) == (traces[0].grace["decisions"][0]["outcome"], ran)
+
+
+def test_callers_side_by_side_share_one_request():
+    """One of them runs the action; the others get its result."""
+    grace = runtime()
+    refund, ran = action(grace, key="refund:{invoice}")
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(refund("A1", 50))) for _ in range(4)]
+    person = approving(grace)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert (1, 1, ["A1: 50"] * 4) == (len(person.leaves()), len(ran), results)
+
+
+async def test_a_cancelled_task_withdraws_its_request():
+    """Nobody is asked about a call that nobody waits for."""
+    grace = runtime()
+
+    @grace.gate(floor="confirm", reviewer=INBOX)
+    async def act(n: int) -> int:
+        return n
+
+    task = asyncio.create_task(act(1))
+    while not (pending := await grace.approvals.apending()):
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    closed = await grace.approvals.aget(pending[0].id)
+    assert ("cancelled", "its caller gave up") == (closed.state, closed.decision.note)
+
+
+async def test_many_coroutines_wait_on_one_loop():
+    """None of them blocks the loop, and none has a thread."""
+    grace = runtime()
+
+    @grace.gate(floor="confirm", reviewer=INBOX)
+    async def act(n: int) -> int:
+        return n
+
+    person = approving(grace, 20)
+    assert list(range(20)) == await asyncio.gather(*(act(n) for n in range(20)))
+    person.leaves()
+
+
+def test_a_second_reviewer_is_asked_beside():
+    """Its answer is the decision in the inbox, with its channel."""
+    grace = runtime()
+    inbox = gk.InboxReviewer(
+        ask=lambda request: gk.InterventionResponse("modify", modified={"euros": 7}, reviewer="bo")
+    )
+    refund, ran = action(grace, reviewer=inbox)
+    assert refund("A1", 50) == "A1: 7"
+    decision = grace.approvals.history()[0].decision
+    assert ([("A1", 7)], "bo", "callback") == (ran, decision.actor.name, decision.actor.channel)
+
+
+def test_arguments_without_an_encoding_stay_in_the_process():
+    """They are named where a caller waits, and refused where it does not."""
+    grace = runtime()
+
+    class Client:
+        pass
+
+    @grace.gate(floor="confirm", reviewer=INBOX)
+    def call(client: object, n: int) -> int:
+        return n
+
+    @grace.gate(floor="confirm", reviewer=gk.InboxReviewer(wait="hand_over"), name="later")
+    def call_later(client: object, n: int) -> int:
+        return n
+
+    person = approving(grace)
+    assert call(Client(), 3) == 3
+    assert ("client",) == person.leaves()[0].unencoded
+    with pytest.raises(gk.ActionCancelled, match="have no encoding: client"):
+        call_later(Client(), 3)
+
+
+def test_a_store_without_approvals():
+    """The action does not run, and the error says which store can be used."""
+
+    class Plain:
+        def put(self, records, **_):
+            pass
+
+        def get(self, trace_id):
+            return None
+
+        def query(self, **_):
+            return []
+
+    refund, ran = action(gk.Grace(store=Plain(), evaluator=None, embedder=None))
+    with pytest.raises(gk.ActionCancelled, match="keeps no approvals"):
+        refund("A1", 50)
+    assert [] == ran

@@ -1,0 +1,100 @@
+"""The claim of an action in an inbox: taken once, for what is about to run, under the policy that is in force."""
+
+from __future__ import annotations
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.gating import PolicySet
+from tests.gating.inboxes import approving, runtime
+
+INBOX = gk.InboxReviewer(wait="raise")
+
+
+def pending(call, *args):
+    with pytest.raises(gk.ActionPending) as raised:
+        call(*args)
+    return raised.value.approval.id
+
+
+def test_a_failure_is_not_repeated_without_a_new_decision():
+    """A later call asks again, and its request lists the failure."""
+    grace = runtime()
+
+    @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
+    def act(n: int) -> None:
+        raise OSError("gone")
+
+    grace.approvals.approve(first := pending(act, 1), by="ana")
+    with pytest.raises(OSError, match="gone"):
+        act(1)
+    assert ("failed", "OSError") == (grace.approvals.get(first).state, grace.approvals.get(first).outcome.error)
+    again = grace.approvals.get(pending(act, 1))
+    assert [(first, "failed")] == [(earlier.id, earlier.state) for earlier in again.earlier]
+
+
+def test_an_interruption_leaves_the_outcome_unknown():
+    """It is not begun again until somebody states what happened."""
+    grace = runtime()
+
+    @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
+    def act(n: int) -> None:
+        raise KeyboardInterrupt
+
+    grace.approvals.approve(first := pending(act, 1), by="ana")
+    with pytest.raises(KeyboardInterrupt):
+        act(1)
+    assert grace.approvals.get(first).state == "unknown"
+    with pytest.raises(gk.ActionOutcomeUnknown):
+        act(1)
+    assert grace.approvals.reconcile(first, happened=True, by="ana").state == "done"
+    with pytest.raises(gk.ActionOutcomeUnknown) as error:
+        act(1)
+    assert error.value.state == "done"
+
+
+def test_a_stricter_policy_cancels():
+    """An approval under the policy of yesterday does not entitle under that of today."""
+    grace = runtime(policies={"act": gk.Policy(floor="confirm")})
+
+    @grace.gate(key="x:{n}", reviewer=INBOX)
+    def act(n: int) -> int:
+        return n
+
+    grace.approvals.approve(first := pending(act, 1), by="ana")
+    grace._gates().policies = PolicySet({"act": gk.Policy(floor="confirm", quorum=2)})
+    with pytest.raises(gk.ActionCancelled):
+        act(1)
+    assert grace.approvals.get(first).state == "cancelled"
+
+
+def test_a_result_that_cannot_be_kept():
+    """The action is not repeated for it."""
+    grace = runtime()
+    ran = []
+
+    @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
+    def act(n: int) -> object:
+        ran.append(n)
+        return object()
+
+    grace.approvals.approve(pending(act, 1), by="ana")
+    act(1)
+    with pytest.raises(gk.ActionOutcomeUnknown) as error:
+        act(1)
+    assert ("done", [1]) == (error.value.state, ran)
+
+
+def test_an_action_inside_of_itself_does_not_wait_for_itself():
+    """The inner call with the same key is refused at once."""
+    grace = runtime()
+
+    @grace.gate(floor="confirm", key="x:{n}", reviewer=gk.InboxReviewer())
+    def act(n: int) -> str:
+        with pytest.raises(gk.ActionOutcomeUnknown):
+            act(n)
+        return "once"
+
+    person = approving(grace)
+    assert act(1) == "once"
+    person.leaves()
