@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from grace_kp.approvals._canonical import encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -156,10 +158,11 @@ class Approval:
     """What a framework needs to carry the action on."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the approval as JSON; arguments in their encoded form."""
-        document = asdict(self)
-        encoded = document.pop("encoded")
-        document["arguments"] = encoded
-        if self.asked is None:
-            document.pop("asked")
+        """Return the approval as JSON; arguments in their encoded form, and `[SEALED]` for those before an edit that cannot be opened here."""
+        document = asdict(replace(self, arguments={}, asked=None))
+        document["arguments"] = document.pop("encoded")
+        del document["asked"]
+        if self.asked is not None:
+            encoded, without = encode(self.asked)
+            document["asked"] = encoded | {name: str(self.asked[name]) for name in without}
         return document

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 
 import pytest
 
-from grace_kp.approvals import Actor, Approval, ApprovalState, Decided, Vote
+from grace_kp.approvals import SEALED, Actor, Approval, ApprovalState, Decided, Vote
 
 ANA = Actor(name="ana")
 
@@ -39,3 +40,10 @@ def test_an_approval_is_json():
     assert {"euros": {"$int": str(2**60)}} == again["arguments"]
     assert ("ana", "approved") == (again["votes"][0]["actor"]["name"], again["decision"]["state"])
     assert "asked" not in again
+
+
+def test_the_arguments_before_an_edit_are_json_too():
+    """In their encoded form; what cannot be opened here is named."""
+    asked = {"day": datetime.date(2026, 1, 31), "euros": 2**60, "iban": SEALED}
+    document = json.loads(json.dumps(approval(asked=asked).to_dict()))
+    assert {"day": {"$date": "2026-01-31"}, "euros": {"$int": str(2**60)}, "iban": "[SEALED]"} == document["asked"]
