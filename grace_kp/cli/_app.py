@@ -17,6 +17,7 @@ from grace_kp.cli._approval_edit import edit
 from grace_kp.cli._approval_standing import standing
 from grace_kp.cli._approval_verbs import approve, reconcile, reject, respond, retry, skip, withdraw
 from grace_kp.cli._approval_watch import watch
+from grace_kp.cli._approval_work import work
 from grace_kp.cli._approvals import approvals
 from grace_kp.cli._calibrate import calibrate
 from grace_kp.cli._contribute import contribute
@@ -80,6 +81,7 @@ for command in (
     withdraw,
     reconcile,
     watch,
+    work,
     verify,
     export,
     restored,
