@@ -167,13 +167,13 @@ class SqliteTables(Resident):
         try:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
-            if self._place is None or not self._place.is_entered:
+            if not place.is_entered:  # another thread may be opening the other connection, with a place of its own
                 place.enter(connection)
             place.check(connection)
         except BaseException:
             connection.close()
             raise
-        self._place = place
+        self._place = self._place or place
         return connection
 
     def _connect_to_write(self, timeout: float) -> sqlite3.Connection:

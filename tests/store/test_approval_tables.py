@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import sys
@@ -76,6 +77,27 @@ def test_threads_wait_for_each_other_no_longer_than_for_processes(hasty):
     may_end.set()
     thread.join()
     assert row(1) == hasty.row("ap-1")
+
+
+def test_threads_that_open_it_at_once_open_one_store(tmp_path):
+    """One reads, the other writes, and neither takes the file for another."""
+    for number in range(40):
+        with contextlib.closing(open_store(f"sqlite:///{tmp_path}/{number}.db")) as store:
+            tables, both, failures = store.approvals, threading.Barrier(2), []
+
+            def write(tables=tables, both=both, failures=failures):
+                both.wait(30)
+                try:
+                    put(tables, row("a"))
+                except StoreError as error:
+                    failures.append(error)
+
+            thread = threading.Thread(target=write)
+            thread.start()
+            both.wait(30)
+            tables.rows(RowQuery())
+            thread.join(30)
+            assert [] == failures
 
 
 def test_values_that_a_file_cannot_hold_are_refused(store):
