@@ -26,6 +26,10 @@ def facts_of(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _arguments(entry, response)
     if response:
         yield "answer", clean(_answer(response, entry))
+    approval = entry.get("approval")
+    if isinstance(approval, dict) and isinstance(approval.get("id"), str):
+        del entry["approval"]
+        yield from _approval(dict(approval))
     notice = mapping(entry.get("notice"))
     if notice.get("text"):
         del entry["notice"]
@@ -95,6 +99,18 @@ def _answer(response: dict[str, Any], entry: dict[str, Any]) -> str:
     stated = (name for name in ("user_input", "selected_option") if response.get(name) is not None)
     words += [f"{spaced(name)}: {response[name]}" for name in stated]
     return ", ".join(words)
+
+
+def _approval(approval: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the request in an inbox: where it stood when the call was decided, and by whom."""
+    words = f"{approval.pop('id')}, {approval.pop('state', 'of unknown state')}"
+    if approval.get("by"):
+        words += (
+            f" by {approval.pop('by')} ({approval.pop('identity', 'stated')}, {approval.pop('channel', 'unknown')})"
+        )
+    yield "approval", clean(words)
+    for name, value in approval.items():
+        yield spaced(name), clean(value) if isinstance(value, str) else visible_json(value)
 
 
 def _receiver(place: object) -> str:

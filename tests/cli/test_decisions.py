@@ -91,12 +91,23 @@ def test_each_reason_why_a_profile_does_not_fit_is_a_sentence():
     assert [("mismatches", "3")] == list(facts_of({"mismatches": 3}))
 
 
+def test_an_approval_names_who_decided():
+    """With the kind of identity and the channel; a request that waits names nobody."""
+    decided = {"id": "ap-1", "state": "approved", "by": "ana", "identity": "stated", "channel": "cli", "waits": "raise"}
+    assert [("approval", "ap-1, approved by ana (stated, cli)"), ("waits", "raise")] == list(
+        facts_of({"approval": decided})
+    )
+    waiting = {"id": "ap-1", "state": "pending", "not_covered": ["token"]}
+    assert [("approval", "ap-1, pending"), ("not covered", '["token"]')] == list(facts_of({"approval": waiting}))
+    assert [("approval", "3")] == list(facts_of({"approval": 3}))
+
+
 @pytest.mark.parametrize(
     "entry",
     [
         {"hidden": {"a": "\x1b[2Jx"}}, {"hidden": [1]}, {"hidden": {"a": True}}, {"response": "yes"}, {"response": {"action": [1]}},
         {"arguments": 3, "executed_arguments": [1]}, {"notice": {"text": 3, "to": []}}, {"notice": "x"}, {"waited_ms": "long"},
-        {"level": {}, "score": None}, {"error": {"a": 1}, "response": {"action": "cancel"}}, {"reason": ["\x1b]0;t\x07"]},
+        {"level": {}, "score": None}, {"error": {"a": 1}, "response": {"action": "cancel"}}, {"approval": {"id": "\x1b[2J", "by": [1], "state": {}}}, {"reason": ["\x1b]0;t\x07"]},
     ],
     ids=json.dumps,
 )  # fmt: skip
