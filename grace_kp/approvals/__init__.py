@@ -20,6 +20,7 @@ from grace_kp.approvals._inbox import Inbox, Notifier
 from grace_kp.approvals._key import KeyTemplate
 from grace_kp.approvals._new_request import NewRequest, new_approval_id
 from grace_kp.approvals._policy_now import PolicyNow
+from grace_kp.approvals._resumed import Resumed
 from grace_kp.approvals._retention import forget, forget_approvals
 from grace_kp.approvals._schema import schema_of
 from grace_kp.approvals._seal import (
@@ -67,6 +68,7 @@ __all__ = [
     "PolicyNow",
     "Problem",
     "Reads",
+    "Resumed",
     "Row",
     "RowQuery",
     "SealNeeded",

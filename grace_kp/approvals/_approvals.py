@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from grace_kp.approvals._approval import Approval
     from grace_kp.approvals._checkpoint import Checkpoint
     from grace_kp.approvals._inbox import Inbox
+    from grace_kp.approvals._resumed import Resumed
     from grace_kp.approvals._verify import Verification
     from grace_kp.errors import ApprovalError
 
@@ -37,6 +38,18 @@ class Carries(Protocol):
 
     async def aexecute(self, approval_id: str, arguments: Mapping[str, object]) -> Any:
         """`execute` without blocking the event loop."""
+        ...
+
+    def resume(
+        self, graph: Any, *, thread: str | None, limit: int | None, config: Mapping[str, Any] | None
+    ) -> list[Resumed]:
+        """Carry on the threads of a graph."""
+        ...
+
+    async def aresume(
+        self, graph: Any, *, thread: str | None, limit: int | None, config: Mapping[str, Any] | None
+    ) -> list[Resumed]:
+        """`resume` without blocking the event loop."""
         ...
 
 
@@ -196,6 +209,45 @@ class Approvals:
     async def aexecute(self, approval_id: str, arguments: Mapping[str, object] | None = None) -> Any:
         """`execute` without blocking the event loop."""
         return await self._carrier.aexecute(approval_id, arguments or {})
+
+    def resume(
+        self,
+        graph: Any,
+        *,
+        thread: str | None = None,
+        limit: int | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> list[Resumed]:
+        """Carry on the threads of a graph whose interrupts ask about requests that are decided by now.
+
+        An interrupt is resumed when all of its requests have ended: decided, expired or withdrawn. Each thread is invoked with the
+        configuration values that it was started with, as far as they are plain values and no secrets. An action runs once, also if an
+        answer to the graph or another process comes at the same time.
+
+        Args:
+            graph: the compiled graph or agent, with its checkpointer.
+            thread: only this thread; all that wait when None.
+            limit: at most this many threads.
+            config: additional configuration, such as `{"callbacks": [handler]}`; its values win over those that were kept.
+
+        Returns:
+            What came of each thread that was carried on, or had to be left. Errors that a graph raises are stated there.
+
+        Raises:
+            GraceError: `graph` is no graph with a checkpointer.
+        """
+        return self._carrier.resume(graph, thread=thread, limit=limit, config=config)
+
+    async def aresume(
+        self,
+        graph: Any,
+        *,
+        thread: str | None = None,
+        limit: int | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> list[Resumed]:
+        """`resume` without blocking the event loop."""
+        return await self._carrier.aresume(graph, thread=thread, limit=limit, config=config)
 
     def grant(
         self,

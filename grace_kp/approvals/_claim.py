@@ -114,8 +114,11 @@ def _claimed(turn: Turn, record: Record, policy: PolicyNow, actor: Actor) -> tup
 
 
 def _check_holder(turn: Turn, record: Record) -> None:
-    """Refuse a process that does not hold the arguments without an encoding: the digest does not cover them."""
-    names = ", ".join(record.data["unencoded"])
+    """Refuse a process that does not hold the arguments without an encoding.
+
+    The digest does not cover them, except in a program that pauses: it makes them anew, and their lasting digest is a part of it.
+    """
+    names = "" if record.data["waits"] == "interrupt" else ", ".join(record.data["unencoded"])
     if names and record.data["waiter"] != turn.office.tables.hold():
         raise NotEntitled(
             f"only the process that asked holds {names} of {record.id}, and nobody else can carry it out",

@@ -88,7 +88,8 @@ def _joined(turn: Turn, record: Record, new: NewRequest) -> Record:
             f"arguments or another version; an action that is repeated needs a field in its key that tells the calls apart",
             approval_id=record.id,
         )
-    if record.state in OPEN and (record.data["unencoded"] or new.unencoded):
+    covers_all = new.waits == record.data["waits"] == "interrupt"
+    if record.state in OPEN and not covers_all and (record.data["unencoded"] or new.unencoded):
         names = ", ".join(new.unencoded or record.data["unencoded"])
         raise KeyReused(
             f"the key {new.key!s:.200} belongs to {record.id}, which is {record.state.value}, and it cannot be joined: the digest does not cover "

@@ -13,7 +13,7 @@ from grace_kp.gating._execution import Execution, execution
 from grace_kp.gating._handler import InterventionHandler
 from grace_kp.gating._hidden import recorded_arguments
 from grace_kp.gating._identity import Coverage, Identifier
-from grace_kp.gating._ledger import InMemory, Ledger, LedgerEntry
+from grace_kp.gating._ledger import EarlierRun, InMemory, Ledger, LedgerEntry
 from grace_kp.gating._modification import problem_with
 from grace_kp.gating._operation import idempotency_key
 from grace_kp.gating._outcome import (
@@ -31,9 +31,11 @@ from grace_kp.gating._outcome import (
 )
 from grace_kp.gating._pending import PendingAnswer
 from grace_kp.gating._policy import Policy, PolicySet, strictest_level
-from grace_kp.gating._request import InterventionRequest, InterventionResponse
-from grace_kp.gating._resumable import Resumable, resumable
+from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen
+from grace_kp.gating._resumable import ProgramAnswer, Resumable, resumable
 from grace_kp.gating._reviewer import Reviewer
+from grace_kp.gating._steps import Failed, Step, Work
+from grace_kp.gating._terms import Terms
 from grace_kp.gating._tree import flat, plain
 from grace_kp.gating._view import view
 from grace_kp.gating.reviewers import CallbackReviewer, ConsoleReviewer, InboxReviewer
@@ -51,7 +53,9 @@ __all__ = [
     "ConsoleReviewer",
     "Coverage",
     "Decision",
+    "EarlierRun",
     "Execution",
+    "Failed",
     "GateEntry",
     "GateScope",
     "GatedAction",
@@ -70,6 +74,7 @@ __all__ = [
     "PendingAnswer",
     "Policy",
     "PolicySet",
+    "ProgramAnswer",
     "Raised",
     "RanBefore",
     "Resumable",
@@ -77,7 +82,10 @@ __all__ = [
     "Reviewer",
     "Rules",
     "ShadowAssessment",
+    "Step",
+    "Terms",
     "Unknown",
+    "Work",
     "attempt",
     "audit_probability",
     "check_key",
@@ -87,6 +95,7 @@ __all__ = [
     "drive_async",
     "execution",
     "flat",
+    "frozen",
     "gate",
     "idempotency_key",
     "plain",

@@ -111,6 +111,8 @@ class Case(Call):
     """Looks up the policy that is in force now."""
     operation: str = ""
     """Id of the last question about the call."""
+    is_filed: bool = False
+    """Whether the inbox decides about the call in a program that may be run again."""
     handed_over: Approval | None = None
     """The request that waits in the inbox while the program goes on without the action."""
     at_least: InterventionLevel | None = None

@@ -143,7 +143,9 @@ def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, Decis
             # A person may have been asked by a process that is gone, whatever the level is now.
             was_asked = program.may_have_forgotten(case.scope.ledger)
             rules = replace(case.rules, at_least=InterventionLevel.CONFIRM) if was_asked else case.rules
-            return entry.decide(_assessed(case, assessed, rules).to_dict(digest))
+            # From now on the inbox decides, also where the program is run again by a process whose reviewer is another.
+            filed = {"filed": True} if isinstance(case.reviewer, InboxReviewer) and case.terms is not None else {}
+            return entry.decide({**_assessed(case, assessed, rules).to_dict(digest), **filed})
 
         kept = _performed(case, (yield Work(keep)))
     if kept["digest"] != digest:
@@ -151,6 +153,7 @@ def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, Decis
         error = case.entry.refusal(CANCELLED, ActionCancelled, message, None)
         case.entry.fields["error"] = error_text(error)
         raise error
+    case.is_filed = kept.get("filed") is True
     decision = Decision.from_dict(kept)
     return replace(decision, action=case.rules.apply(decision.action))
 
@@ -201,6 +204,9 @@ def _answer(case: Case, request: InterventionRequest, decision: Decision) -> Gen
     """Ask until there is an answer that can be used; return None where the reviewer wants a new decision."""
     reviewer = case.reviewer
     if case.program is not None:
+        if case.is_filed and case.terms is not None:
+            inbox = reviewer if isinstance(reviewer, InboxReviewer) else InboxReviewer()
+            return (yield from _filed_answer(case, case.terms, request, decision, inbox))
         reviewer = case.program.reviewer
     elif isinstance(reviewer, InboxReviewer) and case.terms is not None:
         return (yield from _filed_answer(case, case.terms, request, decision, reviewer))
@@ -240,7 +246,12 @@ def _filed_answer(
     """Ask in the inbox. Its request then stands in the place of an entry in the ledger, so that only its claim lets the action run."""
     from grace_kp.gating._filed import filed, response_from
 
-    inquiry = yield from filed(case, terms, request, decision, reviewer)
+    if case.program is None:
+        inquiry = yield from filed(case, terms, request, decision, reviewer)
+    else:
+        from grace_kp.gating.programs import paused
+
+        inquiry = yield from paused(case, terms, request, decision, reviewer)
     if inquiry.approval.state.may_have_run:
         case.ledger_entry = inquiry
         return Consent(case.bound, request.digest)  # its claim gives the execution that there has been

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals import RESPONSES, ApprovalState
+from grace_kp.approvals import ENTITLING, RESPONSES, ApprovalState
 from grace_kp.errors import ActionCancelled, ActionNotApproved, ActionPending, ActionTimedOut
 from grace_kp.gating._inquiry import Inquiry
 from grace_kp.gating._outcome import CANCELLED, WAITING
@@ -36,7 +36,7 @@ def filed(
     """
     while True:
         inquiry = Inquiry(case, terms, reviewer)
-        _performed(case, request, (yield Work(lambda inquiry=inquiry: inquiry.file(request, decision))))  # type: ignore[misc]
+        performed(case, request, (yield Work(lambda inquiry=inquiry: inquiry.file(request, decision))))  # type: ignore[misc]
         case.inquiry = inquiry
         state_approval(case, inquiry.approval, reviewer.waits)
         if inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
@@ -62,7 +62,7 @@ def _waited(
     try:
         if reviewer.ask is not None and is_pending:
             yield AskBeside(inquiry.question(request), reviewer.ask, inquiry)
-        _performed(case, request, (yield Await(inquiry)))
+        performed(case, request, (yield Await(inquiry)))
     except BaseException as error:
         # A generator or loop that is being closed cannot wait for a thread.
         yield Work(inquiry.give_up, blocks=not isinstance(error, GeneratorExit))
@@ -71,7 +71,7 @@ def _waited(
         case.entry.waited((time.perf_counter() - started) * 1e3)
 
 
-def _performed(case: Case, request: InterventionRequest, answer: object) -> None:
+def performed(case: Case, request: InterventionRequest, answer: object) -> None:
     """End the call where a step failed: then there is no consent.
 
     Raises:
@@ -107,7 +107,7 @@ def response_from(
         message = f"the approval {approval.id} of {case.action} was {approval.state}{why}; it was not run"
         raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
     changes: Any = {}
-    if approval.state is ApprovalState.EDITED:
+    if approval.state in ENTITLING and approval.digest != approval.asked_digest:  # a released claim leaves `approved`
         changes = yield Work(inquiry.changes)
         if isinstance(changes, Failed):
             yield Work(lambda: inquiry.withdraw("the edited arguments cannot be read"))

@@ -51,7 +51,9 @@ class Encoded:
         """
         shown = terms.covered(case.shown(bound))
         arguments, problems = encode(shown)
-        local = {name: {"$unencoded": case.coverage.digest({name: shown[name]})} for name in problems}
+        lasting = case.program is not None  # it makes the objects anew each time it runs
+        digests = {name: case.coverage.digest({name: shown[name]}, lasting=lasting) for name in problems}
+        local = {name: {"$unencoded": digest_here} for name, digest_here in digests.items()}
         return cls(arguments, problems, {**arguments, **local})
 
 
@@ -70,7 +72,7 @@ def new_request(
     Raises:
         ActionCancelled: it has arguments that cannot be kept.
     """
-    if encoded.problems and reviewer.wait is not True:
+    if encoded.problems and reviewer.wait is not True and case.program is None:
         raise ActionCancelled(_unencoded_message(case.action, encoded.problems))
     version, approval_id = terms.version, new_approval_id()
     bound_digest = digest(case.action, version, encoded.whole, secret=inbox.secret)

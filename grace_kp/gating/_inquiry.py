@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import inspect
     from collections.abc import Callable, Mapping
 
-    from grace_kp.approvals import Approval, Inbox
+    from grace_kp.approvals import Approval, Inbox, NewRequest
     from grace_kp.gating._case import Case
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._request import InterventionRequest, InterventionResponse
@@ -85,8 +85,10 @@ class Inquiry:
         """
         case = self._case
         encoded = Encoded.of(case, self._terms, case.bound)
-        new = new_request(
-            case, self._terms, self._reviewer, self._inbox, request=request, decision=decision, encoded=encoded
+        new = self._completed(
+            new_request(
+                case, self._terms, self._reviewer, self._inbox, request=request, decision=decision, encoded=encoded
+            )
         )
         if case.is_changed(case.bound, request.digest):
             raise ActionCancelled(f"the arguments of {case.action} were changed while they were read; it was not run")
@@ -94,6 +96,10 @@ class Inquiry:
         self._asked = encoded.arguments
         self._approval = self._inbox.desk.request(new)
         self.joined = self._approval.id != new.id
+
+    def _completed(self, new: NewRequest) -> NewRequest:
+        """Return the request with what a program around the call adds to it."""
+        return new
 
     # Waiting
 

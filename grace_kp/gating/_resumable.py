@@ -6,13 +6,28 @@ Frameworks register with `grace_kp.record.HOST`. An adapter whose framework has 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Protocol, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from grace_kp.gating._request import InterventionResponse
 from grace_kp.record import HOST
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grace_kp.approvals import Inbox
     from grace_kp.gating._ledger import Ledger
     from grace_kp.gating._reviewer import Reviews
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramAnswer(InterventionResponse):
+    """An answer to a program about a request that also waits in an inbox."""
+
+    looks: bool = False
+    """It is no decision, but asks to look into the inbox."""
+    problem: str = ""
+    """Why it cannot be used."""
 
 
 class Resumable(Protocol):
@@ -21,6 +36,21 @@ class Resumable(Protocol):
     @property
     def reviewer(self) -> Reviews:
         """The reviewer that pauses the program to ask."""
+        ...
+
+    origin: str
+    """The framework, as approvals state it."""
+
+    def asking(self, approval: str) -> Reviews:
+        """Return the reviewer that pauses the program to ask about a request in the inbox. It returns a `ProgramAnswer`."""
+        ...
+
+    def whereabouts(self) -> Mapping[str, Any]:
+        """Return where the program waits, for people who look at the request."""
+        ...
+
+    def remember(self, inbox: Inbox) -> None:
+        """Keep how the program is found again when its requests are decided."""
         ...
 
     def begin(self) -> None:

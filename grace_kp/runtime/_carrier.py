@@ -6,17 +6,31 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import finish
-from grace_kp.record import SCOPE, current_run, decorate, fitting
+from grace_kp.errors import GraceError
+from grace_kp.record import HOST, SCOPE, current_run, decorate, fitting
 
 if TYPE_CHECKING:
     import inspect
     from collections.abc import Callable, Mapping
 
-    from grace_kp.approvals import Approval
+    from grace_kp.approvals import Approval, Resumed
     from grace_kp.gating import GatedAction
     from grace_kp.record import Recorder
     from grace_kp.runtime._definitions import Definitions
     from grace_kp.runtime._gates import Gates
+
+
+def _adapter_of(graph: object) -> Any:
+    """Return the adapter of the framework that a graph belongs to.
+
+    Raises:
+        GraceError: no framework knows it.
+    """
+    packages = {base.__module__.partition(".")[0] for base in type(graph).__mro__}
+    for framework in HOST.frameworks.values():
+        if framework.package in packages:
+            return framework.load()
+    raise GraceError(f"resume takes a compiled graph of a framework that pauses, not {type(graph).__name__}")
 
 
 class Carrier:
@@ -45,6 +59,19 @@ class Carrier:
         if asyncio.iscoroutinefunction(begun.func):
             return await begun()
         return await asyncio.to_thread(begun)
+
+    def resume(self, graph: Any, **chosen: Any) -> list[Resumed]:
+        """Carry on the threads of a graph whose requests are decided."""
+        resumed: list[Resumed] = _adapter_of(graph).resume_graph(self._gates().inbox, graph, **chosen)
+        return resumed
+
+    async def aresume(self, graph: Any, **chosen: Any) -> list[Resumed]:
+        """`resume` without blocking the event loop."""
+        import asyncio
+
+        inbox = await asyncio.to_thread(lambda: self._gates().inbox)
+        resumed: list[Resumed] = await _adapter_of(graph).aresume_graph(inbox, graph, **chosen)
+        return resumed
 
     def _begun(self, approval_id: str, arguments: Mapping[str, object]) -> functools.partial[Any]:
         """Return the call that carries out the action."""

@@ -139,3 +139,9 @@ def test_what_only_one_process_holds_is_claimed_by_that_process(bureau):
     with pytest.raises(NotEntitled, match="only the process that asked holds session"):
         claim(bureau.another("p2"), approval)
     assert "claimed" == claim(bureau.desk, approval).approval.state
+
+
+def test_a_program_that_pauses_makes_its_objects_anew(bureau):
+    """Their lasting digest is a part of the digest, so that any process that runs the program may claim."""
+    approval = approved(bureau, unencoded=("session",), waits="interrupt")
+    assert "claimed" == claim(bureau.another("p2"), approval).approval.state

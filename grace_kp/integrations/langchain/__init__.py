@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["GraceCallbackHandler", "GraceMiddleware", "everywhere", "gated_node"]
 
-_MODULES = {"GraceMiddleware": "_middleware", "gated_node": "_node", "resumable": "_pause"}
+_MODULES = {
+    "GraceMiddleware": "_middleware",
+    "aresume_graph": "_resume",
+    "gated_node": "_node",
+    "resumable": "_pause",
+    "resume_graph": "_resume",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,17 @@ from langchain_core.messages import ToolMessage
 
 from grace_kp.confidence import Evidence
 from grace_kp.errors import ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
-from grace_kp.gating import FACTS, Case, Consent, Coverage, Decision, GateEntry, InterventionResponse, Unknown
+from grace_kp.gating import (
+    FACTS,
+    Case,
+    Consent,
+    Coverage,
+    Decision,
+    GateEntry,
+    InboxReviewer,
+    InterventionResponse,
+    Unknown,
+)
 from grace_kp.integrations.langchain._tool_guard import call_digest
 from grace_kp.integrations.langchain._tool_schema import argument_defaults, argument_names, schema_problem
 from grace_kp.levels import InterventionAction, InterventionLevel
@@ -59,6 +69,8 @@ class ToolDecision:
     """SHA-256 of the call with these arguments."""
     message: str | None = None
     """The id of the model's message that proposes the call."""
+    filed: bool | None = None
+    """Whether people decide about the call in the inbox, too."""
 
     @property
     def may_run(self) -> bool:
@@ -115,9 +127,21 @@ class ToolCase:
         self.scope = ToolScope(grace, state, judge)
         self.decision = ToolDecision(id=uuid4().hex, name=self.name, digest=self.digest)
 
-    def gated(self, *, at_least: InterventionLevel | None = None) -> Case:
-        """Return the call as the engine takes it."""
-        signature, arguments = self._signature()
+    def gated(
+        self,
+        *,
+        at_least: InterventionLevel | None = None,
+        knows_tool: bool = True,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> Case:
+        """Return the call as the engine takes it.
+
+        Args:
+            at_least: a level that this call requires, whatever the confidence.
+            knows_tool: whether the tool's schema counts. Without it the call is the same in a process that does not know the tool yet.
+            arguments: arguments in place of the call's own.
+        """
+        signature, arguments = self._signature(self.tool if knows_tool else None, arguments or self.arguments)
         return Case(
             action=self.name,
             signature=signature,
@@ -141,6 +165,7 @@ class ToolCase:
         decision = Decision.of(assessment, case.rules).to_dict(self.digest)
         found = ToolDecision.from_dict(
             {
+                "filed": True if isinstance(case.reviewer, InboxReviewer) else None,
                 **decision,
                 "id": self.decision.id,
                 "name": self.name,
@@ -156,25 +181,25 @@ class ToolCase:
         same = hashlib.sha256(f"{message}|{self.state_key}".encode()).hexdigest()[:32]
         return replace(found, id=same, reason=f"{CHANGED} {found.reason}")
 
-    def _signature(self) -> tuple[inspect.Signature, dict[str, Any]]:
+    def _signature(self, tool: object, arguments: Mapping[str, Any]) -> tuple[inspect.Signature, Mapping[str, Any]]:
         """Return a signature that takes the arguments of the tool and of the call, and the call's arguments."""
-        names = dict.fromkeys([*(argument_names(self.tool) or ()), *self.arguments])
+        names = dict.fromkeys([*(argument_names(tool) or self.decision.names or ()), *arguments])
         usable = [name for name in names if name.isidentifier() and not keyword.iskeyword(name)]
-        defaults = {**dict.fromkeys(usable, Unknown), **argument_defaults(self.tool)}
+        defaults = {**dict.fromkeys(usable, Unknown), **argument_defaults(tool)}
         parameters = [
             inspect.Parameter(
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if name in self.arguments else defaults[name],
+                default=inspect.Parameter.empty if name in arguments else defaults[name],
             )
             for name in usable
         ]
-        if any(name not in usable for name in self.arguments):  # such as `from`, which no parameter can be called
+        if any(name not in usable for name in arguments):  # such as `from`, which no parameter can be called
             rest = "other_arguments"
             while rest in usable:
                 rest += "_"
             parameters.append(inspect.Parameter(rest, inspect.Parameter.VAR_KEYWORD))
-        return inspect.Signature(parameters), self.arguments
+        return inspect.Signature(parameters), arguments
 
 
 def _flat(arguments: Mapping[str, Any], signature: inspect.Signature) -> dict[str, Any]:

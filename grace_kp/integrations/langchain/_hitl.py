@@ -12,6 +12,11 @@ from typing import Any
 from grace_kp.gating import InterventionResponse
 from grace_kp.levels import InterventionAction, InterventionLevel
 
+APPROVALS = "approvals"
+"""Field of an answer with the ids of requests that are decided in the inbox."""
+PERSON = "person"
+"""Who decides where an answer does not state it."""
+MAX_NAME = 200
 DECISIONS = ["approve", "edit", "reject", "respond"]
 
 
@@ -23,6 +28,7 @@ def action_request(
     *,
     hidden: Mapping[str, int] | None = None,
     unseen: Sequence[str] = (),
+    approval: str | None = None,
 ) -> dict[str, Any]:
     """Return one action, with the reasons for the question: `level`, `score` (0 to 1), `breakdown`, `penalties` and `reason`.
 
@@ -33,6 +39,7 @@ def action_request(
         description: a text for people; derived from the rest when empty.
         hidden: number of characters that `arguments` does not show, by argument. The action cannot be approved as it is.
         unseen: arguments that JSON cannot show in full. Approving needs their names.
+        approval: the id of its request in the inbox.
     """
     action = {
         "name": name,
@@ -44,6 +51,8 @@ def action_request(
         "penalties": list(reasons["penalties"]),
         "reason": reasons["reason"],
     }
+    if approval is not None:
+        action["approval"] = approval
     if hidden:
         action["hidden"] = dict(hidden)
         listed = ", ".join(f"{argument} ({count:,} characters)" for argument, count in hidden.items())
@@ -86,6 +95,31 @@ def hitl_request(actions: list[dict[str, Any]], problem: str = "") -> dict[str, 
     return value
 
 
+def other_approval(answer: Any, approvals: Sequence[str]) -> str:
+    """Return why an answer does not count: one of its decisions names another request. Naming the request is optional."""
+    decisions = answer.get("decisions", [answer]) if isinstance(answer, Mapping) else []
+    for number, (decision, approval) in enumerate(zip(decisions, approvals, strict=False)):
+        named = decision.get("approval", approval) if isinstance(decision, Mapping) else approval
+        if named != approval:
+            return f"decision {number}: it is about {named!r:.60}, and {approval} is asked about"
+    return ""
+
+
+def looks_into_inbox(answer: Any) -> bool:
+    """Return whether an answer is no decision, but says that the requests in the inbox are decided."""
+    return isinstance(answer, Mapping) and APPROVALS in answer and "decisions" not in answer
+
+
+def approvals_in(value: Any) -> list[str]:
+    """Return the ids of the requests that the value of an interrupt asks about; none where one of its actions is not in the inbox."""
+    actions = value.get("action_requests") if isinstance(value, Mapping) else None
+    if not isinstance(actions, list | tuple):
+        return []
+    found = [action.get("approval") if isinstance(action, Mapping) else None for action in actions]
+    approvals = [approval for approval in found if isinstance(approval, str)]
+    return approvals if len(approvals) == len(found) else []
+
+
 def _allowed(action: Mapping[str, Any]) -> list[str]:
     return [decision for decision in DECISIONS if decision != "approve" or not action.get("hidden")]
 
@@ -111,17 +145,20 @@ def decisions_in(answer: Any, count: int) -> tuple[list[InterventionResponse], s
 def _response(decision: Any) -> tuple[InterventionResponse | None, str]:
     if not isinstance(decision, Mapping):
         return None, f"must be an object with a type, not {type(decision).__name__}"
-    kind, words = decision.get("type"), decision.get("message")
+    kind, words, by = decision.get("type"), decision.get("message"), decision.get("by")
+    if by is not None and not (isinstance(by, str) and by.strip() and len(by) <= MAX_NAME):
+        return None, f"by must be a name of 1 to {MAX_NAME} characters"
+    who = PERSON if by is None else by.strip()
     if words is not None and not isinstance(words, str):
         return None, "message must be a text"
     if kind == "approve":
-        return InterventionResponse(InterventionAction.PROCEED, reviewer="person"), ""
+        return InterventionResponse(InterventionAction.PROCEED, reviewer=who), ""
     if kind == "reject":
-        return InterventionResponse(InterventionAction.CANCEL, user_input=words, reviewer="person"), ""
+        return InterventionResponse(InterventionAction.CANCEL, user_input=words, reviewer=who), ""
     if kind == "respond":
         if not words:
             return None, "respond needs a message"
-        return InterventionResponse(InterventionAction.INPUT, user_input=words, reviewer="person"), ""
+        return InterventionResponse(InterventionAction.INPUT, user_input=words, reviewer=who), ""
     if kind == "edit":
         edited = decision.get("edited_action")
         arguments = edited.get("args") if isinstance(edited, Mapping) else None
@@ -129,7 +166,7 @@ def _response(decision: Any) -> tuple[InterventionResponse | None, str]:
             return None, 'edit needs edited_action: {"name": ..., "args": {...}}'
         if not arguments:
             return None, "edit needs arguments; approve runs the call as it is, reject does not run it"
-        return InterventionResponse(InterventionAction.MODIFY, modified=dict(arguments), reviewer="person"), ""
+        return InterventionResponse(InterventionAction.MODIFY, modified=dict(arguments), reviewer=who), ""
     return None, f"type must be one of {', '.join(DECISIONS)}, not {kind!r:.40}"
 
 

@@ -8,20 +8,17 @@ once. Around each tool, only the decided call runs, once.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 from uuid import uuid4
 
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ExtendedModelResponse, PrivateStateAttr
 from langchain_core.messages import AIMessage, ToolMessage
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 
 from grace_kp.gating import (
     APPROVED,
     CANCELLED,
-    WAITING,
     GateEntry,
-    InterventionResponse,
     NotStarted,
     Policy,
     PolicySet,
@@ -32,33 +29,26 @@ from grace_kp.gating import (
     execution,
 )
 from grace_kp.integrations.langchain._calls import (
-    Refusal,
     ToolCase,
     ToolDecision,
     answer_of,
     call_key,
-    entry_for,
     field_of,
     messages_of,
-    settle,
 )
-from grace_kp.integrations.langchain._hitl import action_request, decisions_in, edited_name, hitl_request
-from grace_kp.integrations.langchain._pause import MAX_QUESTIONS, resumable
+from grace_kp.integrations.langchain._pause import resumable
 from grace_kp.integrations.langchain._tool_guard import GatedTools, guarded
 from grace_kp.integrations.langchain._tool_run import ToolRun, message_for
-from grace_kp.integrations.langchain._tool_schema import schema_problem
-from grace_kp.levels import InterventionAction, InterventionLevel
+from grace_kp.integrations.langchain._turn import STATE, Turn
 from grace_kp.record import current_run
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from grace_kp.gating import Case, Consent
-    from grace_kp.integrations.langchain._calls import Answer
+    from grace_kp.gating import Consent
     from grace_kp.runtime import Grace
 
 ANSWERED = "another middleware answered the call; its tool did not run"
-STATE = "grace_gates"
 EDITED = "hitl_edited_tool_calls"
 """Where HumanInTheLoopMiddleware keeps the calls that its reviewer edited, until it runs them."""
 
@@ -180,7 +170,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if turn is None:
             return None
         if turn.pauses:
-            return turn.ask_by_interrupt()
+            return turn.answered(drive(turn.inbox())) if turn.is_filed else turn.ask_by_interrupt()
         for case, asked in turn.waiting_at_reviewer():
             turn.take(case, answer_of(case, asked, drive(attempt(consent_to(asked)))), asked.entry)
         return turn.update()
@@ -191,7 +181,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if turn is None:
             return None
         if turn.pauses:
-            return turn.ask_by_interrupt()
+            return turn.answered(await drive_async(turn.inbox())) if turn.is_filed else turn.ask_by_interrupt()
         for case, asked in turn.waiting_at_reviewer():
             turn.take(case, answer_of(case, asked, await drive_async(attempt(consent_to(asked)))), asked.entry)
         return turn.update()
@@ -264,79 +254,15 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             kept = {"id": uuid4().hex, "name": call["name"], "digest": ""}
         if (run := current_run()) is not None:
             _ = run.id  # looked up here, where it may take a moment
-        execution = ToolRun(self.grace, request, call, ToolDecision.from_dict(kept), resumable())
+        program, decision = resumable(), ToolDecision.from_dict(kept)
+        execution = ToolRun(self.grace, request, call, decision, program)
         problem = execution.problem(policy)
-        return execution.refuse(problem) if problem else execution
-
-
-class Turn:
-    """The gated calls of one message of the model, on their way to a decision each."""
-
-    def __init__(self, message: AIMessage, cases: list[ToolCase], decided: Mapping[str, Any]) -> None:
-        self.pauses = resumable() is not None
-        self._message = message
-        self._decisions: dict[str, Any] = {}
-        self._answers: list[ToolMessage] = []
-        self._undecided: list[ToolCase] = []
-        for case in cases:
-            if not self.pauses:
-                self._undecided.append(case)
-                continue
-            kept = decided.get(case.state_key)
-            if kept is not None and "message" not in kept and kept["digest"] == case.digest:
-                case.decision = ToolDecision.from_dict(kept)
-            else:
-                # The model did not propose it like this. Nobody knows whether this is decided for the first time, so a person is asked.
-                case.decision = case.decide(message=message.id)
-            self._found(case)
-
-    def _found(self, case: ToolCase) -> None:
-        if case.policy.denies:
-            self.take(case, Refusal("denied", f"`{case.name}` is forbidden by its policy; it was not run."))
-        elif InterventionLevel(case.decision.level).asks:
-            self._undecided.append(case)
-        else:
-            self.take(case, InterventionResponse(InterventionAction.PROCEED))
-
-    def waiting_at_reviewer(self) -> Iterator[tuple[ToolCase, Case]]:
-        """Yield the calls that the runtime's reviewer is asked about."""
-        for case in self._undecided:
-            yield case, case.gated()
-
-    def ask_by_interrupt(self) -> dict[str, Any]:
-        """Raise one interrupt for everything that is undecided, until there is an answer that can be used."""
-        waiting = self._undecided
-        if not waiting:
-            return self.update()
-        entries = [entry_for(case.decision, case.arguments, WAITING) for case in waiting]
-        actions = [action_request(case.name, case.arguments, case.decision.reasons(), "") for case in waiting]
-        problem = ""
-        for _ in range(MAX_QUESTIONS):
-            answer = interrupt(hitl_request(actions, problem))
-            responses, problem = decisions_in(answer, len(waiting))
-            problem = problem or _edit_problem(waiting, responses, answer)
-            if not problem:
-                for case, response, entry in zip(waiting, responses, entries, strict=True):
-                    self.take(case, response, entry)
-                return self.update()
-        for case, entry in zip(waiting, entries, strict=True):
-            text = f"`{case.name}` was not run: there was no usable answer ({problem})."
-            self.take(case, Refusal("cancelled", text), entry)
-        return self.update()
-
-    def take(self, case: ToolCase, answer: Answer, entry: GateEntry | None = None) -> None:
-        """Take what was decided about one call: it may run, or a message stands in its place."""
-        message = settle(case, answer, entry)
-        if message is not None:
-            self._answers.append(message)
-        self._decisions[case.state_key] = replace(case.decision, message=self._message.id).to_dict()
-
-    def update(self) -> dict[str, Any]:
-        """Return what goes into the agent's state."""
-        update: dict[str, Any] = {STATE: self._decisions}
-        if self._answers:
-            update["messages"] = self._answers
-        return update
+        if problem:
+            return execution.refuse(problem)
+        if decision.filed and program is not None:
+            case = ToolCase(self.grace, call, policy, None, state=request.state, judge=self.judge)
+            execution.decided_in_inbox(case, program)
+        return execution
 
 
 def effective_call(call: Mapping[str, Any], state: object) -> Mapping[str, Any]:
@@ -364,21 +290,6 @@ def cancel_answered(decisions: Mapping[str, Any], messages: Sequence[Any]) -> No
             fields = {**fields}
             run.decisions.append(fields)
         GateEntry(fields).state(CANCELLED, problem=ANSWERED)
-
-
-def _edit_problem(cases: list[ToolCase], responses: list[InterventionResponse], answer: object) -> str:
-    """Return why an edit among the responses cannot be used; an empty text where none is wrong."""
-    for number, (case, response) in enumerate(zip(cases, responses, strict=False)):
-        if response.action is InterventionAction.MODIFY:
-            other = edited_name(answer, number)
-            if other not in {None, case.name}:
-                return (
-                    f"decision {number}: the name cannot be changed (from {case.name} to {other}); reject it and say so"
-                )
-            problem = schema_problem(case.tool, response.modified or {}, case.decision.names)
-            if problem:
-                return f"decision {number}: the arguments do not fit {case.name}: {problem}"
-    return ""
 
 
 def _has_to_look() -> bool:

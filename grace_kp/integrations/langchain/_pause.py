@@ -8,26 +8,18 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import ActionCancelled
-from grace_kp.gating import InterventionResponse, plain, view
-from grace_kp.integrations.langchain._hitl import (
-    action_request,
-    decisions_in,
-    edited_name,
-    hitl_request,
-    unseen_problem,
-)
-from grace_kp.levels import InterventionAction
+from grace_kp.gating import view
+from grace_kp.integrations.langchain._interrupting import ORIGIN, Interrupting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from grace_kp.gating import InterventionRequest, Ledger
+    from grace_kp.approvals import Inbox
+    from grace_kp.gating import Ledger
 
-MAX_QUESTIONS = 4
 MAX_NODES = 2_000
 LONGEST_WAIT = 300.0
 TOO_LONG = "the gated calls before this one in its node have not been decided on; it was not run"
@@ -41,8 +33,25 @@ class RunningNode:
         self.thread = str(configurable.get("thread_id", ""))
         self.place = str(configurable.get("checkpoint_ns", ""))
         self.reviewer = Interrupting(functools.partial(_checkpointed, configurable))
+        self.origin = ORIGIN
         self._turns = _NODES.of(configurable)
         self._number = 0
+
+    def asking(self, approval: str) -> Interrupting:
+        """Return the reviewer that asks about a request in the inbox by an interrupt."""
+        from grace_kp.integrations.langchain._inbox_question import InboxQuestion
+
+        return InboxQuestion(approval, functools.partial(_checkpointed, self._configurable))
+
+    def whereabouts(self) -> dict[str, Any]:
+        """Return the thread and the node's task."""
+        return {"thread_id": self.thread, "checkpoint_ns": self.place}
+
+    def remember(self, inbox: Inbox) -> None:
+        """Keep the thread with its configuration, so that it is found when its requests are decided."""
+        from grace_kp.integrations.langchain._threads import keep_thread
+
+        keep_thread(inbox.tables, self._configurable)
 
     def begin(self) -> None:
         """Number the call. Called in the order in which the node calls its actions."""
@@ -85,95 +94,6 @@ class RunningNode:
     def ledger_key(self, action: str) -> str:
         """Return the thread, the node's task, and the number of the call in it."""
         return f"langgraph|{self.thread}|{self.place}|{self._number}|{action}"
-
-
-class Interrupting:
-    """A reviewer that raises LangGraph's interrupt. Its answer is the value that the graph is resumed with.
-
-    The checkpoint keeps the question, so the question holds no secret that the checkpoint does not hold already.
-    """
-
-    pauses = True
-    name = "interrupt"
-
-    def __init__(self, checkpointed: Callable[[], Iterator[str]] = lambda: iter(())) -> None:
-        """Ask in a node.
-
-        Args:
-            checkpointed: returns the texts of the state that the checkpoint holds.
-        """
-        self._checkpointed = checkpointed
-
-    def stores(self, text: str) -> bool:
-        """Return whether the checkpoint holds this text already, alone or inside another."""
-        return any(text in held for held in self._checkpointed())
-
-    def review(self, request: InterventionRequest) -> InterventionResponse:
-        """Ask, and return when the graph is resumed.
-
-        Raises:
-            GraphInterrupt: the graph stops here and waits.
-        """
-        from langgraph.types import interrupt
-
-        views = {name: view(value) for name, value in request.arguments.items()}
-        shown = {name: plain(seen.root) for name, seen in views.items()}
-        unseen = [name for name, seen in views.items() if seen.opaque]
-        action = action_request(request.action, shown, _reasons(request), "", hidden=request.hidden, unseen=unseen)
-        problem = request.problem
-        for _ in range(MAX_QUESTIONS):
-            answer = interrupt(hitl_request([action], problem))
-            responses, problem = decisions_in(answer, 1)
-            if not responses:
-                continue
-            response = _with_own_values(responses[0], request, shown)
-            problem = _name_problem(request, answer, response) or unseen_problem(
-                answer, 0, _kept(response, request, unseen)
-            )
-            if not problem:
-                return (
-                    replace(response, selected_option="run unseen") if unseen and response.should_continue else response
-                )
-        return InterventionResponse(InterventionAction.CANCEL, user_input=f"no usable answer: {problem}")
-
-
-def _reasons(request: InterventionRequest) -> dict[str, Any]:
-    score = request.confidence
-    return {
-        "level": str(request.level),
-        "score": request.decision.confidence_score,
-        "breakdown": {} if score is None else score.evaluated,
-        "penalties": [] if score is None else score.penalties_applied,
-        "reason": request.reason,
-    }
-
-
-def _with_own_values(
-    response: InterventionResponse, request: InterventionRequest, shown: dict[str, Any]
-) -> InterventionResponse:
-    """Return the response with the real objects in place of their JSON form, where the reviewer sent that back unchanged."""
-    if response.action is not InterventionAction.MODIFY:
-        return response
-    changes = {
-        name: request.arguments[name] if name in shown and value == shown[name] else value
-        for name, value in (response.modified or {}).items()
-    }
-    return replace(response, modified=changes)
-
-
-def _kept(response: InterventionResponse, request: InterventionRequest, names: list[str]) -> list[str]:
-    """Return those of these arguments that an action would run with unchanged."""
-    if response.action is InterventionAction.MODIFY:
-        changes = response.modified or {}
-        return [name for name in names if changes.get(name, request.arguments[name]) is request.arguments[name]]
-    return names if response.action is InterventionAction.PROCEED else []
-
-
-def _name_problem(request: InterventionRequest, answer: Any, response: InterventionResponse) -> str:
-    other = edited_name(answer, 0) if response.action is InterventionAction.MODIFY else None
-    if other in {None, request.action}:
-        return ""
-    return f"decision 0: the name cannot be changed (from {request.action} to {other}); reject it and say so"
 
 
 def _texts(values: Iterable[Any]) -> Iterator[str]:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from grace_kp.gating import Outcome, Policy, Resumable
-    from grace_kp.integrations.langchain._calls import ToolDecision
+    from grace_kp.integrations.langchain._calls import ToolCase, ToolDecision
+    from grace_kp.integrations.langchain._pause import RunningNode
     from grace_kp.integrations.langchain._tool_guard import GatesTools
     from grace_kp.runtime import Grace
 
@@ -72,11 +73,22 @@ class ToolRun(Execution):
             self._args = dict(decision.args)
             self.request = request.override(tool_call={**request.tool_call, "args": self._args})
         gates = grace._gates()
-        ledger_key = f"langchain|{getattr(program, 'thread', '')}|{decision.message}|{decision.id}|{call.get('id')}"
-        self.ledger_entry = LedgerEntry(lambda: gates.in_memory if program is None else gates.ledger, ledger_key)
+        self._ledger_key = ledger_key(getattr(program, "thread", ""), decision.message, decision.id, call)
+        self.ledger_entry = LedgerEntry(lambda: gates.in_memory if program is None else gates.ledger, self._ledger_key)
+        self.operation = self.ledger_entry.id
         self.on_notify = gates.on_notify
         if program is not None and decision.level == InterventionLevel.NOTIFY:
             self.notice = _notice(decision, call["args"])  # without a program, notice was given at the decision
+
+    def decided_in_inbox(self, case: ToolCase, program: RunningNode) -> None:
+        """Run under the request in the inbox, where people were asked there."""
+        from grace_kp.integrations.langchain._inbox_calls import inbox_call_of
+
+        call = inbox_call_of(
+            case, self._decision, program, self.entry, ledger_key=self._ledger_key, tool=self.request.tool
+        )
+        if call is not None:
+            self.ledger_entry = call
 
     def problem(self, policy: Policy) -> str:
         """Return why this very call may not run; an empty text where it may."""
@@ -172,6 +184,11 @@ class ToolRun(Execution):
             return message_for(self._call, f"{earlier.describe(self.action)}.", status)
         text = str(outcome.error) if isinstance(outcome, Raised) else outcome.problem
         return message_for(self._call, f"{text}.")
+
+
+def ledger_key(thread: str, message: str | None, decision: str, call: Mapping[str, Any]) -> str:
+    """Return the key of a decided call in the ledger."""
+    return f"langchain|{thread}|{message}|{decision}|{call.get('id')}"
 
 
 def message_for(call: Mapping[str, Any], content: str, status: Any = "error") -> ToolMessage:

@@ -1,0 +1,286 @@
+"""Tool calls of agents whose requests wait in the inbox: one question for a turn, a request for each call, and one execution."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+pytest.importorskip("langchain.agents", reason="needs the extra langchain")
+
+from langchain.agents import create_agent
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+import grace_kp as gk
+from grace_kp.integrations.langchain import GraceMiddleware
+
+from .conftest import Script, message_of
+
+both = pytest.mark.parametrize("world", ["sync", "async"])
+CONFIG = {"configurable": {"thread_id": "1"}}
+TWO = [("pay", {"to": "ann", "euros": 5}), ("pay", {"to": "bob", "euros": 6})]
+
+
+class Desk:
+    """An agent with a gated tool, whose runtime has an inbox."""
+
+    def __init__(self, calls=TWO, *, saver=None, gates=None, reviewers=None, before=(), **reviewer):
+        self.ran = []
+        self.grace = gk.Grace(
+            store="memory:",
+            evaluator=None,
+            embedder=None,
+            reviewer=gk.InboxReviewer(**reviewer),
+            reviewers=reviewers or {},
+        )
+
+        @tool
+        def pay(to: str, euros: int = 3) -> str:
+            """Pay."""
+            self.ran.append((to, euros))
+            return f"paid {euros} to {to}"
+
+        script = Script(responses=[message_of(calls), message_of("done")])
+        self.middleware = GraceMiddleware(self.grace, gates={"pay": "confirm", **(gates or {})})
+        self.agent = create_agent(
+            script,
+            [pay],
+            middleware=[self.middleware],
+            checkpointer=saver or InMemorySaver(),
+            interrupt_before=list(before),
+        )
+
+    async def call(self, given, world):
+        if world == "sync":
+            return self.agent.invoke(given, CONFIG)
+        return await self.agent.ainvoke(given, CONFIG)
+
+    async def ask(self, world):
+        out = await self.call({"messages": [("user", "pay them")]}, world)
+        return {approval.arguments["to"]: approval for approval in self.grace.approvals.pending()}, out
+
+    async def resume(self, world):
+        return (
+            self.grace.approvals.resume(self.agent)
+            if world == "sync"
+            else await self.grace.approvals.aresume(self.agent)
+        )
+
+    def states(self):
+        approvals = [*self.grace.approvals.pending(), *self.grace.approvals.history()]
+        return {approval.arguments["to"]: str(approval.state) for approval in approvals}
+
+
+@pytest.fixture
+def desk_of():
+    opened = []
+
+    def make(*args, **options):
+        opened.append(Desk(*args, **options))
+        return opened[-1]
+
+    yield make
+    for desk in opened:
+        desk.grace.close()
+
+
+def answer(*decisions):
+    return Command(resume={"decisions": [dict(decision) for decision in decisions]})
+
+
+def approve(**more):
+    return {"type": "approve", **more}
+
+
+def tool_texts(out):
+    return [message.content for message in out["messages"] if message.type == "tool"]
+
+
+@both
+async def test_each_call_of_a_turn_is_a_request(desk_of, world):
+    """One interrupt names them in the order of the message."""
+    desk = desk_of()
+    waiting, out = await desk.ask(world)
+    asked = out["__interrupt__"][0].value["action_requests"]
+    assert [waiting["ann"].id, waiting["bob"].id] == [action["approval"] for action in asked]
+    assert [{"to": "ann", "euros": 5}, {"to": "bob", "euros": 6}] == [action["args"] for action in asked]
+    assert ("pay", "langgraph", "interrupt", "1") == (
+        waiting["ann"].action,
+        waiting["ann"].origin,
+        waiting["ann"].waits,
+        waiting["ann"].note["thread_id"],
+    )
+
+
+@both
+async def test_an_agent_goes_on_when_all_calls_are_decided(desk_of, world):
+    """With what was decided about each."""
+    desk = desk_of()
+    waiting, _ = await desk.ask(world)
+    desk.grace.approvals.edit(waiting["ann"].id, {"euros": 4}, by="ana")
+    assert ([], []) == (await desk.resume(world), desk.ran)
+    desk.grace.approvals.reject(waiting["bob"].id, by="ana", reason="not him")
+    (resumed,) = await desk.resume(world)
+    assert ("finished", [("ann", 4)]) == (resumed.state, desk.ran)
+    refused, paid = sorted(tool_texts(resumed.output), reverse=True)
+    assert "not him" in refused
+    assert 'What ran: pay with {"to": "ann", "euros": 4}.\n\npaid 4 to ann' in paid
+    assert {"ann": "done", "bob": "rejected"} == desk.states()
+
+
+@both
+async def test_an_answer_to_the_agent_decides_in_the_inbox(desk_of, world):
+    """Except where the inbox has decided before."""
+    desk = desk_of()
+    waiting, _ = await desk.ask(world)
+    desk.grace.approvals.reject(waiting["bob"].id, by="ana")
+    await desk.call(answer(approve(by="ben"), approve(by="ben")), world)
+    assert ([("ann", 5)], {"ann": "done", "bob": "rejected"}) == (desk.ran, desk.states())
+    decided = desk.grace.approvals.get(waiting["ann"].id).decision
+    assert ("ben", "langgraph") == (decided.actor.name, decided.actor.channel)
+
+
+@both
+@pytest.mark.parametrize("verb", ["skip", "retry", "respond", "withdraw"])
+async def test_the_other_verbs_reach_the_model(desk_of, world, verb):
+    """As the message in place of the tool's."""
+    desk = desk_of(TWO[:1])
+    waiting, _ = await desk.ask(world)
+    if verb == "respond":
+        desk.grace.approvals.respond(waiting["ann"].id, "ask for the receipt", by="ana")
+    else:
+        getattr(desk.grace.approvals, verb)(waiting["ann"].id, by="ana")
+    (resumed,) = await desk.resume(world)
+    (text,) = tool_texts(resumed.output)
+    expected = {
+        "skip": "was skipped",
+        "retry": "assessed again",
+        "respond": "ask for the receipt",
+        "withdraw": "was cancelled",
+    }
+    assert ([], True) == (desk.ran, expected[verb] in text)
+
+
+@both
+async def test_what_has_expired_does_not_run_when_the_agent_is_answered(desk_of, world):
+    """The model reads that nobody decided in time."""
+    desk = desk_of(TWO[:1], deadline=0.3)
+    await desk.ask(world)
+    time.sleep(0.35)
+    out = await desk.call(answer(approve()), world)
+    assert ([], ["nobody decided in time about `pay`; it was not run."]) == (desk.ran, tool_texts(out))
+
+
+@both
+async def test_what_is_withdrawn_before_the_tool_starts_does_not_run(desk_of, world):
+    """The claim comes last, right before the tool."""
+    desk = desk_of(TWO[:1], before=["tools"])
+    waiting, _ = await desk.ask(world)
+    await desk.call(answer(approve()), world)
+    assert "approved" == desk.grace.approvals.get(waiting["ann"].id).state
+    desk.grace.approvals.withdraw(waiting["ann"].id, by="eve")
+    out = await desk.call(None, world)
+    assert [] == desk.ran
+    assert "was cancelled" in tool_texts(out)[0]
+
+
+@both
+async def test_a_quorum_holds_for_answers_to_the_agent(desk_of, world):
+    """The same question is asked until enough people have answered."""
+    desk = desk_of(quorum=2, identity="stated")
+    waiting, _ = await desk.ask(world)
+    desk.grace.approvals.approve(waiting["bob"].id, by="carl")
+    out = await desk.call(answer(approve(by="ana"), approve(by="ana")), world)
+    value = out["__interrupt__"][0].value
+    assert ("decision 0: 1 of 2", [waiting["ann"].id, waiting["bob"].id]) == (
+        value["problem"][:18],
+        [action["approval"] for action in value["action_requests"]],
+    )
+    assert [] == desk.ran
+    await desk.call(answer(approve(by="ben"), approve(by="ben")), world)
+    assert [("ann", 5), ("bob", 6)] == sorted(desk.ran)
+
+
+@both
+async def test_edits_that_cannot_be_used_are_asked_about_again(desk_of, world):
+    """Nothing of the answer is written, and the question says why."""
+    desk = desk_of(TWO[:1])
+    waiting, _ = await desk.ask(world)
+    for args, problem in (
+        ({"to": "ann", "euros": "many"}, "do not fit"),
+        ({"to": "ann"}, "lacks euros"),
+        ({"to": "ann", "euros": 5, "more": 1}, "do not fit"),
+    ):
+        out = await desk.call(answer({"type": "edit", "edited_action": {"name": "pay", "args": args}}), world)
+        assert problem in out["__interrupt__"][0].value["problem"]
+        assert "pending" == desk.grace.approvals.get(waiting["ann"].id).state
+    out = await desk.call(answer(approve(approval="ap-0")), world)
+    assert "is about 'ap-0'" in out["__interrupt__"][0].value["problem"]
+    await desk.call(
+        answer({"type": "edit", "edited_action": {"name": "pay", "args": {"to": "ann", "euros": 1}}}), world
+    )
+    assert [("ann", 1)] == desk.ran
+
+
+async def test_an_edit_in_the_inbox_must_fit_the_tool(desk_of):
+    """It is checked again with the tool's own schema before it runs."""
+    desk = desk_of(TWO[:1])
+    waiting, _ = await desk.ask("sync")
+    desk.grace.approvals.edit(waiting["ann"].id, {"euros": "many"}, by="ana")
+    (resumed,) = await desk.resume("sync")
+    assert ([], "cancelled") == (desk.ran, desk.states()["ann"])
+    assert "do not fit" in tool_texts(resumed.output)[0]
+
+
+async def test_a_tool_whose_schema_has_changed_does_not_run(desk_of):
+    """The approval was about another version of it."""
+    desk = desk_of(TWO[:1], before=["tools"])
+    await desk.ask("sync")
+    await desk.call(answer(approve()), "sync")
+
+    @tool
+    def pay(to: str, euros: int, purpose: str = "") -> str:
+        """Pay."""
+        desk.ran.append(to)
+        return "paid"
+
+    script = Script(responses=[message_of(TWO[:1]), message_of("done")])
+    agent = create_agent(script, [pay], middleware=[desk.middleware], checkpointer=desk.agent.checkpointer)
+    agent.invoke(None, CONFIG)
+    assert [] == desk.ran
+
+
+async def test_without_an_inbox_nothing_is_filed():
+    """Neither a request nor a field in the agent's state."""
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as grace:
+
+        @tool
+        def pay(to: str) -> str:
+            """Pay."""
+            return "paid"
+
+        script = Script(responses=[message_of([("pay", {"to": "ann"})]), message_of("done")])
+        agent = create_agent(
+            script, [pay], middleware=[GraceMiddleware(grace, gates={"pay": "confirm"})], checkpointer=InMemorySaver()
+        )
+        out = agent.invoke({"messages": [("user", "pay")]}, CONFIG)
+        (decision,) = agent.get_state(CONFIG).values["grace_gates"].values()
+        assert ([], False, False) == (
+            grace.approvals.pending(),
+            "approval" in out["__interrupt__"][0].value["action_requests"][0],
+            "filed" in decision,
+        )
+
+
+async def test_a_secret_in_a_call_needs_a_key(desk_of):
+    """Without one the request cannot be kept, so the call does not run; the error names the argument and not the secret."""
+    secret = "sk-proj-4f9aK2mPq8Rt6Vw1Xy3Zb5Cd7Ef9Gh0Jk2"
+    desk = desk_of([("pay", {"to": secret, "euros": 5}), TWO[1]])
+    out = await desk.call({"messages": [("user", "pay them")]}, "sync")
+    assert ["bob"] == [action["args"]["to"] for action in out["__interrupt__"][0].value["action_requests"]]
+    await desk.call(answer(approve()), "sync")
+    assert [("bob", 6)] == desk.ran
+    (text,) = [text for text in tool_texts(desk.agent.get_state(CONFIG).values) if "not run" in text]
+    assert (True, False) == ("to" in text, secret in text)

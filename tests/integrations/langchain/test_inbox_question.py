@@ -1,0 +1,466 @@
+"""Gates in nodes whose requests also wait in the inbox: whichever is answered first decides, and the action runs once."""
+
+from __future__ import annotations
+
+import operator
+import time
+from typing import Annotated, TypedDict
+
+import pytest
+
+pytest.importorskip("langgraph", reason="needs the extra langchain")
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, interrupt
+
+import grace_kp as gk
+from grace_kp.integrations.langchain import gated_node
+
+both = pytest.mark.parametrize("world", ["sync", "async"])
+
+
+class State(TypedDict):
+    said: Annotated[list, operator.add]
+
+
+CONFIG = {"configurable": {"thread_id": "1"}}
+
+
+@pytest.fixture
+def inbox_of():
+    """A runtime whose gates ask in an inbox."""
+    opened = []
+
+    def make(store="memory:", policies=None, reviewers=None, **reviewer):
+        grace = gk.Grace(
+            store=store,
+            evaluator=None,
+            embedder=None,
+            reviewer=gk.InboxReviewer(**reviewer),
+            policies=policies,
+            reviewers=reviewers or {},
+        )
+        opened.append(grace)
+        return grace
+
+    yield make
+    for grace in opened:
+        grace.close()
+
+
+def app_of(*nodes, saver=None):
+    graph = StateGraph(State)
+    before = START
+    for number, node in enumerate(nodes):
+        graph.add_node(f"node{number}", node)
+        graph.add_edge(before, f"node{number}")
+        before = f"node{number}"
+    return graph.compile(checkpointer=saver or InMemorySaver())
+
+
+async def call(app, given, world, config=CONFIG):
+    return app.invoke(given, config) if world == "sync" else await app.ainvoke(given, config)
+
+
+def answer(kind, **more):
+    return Command(resume={"decisions": [{"type": kind, **more}]})
+
+
+def paying(grace, world, ran, **options):
+    """A node that pays ann 5 euros, and then mails her."""
+    options = {"floor": "confirm", **options}
+
+    def pay(to: str, euros: int) -> str:
+        ran.append((to, euros))
+        return f"paid {euros} to {to}"
+
+    def mail(to: str) -> str:
+        ran.append(to)
+        return f"mailed {to}"
+
+    if world == "sync":
+        gated_pay, gated_mail = grace.gate(**options)(pay), grace.gate(**options)(mail)
+
+        def node(state):
+            return {"said": [gated_pay("ann", 5), gated_mail("ann")]}
+
+        return node
+
+    async def pay_async(to: str, euros: int) -> str:
+        return pay(to, euros)
+
+    async def mail_async(to: str) -> str:
+        return mail(to)
+
+    gated_pay = grace.gate(name="pay", **options)(pay_async)
+    gated_mail = grace.gate(name="mail", **options)(mail_async)
+
+    async def anode(state):
+        return {"said": [await gated_pay("ann", 5), await gated_mail("ann")]}
+
+    return anode
+
+
+def only(grace):
+    (approval,) = grace.approvals.pending()
+    return approval
+
+
+def action_in(out):
+    return out["__interrupt__"][0].value["action_requests"][0]
+
+
+@both
+async def test_a_question_is_listed_among_the_pending_approvals(inbox_of, world):
+    """With its arguments and the thread that waits; the interrupt names it, and is otherwise as without an inbox."""
+    grace, ran = inbox_of(), []
+    out = await call(app_of(paying(grace, world, ran)), {"said": []}, world)
+    approval = only(grace)
+    assert ("langgraph", "interrupt") == (approval.origin, approval.waits)
+    assert {"to": "ann", "euros": 5} == approval.arguments
+    assert "1" == approval.note["thread_id"]
+    asked = action_in(out)
+    assert ("pay", approval.id, approval.arguments) == (asked["name"], asked["approval"], asked["args"])
+    assert [] == ran
+
+
+@both
+async def test_without_an_inbox_nothing_is_filed(world):
+    """A graph whose runtime has another reviewer, or none, asks as it always did."""
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None) as grace:
+        out = await call(app_of(paying(grace, world, [])), {"said": []}, world)
+        assert "approval" not in action_in(out)
+        assert [] == grace.approvals.pending()
+        assert {} == grace.store.approvals.documents("langgraph waiting")
+
+
+@both
+async def test_an_answer_to_the_graph_is_written_to_the_inbox(inbox_of, world):
+    """With the name that the answer states, or that of the framework."""
+    grace, ran = inbox_of(), []
+    app = app_of(paying(grace, world, ran))
+    await call(app, {"said": []}, world)
+    first = only(grace)
+    await call(app, answer("approve", by="ana"), world)
+    await call(app, answer("approve"), world)
+    second = grace.approvals.history()[0]
+    first = grace.approvals.get(first.id)
+    assert ("done", "approved", "ana", "langgraph", False) == (
+        first.state,
+        first.decision.state,
+        first.decision.actor.name,
+        first.decision.actor.channel,
+        first.decision.actor.authenticated,
+    )
+    assert ("mail", "langgraph") == (second.action, second.decision.actor.name)
+    assert ([("ann", 5), "ann"], "paid 5 to ann") == (ran, first.outcome.result)
+
+
+@both
+@pytest.mark.parametrize("decide", ["reject", "withdraw", "expire"])
+async def test_what_has_ended_in_the_inbox_does_not_run_when_the_graph_is_answered(inbox_of, world, decide):
+    """The first decision wins; the answer that came later is stated in the trace."""
+    grace, ran = inbox_of(deadline=0.3 if decide == "expire" else None), []
+    app = app_of(paying(grace, world, ran))
+    await call(app, {"said": []}, world)
+    if decide == "expire":
+        time.sleep(0.35)
+    else:
+        getattr(grace.approvals, decide)(only(grace).id, by="ana", reason="too much")
+    expected = {"reject": gk.ActionCancelled, "withdraw": gk.ActionCancelled, "expire": gk.ActionTimedOut}[decide]
+    with pytest.raises(expected):
+        await call(app, answer("approve", by="ben"), world)
+    assert [] == ran
+    if decide == "reject":
+        (stated,) = [
+            entry for trace in grace.store.query() for entry in trace.grace["decisions"] if "ignored_answer" in entry
+        ]
+        assert {"action": "proceed", "by": "ben", "because": "rejected"} == stated["ignored_answer"]
+
+
+@both
+async def test_a_decision_in_the_inbox_wins_over_a_later_refusal_of_the_graph(inbox_of, world):
+    """The action follows the first decision."""
+    grace, ran = inbox_of(), []
+    app = app_of(paying(grace, world, ran))
+    await call(app, {"said": []}, world)
+    grace.approvals.approve(only(grace).id, by="ana")
+    await call(app, answer("reject", by="ben"), world)
+    assert [("ann", 5)] == ran
+
+
+@both
+async def test_an_edit_in_the_graph_is_the_edit_in_the_inbox(inbox_of, world):
+    """What runs is what the inbox shows; an edit that does not fit is asked about again."""
+    grace, ran = inbox_of(), []
+    app = app_of(paying(grace, world, ran))
+    await call(app, {"said": []}, world)
+    approval = only(grace)
+    out = await call(app, answer("edit", edited_action={"name": "pay", "args": {"euros": "many"}}), world)
+    assert "euros" in out["__interrupt__"][0].value["problem"]
+    assert approval.id == action_in(out)["approval"]
+    await call(app, answer("edit", edited_action={"name": "pay", "args": {"to": "ann", "euros": 7}}), world)
+    assert [("ann", 7)] == ran
+    approval = grace.approvals.get(approval.id)
+    assert ("edited", {"to": "ann", "euros": 7}) == (approval.decision.state, approval.arguments)
+
+
+@both
+async def test_each_gate_gets_its_own_answers(inbox_of, world):
+    """A gate that was answered several times asks as often again when the node runs again, though it is decided by then."""
+    grace, ran = inbox_of(quorum=2, identity="stated"), []
+    app = app_of(paying(grace, world, ran))
+    out = await call(app, {"said": []}, world)
+    first = only(grace).id
+    out = await call(app, answer("approve", by="ana"), world)
+    assert (first, "1 of 2") == (action_in(out)["approval"], out["__interrupt__"][0].value["problem"][:6])
+    out = await call(app, answer("approve", by="Ana"), world)
+    assert first == action_in(out)["approval"]
+    assert [] == ran
+    out = await call(app, answer("approve", by="ben"), world)
+    second = only(grace).id
+    assert second == action_in(out)["approval"] != first
+    assert [("ann", 5)] == ran
+    grace.approvals.approve(second, by="ana")
+    out = await call(app, answer("approve", by="ben"), world)
+    assert ["paid 5 to ann", "mailed ann"] == out["said"]
+    assert [("ann", 5), "ann"] == ran
+
+
+@both
+async def test_a_vote_counts_for_the_arguments_that_were_shown(inbox_of, world):
+    """An edit in the inbox between two answers drops the vote before it, and the next question shows the edited arguments."""
+    grace, ran = inbox_of(quorum=2, identity="stated"), []
+    app = app_of(paying(grace, world, ran))
+    await call(app, {"said": []}, world)
+    await call(app, answer("approve", by="ana"), world)
+    grace.approvals.edit(only(grace).id, {"euros": 700}, by="ben")
+    out = await call(app, answer("approve", by="carl"), world)
+    assert "changed" in out["__interrupt__"][0].value["problem"]
+    assert {"to": "ann", "euros": 700} == action_in(out)["args"]
+    assert [] == ran
+    await call(app, answer("approve", by="ana"), world)
+    assert [("ann", 700)] == ran
+
+
+@both
+async def test_an_unauthenticated_answer_does_not_count_for_four_eyes(inbox_of, world):
+    """With a quorum above one, stated names count only where the reviewer says so."""
+    grace, ran = inbox_of(quorum=2), []
+    app = app_of(paying(grace, world, ran))
+    await call(app, {"said": []}, world)
+    for name in ("ana", "ben", "carl"):
+        out = await call(app, answer("approve", by=name), world)
+    assert "login" in out["__interrupt__"][0].value["problem"]
+    assert ([], "pending") == (ran, only(grace).state)
+
+
+@both
+async def test_whoever_answers_must_be_entitled(inbox_of, world):
+    """A group on the policy holds for answers to the graph; the question is asked again."""
+    grace = inbox_of(policies={"pay": gk.Policy(floor="confirm", group="finance")}, reviewers={"ana": ["finance"]})
+    ran = []
+    app = app_of(paying(grace, world, ran))
+    await call(app, {"said": []}, world)
+    for by in ({}, {"by": "eve"}):
+        out = await call(app, answer("approve", **by), world)
+        assert "may not decide" in out["__interrupt__"][0].value["problem"]
+        assert [] == ran
+    await call(app, answer("approve", by="ana"), world)
+    assert [("ann", 5)] == ran
+
+
+@both
+async def test_an_answer_that_arrives_twice_decides_nothing_else(inbox_of, world):
+    """The word to look into the inbox, meant for one question, is no answer to the next."""
+    grace, ran = inbox_of(), []
+    app = app_of(paying(grace, world, ran))
+    out = await call(app, {"said": []}, world)
+    approval = only(grace)
+    grace.approvals.approve(approval.id, by="ana")
+    look = Command(resume={out["__interrupt__"][0].id: {"approvals": [approval.id]}})
+    await call(app, look, world)
+    out = await call(app, look, world)
+    if "__interrupt__" in out:
+        assert "mail" == action_in(out)["name"]
+    assert ([("ann", 5)], "mail") == (ran, only(grace).action)
+    out = await call(app, answer("approve"), world)
+    assert ([("ann", 5), "ann"], ["paid 5 to ann", "mailed ann"]) == (ran, out["said"])
+
+
+@both
+async def test_objects_without_an_encoding_wait_with_their_node(inbox_of, world):
+    """They are shown as such, cannot be edited in the inbox, and the node that runs again has them anew."""
+    grace, ran = inbox_of(), []
+
+    class Client:
+        def __init__(self):
+            self.url = "https://a"
+
+    def send(client, text: str):
+        ran.append((client.url, text))
+        return "sent"
+
+    async def send_async(client, text: str):
+        return send(client, text)
+
+    gated = grace.gate(floor="confirm", name="send")(send if world == "sync" else send_async)
+
+    def node(state):
+        return {"said": [gated(Client(), "hi")]}
+
+    async def anode(state):
+        return {"said": [await gated(Client(), "hi")]}
+
+    app = app_of(node if world == "sync" else anode)
+    await call(app, {"said": []}, world)
+    approval = only(grace)
+    assert (("client",), {"text": "hi"}) == (approval.unencoded, dict(approval.arguments))
+    with pytest.raises(gk.EditRefused):
+        grace.approvals.edit(approval.id, {"client": "x"}, by="ana")
+    out = await call(app, answer("edit", edited_action={"name": "send", "args": {"text": "hello"}}), world)
+    assert "only the process that waits holds client" in out["__interrupt__"][0].value["problem"]
+    grace.approvals.approve(approval.id, by="ana")
+    (resumed,) = grace.approvals.resume(app) if world == "sync" else await grace.approvals.aresume(app)
+    assert ("finished", [("https://a", "hi")]) == (resumed.state, ran)
+
+
+@both
+@pytest.mark.parametrize("verb", ["skip", "respond", "retry"])
+async def test_the_other_verbs_of_the_inbox_reach_the_node(inbox_of, world, verb):
+    """Skipped, the gate returns None; an answer in words is raised; a retry asks anew."""
+    grace, ran = inbox_of(), []
+    app = app_of(paying(grace, world, ran))
+    await call(app, {"said": []}, world)
+    approval = only(grace)
+    if verb == "respond":
+        grace.approvals.respond(approval.id, "ask for the receipt", by="ana")
+    else:
+        getattr(grace.approvals, verb)(approval.id, by="ana")
+    (resumed,) = grace.approvals.resume(app) if world == "sync" else await grace.approvals.aresume(app)
+    assert [] == ran
+    if verb == "skip":
+        assert ("paused", "mail") == (resumed.state, only(grace).action)
+    elif verb == "respond":
+        assert ("raised", "ask for the receipt") == (resumed.state, resumed.error.user_input)
+    else:
+        again = only(grace)
+        assert ("paused", "pay", True) == (resumed.state, again.action, again.id != approval.id)
+        await call(app, answer("approve"), world)
+        assert [("ann", 5)] == ran
+
+
+@both
+async def test_a_gate_that_pauses_inside_keeps_its_decision(inbox_of, world):
+    """An action that asks something itself gives its claim back, and runs with the same edited arguments when that is answered."""
+    grace, ran = inbox_of(), []
+
+    def act(euros: int):
+        ran.append((euros, interrupt("which account?")))
+        return "done"
+
+    async def act_async(euros: int):
+        return act(euros)
+
+    gated = grace.gate(floor="confirm", name="act")(act if world == "sync" else act_async)
+
+    def node(state):
+        return {"said": [gated(5)]}
+
+    async def anode(state):
+        return {"said": [await gated(5)]}
+
+    app = app_of(node if world == "sync" else anode)
+    await call(app, {"said": []}, world)
+    approval = only(grace)
+    out = await call(app, answer("edit", edited_action={"name": "act", "args": {"euros": 7}}), world)
+    assert ("which account?", "approved") == (out["__interrupt__"][0].value, grace.approvals.get(approval.id).state)
+    await call(app, Command(resume="savings"), world)
+    assert ([(7, "savings")], "done") == (ran, grace.approvals.get(approval.id).state)
+
+
+def test_a_gated_node_waits_in_the_inbox(inbox_of):
+    """As a whole, with the part of the state that it shows."""
+    grace, ran = inbox_of(), []
+
+    def send(state):
+        ran.append(state["said"])
+        return {"said": ["sent"]}
+
+    app = app_of(gated_node(grace, send, floor="confirm", show=["said"]))
+    app.invoke({"said": ["hi"]}, CONFIG)
+    approval = only(grace)
+    assert ("send", {"said": ["hi"]}) == (approval.action, approval.arguments)
+    grace.approvals.approve(approval.id, by="ana")
+    (resumed,) = grace.approvals.resume(app)
+    assert (["hi", "sent"], [["hi"]]) == (resumed.output["said"], ran)
+
+
+def test_a_declared_key_joins_the_questions_of_two_threads(inbox_of):
+    """The operation runs once, and the other thread gets its result."""
+    grace, ran = inbox_of(), []
+
+    @grace.gate(floor="confirm", key="refund:{invoice}")
+    def refund(invoice: str) -> str:
+        ran.append(invoice)
+        return f"refunded {invoice}"
+
+    app = app_of(lambda state: {"said": [refund("17")]})
+    threads = [{"configurable": {"thread_id": thread}} for thread in "12"]
+    asked = [app.invoke({"said": []}, thread) for thread in threads]
+    assert action_in(asked[0])["approval"] == action_in(asked[1])["approval"]
+    grace.approvals.approve(only(grace).id, by="ana")
+    assert ["finished", "finished"] == [resumed.state for resumed in grace.approvals.resume(app)]
+    assert (["17"], [["refunded 17"]] * 2) == (ran, [app.get_state(thread).values["said"] for thread in threads])
+
+
+def test_a_stricter_policy_cancels_what_was_approved(inbox_of):
+    """The claim checks the policy that is in force when the graph goes on."""
+    grace, ran = inbox_of(), []
+    app = app_of(paying(grace, "sync", ran))
+    app.invoke({"said": []}, CONFIG)
+    grace.approvals.approve(only(grace).id, by="ana")
+    stricter = gk.Grace(
+        store=grace.store,
+        evaluator=None,
+        embedder=None,
+        reviewer=gk.InboxReviewer(),
+        policies={"pay": gk.Policy(quorum=2)},
+    )
+    app2 = app_of(paying(stricter, "sync", ran), saver=app.checkpointer)
+    (resumed,) = stricter.approvals.resume(app2)
+    assert ("raised", []) == (resumed.state, ran)
+    assert "cancelled" == grace.approvals.history()[0].state
+
+
+def test_a_process_with_another_reviewer_follows_the_inbox(inbox_of):
+    """A question that was filed is decided there, also where the node is run again without an inbox."""
+    grace, ran = inbox_of(), []
+    app = app_of(paying(grace, "sync", ran))
+    app.invoke({"said": []}, CONFIG)
+    grace.approvals.reject(only(grace).id, by="ana")
+    other = gk.Grace(store=grace.store, evaluator=None, embedder=None, reviewer=None)
+    app2 = app_of(paying(other, "sync", ran), saver=app.checkpointer)
+    with pytest.raises(gk.ActionCancelled, match="ana refused"):
+        app2.invoke(answer("approve"), CONFIG)
+    assert [] == ran
+
+
+def test_what_is_known_not_to_have_happened_is_asked_about_again(inbox_of):
+    """After a reconciliation the node asks anew, and runs with the new decision."""
+    grace, ran = inbox_of(), []
+    app = app_of(paying(grace, "sync", ran))
+    app.invoke({"said": []}, CONFIG)
+    approval = only(grace)
+    grace.approvals.approve(approval.id, by="ana")
+    grace.approvals.restored(by="ana")
+    assert [] == grace.approvals.resume(app)
+    with pytest.raises(gk.ActionOutcomeUnknown):
+        app.invoke(answer("approve"), CONFIG)
+    grace.approvals.reconcile(approval.id, happened=False, by="ana")
+    (resumed,) = grace.approvals.resume(app)
+    assert ("paused", "pay") == (resumed.state, only(grace).action)
+    assert only(grace).id != approval.id
+    app.invoke(answer("approve"), CONFIG)
+    assert [("ann", 5)] == ran

@@ -1,0 +1,333 @@
+"""`grace.approvals.resume`: threads whose requests are decided in the inbox go on, wherever their graph is compiled, once."""
+
+from __future__ import annotations
+
+import operator
+import subprocess
+import sys
+import time
+from typing import Annotated, TypedDict
+
+import pytest
+
+pytest.importorskip("langgraph", reason="needs the extra langchain")
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
+
+import grace_kp as gk
+from grace_kp.integrations.langchain import GraceCallbackHandler
+
+
+class State(TypedDict):
+    said: Annotated[list, operator.add]
+
+
+@pytest.fixture
+def grace(tmp_path):
+    grace = gk.Grace(
+        store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(), reviewers={}
+    )
+    yield grace
+    grace.close()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def saver(request, tmp_path):
+    if request.param == "memory":
+        yield InMemorySaver()
+        return
+    with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as opened:
+        yield opened
+
+
+def config(thread, **more):
+    return {"configurable": {"thread_id": thread, **more}}
+
+
+def graph_of(grace, ran, *, name="pay"):
+    @grace.gate(name=name, floor="confirm")
+    def pay(to: str) -> str:
+        ran.append(to)
+        return f"paid {to}"
+
+    graph = StateGraph(State)
+    graph.add_node(name, lambda state: {"said": [pay(state["said"][0])]})
+    graph.add_edge(START, name)
+    return graph
+
+
+def approve_all(grace):
+    for approval in grace.approvals.pending():
+        grace.approvals.approve(approval.id, by="ana")
+
+
+def test_every_thread_that_is_decided_goes_on(grace, saver):
+    """The others stay; a second time there is nothing to do."""
+    ran = []
+    app = graph_of(grace, ran).compile(checkpointer=saver)
+    for thread in "abc":
+        app.invoke({"said": [thread]}, config(thread))
+    waiting = {approval.note["thread_id"]: approval.id for approval in grace.approvals.pending()}
+    assert [] == grace.approvals.resume(app)
+    grace.approvals.approve(waiting["a"], by="ana")
+    grace.approvals.approve(waiting["c"], by="ana")
+    (first,) = grace.approvals.resume(app, limit=1)
+    (other,) = grace.approvals.resume(app)
+    assert {("a", (waiting["a"],), "finished"), ("c", (waiting["c"],), "finished")} == {
+        (resumed.thread, resumed.approvals, resumed.state) for resumed in (first, other)
+    }
+    assert ["a", "c"] == ran
+    assert [] == grace.approvals.resume(app)
+    assert ["b"] == [approval.note["thread_id"] for approval in grace.approvals.pending()]
+
+
+def test_one_thread_goes_on(grace, saver):
+    """The one that is named."""
+    ran = []
+    app = graph_of(grace, ran).compile(checkpointer=saver)
+    for thread in "ab":
+        app.invoke({"said": [thread]}, config(thread))
+    approve_all(grace)
+    assert ["b"] == [resumed.thread for resumed in grace.approvals.resume(app, thread="b")]
+    assert [] == grace.approvals.resume(app, thread="unknown")
+    assert ["b"] == ran
+
+
+async def test_an_async_graph_goes_on(grace, tmp_path):
+    """With a checkpointer that is async alone."""
+    ran = []
+
+    @grace.gate(floor="confirm")
+    async def pay(to: str) -> str:
+        ran.append(to)
+        return f"paid {to}"
+
+    async def node(state):
+        return {"said": [await pay("ann")]}
+
+    graph = StateGraph(State)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
+        app = graph.compile(checkpointer=saver)
+        await app.ainvoke({"said": []}, config("1"))
+        (approval,) = await grace.approvals.apending()
+        await grace.approvals.aapprove(approval.id, by="ana")
+        (resumed,) = await grace.approvals.aresume(app)
+        assert (["paid ann"], ["ann"]) == (resumed.output["said"], ran)
+        assert [] == await grace.approvals.aresume(app)
+
+
+def test_parallel_nodes_and_subgraphs_go_on_by_their_interrupts(grace, saver):
+    """Only those that are decided; other interrupts of the thread stay as they are."""
+    ran = []
+    inner = graph_of(grace, ran, name="inner").compile()
+    outer = StateGraph(State)
+    outer.add_node("sub", inner)
+    outer.add_node("side", lambda state: {"said": [interrupt("of the user's own")]})
+    outer.add_node("pay", graph_of(grace, ran).nodes["pay"].runnable)
+    for node in ("sub", "side", "pay"):
+        outer.add_edge(START, node)
+    app = outer.compile(checkpointer=saver)
+    app.invoke({"said": ["ann"]}, config("1"))
+    waiting = {approval.action: approval.id for approval in grace.approvals.pending()}
+    assert {"inner", "pay"} == set(waiting)
+    grace.approvals.approve(waiting["inner"], by="ana")
+    (resumed,) = grace.approvals.resume(app)
+    assert ("paused", (waiting["inner"],), ["ann"]) == (resumed.state, resumed.approvals, ran)
+    grace.approvals.reject(waiting["pay"], by="ana")
+    (resumed,) = grace.approvals.resume(app)
+    assert ("raised", gk.ActionCancelled) == (resumed.state, type(resumed.error))
+    assert [] == grace.approvals.resume(app), "a refusal that was raised is not raised again"
+
+
+def test_the_configuration_is_kept_without_secrets(grace, tmp_path):
+    """What cannot be kept has to be passed again, and its name is stated."""
+    seen = []
+    key = "sk-proj-4f9aK2mPq8Rt6Vw1Xy3Zb5Cd7Ef9Gh0Jk2"
+
+    @grace.gate(floor="confirm")
+    def pay(to: str) -> str:
+        return f"paid {to}"
+
+    def node(state, config: RunnableConfig):
+        seen.append({name: config["configurable"].get(name) for name in ("tenant", "api_key", "client")})
+        return {"said": [pay("ann")]}
+
+    node.__annotations__["config"] = RunnableConfig  # LangGraph reads the type itself
+    graph = StateGraph(State)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    app = graph.compile(checkpointer=InMemorySaver())
+    app.invoke({"said": []}, config("1", tenant="acme", api_key=key, client=len))
+    approve_all(grace)
+    (left,) = grace.approvals.resume(app)
+    assert ("left", True, True) == (left.state, "api_key" in left.problem, "client" in left.problem)
+    (resumed,) = grace.approvals.resume(app, config={"configurable": {"api_key": "new", "client": len}})
+    assert ("finished", {"tenant": "acme", "api_key": "new", "client": len}) == (resumed.state, seen[-1])
+    grace.close()
+    assert not any(key.encode() in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_the_trace_goes_on(grace, saver):
+    """With a handler, as after an answer to the graph."""
+    ran = []
+    app = graph_of(grace, ran).compile(checkpointer=saver)
+    callbacks = {"callbacks": [GraceCallbackHandler(grace)]}
+    app.invoke({"said": ["ann"]}, config("1") | callbacks)
+    (approval,) = grace.approvals.pending()
+    grace.approvals.approve(approval.id, by="ana")
+    grace.approvals.resume(app, config=callbacks)
+    (trace,) = grace.store.query()
+    (entry,) = trace.grace["decisions"]
+    assert (approval.run_id, "executed", approval.id) == (trace.id, entry["outcome"], entry["approval"]["id"])
+    assert ("ana", "python", "stated") == tuple(entry["approval"][name] for name in ("by", "channel", "identity"))
+
+
+def test_a_graph_that_fails_later_goes_on_without_repeating_the_action(grace):
+    """The recorded result takes its place."""
+    ran, broken = [], [True]
+
+    @grace.gate(floor="confirm")
+    def pay(to: str) -> str:
+        ran.append(to)
+        return f"paid {to}"
+
+    def node(state):
+        said = pay("ann")
+        if broken:
+            raise RuntimeError("the network is down")
+        return {"said": [said]}
+
+    graph = StateGraph(State)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    app = graph.compile(checkpointer=InMemorySaver())
+    app.invoke({"said": []}, config("1"))
+    approve_all(grace)
+    (resumed,) = grace.approvals.resume(app)
+    assert ("raised", "RuntimeError: the network is down") == (resumed.state, resumed.problem)
+    broken.clear()
+    (resumed,) = grace.approvals.resume(app)
+    assert (["paid ann"], ["ann"]) == (resumed.output["said"], ran)
+
+
+def test_what_is_no_graph_with_a_checkpointer_is_refused(grace):
+    """With an error that says what is needed."""
+    graph = graph_of(grace, [])
+    for wrong in (graph, graph.compile(), object()):
+        with pytest.raises(gk.GraceError, match="resume takes a compiled"):
+            grace.approvals.resume(wrong)
+    with pytest.raises(ValueError, match="limit must be"):
+        grace.approvals.resume(graph.compile(checkpointer=InMemorySaver()), limit=0)
+
+
+PROCESS = """
+import operator, sys, time
+from typing import Annotated, TypedDict
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command
+import grace_kp as gk
+
+folder, what, begin, threads = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+grace = gk.Grace(store=f"sqlite:///{folder}/app.db", evaluator=None, embedder=None, reviewer=gk.InboxReviewer())
+
+class State(TypedDict):
+    said: Annotated[list, operator.add]
+
+@grace.gate(floor="confirm")
+def pay(to: str) -> str:
+    with open(f"{folder}/ran", "a") as file:
+        file.write(to + chr(10))
+    time.sleep(0.02)
+    return f"paid {to}"
+
+def node(state):
+    return {"said": [pay(state["said"][0])]}
+
+graph = StateGraph(State)
+graph.add_node("node", node)
+graph.add_edge(START, "node")
+with SqliteSaver.from_conn_string(f"{folder}/checkpoints.db") as saver:
+    app = graph.compile(checkpointer=saver)
+    config = lambda thread: {"configurable": {"thread_id": str(thread)}}
+    if what == "ask":
+        for thread in range(threads):
+            app.invoke({"said": [str(thread)]}, config(thread))
+    time.sleep(max(0.0, begin - time.time()))
+    if what == "answer":
+        for thread in range(threads):
+            try:
+                app.invoke(Command(resume={"decisions": [{"type": "approve", "by": "ben"}]}), config(thread))
+            except gk.ActionNotApproved:
+                pass
+    if what == "resume":
+        for _ in range(3):
+            grace.approvals.resume(app)
+    if what == "withdraw":
+        for approval in grace.approvals.history(limit=threads) + grace.approvals.pending(limit=threads):
+            try:
+                grace.approvals.withdraw(approval.id, by="eve")
+            except gk.ApprovalError:
+                pass
+grace.close()
+"""
+
+
+def in_processes(folder, *whats, threads):
+    """Run these programs side by side; they begin their work at the same time."""
+    begin = time.time() + 4.0 if len(whats) > 1 else 0.0
+    programs = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROCESS, str(folder), what, str(begin), str(threads)], stderr=subprocess.PIPE
+        )
+        for what in whats
+    ]
+    for program in programs:
+        problems = program.communicate(timeout=120)[1]
+        assert program.returncode == 0, problems.decode()[-3000:]
+
+
+def ran_in(folder):
+    path = folder / "ran"
+    return sorted(path.read_text().split()) if path.exists() else []
+
+
+THREADS = 8
+
+
+def test_decided_in_both_places_an_action_runs_once(tmp_path):
+    """Two processes carry decided threads on while a third answers the graph: each action runs once."""
+    in_processes(tmp_path, "ask", threads=THREADS)
+    with gk.Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
+        approve_all(grace)
+        in_processes(tmp_path, "resume", "answer", "resume", threads=THREADS)
+        assert sorted(map(str, range(THREADS))) == ran_in(tmp_path)
+        assert {"done"} == {str(approval.state) for approval in grace.approvals.history()}
+        assert grace.approvals.verify().ok
+
+
+def test_withdrawn_while_the_graph_is_answered_it_runs_or_it_does_not(tmp_path):
+    """What was withdrawn in time did not run; what ran was claimed before."""
+    in_processes(tmp_path, "ask", threads=THREADS)
+    in_processes(tmp_path, "answer", "withdraw", "resume", threads=THREADS)
+    with gk.Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
+        states = {approval.note["thread_id"]: str(approval.state) for approval in grace.approvals.history()}
+    assert set(map(str, range(THREADS))) == set(states)
+    assert set(states.values()) <= {"done", "cancelled"}
+    assert sorted(thread for thread, state in states.items() if state == "done") == ran_in(tmp_path)
+
+
+def test_a_request_survives_the_process_that_asked(tmp_path):
+    """It is decided and carried on by others."""
+    in_processes(tmp_path, "ask", threads=1)
+    with gk.Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
+        approve_all(grace)
+    in_processes(tmp_path, "resume", threads=1)
+    assert ["0"] == ran_in(tmp_path)
