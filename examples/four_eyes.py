@@ -32,7 +32,8 @@ def approve(approval_id: str, by: str) -> None:
     try:
         approval = grace.approvals.approve(approval_id, by=by)
     except gk.ApprovalError as refused:
-        print(f"{by}: {type(refused).__name__}: {str(refused).partition(approval_id)[2].lstrip(": ").partition(';')[0]}")
+        reason = str(refused).partition(approval_id)[2].lstrip(": ").partition(";")[0]
+        print(f"{by}: {type(refused).__name__}: {reason}")
     else:
         print(f"{by}: approves, {len(approval.votes)} of {approval.quorum}; {approval.state}")
 

@@ -258,7 +258,7 @@ class ActionPending(ActionNotApproved):
         request: object = None,
         response: object = None,
     ) -> None:
-        self.approval = approval
+        self.approval: Any = approval  # an `Approval`, of a room above this one
         super().__init__(message, decision=decision, request=request, response=response)
 
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.docs.printed import PAGES
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -51,10 +53,14 @@ def test_what_the_first_trace_prints(tmp_path):
 
 
 def test_commands_of_the_pages_exist():
-    """Each `grace-kp …` in a console block of the README and the tutorial names a command and options that it has."""
-    pages = README + (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    """Each `grace-kp …` in a console block of a page names a command and options that it has."""
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
     lines = [
-        line for block in blocks(pages, "console") for line in block.splitlines() if line.startswith("$ grace-kp ")
+        line
+        for text in texts
+        for block in blocks(text, "console")
+        for line in block.splitlines()
+        if line.startswith("$ grace-kp ")
     ]
     assert lines
     from typer.main import get_command

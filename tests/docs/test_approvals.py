@@ -1,0 +1,79 @@
+"""The queue in five minutes: its program and its commands show what the page shows, beside ids, times and machines."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.docs.printed import ROOT
+from tests.docs.test_first_trace import blocks, in_order
+
+PAGE = (ROOT / "docs" / "how-to" / "approvals.md").read_text(encoding="utf-8")
+SECTION = PAGE.split("## The queue in five minutes\n")[1].split("\n## ")[0]
+EACH_TIME = (
+    (re.compile(r"\b[0-9a-f]{8}(?=  )"), "ID"),
+    (re.compile(r"\bap-[0-9a-f]{16}\b"), "ID"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"), "TIME"),
+    (re.compile(r"\b\d+ (s|m|h)( \d+ m)?\b"), "AGE"),
+    (re.compile(r"─+|  +"), " "),
+)
+
+
+def comparable(text):
+    for pattern, name in EACH_TIME:
+        text = pattern.sub(name, text)
+    return [line.strip() for line in text.splitlines()]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run `grace-kp` with arguments as in the second terminal of the page."""
+    where = {"GRACE_KP_STORE": "sqlite:///app.db", "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
+
+    def command(*arguments):
+        done = subprocess.run(
+            [sys.executable, "-m", "grace_kp.cli", *arguments], cwd=tmp_path, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "PYTHONPATH": str(ROOT), **where},
+        )  # fmt: skip
+        return done.stdout
+
+    return command
+
+
+@pytest.fixture
+def shop(tmp_path, run):
+    """The program of the page, which waits, and the beginning of the id of its request."""
+    (program,) = blocks(SECTION, "py")
+    (tmp_path / "shop.py").write_text(program, encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "shop.py"], cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    try:
+        while (found := re.search(r'"id": "ap-(\w{4})', run("approvals", "list", "--json"))) is None:
+            assert process.poll() is None
+        yield process, found[1]
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_the_queue_in_five_minutes(shop, run):
+    """Lists, shows and approves the request; the program goes on and pays."""
+    process, short = shop
+    (session,) = blocks(SECTION, "console")
+    _, *commands = re.split(r"^\$ ", session, flags=re.MULTILINE)
+    for block in commands:
+        command, _, shown = block.partition("\n")
+        if not command.startswith("grace-kp "):
+            continue
+        if "--past" in command:  # the last one, once the program has ended
+            assert "paid back 40 euros for A-17\n" == process.communicate(timeout=120)[0]
+        words = re.findall(r'"([^"]*)"|(\S+)', command.replace("45a2", short))[1:]
+        printed = run(*(quoted or plain for quoted, plain in words))
+        assert [] == in_order(comparable(shown), comparable(printed)), printed
