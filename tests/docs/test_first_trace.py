@@ -72,5 +72,5 @@ def test_commands_of_the_pages_exist():
         command = get_command(app)
         while words and hasattr(command, "commands"):
             command = command.commands[words.pop(0)]
-        known = {option for parameter in command.params for option in parameter.opts}
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         assert {word for word in words if word.startswith("--")} <= known, line
