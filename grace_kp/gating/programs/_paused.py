@@ -61,7 +61,7 @@ def _inquiry(case: Case, terms: Terms, reviewer: InboxReviewer, program: Resumab
         program,
         entry=LedgerEntry(lambda: case.scope.ledger, entry_key),
         questions=Questions(lambda: case.scope.ledger, f"{call_key}|questions {turn}"),
-        identity=f"{call_key}|{turn}",
+        identity=call_key,
     )
 
 

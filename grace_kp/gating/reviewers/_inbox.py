@@ -110,5 +110,5 @@ class InboxReviewer:
             GateError: always.
         """
         raise GateError(
-            f"an InboxReviewer cannot be asked about {request.action or 'this'} here; use it with @grace.gate, which files, claims and settles"
+            f"an InboxReviewer cannot be asked about {request.action or 'this'} here; use it with @grace.gate, or with an agent or graph that has a checkpointer"
         )

@@ -96,7 +96,7 @@ async def aresume_graph(
         except Exception as error:  # noqa: BLE001 — as in `resume_graph`
             outcome = _raised(taken, error)
         finally:
-            _close(inbox, graph, taken, outcome)
+            await asyncio.to_thread(_close, inbox, graph, taken, outcome)
         found.append(outcome)
     return found
 

@@ -313,6 +313,24 @@ def test_decided_in_both_places_an_action_runs_once(tmp_path):
         assert grace.approvals.verify().ok
 
 
+def test_a_process_that_is_killed_in_the_action_leaves_it_unknown(tmp_path):
+    """The thread is left until somebody has found out; then the action is asked about again, and not before."""
+    in_processes(tmp_path, "ask", threads=1)
+    with gk.Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
+        approve_all(grace)
+        killed = PROCESS.replace("time.sleep(0.02)", "__import__('os').kill(__import__('os').getpid(), 9)")
+        assert -9 == subprocess.run([sys.executable, "-c", killed, str(tmp_path), "resume", "0", "1"]).returncode
+        in_processes(tmp_path, "resume", threads=1)
+        (approval,) = grace.approvals.history()
+        assert ("unknown", ["0"]) == (approval.state, ran_in(tmp_path))
+        grace.approvals.reconcile(approval.id, happened=False, by="ana")
+        in_processes(tmp_path, "resume", threads=1)
+        assert ["0"] == ran_in(tmp_path)
+        approve_all(grace)
+        in_processes(tmp_path, "resume", threads=1)
+        assert ["0", "0"] == ran_in(tmp_path)
+
+
 def test_withdrawn_while_the_graph_is_answered_it_runs_or_it_does_not(tmp_path):
     """What was withdrawn in time did not run; what ran was claimed before."""
     in_processes(tmp_path, "ask", threads=THREADS)
