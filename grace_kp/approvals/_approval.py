@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._canonical import encode
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -91,6 +89,8 @@ class Approval:
     """What would run, by parameter name, decoded. Sealed values that cannot be opened here are `SEALED` objects, which print as `[SEALED]`."""
     asked: Mapping[str, Any] | None = None
     """The arguments before an edit; None without one."""
+    asked_encoded: Mapping[str, Any] | None = None
+    """`asked` as it is kept."""
     asked_digest: str = ""
     """Digest of the arguments that the program asked about; `digest` where nothing was edited."""
     encoded: Mapping[str, Any] = field(default_factory=dict)
@@ -158,11 +158,10 @@ class Approval:
     """What a framework needs to carry the action on."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the approval as JSON; arguments in their encoded form, and `[SEALED]` for those before an edit that cannot be opened here."""
+        """Return the approval as JSON; arguments in their encoded form, with sealed ones sealed."""
+        # Decoded arguments may be no JSON, and sealed ones are open in them.
         document = asdict(replace(self, arguments={}, asked=None))
-        document["arguments"] = document.pop("encoded")
-        del document["asked"]
-        if self.asked is not None:
-            encoded, without = encode(self.asked)
-            document["asked"] = encoded | {name: str(self.asked[name]) for name in without}
+        document["arguments"], document["asked"] = document.pop("encoded"), document.pop("asked_encoded")
+        if self.asked_encoded is None:
+            document.pop("asked")
         return document

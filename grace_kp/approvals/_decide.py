@@ -14,6 +14,7 @@ from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.approvals._verbs import already, check_actor, check_digest, close, is_same_person
 from grace_kp.approvals._votes import vote_of, voted
 from grace_kp.errors import ApprovalError, ChangedSinceShown
+from grace_kp.trace import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +74,7 @@ def check_seen(reads: Reads, record: Record, actor: Actor) -> None:
                 return
         after = links[-1].seq
     raise ChangedSinceShown(
-        f"the arguments of {record.id} were changed by {data['editor']['name']}, and this verb does not say which were shown; look at them "
+        f"the arguments of {record.id} were changed by {printable(data['editor']['name'], replace='?')}, and this verb does not say which were shown; look at them "
         f"again and decide with the digest {record.row.digest}",
         approval_id=record.id,
     )

@@ -14,10 +14,11 @@ from grace_kp.approvals._claim import Claim, claim, release
 from grace_kp.approvals._decide import approve, conclude, withdraw
 from grace_kp.approvals._due import is_due, observed
 from grace_kp.approvals._edit import Edit, edit
+from grace_kp.approvals._join import waited
 from grace_kp.approvals._listing import past_query, past_records, pending_records
 from grace_kp.approvals._outcome import reconcile, restored, settle
 from grace_kp.approvals._record import WAITER, read_record
-from grace_kp.approvals._request import check_new, request, waited
+from grace_kp.approvals._request import check_new, request
 from grace_kp.approvals._rights import Rights
 from grace_kp.approvals._standing import all_standing
 from grace_kp.approvals._standing_use import end_by_id, grant
@@ -78,7 +79,7 @@ class Desk:
             KeyReused: the key belongs to a request with other arguments that is open, may have happened, or was done.
             ValueError: a setting that cannot be used.
         """
-        check_new(new)
+        check_new(new, is_lasting=self._tables.lasting)
         return self._work.approved(lambda turn: request(turn, new))
 
     def get(self, approval_id: str, *, viewer: Actor | None = None) -> Approval:

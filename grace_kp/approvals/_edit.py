@@ -20,7 +20,7 @@ from grace_kp.approvals._opened import without_sealed
 from grace_kp.approvals._plain import tag_of
 from grace_kp.approvals._record import contents_at, stored_arguments
 from grace_kp.approvals._rights import person
-from grace_kp.approvals._seal import opened_arguments, sealed_arguments, unopened
+from grace_kp.approvals._seal import opened_arguments, sealed_arguments, sealed_texts, unopened, without_texts
 from grace_kp.approvals._states import ApprovalState
 from grace_kp.approvals._verbs import already, check_actor, check_digest
 from grace_kp.approvals._votes import vote_of, voted
@@ -81,7 +81,7 @@ def edit(turn: Turn, approval_id: str, wanted: Edit, *, actor: Actor, note: str,
         after,
         actor,
         verb="edit",
-        note=without_sealed(turn.writes, turn.office.secret, record, note),
+        note=without_texts(without_sealed(turn.writes, turn.office.secret, record, note), result.sealed_texts),
         facts=facts,
         contents={"arguments": result.stored},
     )
@@ -106,6 +106,7 @@ def _repeats(turn: Turn, record: Record, wanted: Edit, actor: Actor, digest: str
 class _Result:
     stored: dict[str, Any]
     sealed: tuple[str, ...]
+    sealed_texts: list[str]
     digest: str
 
 
@@ -131,7 +132,7 @@ def _result(turn: Turn, record: Record, wanted: Edit) -> _Result:
         if isinstance(error, EditRefused):
             raise
         raise _refused(record, str(error)) from None
-    return _Result(stored, sealed, new)
+    return _Result(stored, sealed, sealed_texts(encoded, sealed), new)
 
 
 def _check_names(record: Record, changes: Mapping[str, object], stored: Mapping[str, Any]) -> None:

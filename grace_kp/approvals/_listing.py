@@ -38,10 +38,10 @@ def past_query(action: str | None, since: float | None) -> RowQuery:
 
 
 def same_as(reads: Reads, record: Record) -> int:
-    """Return how many pending requests have the digest of this one."""
-    if record.state is not _PENDING:
+    """Return how many pending requests ask the same as this one. Where an argument has no encoding, nobody knows of another."""
+    if record.state is not _PENDING or record.data["unencoded"]:
         return 1
-    return max(1, reads.count(RowQuery(states=(_PENDING.value,), digest=record.row.digest)))
+    return max(1, reads.count(RowQuery(states=(_PENDING.value,), digest=record.row.digest, domain=record.row.domain)))
 
 
 def _first(reads: Reads, query: RowQuery, limit: int, is_wanted: Callable[[Record], bool]) -> list[Record]:

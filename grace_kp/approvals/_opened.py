@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._decoding import decode
-from grace_kp.approvals._record import stored_arguments
+from grace_kp.approvals._record import contents_at
 from grace_kp.approvals._seal import opened_arguments, sealed_texts, unopened, without_texts
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def opened_with(secret: Secret | None) -> Callable[[Mapping[str, Any], str, str]
 
 
 def without_sealed(reads: Reads, secret: Secret | None, record: Record, value: Any) -> Any:
-    """Return a text or JSON value without what stands in sealed arguments, as far as they can be opened here."""
+    """Return a text or JSON value without what stands in sealed arguments, those before an edit included, as far as they can be opened here."""
     return without_texts(value, _texts(reads, secret, record)[0])
 
 
@@ -45,17 +45,22 @@ def repeats_sealed(reads: Reads, secret: Secret | None, record: Record, value: o
 
 
 def _texts(reads: Reads, secret: Secret | None, record: Record) -> tuple[list[str], bool]:
-    """Return the texts in sealed arguments, and whether all of these could be opened."""
-    sealed = record.data["sealed"]
-    stored = stored_arguments(reads, record) if sealed else None
-    if not sealed or stored is None:
-        return [], True
-    try:
-        encoded = opened_arguments(stored, secret, approval_id=record.id, digest=record.row.digest)
-    except ValueError:
-        return [], False
-    closed = unopened(encoded)
-    return sealed_texts(encoded, [name for name in sealed if name not in closed]), not closed
+    """Return the texts in sealed arguments, as asked and as edited, and whether all of these could be opened."""
+    data = record.data
+    texts: set[str] = set()
+    are_all = True
+    for seq, digest in {data["request"]: data["asked_digest"], data["edit"]: record.row.digest}.items():
+        stored = (contents_at(reads, seq) or {}).get("arguments", {})
+        sealed = unopened(stored)
+        try:
+            encoded = opened_arguments(stored, secret, approval_id=record.id, digest=digest) if sealed else {}
+        except ValueError:
+            are_all = False
+            continue
+        closed = unopened(encoded)
+        are_all = are_all and not closed
+        texts.update(sealed_texts(encoded, [name for name in sealed if name not in closed]))
+    return sorted(texts, key=len, reverse=True), are_all
 
 
 def _decoded(name: str, encoded: object) -> object:

@@ -108,7 +108,7 @@ def _written(
         "state": state.value,
         "at": record.at(turn.now),
         "actor": actor.to_dict(),
-        "error": clean_note(error[:200], record.id, what="error"),
+        "error": _error(turn, record, error),
         "seq": turn.next_seq if contents else None,
         "reconciled": kind == "reconciled",
     }
@@ -120,12 +120,19 @@ def _late(turn: Turn, record: Record, report: ApprovalState, error: str) -> Reco
     """Record a report that changes nothing; repeating it records nothing more."""
     if record.state is _S.UNKNOWN or record.data["late"] == report.value:
         return record
-    facts = {"reported": report.value, "error": clean_note(error[:200], record.id, what="error")}
+    facts = {"reported": report.value, "error": _error(turn, record, error)}
     return turn.write(record, record.changed(late=report.value), "late_report", actor=_claimant(record), facts=facts)
 
 
 def _is_kept(turn: Turn, record: Record, result: object) -> bool:
     return kept_result(result) and not repeats_sealed(turn.writes, turn.office.secret, record, result)
+
+
+def _error(turn: Turn, record: Record, error: str) -> str:
+    cleaned: str = without_sealed(
+        turn.writes, turn.office.secret, record, clean_note(error[:200], record.id, what="error")
+    )
+    return cleaned
 
 
 def _claimant(record: Record) -> Actor:

@@ -165,6 +165,7 @@ def approval_of(
         digest=row.digest,
         arguments=opened(now, row.id, row.digest),
         asked=opened(asked, row.id, data["asked_digest"]) if data["edit"] else None,
+        asked_encoded=asked if data["edit"] else None,
         asked_digest=data["asked_digest"],
         encoded=now,
         schema=text.get("schema", {}),

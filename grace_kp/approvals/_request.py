@@ -7,34 +7,27 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._actor import Actor
-from grace_kp.approvals._due import ESCALATE, observed
+from grace_kp.approvals._due import ESCALATE
+from grace_kp.approvals._join import MAX_EARLIER, WITHOUT_EFFECT, joined, refused
 from grace_kp.approvals._notes import clean_json
-from grace_kp.approvals._record import WAITER, Record, record_of
-from grace_kp.approvals._seal import sealed_texts, without_texts
+from grace_kp.approvals._record import Record, record_of
+from grace_kp.approvals._seal import sealed_texts, secret_parameters, unopened, without_texts
 from grace_kp.approvals._standing_use import matching, opened_for
-from grace_kp.approvals._states import OPEN, ApprovalState
+from grace_kp.approvals._states import ApprovalState
 from grace_kp.approvals._tables import Row, RowQuery
-from grace_kp.approvals._verbs import moment
 from grace_kp.approvals._votes import voted
-from grace_kp.errors import KeyReused
 from grace_kp.levels import InterventionLevel
+from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
     from grace_kp.approvals._new_request import NewRequest
     from grace_kp.approvals._turn import Turn
 
 _S = ApprovalState
-_STANDING_FOR = (*sorted(OPEN), _S.UNKNOWN, _S.DONE)
-"""States in which a request of the key stands for every later call."""
-_REFUSALS = (_S.REJECTED, _S.RESPONDED, _S.SKIPPED)
-_WITHOUT_EFFECT = tuple(state for state in _S if state not in _STANDING_FOR)
-MAX_EARLIER = 10
-MAX_RUNS = 20
-"""Runs of which the chain records that they joined a request. A job that asks every minute would fill it."""
 
 
-def check_new(new: NewRequest) -> None:
-    """Refuse settings that cannot be used.
+def check_new(new: NewRequest, *, is_lasting: bool) -> None:
+    """Refuse settings that cannot be used, and secrets in the clear.
 
     Raises:
         ValueError: with the setting and what is allowed.
@@ -56,6 +49,16 @@ def check_new(new: NewRequest) -> None:
     open_names = set(new.key_fields) & set(new.sealed)
     if open_names:
         raise ValueError(f"a key is kept in the clear, and {', '.join(sorted(open_names))} must not be")
+    closed = unopened(new.stored)
+    missing = sorted(set(new.sealed) - set(closed))
+    if missing:
+        raise ValueError(f"{', '.join(missing)} is to be kept sealed, and `stored` holds it in the clear")
+    if is_lasting:
+        shown = {name: value for name, value in new.stored.items() if name not in closed}
+        for name in secret_parameters(shown):
+            raise ValueError(f"{name} holds a secret, which must not reach the disk in the clear")
+        if new.key is not None and redact_text(new.key, identifiers=False) != new.key:
+            raise ValueError("the key holds a secret, which must not reach the disk in the clear")
 
 
 def request(turn: Turn, new: NewRequest) -> Record:
@@ -66,79 +69,10 @@ def request(turn: Turn, new: NewRequest) -> Record:
     """
     key = None if new.key is None else hashlib.sha256(new.key.encode("utf-8", "surrogatepass")).hexdigest()
     if key is not None:
-        standing = _standing_for(turn, key)
-        if standing is not None:
-            return _joined(turn, standing, new)
-        refusal = _refusal_for(turn, key, new)
-        if refusal is not None:
-            return refusal
+        found = joined(turn, key, new) or refused(turn, key, new)
+        if found is not None:
+            return found
     return _created(turn, new, key)
-
-
-def _standing_for(turn: Turn, key: str) -> Record | None:
-    rows = turn.writes.rows(RowQuery(states=_STANDING_FOR, key=key, order="newest", limit=5))
-    records = [observed(turn, record_of(row)) for row in rows]
-    return next((record for record in records if record.state in _STANDING_FOR), None)
-
-
-def _joined(turn: Turn, record: Record, new: NewRequest) -> Record:
-    if record.data["asked_digest"] != new.digest:
-        raise KeyReused(
-            f"the key {new.key!s:.200} belongs to {record.id}, which is {record.state.value} since {moment(record.row.changed)} and has other "
-            f"arguments or another version; an action that is repeated needs a field in its key that tells the calls apart",
-            approval_id=record.id,
-        )
-    covers_all = new.waits == record.data["waits"] == "interrupt"
-    if record.state in OPEN and not covers_all and (record.data["unencoded"] or new.unencoded):
-        names = ", ".join(new.unencoded or record.data["unencoded"])
-        raise KeyReused(
-            f"the key {new.key!s:.200} belongs to {record.id}, which is {record.state.value}, and it cannot be joined: the digest does not cover "
-            f"{names}, so that this call may be another one; wait for its end",
-            approval_id=record.id,
-        )
-    if record.state in OPEN and _is_new_run(record, new):
-        record = _with_run(turn, record, new, {})
-    return waited(turn, record) if new.waits == "wait" else record
-
-
-def waited(turn: Turn, record: Record) -> Record:
-    """Note that this process waits for a decision or its use, unless a process does that may still run; return the record."""
-    tables = turn.office.tables
-    if record.state not in OPEN or record.state is _S.CLAIMED:
-        return record
-    waiting = turn.writes.document(WAITER, record.id)
-    process = record.row.waiter if waiting is None else waiting.decode()
-    own = tables.hold()
-    if process != own and not (process and tables.is_alive(process)):
-        turn.writes.put_document(WAITER, record.id, own.encode())
-    return record
-
-
-def _is_new_run(record: Record, new: NewRequest) -> bool:
-    runs = record.data["runs"]
-    return new.run_id not in runs and len(runs) < MAX_RUNS
-
-
-def _with_run(turn: Turn, record: Record, new: NewRequest, facts: dict[str, Any]) -> Record:
-    after = record.changed(runs=[*record.data["runs"], new.run_id], received="received" in facts)
-    facts = {"run": new.run_id, **facts}
-    return turn.write(record, after, "joined", actor=Actor.here("gate", channel="gate"), facts=facts)
-
-
-def _refusal_for(turn: Turn, key: str, new: NewRequest) -> Record | None:
-    rows = turn.writes.rows(RowQuery(states=_WITHOUT_EFFECT, key=key, order="newest", limit=MAX_EARLIER))
-    records = [record_of(row) for row in rows]
-    for record in records:
-        if record.state not in _REFUSALS:
-            continue
-        is_same = record.data["asked_digest"] == new.digest
-        holds = new.run_id is not None and new.run_id in record.data["runs"]
-        if holds and (is_same or record.state is not _S.RESPONDED):
-            return record
-        # A caller that does not wait has not learnt of the refusal: its next call does, in whatever run.
-        if record is records[0] and is_same and record.data["waits"] == "raise" and not record.data["received"]:
-            return _with_run(turn, record, new, {"received": record.state.value})
-    return None
 
 
 def _created(turn: Turn, new: NewRequest, key: str | None) -> Record:
@@ -175,6 +109,10 @@ def _words(new: NewRequest) -> dict[str, Any]:
         "run": None if new.run is None else dict(new.run),
         "note": dict(new.note),
     }
+    return _cleaned(new, words)
+
+
+def _cleaned(new: NewRequest, words: dict[str, Any]) -> dict[str, Any]:
     cleaned: dict[str, Any] = without_texts(clean_json(words), sealed_texts(new.encoded, new.sealed))
     return cleaned
 
@@ -190,7 +128,7 @@ def _fixed(new: NewRequest) -> dict[str, Any]:
             name: getattr(new, name)
             for name in ("user", "deadline_seconds", "on_deadline", "identity", "origin", "waits")
         },
-        **clean_json({name: getattr(new, name) for name in ("score", "breakdown", "penalties", "policy")}),
+        **_cleaned(new, {name: getattr(new, name) for name in ("score", "breakdown", "penalties", "policy")}),
         "use_within": new.use_within_seconds,
     }
 
@@ -216,6 +154,7 @@ def _moving(turn: Turn, new: NewRequest) -> dict[str, Any]:
         "late": None,
         "standing": None,
         "runs": [new.run_id],
+        "users": [],
         "received": False,
         "waiter": turn.office.tables.hold() if new.waits == "wait" else None,
     }
@@ -224,7 +163,7 @@ def _moving(turn: Turn, new: NewRequest) -> dict[str, Any]:
 def _earlier(turn: Turn, key: str | None) -> list[dict[str, Any]]:
     if key is None:
         return []
-    rows = turn.writes.rows(RowQuery(states=_WITHOUT_EFFECT, key=key, order="newest", limit=MAX_EARLIER))
+    rows = turn.writes.rows(RowQuery(states=WITHOUT_EFFECT, key=key, order="newest", limit=MAX_EARLIER))
     return [_as_earlier(record_of(row)) for row in rows]
 
 

@@ -6,6 +6,7 @@ needs the store behind a server that runs under another account.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,23 @@ if TYPE_CHECKING:
     from grace_kp.approvals._record import Record
 
 
+_HIDDEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Characters that a text shows nothing of, beside those of the category Cf."""
+
+
 def person(name: str) -> str:
-    """Return what two spellings of one name have in common, so that they are one person in a quorum."""
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    """Return what two spellings of one name have in common, so that they are one person in a quorum. Characters that do not show do not count."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return " ".join("".join(filter(_shows, folded)).split())
+
+
+def _shows(character: str) -> bool:
+    return unicodedata.category(character) != "Cf" and not _HIDDEN.match(character)
+
+
+def users_of(record: Record) -> set[str]:
+    """Return the people whom the runs act for that ask: the one that asked first, and those that joined it."""
+    return {person(user) for user in (record.data["user"], *record.data["users"]) if user}
 
 
 class Rights:
@@ -65,10 +80,10 @@ class Rights:
         return len(people)
 
     def _reason_against(self, record: Record, actor: Actor) -> str:
-        quorum, groups, user = record.data["quorum"], record.groups, record.data["user"]
+        quorum, groups = record.data["quorum"], record.groups
         if groups and not self._groups.get(actor.name, frozenset()).intersection(groups):
             own = ", ".join(sorted(self._groups.get(actor.name, ()))) or "no group"
             return f"it needs a member of {' or '.join(groups)}, and this name belongs to {own}"
-        if user and (groups or quorum > 1) and person(user) == person(actor.name):
+        if (groups or quorum > 1) and person(actor.name) in users_of(record):
             return "the run acts for this person, and somebody else must decide"
         return ""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MAX_SCHEMA = 50_000
 """Bytes that the schema of one parameter may have; a larger one is left out."""
 _NULL = {"type": "null"}
+_VALUES = {"default", "examples", "example"}
+_NAMED = {"properties", "$defs", "patternProperties", "dependentSchemas"}
+"""Keywords of objects whose keys are names and no keywords."""
 _POSITIONAL, _KEYWORDS = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 
 
@@ -84,24 +87,31 @@ def _schema_of_type(name: str, declared: Any) -> dict[str, Any]:
         return {}
     if size > MAX_SCHEMA or any(not ref.startswith("#/$defs/") for ref in _references(found)):
         return {}
-    _drop_foreign_patterns(found)
+    _tidy(found)
     if "$defs" in found:
         found["$defs"] = {f"{name}.{key}": item for key, item in found["$defs"].items()}
     return json.loads(json.dumps(found))  # type: ignore[no-any-return]
 
 
-def _drop_foreign_patterns(schema: object) -> None:
-    """Drop regular expressions that only the engine of pydantic reads. The process that executes the action applies them."""
-    stack = [schema]
+def _tidy(schema: object) -> None:
+    """Drop defaults and examples, which no check needs and which may be secrets, and regular expressions that only the engine of pydantic reads.
+
+    The process that executes the action applies these expressions.
+    """
+    stack = [(schema, True)]
     while stack:
-        current = stack.pop()
-        if isinstance(current, dict):
+        current, is_schema = stack.pop()
+        if isinstance(current, list):
+            stack += [(item, True) for item in current]
+        if not isinstance(current, dict):
+            continue
+        if is_schema:
+            for name in _VALUES & current.keys():
+                del current[name]
             pattern = current.get("pattern")
             if isinstance(pattern, str) and not _can_be_read(pattern):
                 del current["pattern"]
-            stack += current.values()
-        elif isinstance(current, list):
-            stack += current
+        stack += [(item, not is_schema or name not in _NAMED) for name, item in current.items()]
 
 
 def _can_be_read(pattern: str) -> bool:

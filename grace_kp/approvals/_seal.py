@@ -7,6 +7,7 @@ around it, or because another argument says that it is one.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._canonical import SEALED, canonical
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals._secret import Secret
 
-MIN_LENGTH = 6
-"""Characters from which a text is looked for outside of its sealed argument."""
+MIN_LENGTH = 3
+"""Characters from which a text with a digit, such as a PIN, is looked for as a word outside of its sealed argument."""
+_PART = 6
+"""Characters from which any text is looked for, also inside of words."""
 _BLOCK = 64
 """Bytes to a multiple of which contents are padded, so that the length of a short secret does not show."""
 
@@ -108,19 +111,25 @@ def unopened(encoded: Mapping[str, Any]) -> tuple[str, ...]:
 def sealed_texts(encoded: Mapping[str, Any], sealed: Collection[str]) -> list[str]:
     """Return the texts and numbers inside of sealed arguments, longest first, so that nothing else repeats them in the clear.
 
-    Shorter ones than `MIN_LENGTH` characters are left out: they may be any word.
+    Short ones without a digit are left out, and names of fields: they may be any word.
     """
     found: set[str] = set()
     stack = [plain_json(encoded[name]) for name in sealed if name in encoded]
     while stack:
         value = stack.pop()
         if isinstance(value, dict):
-            stack += [*value, *value.values()]
+            stack += [*(name for name in value if not name.isidentifier()), *value.values()]
         elif isinstance(value, list):
             stack += value
-        elif isinstance(value, str | int | float) and len(text := str(value)) >= MIN_LENGTH:
+        elif (
+            not isinstance(value, bool) and isinstance(value, str | int | float) and _is_told_apart(text := str(value))
+        ):
             found.add(text)
     return sorted(found, key=len, reverse=True)
+
+
+def _is_told_apart(text: str) -> bool:
+    return len(text) >= _PART or (len(text) >= MIN_LENGTH and any(map(str.isdigit, text)))
 
 
 def without_texts(value: Any, texts: Sequence[str]) -> Any:
@@ -129,7 +138,9 @@ def without_texts(value: Any, texts: Sequence[str]) -> Any:
         return value
     if isinstance(value, str):
         for text in texts:
-            value = value.replace(text, str(SEALED))
+            if text in value:
+                whole = re.escape(text) if len(text) >= _PART else rf"(?<!\w){re.escape(text)}(?!\w)"
+                value = re.sub(whole, str(SEALED), value)
         return value
     if isinstance(value, dict):
         return {without_texts(name, texts): without_texts(item, texts) for name, item in value.items()}

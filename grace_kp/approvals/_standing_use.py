@@ -6,15 +6,18 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from grace_kp.approvals._actor import Actor
 from grace_kp.approvals._chain import append
+from grace_kp.approvals._due import DEADLINE
 from grace_kp.approvals._notes import clean_note
-from grace_kp.approvals._record import stored_arguments
+from grace_kp.approvals._record import record_of, stored_arguments
+from grace_kp.approvals._seal import secret_parameters
 from grace_kp.approvals._standing import all_standing, check_standing, put_standing, read_standing
 from grace_kp.approvals._states import ENTITLING, ApprovalState
-from grace_kp.errors import ApprovalError, NotEntitled, UnknownApproval
+from grace_kp.approvals._tables import RowQuery
+from grace_kp.errors import ApprovalError, NotEntitled, UnknownApproval, brief
 
 if TYPE_CHECKING:
-    from grace_kp.approvals._actor import Actor
     from grace_kp.approvals._record import Record
     from grace_kp.approvals._standing import Standing
     from grace_kp.approvals._turn import Turn
@@ -27,6 +30,7 @@ def grant(turn: Turn, standing: Standing, actor: Actor) -> Standing:
         ApprovalError: it cannot be used.
     """
     check_standing(standing, turn.now)
+    _check_open(turn, standing)
     granted = replace(
         standing,
         id=f"st-{secrets.token_hex(6)}",
@@ -45,8 +49,32 @@ def grant(turn: Turn, standing: Standing, actor: Actor) -> Standing:
     return granted
 
 
+def _check_open(turn: Turn, standing: Standing) -> None:
+    """Refuse constraints that would keep a secret in the clear.
+
+    Raises:
+        ApprovalError: with the parameter.
+    """
+    values = {name: dict(constraint) for name, constraint in standing.parameters.items() if "any" not in constraint}
+    stated = {name: [each.get("is"), *each.get("in", ())] for name, each in values.items()}
+    secrets_in = {name for name, forms in stated.items() for form in forms if secret_parameters({name: form})}
+    newest = turn.writes.rows(RowQuery(action=standing.action, domain=standing.domain, order="newest", limit=1))
+    sealed = {name for row in newest for name in record_of(row).data["sealed"]}
+    closed = sorted(secrets_in | (sealed & values.keys()))
+    if closed:
+        raise ApprovalError(
+            f"{', '.join(map(brief, closed))} is kept encrypted, and a constraint is kept in the clear; only `any` is allowed for it"
+        )
+
+
 def matching(turn: Turn, record: Record) -> Standing | None:
-    """Return a standing approval that consents to a request; the one that ends first, if there are several."""
+    """Return a standing approval that consents to a request; the one that ends first, if there are several.
+
+    One whose time is over is ended, so that a clock that is set back does not revive it.
+    """
+    for standing in all_standing(turn.writes):
+        if not standing.ended and turn.now >= standing.until:
+            end(turn, standing, Actor.here(DEADLINE, channel=DEADLINE), "its time is over")
     if record.data["quorum"] != 1 or record.data["level"] == "escalate" or record.data["unencoded"]:
         return None
     found = [

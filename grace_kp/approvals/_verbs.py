@@ -56,7 +56,7 @@ def check_actor(actor: Actor) -> None:
     Raises:
         ApprovalError: with what is allowed.
     """
-    if not isinstance(actor.name, str) or not actor.name.strip() or len(actor.name) > 200:
+    if not isinstance(actor.name, str) or not person(actor.name) or len(actor.name) > 200:
         raise ApprovalError("whoever decides needs a name of 1 to 200 characters")
 
 

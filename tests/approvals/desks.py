@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from grace_kp.approvals import Actor, Desk, NewRequest, PolicyNow, digest, encode
+from grace_kp.approvals import (
+    Actor,
+    Desk,
+    NewRequest,
+    PolicyNow,
+    RowQuery,
+    digest,
+    encode,
+    new_approval_id,
+    sealed_arguments,
+)
 from grace_kp.store import open_store
 
 ANA, BO, CY = (Actor(name=name) for name in ("ana", "bo", "cy"))
@@ -71,15 +81,33 @@ def asked(arguments=None, **fields):
     assert {} == problems
     action, version = fields.pop("action", "refund"), fields.pop("version", "1")
     leave_out = fields.get("not_covered", ())
+    closed = {name: {"$sealed": "AA==", "key": "another"} for name in fields.get("sealed", ())}
     usual = {
         "digest": digest(action, version, encoded, leave_out=leave_out),
-        "stored": encoded,
+        "stored": {**encoded, **closed},
         "domain": "shop",
         "run_id": "run-1",
         "deadline_seconds": 3_600.0,
         "use_within_seconds": 600.0,
     }
     return NewRequest(**{"action": action, "version": version, "encoded": encoded, **usual, **fields})
+
+
+def sealing(secret, arguments, names, **fields):
+    """What a gate asks that has a key for secrets."""
+    encoded, _ = encode(arguments)
+    approval_id = new_approval_id()
+    made = digest("refund", "1", encoded, secret=secret)
+    stored, sealed = sealed_arguments(encoded, names, secret, approval_id=approval_id, digest=made)
+    return asked(arguments, id=approval_id, digest=made, stored=stored, sealed=sealed, **fields)
+
+
+def written(tables):
+    """Everything that the tables hold, as one text."""
+    texts = [link.data + (link.contents or b"") for link in tables.links(limit=100_000)]
+    texts += [repr(row).encode() for row in tables.rows(RowQuery(limit=None))]
+    texts += [data for kind in ("standing", "waiter", "webhook") for data in tables.documents(kind).values()]
+    return b"".join(texts).decode("utf-8", "replace")
 
 
 def keyed(arguments=None, **fields):

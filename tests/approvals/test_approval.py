@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from grace_kp.approvals import SEALED, Actor, Approval, ApprovalState, Decided, Vote
+from grace_kp.approvals import Actor, Approval, ApprovalState, Decided, Vote
 
 ANA = Actor(name="ana")
 
@@ -43,7 +43,8 @@ def test_an_approval_is_json():
 
 
 def test_the_arguments_before_an_edit_are_json_too():
-    """In their encoded form; what cannot be opened here is named."""
-    asked = {"day": datetime.date(2026, 1, 31), "euros": 2**60, "iban": SEALED}
-    document = json.loads(json.dumps(approval(asked=asked).to_dict()))
-    assert {"day": {"$date": "2026-01-31"}, "euros": {"$int": str(2**60)}, "iban": "[SEALED]"} == document["asked"]
+    """As they are kept, with sealed ones sealed."""
+    kept = {"day": {"$date": "2026-01-31"}, "iban": {"$sealed": "AA==", "key": "k"}}
+    asked = {"day": datetime.date(2026, 1, 31), "iban": "DE89370400440532013000"}
+    document = approval(asked=asked, asked_encoded=kept).to_dict()
+    assert kept == json.loads(json.dumps(document))["asked"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import json
 
-from tests.approvals.desks import Bureau, asked
+from grace_kp.approvals import Secret, new_key
+from tests.approvals.desks import ANA, BO, Bureau, asked, claim, sealing, written
 
 
 def test_arguments_come_back_as_they_were():
@@ -28,3 +30,35 @@ def test_a_value_that_cannot_be_read_stays_encoded():
         asked(stored={"euros": {"$model": "shop.Order", "fields": {}}, "n": {"$int": "x"}})
     )
     assert {"euros": {"$model": "shop.Order", "fields": {}}, "n": {"$int": "x"}} == approval.arguments
+
+
+def test_no_text_beside_the_arguments_repeats_a_sealed_one():
+    """Neither reasons nor notes, policies, results or errors; neither the value that was asked about nor the one of an edit, nor a PIN."""
+    secret = Secret(new_key())
+    bureau = Bureau(secret=secret)
+    old, new, pin = "DE89370400440532013000", "FR7630006000011234567890189", "4711"
+    words = f"from {old}, PIN {pin}"
+    approval = bureau.desk.request(
+        sealing(
+            secret, {"iban": old, "pin": int(pin), "euros": 5}, ("iban", "pin"), quorum=2, identity="stated", objective=words, reason=words,
+            penalties=(words,), policy={"why": words}, facts={"a": words}, run={"steps": [{"content": words, "pin": 4711}]}, note={"a": words},
+        )
+    )  # fmt: skip
+    edited = bureau.desk.edit(approval.id, {"iban": new}, actor=ANA, note=f"{words} to {new}", digest=approval.digest)
+    bureau.desk.approve(approval.id, actor=BO, note=f"{words} to {new}", digest=edited.digest)
+    claimed = claim(bureau.desk, edited)
+    bureau.desk.settle(approval.id, claimed.token, state="failed", error=f"Error {words} {new}")
+    found = written(bureau.tables)
+    assert [] == [text for text in (old, new, pin) if text in found]
+
+
+def test_the_json_of_an_edited_approval_keeps_secrets_sealed():
+    """Those that were asked about, too; the key is there, so that they are open in `asked`."""
+    secret = Secret(new_key())
+    bureau = Bureau(secret=secret)
+    approval = bureau.desk.request(sealing(secret, {"iban": "DE89370400440532013000", "euros": 5}, ("iban",)))
+    edited = bureau.desk.edit(approval.id, {"euros": 6}, actor=ANA)
+    document = edited.to_dict()
+    assert "DE89370400440532013000" == edited.asked["iban"]
+    assert (5, 6) == (document["asked"]["euros"], document["arguments"]["euros"])
+    assert "DE89370400440532013000" not in json.dumps(document)

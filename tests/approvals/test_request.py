@@ -188,3 +188,24 @@ def test_secrets_do_not_reach_the_store(bureau):
     everything += bureau.tables.row(approval.id).data
     assert [] == [word for word in (b"DE89370400440532013000", b"hunter22") if word in everything]
     assert ("DE89370400440532013000", False) == (approval.arguments["iban"], ended.outcome.has_result)
+
+
+SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"arguments": {"api_key": SECRET}},
+        {"key": f"refund:{SECRET}"},
+        {"sealed": ("invoice",), "stored": {"invoice": "R-1", "euros": 500}},
+    ],
+    ids=["a recognised secret", "in the key", "not sealed"],
+)
+def test_a_request_with_a_secret_in_the_clear_is_not_written(tmp_path, wrong):
+    """Whatever the gate has missed."""
+    bureau = Bureau(f"sqlite:///{tmp_path / 'a.db'}")
+    with pytest.raises(ValueError, match="in the clear"):
+        bureau.desk.request(asked(**wrong))
+    assert 0 == bureau.tables.head()[0]
+    bureau.store.close()

@@ -102,3 +102,18 @@ def test_a_schema_can_be_stored(declared):
     """It is JSON with a canonical form."""
     schema = of(declared)
     assert canonical(schema) == canonical(json.loads(json.dumps(schema)))
+
+
+SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+
+
+class Login(pydantic.BaseModel):
+    default: str = SECRET
+    key: str = pydantic.Field(SECRET, examples=[SECRET])
+
+
+def test_a_schema_holds_no_defaults_and_examples():
+    """They may be secrets, and the schema is kept in the clear; a field with such a name stays."""
+    schema = of(Login)
+    assert SECRET not in json.dumps(schema)
+    assert {"default", "key"} == set(schema["properties"]["x"]["properties"])

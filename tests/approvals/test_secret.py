@@ -18,7 +18,7 @@ KEY = new_key()
 
 
 class Ring(keyring.backend.KeyringBackend):
-    priority = 1
+    priority = -9  # nobody else chooses it
 
     def __init__(self, found=None, error=None):
         super().__init__()

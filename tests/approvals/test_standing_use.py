@@ -14,6 +14,9 @@ def bureau():
     return Bureau(groups={"ana": ["finance"]})
 
 
+ANY = {"any": True}
+
+
 def granted(bureau, *, actor=ANA, **fields):
     usual = {"invoice": {"any": True}, "euros": {"from": 1, "to": 500}}
     settings = {"action": "refund", "domain": "shop", "parameters": usual, "until": 50_000.0, "uses": 2}
@@ -165,3 +168,26 @@ def test_a_restored_store_has_none(bureau):
     granted(bureau)
     bureau.desk.restored(actor=BO)
     assert [] == bureau.desk.standing()
+
+
+def test_a_constraint_holds_no_secret(bureau):
+    """It is kept in the clear: what redaction recognises, and parameters that requests of this action seal."""
+    with pytest.raises(ApprovalError, match="'invoice' is kept encrypted"):
+        granted(
+            bureau, parameters={"invoice": {"in": ["sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"]}, "euros": ANY}
+        )
+    bureau.desk.request(asked(sealed=("invoice",)))
+    with pytest.raises(ApprovalError, match="'invoice' is kept encrypted"):
+        granted(bureau, parameters={"invoice": {"is": "R-1"}, "euros": ANY})
+    granted(bureau, parameters={"invoice": ANY, "euros": {"is": 500}})
+
+
+def test_a_clock_that_is_set_back_does_not_revive_it(bureau):
+    """The first request after its time ends it."""
+    granted(bureau, until=2_000.0)
+    bureau.clock.now = 2_000.0
+    assert "pending" == bureau.desk.request(asked()).state
+    bureau.clock.now = 1_500.0
+    assert "pending" == bureau.desk.request(asked()).state
+    assert ["its time is over"] == [each.ended for each in bureau.desk.standing(ended=True)]
+    assert verify(bureau.tables, at=0.0).ok
