@@ -77,6 +77,7 @@ def _no_user(_homes, monkeypatch):
         monkeypatch.setenv(name, str(home / below))
     monkeypatch.setenv("GRACE_KP_STRICT_RECORDING", "1")
     monkeypatch.setattr(TROUBLES, "counts", Counter())  # of this test alone: kinds beyond a bound are not counted
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))  # interpreters that tests start see this checkout too
     monkeypatch.chdir(home)
 

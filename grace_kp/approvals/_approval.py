@@ -87,6 +87,9 @@ class Approval:
     """Digest of the arguments that are decided on now; it changes with an edit. A verb with the digest that was shown fails after a change."""
     arguments: Mapping[str, Any]
     """What would run, by parameter name, decoded. Sealed values that cannot be opened here are `SEALED` objects, which print as `[SEALED]`."""
+    operation: str = ""
+    """What the idempotency key of the action is derived from: the id; or that of an earlier request, if its action is reconciled as not done and
+    had the same arguments."""
     asked: Mapping[str, Any] | None = None
     """The arguments before an edit; None without one."""
     asked_encoded: Mapping[str, Any] | None = None

@@ -61,6 +61,12 @@ class Record:
         decision = self.data["decision"]
         return None if decision is None else Actor.from_dict(decision["actor"])
 
+    @property
+    def operation(self) -> str:
+        """What the idempotency key of the action is derived from."""
+        repeats = self.data["repeats"]
+        return repeats["operation"] if repeats is not None and repeats["digest"] == self.row.digest else self.id
+
     def at(self, now: float) -> float:
         """Return the time of a change. A clock that was set back does not lead behind what is recorded."""
         return max(now, self.row.changed)
@@ -163,6 +169,7 @@ def approval_of(
         version=data["version"],
         domain=row.domain,
         digest=row.digest,
+        operation=record.operation,
         arguments=opened(now, row.id, row.digest),
         asked=opened(asked, row.id, data["asked_digest"]) if data["edit"] else None,
         asked_encoded=asked if data["edit"] else None,

@@ -1,12 +1,16 @@
-"""Waiting for changes that other threads and processes make: one thread of a runtime looks at the tables while somebody waits."""
+"""Waiting for changes that other threads and processes make: one thread of a runtime looks at the tables while somebody waits.
+
+The same thread keeps the lease of the process while it waits or runs an action.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Latch, Resident, Worker, watch
 
@@ -20,6 +24,8 @@ LOOK_SECONDS = 0.05
 """How often the thread looks."""
 FAILED_SECONDS = 1.0
 """How often it looks while the tables cannot be read."""
+HOLD_SECONDS = 5.0
+"""How often it renews the lease while actions run and nobody waits."""
 SLEEP_SECONDS = 60.0
 """How long those who wait sleep at most before they look for themselves, should nobody wake them."""
 PAGE = 1_000
@@ -95,6 +101,7 @@ class Watcher(Resident):
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._waiters: dict[int, Waiter] = {}
+        self._holders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._seen: int | None = None
         """Number of the newest entry that was looked at; None before the first look since somebody waits."""
         self._changes: int | None = None
@@ -121,6 +128,17 @@ class Watcher(Resident):
             with self._lock:
                 self._waiters.pop(id(waiter), None)
 
+    def hold(self, holder: object) -> None:
+        """Keep the lease of this process until `let_go`, or until the holder is no more: it runs an action, for however long."""
+        with self._lock:
+            self._holders.add(holder)
+        self._worker.wake()
+
+    def let_go(self, holder: object) -> None:
+        """Keep the lease no longer for this holder."""
+        with self._lock:
+            self._holders.discard(holder)
+
     def counted(self, approval: str) -> int:
         """Return how many in this process wait for the approval."""
         with self._lock:
@@ -133,7 +151,7 @@ class Watcher(Resident):
     def _look(self) -> float | None:
         """Wake those whose approval may have changed or who are due; the worker's work."""
         if not self._all():
-            return None
+            return self._held()
         try:
             changed = self._changed()
         except Exception as error:  # noqa: BLE001 — those who wait read for themselves, and find out what is wrong
@@ -151,6 +169,18 @@ class Watcher(Resident):
             elif changed is None or (changed and (waiter.approval is None or waiter.approval in changed)):
                 waiter.wake()
         return LOOK_SECONDS
+
+    def _held(self) -> float | None:
+        """Renew the lease while actions run; return when to renew it again."""
+        with self._lock:
+            if not self._holders:
+                return None
+        try:
+            self._tables.hold()
+        except Exception as error:  # noqa: BLE001 — the action goes on, and its outcome is written again and again
+            _log.debug("the lease cannot be renewed: %s: %s", type(error).__name__, error)
+            return FAILED_SECONDS
+        return HOLD_SECONDS
 
     def _changed(self) -> set[str] | None:
         """Return the approvals that may have changed since the last look; None for all."""

@@ -71,6 +71,8 @@ class FunctionCall(Execution):
         self.ledger_entry = entry = case.ledger_entry
         self.inquiry = case.inquiry
         self.operation = case.operation if entry is None else entry.id
+        if case.inquiry is not None:
+            self.operation = case.inquiry.operation
         self.again_after_failure = not case.entry.was_answered
         self._case = case
 

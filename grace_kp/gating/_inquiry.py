@@ -73,6 +73,11 @@ class Inquiry:
         """Id of the approval."""
         return self.approval.id
 
+    @property
+    def operation(self) -> str:
+        """What the idempotency key of the action is derived from."""
+        return self.approval.operation
+
     # Filing
 
     def file(self, request: InterventionRequest, decision: Decision) -> None:
@@ -119,7 +124,7 @@ class Inquiry:
             return True
         if approval.state is ApprovalState.CLAIMED and self._token is None and self.waits == "wait":
             self._ends = self._ends or time.monotonic() + LONGEST_EXECUTION
-            return time.monotonic() < self._ends and self.id not in running_operations()
+            return time.monotonic() < self._ends and self.operation not in running_operations()
         self._ends = None
         return approval.state is ApprovalState.PENDING
 
@@ -247,6 +252,7 @@ class Inquiry:
                 return earlier
             raise
         self._approval, self._token = claim.approval, claim.token
+        self._inbox.watcher.hold(self)
         return None
 
     def _digest_as(self, expected: str, whole: Mapping[str, Any]) -> str:
@@ -303,12 +309,15 @@ class Inquiry:
         """
         assert self._token is not None  # noqa: S101
         ends = time.monotonic() + OUTAGE_SECONDS
-        while True:
-            try:
-                self._approval = report(self._token)
-            except StoreError:
-                if time.monotonic() > ends:
-                    raise
-                time.sleep(PAUSE_SECONDS)
-            else:
-                return
+        try:
+            while True:
+                try:
+                    self._approval = report(self._token)
+                except StoreError:
+                    if time.monotonic() > ends:
+                        raise
+                    time.sleep(PAUSE_SECONDS)
+                else:
+                    return
+        finally:
+            self._inbox.watcher.let_go(self)

@@ -71,6 +71,11 @@ class Awaited(AtMostOnce, Protocol):
     """A request in an inbox."""
 
     @property
+    def operation(self) -> str:
+        """What the idempotency key of the action is derived from."""
+        ...
+
+    @property
     def may_wait(self) -> bool:
         """Whether to wait while another caller runs the action."""
         ...

@@ -14,8 +14,8 @@ def running_operations() -> tuple[str, ...]:
 def idempotency_key() -> str:
     """Return a key for the gated action that runs here, to pass to the receiving service as its idempotency key.
 
-    It is a UUID. It stays the same for each attempt under one approval, in every process, and so for a repetition after a restored backup or a
-    wrong reconciliation. Without an inbox it is the same for each attempt of one call in a program that runs again, such as a graph, and
+    It is a UUID. It stays the same for each attempt under one approval, in every process, and so for a repetition after a restored backup. A request
+    that follows one with the same key and arguments that was reconciled as not done has the key of that one, in case this was wrong. Without an inbox it is the same for each attempt of one call in a program that runs again, such as a graph, and
     otherwise new for each call. A new thread inside of the action sees it where it was started through `grace_kp.propagate`.
 
     Raises:

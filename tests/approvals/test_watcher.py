@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 
 from grace_kp.approvals import Watcher
@@ -72,3 +73,32 @@ async def test_a_coroutine_is_woken():
         await asyncio.wait_for(sleep(), 30)
         assert watcher.counted(approval.id) == 1
     assert watcher.counted(approval.id) == 0
+
+
+class Counted:
+    """Tables that count renewals of the lease."""
+
+    def __init__(self):
+        self.renewed = threading.Semaphore(0)
+
+    def hold(self):
+        self.renewed.release()
+
+
+def test_the_lease_is_kept_while_an_action_runs(monkeypatch):
+    """For however long, so that nobody takes its process for one that is gone; not after it."""
+    monkeypatch.setattr("grace_kp.approvals._watcher.HOLD_SECONDS", 0.001)
+    tables, action = Counted(), threading.Event()
+    watcher = Watcher(tables)
+    watcher.hold(action)
+    assert all(tables.renewed.acquire(timeout=30) for _ in range(3))
+    watcher.let_go(action)
+    assert watcher._held() is None
+
+
+def test_the_lease_is_not_kept_for_an_action_that_is_gone():
+    """A call that was abandoned does not keep it for ever."""
+    watcher = Watcher(Counted())
+    watcher.hold(threading.Event())
+    gc.collect()
+    assert watcher._held() is None

@@ -98,3 +98,18 @@ def test_an_action_inside_of_itself_does_not_wait_for_itself():
     person = approving(grace)
     assert act(1) == "once"
     person.leaves()
+
+
+def test_the_lease_is_held_while_the_action_runs():
+    """Until its outcome is written; then the process may be taken for idle again."""
+    grace = runtime()
+    held = []
+
+    @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
+    def act(n: int) -> None:
+        held.append(watcher._held())
+
+    grace.approvals.approve(pending(act, 1), by="ana")
+    watcher = grace.approvals._inbox().watcher
+    act(1)
+    assert [True, False] == [seconds is not None for seconds in (*held, watcher._held())]

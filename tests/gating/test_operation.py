@@ -45,3 +45,58 @@ def test_outside_of_an_action():
     """There is none."""
     with pytest.raises(gk.GraceError, match="outside of a gated action"):
         gk.idempotency_key()
+
+
+def reconciled(grace, act, **edits):
+    """Approve a call, interrupt it, and state what happened."""
+    with pytest.raises(gk.ActionPending) as raised:
+        act(1, 2)
+    name = raised.value.approval.id
+    if edits:
+        grace.approvals.edit(name, edits, by="ana")
+    else:
+        grace.approvals.approve(name, by="ana")
+    with pytest.raises((KeyboardInterrupt, OSError)):
+        act(1, 2)
+    grace.store.approvals.is_alive = lambda _process: None  # as another machine sees it
+    if grace.approvals.get(name).state == "unknown":
+        grace.approvals.reconcile(name, happened=False, by="ana")
+
+
+def interrupted(grace, raises):
+    keys = []
+
+    @grace.gate(floor="confirm", key="act:{n}", reviewer=gk.InboxReviewer(wait="raise"))
+    def act(n: int, m: int) -> None:
+        keys.append(gk.idempotency_key())
+        raise raises.pop(0)
+
+    return act, keys
+
+
+def test_after_a_reconciliation_it_stays():
+    """The process may only have been paused; the receiving service must take both executions for one."""
+    grace = runtime()
+    act, keys = interrupted(grace, [KeyboardInterrupt] * 3)
+    for _ in range(3):
+        reconciled(grace, act)
+    assert (3, 1) == (len(keys), len({*keys}))
+
+
+def test_for_other_arguments_it_is_another():
+    """What people edited is another operation for the receiving service."""
+    grace = runtime()
+    act, keys = interrupted(grace, [KeyboardInterrupt] * 3)
+    reconciled(grace, act)
+    reconciled(grace, act, m=5)
+    reconciled(grace, act, m=5)
+    assert [False, True] == [keys[0] == keys[1], keys[1] == keys[2]]
+
+
+def test_after_a_failure_it_is_another():
+    """A service may answer a key that has failed with the same failure for ever."""
+    grace = runtime()
+    act, keys = interrupted(grace, [KeyboardInterrupt, OSError, OSError])
+    for _ in range(3):
+        reconciled(grace, act)
+    assert [True, False] == [keys[0] == keys[1], keys[1] == keys[2]]
