@@ -60,6 +60,7 @@ class Delivery(Resident):
     Args:
         tables: the tables of the store.
         webhook: the receiver.
+        after: number of the entry after which a receiver that the store does not know yet is notified; the newest when None.
         clock: the wall clock, in seconds since the epoch.
 
     Raises:
@@ -71,12 +72,13 @@ class Delivery(Resident):
         tables: Tables,
         webhook: Webhook,
         *,
+        after: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._tables, self._webhook, self._clock = tables, webhook, clock
         self._closed = False
         self.after_fork()
-        self._begin = tables.head()[0]
+        self._begin = tables.head()[0] if after is None else after
         if tables.document(DOCUMENT, webhook.id) is None:
             self._save({})  # what happens before the first delivery must not be lost with this process
         self._worker = Worker(self._work, name="webhook", may_wait=False)

@@ -32,7 +32,7 @@ class Verification:
     """What a verification has found, and what it could not check."""
 
     ok: bool
-    """Whether no problem was found; see `unchecked`."""
+    """Whether no problem was found. Without a checkpoint (`against` is `nothing`) this means that there was no accident, and no more; see `unchecked`."""
     entries: int
     """Number of entries that were read."""
     problems: Sequence[Problem]

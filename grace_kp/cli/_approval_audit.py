@@ -6,15 +6,18 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.cli._approval_desk import ByOption, actor, office
+from grace_kp.cli._approval_desk import ByOption, actor, deciding, office
 from grace_kp.cli._approvals import seconds_since
 from grace_kp.cli._lookup import StoreOption, described
 from grace_kp.cli._output import clean, console, put_json, put_jsonl
 from grace_kp.cli._page import put_text
+
+if TYPE_CHECKING:
+    from grace_kp.approvals import Verification
 
 SHOWN = 20
 """Problems that are shown; --json lists more."""
@@ -53,13 +56,7 @@ def verify(
             put_text(out, f"{problem.kind}: {clean(problem.message)}", style="red")
         if found.problem_count > SHOWN:
             put_text(out, f"and {found.problem_count - SHOWN:,} more problems; --json lists them")
-        against = "against the checkpoint" if found.against == "checkpoint" else "without a checkpoint"
-        state = (
-            "no problem found"
-            if found.ok
-            else f"{found.problem_count:,} problem{'' if found.problem_count == 1 else 's'}"
-        )
-        put_text(out, f"{found.entries:,} entries verified {against}: {state}", style="" if found.ok else "bold")
+        put_text(out, _verdict(found), style="" if found.ok else "bold")
         for sentence in found.unchecked:
             put_text(out, clean(sentence), style="yellow")
         if write_checkpoint is not None:
@@ -67,6 +64,19 @@ def verify(
             put_text(out, written if found.ok else "no checkpoint was written, because of the problems")
     if not found.ok:
         raise typer.Exit(1)
+
+
+def _verdict(found: Verification) -> str:
+    has_checkpoint = found.against == "checkpoint"
+    read = (
+        f"{found.entries:,} entries verified {'against the checkpoint' if has_checkpoint else 'without a checkpoint'}"
+    )
+    if not found.ok:
+        return f"{read}: {found.problem_count:,} problem{'' if found.problem_count == 1 else 's'}"
+    # Without a checkpoint, a chain that was written anew looks whole.
+    return (
+        f"{read}: {'no problem found' if has_checkpoint else 'no accident found; a deliberate change would not show'}"
+    )
 
 
 def export(
@@ -100,7 +110,7 @@ def restored(
     The backup may not know of actions that ran after it was taken. Settle each with `reconcile`.
     """
     person = actor(by)
-    with office(store) as place:
+    with deciding(store) as place:
         _confirm(
             yes, f"Mark everything approved or started in {described(store)} as unknown? Each then needs `reconcile`."
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ import typer
 
 from grace_kp.cli._approval_words import PREFIX
 from grace_kp.cli._lookup import CHOOSE, LEAST, opened
+from grace_kp.cli._output import say_error
 from grace_kp.errors import GraceError, UnknownApproval
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ ByOption = Annotated[
     typer.Option("--by", help="Who decides; recorded as stated. Default: the name of the operating-system user."),
 ]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help=f"An id, or at least its first {LEAST} characters.")]
+NOTIFY_SECONDS = 3.0
+"""How long a command waits until what it has changed is delivered."""
 CANDIDATES = 5
 """Ids in a message about several matches."""
 
@@ -79,6 +83,33 @@ def office(url: str | None) -> Iterator[Office]:
         yield Office(store, tables, Desk(tables, groups=Settings.load().reviewers, secret=secret), secret)
     finally:
         store.close()
+
+
+@contextmanager
+def deciding(url: str | None) -> Iterator[Office]:
+    """`office` for a command that changes something: the receiver that the settings name is notified at the end, as far as it answers soon.
+
+    What cannot be delivered is stated on standard error, and changes neither what was decided nor the exit code.
+    """
+    with office(url) as place:
+        before, _ = place.tables.head()
+        try:
+            yield place
+        finally:
+            if place.tables.head()[0] != before:
+                _notify(place.tables, before)
+
+
+def _notify(tables: Tables, after: int) -> None:
+    from grace_kp.approvals import Delivery, webhooks_of
+    from grace_kp.settings import Settings
+
+    try:
+        settings = Settings.load()
+        for receiver in webhooks_of(settings.webhook_url, settings.approval_link, os.environ):
+            Delivery(tables, receiver, after=after).close(NOTIFY_SECONDS)  # reports what it could not deliver
+    except GraceError as error:
+        say_error(f"what was changed stands; nobody is notified: {error}")
 
 
 def actor(by: str | None) -> Actor:

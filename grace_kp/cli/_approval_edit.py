@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grace_kp.cli._approval_desk import ByOption, IdArgument, actor, office
+from grace_kp.cli._approval_desk import ByOption, IdArgument, actor, deciding
 from grace_kp.cli._approval_verbs import (
     Asking,
     DigestOption,
@@ -57,11 +57,11 @@ def edit(
     asking = Asking(verb="edit", yes=yes, as_json=as_json, digest=digest, unseen=unseen, is_consent=True)
     asking.check()
     person = actor(by)
-    with office(store) as place:
+    with deciding(store) as place:
         approval = decided(
             place, id, person, asking,
             lambda place, shown, person: place.desk.edit(
-                shown.id, changed_values(shown, changes), actor=person, note=note, digest=shown.digest, is_encoded=True
+                shown.id, changed_values(shown, changes), actor=person, note=note, digest=asking.digest_of(shown), is_encoded=True
             ),
             preview=lambda shown: edited(shown, changed_values(shown, changes)),
         )  # fmt: skip

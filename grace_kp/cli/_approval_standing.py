@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grace_kp.cli import _approval_words as words
-from grace_kp.cli._approval_desk import ByOption, actor, office
+from grace_kp.cli._approval_desk import ByOption, actor, deciding, office
 from grace_kp.cli._approval_verbs import YesOption  # noqa: TC001 — Typer reads it
 from grace_kp.cli._lookup import StoreOption, described
 from grace_kp.cli._output import clean, console, put_json, visible_json
@@ -100,7 +100,7 @@ def grant(
         action=action, domain=domain or Settings.load().domain, parameters=_parameters(exact, listed, ranges, free),
         until=_until(until), uses=uses, version=version, note=note,
     )  # fmt: skip
-    with office(store) as place:
+    with deciding(store) as place:
         if not yes:
             _confirm(wanted, person.name)
         granted = place.desk.grant(wanted, actor=person)
@@ -122,7 +122,7 @@ def end(
 ) -> None:
     """End a standing approval at once. What it approved and nobody has started is cancelled."""
     person = actor(by)
-    with office(store) as place:
+    with deciding(store) as place:
         ended = place.desk.end_standing(id, actor=person, reason=reason)
     if as_json:
         put_json(_document(ended))

@@ -1,19 +1,20 @@
 """Verbs on requests for approval: approve, reject, respond, skip, retry, withdraw, reconcile.
 
 At a terminal each request is shown and confirmed; elsewhere `--yes` is needed. Consent carries the digest that was shown, so that a change in
-between fails. What cannot be shown in full is not approved by a plain yes.
+between fails. With `--yes` nothing is shown: consent to an edit by somebody else then needs `--digest`, or an earlier `show`. What cannot be shown
+in full is not approved by a plain yes.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from grace_kp.cli import _approval_words as words
-from grace_kp.cli._approval_desk import ByOption, Office, actor, office
+from grace_kp.cli._approval_desk import ByOption, Office, actor, deciding
 from grace_kp.cli._approval_page import opaque, put_question
 from grace_kp.cli._lookup import StoreOption  # noqa: TC001 — Typer reads it
 from grace_kp.cli._output import console, put_json, say_error
@@ -21,7 +22,7 @@ from grace_kp.cli._page import put_text
 from grace_kp.errors import ApprovalError, ChangedSinceShown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from grace_kp.approvals import Actor, Approval
 
@@ -52,6 +53,12 @@ class Asking:
     unseen: bool = False
     is_consent: bool = False
     """The action may run afterwards, so that everything that would run is shown."""
+    also: tuple[str, ...] = ()
+    """Ids of further requests that the confirmation is for."""
+
+    def digest_of(self, shown: Approval) -> str | None:
+        """Return the digest that consent is to; None where the person need not have seen the arguments."""
+        return self.digest if self.yes else shown.digest
 
     def check(self) -> None:
         """Refuse to begin where nobody can be asked.
@@ -82,7 +89,9 @@ def approve(
     asking = Asking(verb="approve", yes=yes, as_json=as_json, digest=digest, unseen=unseen, is_consent=True)
     _each(
         ids, store, by, asking,
-        lambda place, shown, person: place.desk.approve(shown.id, actor=person, note=note, digest=shown.digest),
+        lambda place, shown, person: place.desk.approve(
+            shown.id, actor=person, note=note, digest=asking.digest_of(shown)
+        ),
         same=same,
     )  # fmt: skip
 
@@ -200,44 +209,58 @@ def _each(
     """Apply a verb to each approval, one after the other, and report what came of each. The exit code is 1 if any failed."""
     asking.check()
     person, outcomes, failed = actor(by), [], False
-    with office(store) as place:
-        for name in _named(place, ids, same=same):
-            try:
-                approval = decided(place, name, person, asking, act)
-            except ApprovalError as error:
-                say_error(error)
-                failed = True
-                outcomes.append({"id": name, "error": str(error), "kind": type(error).__name__})
-                continue
-            if approval is None:
-                failed = True
-            elif asking.as_json:
-                outcomes.append(approval.to_dict())
-            else:
-                put_text(console(), report(approval))
-    if asking.as_json:
-        put_json(outcomes)
+    with deciding(store) as place:
+        for name, outcome in _outcomes(place, ids, person, asking, act, same=same):
+            if isinstance(outcome, ApprovalError):
+                say_error(outcome)
+                outcomes.append({"id": name, "error": str(outcome), "kind": type(outcome).__name__})
+            elif outcome is not None and asking.as_json:
+                outcomes.append(outcome.to_dict())
+            elif outcome is not None:
+                put_text(console(), report(outcome))
+            failed = failed or outcome is None or isinstance(outcome, ApprovalError)
+        if asking.as_json:
+            put_json(outcomes)
     if failed:
         raise typer.Exit(1)
 
 
-def _named(place: Office, ids: Sequence[str], *, same: bool) -> list[str]:
-    """Return the names without repetitions; with `same`, also pending requests with the digest of one of them."""
+def _outcomes(
+    place: Office, ids: Sequence[str], person: Actor, asking: Asking, act: Act, *, same: bool
+) -> Iterator[tuple[str, Approval | ApprovalError | None]]:
+    """Decide each approval; yield its name with what came of it. With `same`, one confirmation is for all that ask the same."""
+    done: set[str] = set()
+    for wanted in dict.fromkeys(ids):
+        if wanted in done:
+            continue
+        alike: tuple[str, ...] = ()
+        try:
+            alike = _alike(place, wanted) if same else ()
+            first = decided(place, wanted, person, replace(asking, also=alike), act)
+        except ApprovalError as error:
+            yield wanted, error
+            continue
+        yield wanted, first
+        if first is None:
+            continue
+        done.update(alike)
+        seen = asking if asking.yes else replace(asking, yes=True, unseen=True, digest=first.digest)
+        for other in alike:
+            try:
+                yield other, decided(place, other, person, seen, act)
+            except ApprovalError as error:
+                yield other, error
+
+
+def _alike(place: Office, name: str) -> tuple[str, ...]:
+    """Return the other pending requests that ask the same as this one."""
     from grace_kp.approvals import RowQuery
 
-    found: dict[str, None] = {}
-    for wanted in ids:
-        found[wanted] = None
-        if not same:
-            continue
-        row = place.tables.row(place.find(wanted))
-        if row is not None:
-            del found[wanted]
-            alike = RowQuery(states=(words.PENDING,), digest=row.digest, limit=None)
-            found |= dict.fromkeys(
-                [row.id, *(other.id for other in place.tables.rows(alike) if other.action == row.action)]
-            )
-    return list(found)
+    shown = place.desk.get(place.find(name))
+    if shown.unencoded:  # nobody can compare these
+        return ()
+    query = RowQuery(states=(words.PENDING,), digest=shown.digest, domain=shown.domain, limit=None)
+    return tuple(row.id for row in place.tables.rows(query) if row.id != shown.id)
 
 
 def decided(
@@ -288,6 +311,8 @@ def _is_confirmed(shown: Approval, asking: Asking) -> bool:
             )
         return True
     out = console(stderr=True)
+    if asking.also:
+        put_text(out, f"The answer is for {len(asking.also):,} more with the same digest: {words.listed(asking.also)}")
     if asking.is_consent:
         put_question(out, shown, full=True)
         put_text(out, f"id {shown.id}, revision {shown.revision}, {words.process_sentence(shown)}")

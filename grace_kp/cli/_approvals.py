@@ -121,11 +121,12 @@ def put_pending(out: Console, found: Sequence[Approval], *, every: bool = False,
     now = time.time() if now is None else now
     restricted = any(approval.groups or approval.quorum > 1 for approval in found)
     rows = Table(*(column for column in PENDING if restricted or column is not DECIDERS))
-    shown: set[str] = set()
+    shown: set[tuple[str, str]] = set()
     for approval in found:
-        if approval.digest in shown and not every:
+        asks = approval.digest, approval.domain
+        if approval.same > 1 and asks in shown and not every:
             continue
-        shown.add(approval.digest)
+        shown.add(asks)
         times = f"×{approval.same} " if approval.same > 1 and not every else ""
         rows.add(
             words.short_id(approval.id),

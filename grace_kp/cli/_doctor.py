@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from grace_kp.cli._doctor_approvals import approvals_in, put_approvals
 from grace_kp.cli._output import clean, console, plain, put_json
 from grace_kp.cli._page import put, put_field, put_text
 from grace_kp.cli._profile import profile_report, put_profile
@@ -191,7 +192,7 @@ def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:
         if file is not None and not file.exists():
             return {**_missing_store(file, problems), **_rescued(file, problems)}
         store = open_store(url, create=False)
-        described = {**_described(store), **_lost(store), **_promises(store, problems)}
+        described = {**_described(store), **_lost(store), **_promises(store, problems), **approvals_in(store, problems)}
         store.close()
     except (GraceError, OSError) as error:
         problems.append(str(error))
@@ -346,7 +347,9 @@ def _model_words(model: dict[str, Any]) -> str:
 
 def _show_store(out: Console, store: dict[str, Any]) -> None:
     facts = {
-        name: value for name, value in store.items() if name not in {"not_recorded", "promises", "recording", "rescued"}
+        name: value
+        for name, value in store.items()
+        if name not in {"not_recorded", "promises", "recording", "rescued", "approvals"}
     }
     put_field(out, "store", clean(", ".join(f"{name} {value}" for name, value in facts.items())), label=NAMES)
     if recording := store.get("recording"):
@@ -356,6 +359,7 @@ def _show_store(out: Console, store: dict[str, Any]) -> None:
     if rescued is not None:
         what = f"{rescued['runs']:,} runs wait beside the database until a process opens it for writing"
         put_field(out, "rescued", what, label=NAMES)
+    put_approvals(out, store.get("approvals"), label=NAMES)
     for promise in store.get("promises", ()):
         fitted = f", fitted {promise['fitted_at']}" if promise["fitted_at"] else ""
         state = "refuted" if promise["alarms"] else "not refuted"

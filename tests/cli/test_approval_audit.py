@@ -28,7 +28,9 @@ def test_a_changed_byte_is_found_against_a_checkpoint(command, url, tmp_path):
 def test_without_a_checkpoint_it_says_what_that_means(command, url):
     """Only accidents are found."""
     filed(url, "A-1")
-    assert "only accidents are found" in command("approvals", "verify", "--store", url, columns=500).stdout
+    shown = command("approvals", "verify", "--store", url, columns=500).stdout
+    assert "1 entries verified without a checkpoint: no accident found; a deliberate change would not show" in shown
+    assert "only accidents are found" in shown
 
 
 def test_a_file_that_holds_no_checkpoint_is_an_error(command, url, tmp_path):

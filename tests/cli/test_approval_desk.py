@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import getpass
+import json
 
+import pytest
+
+from grace_kp.cli import _approval_desk
+from tests.approvals.receivers import SECRET, receiver
 from tests.cli.approvals import filed, state_of
 
 
@@ -33,3 +38,29 @@ def test_groups_come_from_the_settings(command, url, monkeypatch):
     assert (1, 1) == (refused.returncode, refused.stderr.count("\n"))
     assert "pending" == state_of(url, approval).state
     assert 0 == command("approvals", "approve", approval.id, "--yes", "--by", "ana", "--store", url).returncode
+
+
+def test_a_decision_notifies_the_receiver_of_the_settings(command, url, monkeypatch):
+    """Also one that the store does not know yet, without another process."""
+    approval = filed(url, "A-1")[0]
+    with receiver() as hook:
+        monkeypatch.setenv("GRACE_KP_WEBHOOK_URL", hook.url)
+        monkeypatch.setenv("GRACE_KP_WEBHOOK_SECRET", SECRET)
+        ran = command("approvals", "approve", approval.id, "--yes", "--by", "ana", "--store", url)
+        assert (0, "") == (ran.returncode, ran.stderr)
+        assert ["approval.decided"] == [json.loads(body)["type"] for _, body, _ in hook.messages]
+
+
+@pytest.mark.parametrize(
+    ("secret", "stated"), [("", "nobody is notified"), (SECRET, "1 notifications were not delivered to http://")]
+)
+def test_a_receiver_that_fails_changes_no_decision(command, url, monkeypatch, secret, stated):
+    """It is stated, and bounded in time; the next process sends what is left."""
+    monkeypatch.setattr(_approval_desk, "NOTIFY_SECONDS", 0.3)
+    approval = filed(url, "A-1")[0]
+    with receiver() as hook:
+        hook.lasting_answer = 503
+        monkeypatch.setenv("GRACE_KP_WEBHOOK_URL", hook.url)
+        monkeypatch.setenv("GRACE_KP_WEBHOOK_SECRET", secret)
+        ran = command("approvals", "approve", approval.id, "--yes", "--by", "ana", "--store", url)
+    assert (0, "approved", True) == (ran.returncode, state_of(url, approval).state, stated in ran.stderr)

@@ -184,3 +184,29 @@ def test_a_decision_after_the_deadline_is_refused(command, url):
     time.sleep(0.05)
     refused = command("approvals", "approve", approval.id, "--yes", "--store", url)
     assert (1, True, "expired") == (refused.returncode, "expired" in refused.stderr, state_of(url, approval).state)
+
+
+def test_yes_is_no_consent_to_an_edit_that_was_not_shown(command, url):
+    """It needs the digest of the edit, or that the same person looks at it."""
+    approval = filed(url, "A-1", quorum=2, identity="stated")[0]
+    command("approvals", "edit", approval.id, "euros=4000", "--yes", "--by", "bo", "--store", url)
+    for verb in (("approve",), ("edit", "memo=x")):
+        refused = command("approvals", verb[0], approval.id, *verb[1:], "--yes", "--by", "ana", "--store", url)
+        assert (1, True) == (refused.returncode, "were changed by bo" in refused.stderr)
+    assert "pending" == state_of(url, approval).state
+    digest = state_of(url, approval).digest
+    command("approvals", "approve", approval.id, "--yes", "--by", "ana", "--digest", digest, "--store", url)
+    assert "edited" == state_of(url, approval).state
+
+
+def test_one_confirmation_is_for_all_that_ask_the_same(url, terminal):
+    """The prompt names them. Requests of another domain, or with a value that nobody can compare, ask something else."""
+    alike = filed(url, "A-1", "A-1", key=None)
+    others = [*filed(url, "A-1", key=None, domain="other"), *filed(url, "A-2")]
+    child = terminal("approve", alike[0].id, "--same", "--by", "ana")
+    child.expect(f"1 more with the same digest: {alike[1].id}")
+    child.expect("y/N")
+    child.sendline("y")
+    assert 0 == ended(child)
+    assert ["approved"] * 2 == [state_of(url, each).state for each in alike]
+    assert ["pending"] * 2 == [state_of(url, each).state for each in others]
