@@ -15,7 +15,7 @@ from grace_kp.approvals._decide import approve, conclude, withdraw
 from grace_kp.approvals._due import is_due, observed
 from grace_kp.approvals._edit import Edit, edit
 from grace_kp.approvals._join import waited
-from grace_kp.approvals._listing import past_query, past_records, pending_records
+from grace_kp.approvals._listing import past_records, pending_records
 from grace_kp.approvals._outcome import reconcile, restored, settle
 from grace_kp.approvals._record import WAITER, read_record
 from grace_kp.approvals._request import check_new, request
@@ -122,7 +122,7 @@ class Desk:
             limit: at most this many.
         """
         self._work.expire()
-        records = past_records(self._tables, past_query(action, since), by, limit)
+        records = past_records(self._tables, action, since, by, limit)
         return [self._office.shown(self._tables, record) for record in records]
 
     def approve(self, approval_id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from grace_kp.approvals._record import record_of
@@ -14,11 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from grace_kp.approvals._record import Record
-    from grace_kp.approvals._tables import Reads
+    from grace_kp.approvals._tables import Reads, Row, Writes
 
 _PENDING = ApprovalState.PENDING
 _PAST = tuple(state.value for state in ApprovalState if state is not _PENDING)
 _PAGE = 500
+_PROCESSES = {"gate", "deadline"}
+"""Channels of actors that are nobody."""
+AT_MOST_LOOKED_UP = 2_000
+"""Requests of a person that are read one by one."""
 
 
 def pending_records(reads: Reads, action: str | None, group: str | None, limit: int) -> list[Record]:
@@ -27,14 +33,37 @@ def pending_records(reads: Reads, action: str | None, group: str | None, limit: 
     return _first(reads, query, limit, lambda record: group is None or not record.groups or group in record.groups)
 
 
-def past_records(reads: Reads, query: RowQuery, by: str | None, limit: int) -> list[Record]:
-    """Return what is no longer pending and has to do with a person, newest first."""
-    return _first(reads, query, limit, lambda record: by is None or person(by) in _people(record))
+def past_records(reads: Reads, action: str | None, since: float | None, by: str | None, limit: int) -> list[Record]:
+    """Return what is no longer pending and has to do with a person, newest first.
+
+    Where the person has few requests, these are read; where there are many, the newest rows hold enough of them.
+    """
+    query = RowQuery(states=_PAST, action=action, since=since, order="newest")
+    if by is None:
+        return _first(reads, query, limit, lambda _: True)
+    names = reads.documents(index_of(by))
+    if len(names) > AT_MOST_LOOKED_UP:
+        return _first(reads, query, limit, lambda record: person(by) in _people(record))
+    rows = [row for name in names if (row := reads.row(name)) is not None]
+    matching = [row for row in rows if row.state in _PAST and _is_in(row, action, since)]
+    matching.sort(key=lambda row: row.changed, reverse=True)
+    return [record_of(row) for row in matching[:limit]]
 
 
-def past_query(action: str | None, since: float | None) -> RowQuery:
-    """Return the query for what is no longer pending."""
-    return RowQuery(states=_PAST, action=action, since=since, order="newest")
+def note_people(writes: Writes, record: Record) -> None:
+    """Note who has to do with a request, so that it is found by person."""
+    for name in _people(record):
+        if writes.document(kind := index_of(name), record.id) is None:
+            writes.put_document(kind, record.id, b"")
+
+
+def index_of(name: str) -> str:
+    """Return the kind of the documents that name the requests of a person."""
+    return f"by:{hashlib.sha256(person(name).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def _is_in(row: Row, action: str | None, since: float | None) -> bool:
+    return (action is None or fnmatchcase(row.action, action)) and (since is None or row.changed >= since)
 
 
 def same_as(reads: Reads, record: Record) -> int:
@@ -63,6 +92,7 @@ def _each(reads: Reads, query: RowQuery, limit: int) -> Iterator[Record]:
 
 
 def _people(record: Record) -> set[str]:
+    """Who voted, decided, closed or reconciled; no process, and no deadline."""
     data = record.data
-    sources = [*data["votes"], data["decision"], data["outcome"], data["claim"]]
-    return {person(source["actor"]["name"]) for source in sources if source}
+    actors = [source["actor"] for source in (*data["votes"], data["decision"], data["outcome"]) if source]
+    return {person(actor["name"]) for actor in actors if actor["channel"] not in _PROCESSES}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from grace_kp.approvals._chain import append
-from grace_kp.approvals._listing import same_as
+from grace_kp.approvals._listing import note_people, same_as
 from grace_kp.approvals._opened import opened_with
 from grace_kp.approvals._record import WAITER, Record, approval_of, read_record
 from grace_kp.approvals._standing import note_left
@@ -113,6 +113,7 @@ class Turn:
         )
         if before is not None:
             self._tidy(before, written)
+        note_people(self.writes, written)
         self.links.append((written, link))
         return written
 

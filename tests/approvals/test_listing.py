@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.approvals.desks import ANA, BO, Bureau, asked
+from grace_kp.approvals import Actor, _listing
+from tests.approvals.desks import ANA, BO, Bureau, asked, claim
 
 
 @pytest.fixture
@@ -63,3 +64,30 @@ def test_history_holds_what_no_longer_waits(bureau):
     assert ids[:3:-1] == [each.id for each in bureau.desk.history(since=bureau.clock.now - 1)]
     assert ids[:2:-1][:2] == [each.id for each in bureau.desk.history(by="bo", limit=2)]
     assert [] == bureau.desk.history(by="cy")
+
+
+@pytest.mark.parametrize("many", [0, 10_000])
+def test_what_a_person_decided_is_found_whether_it_is_rare_or_not(bureau, monkeypatch, many):
+    """By an index, or among the newest rows: votes for arguments before an edit are none any more, and a claim is nobody's decision."""
+    monkeypatch.setattr(_listing, "AT_MOST_LOOKED_UP", many)
+    ids = []
+    for verb, actor in (("approve", ANA), ("reject", BO), ("approve", Actor(name="ANA", channel="web"))):
+        bureau.clock.now += 1
+        ids.append(bureau.desk.request(asked()).id)
+        getattr(bureau.desk, verb)(ids[-1], actor=actor)
+    bureau.desk.request(asked())
+    claim(bureau.desk, bureau.desk.get(ids[0]))
+    bureau.clock.now += 5_000
+    assert [ids[2], ids[0]] == [each.id for each in bureau.desk.history(by="ana")]
+    assert [ids[1]] == [each.id for each in bureau.desk.history(by="Bo", action="ref*")]
+    assert [] == bureau.desk.history(by="bo", action="delete") == bureau.desk.history(by="gate")
+    assert [ids[2]] == [each.id for each in bureau.desk.history(by="ana", limit=1)]
+
+
+def test_a_rare_name_is_found_without_reading_everything(bureau):
+    """Only its own rows."""
+    for _ in range(3):
+        bureau.desk.reject(bureau.desk.request(asked()).id, actor=ANA)
+    wanted = bureau.desk.request(asked()).id
+    bureau.desk.reject(wanted, actor=BO)
+    assert {wanted: b""} == bureau.tables.documents(_listing.index_of("bo"))
