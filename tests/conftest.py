@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import importlib.util
 import ipaddress
 import itertools
 import json
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
+from grace_kp.errors import MissingExtra
 from grace_kp.record import TROUBLES
 
 # Otherwise pytest-asyncio creates a loop that nobody closes, and that is collected in the middle of another test.
@@ -44,6 +46,18 @@ settings.register_profile(
 # A failing example is enough; looking for the smallest one takes longer than the rest of a run.
 settings.register_profile("mutants", STEADY, max_examples=40, phases=(Phase.explicit, Phase.generate))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Skip a test of sealing or of edits where an interpreter has no wheels of what these need."""
+    try:
+        return (yield)
+    except MissingExtra as missing:
+        packages = ("cryptography", "jsonschema", "referencing")
+        if missing.extra == "approvals" and not all(map(importlib.util.find_spec, packages)):
+            pytest.skip("needs the extra approvals")
+        raise
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ class Ring(keyring.backend.KeyringBackend):
 
     def __init__(self, found=None, error=None):
         super().__init__()
-        self.found, self.error = found, error
+        self.found, self.error = found or {}, error
 
     def get_password(self, service, username):
         if self.error:

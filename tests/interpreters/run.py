@@ -21,9 +21,17 @@ from tests.interpreters.find import Interpreters, NotTried, run
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("3.11", "3.12", "3.13", "3.14", "3.15", "3.13t", "3.14t")
-TESTS = ("background", "confidence", "parity", "record", "runtime", "store", "trace", "value")
+TESTS = ("approvals", "background", "confidence", "parity", "record", "runtime", "store", "trace", "value")
 NEEDED = ("pytest>=8.4", "pytest-asyncio>=1.1", "pytest-xdist>=3.6", "hypothesis>=6.130", "respx>=0.22", "httpx>=0.27")
-WANTED = ("pyyaml>=6", "regex>=2024.5", "google-re2>=1.1.20240702", "orjson>=3.10")
+WANTED = (
+    "pyyaml>=6",
+    "regex>=2024.5",
+    "google-re2>=1.1.20240702",
+    "orjson>=3.10",
+    "cryptography>=42",
+    "jsonschema>=4.20",
+    "standardwebhooks>=1.0",
+)
 """Optional packages: tests of what needs them are left out where they have no wheel."""
 PROBE = (
     "import sys, grace_kp, numpy, pydantic; from grace_kp.testing import make_grace; make_grace().close();"

@@ -83,7 +83,14 @@ def test_a_reader_shows_feedback_and_takes_none(url):
 def test_a_file_without_the_table_is_read_as_one_without_feedback(url, tmp_path):
     """A reader does not bring it up to date; as soon as a writer does, it sees the labels."""
     connection = sqlite3.connect(tmp_path / "t.db")
-    connection.execute("DROP TABLE feedback")
+    tables = [
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE name GLOB 'approval*' AND type = 'table'"
+        )
+    ]
+    for table in ("feedback", *tables):
+        connection.execute(f"DROP TABLE {table}")
     connection.execute("DELETE FROM schema_migrations WHERE version > 5")
     connection.commit()
     connection.close()
