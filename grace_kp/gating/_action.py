@@ -76,7 +76,8 @@ class GatedAction:
         if self._schema is None:
             from grace_kp.approvals import schema_of
 
-            self._schema = schema_of(self.signature, self.types(), leave_out=self.terms.not_covered)
+            leave_out = (*self.terms.not_covered, *(() if self.hidden is None else (self.hidden,)))
+            self._schema = schema_of(self.signature, self.types(), leave_out=leave_out)
         return self._schema
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:

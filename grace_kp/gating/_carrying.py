@@ -11,6 +11,7 @@ from grace_kp.gating._case import Consent
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._execution import FunctionCall, execution
 from grace_kp.gating._filed import decided_response, state_approval
+from grace_kp.gating._identity import OWN
 from grace_kp.gating._inquiry import Inquiry
 from grace_kp.gating._modification import problem_with
 from grace_kp.gating.reviewers._inbox import InboxReviewer
@@ -87,6 +88,8 @@ def kept_call(
         if sealed := unopened(opened):
             raise refuse(f"{', '.join(sealed)} is sealed with a key that is not here; set GRACE_KP_KEY")
         kept = decode(opened, types)
+        if OWN not in terms.signature.parameters:
+            kept.pop(OWN, None)  # the object of a bound method is no argument; the claim compares what identifies it
     except ValueError as error:
         raise refuse(str(error)) from error
     for name, value in kept.items():

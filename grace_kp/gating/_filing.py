@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from grace_kp.gating.reviewers._inbox import InboxReviewer
 
 
+UNIDENTIFIED = "is the object whose method is called; name what identifies it with @grace.gate(identity=...)"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Encoded:
     """The arguments of one call as approvals know them."""
@@ -53,6 +56,13 @@ class Encoded:
         arguments, problems = encode(shown)
         lasting = case.program is not None  # it makes the objects anew each time it runs
         digests = {name: case.coverage.digest({name: shown[name]}, lasting=lasting) for name in problems}
+        if (owner := case.coverage.owner((bound or case.bound).arguments)) is not None:
+            # With the same arguments, the method of another object is another action.
+            kept, unkept = encode({} if owner.identity is None else {owner.name: owner.identity})
+            arguments = {**arguments, **kept}
+            if not kept:
+                problems = {**problems, owner.name: unkept.get(owner.name, UNIDENTIFIED)}
+                digests[owner.name] = owner.digest(lasting=lasting)
         local = {name: {"$unencoded": digest_here} for name, digest_here in digests.items()}
         return cls(arguments, problems, {**arguments, **local})
 
@@ -72,8 +82,11 @@ def new_request(
     Raises:
         ActionCancelled: it has arguments that cannot be kept.
     """
-    if encoded.problems and reviewer.wait is not True and case.program is None:
-        raise ActionCancelled(_unencoded_message(case.action, encoded.problems))
+    unkept = encoded.problems
+    if case.program is not None:  # it makes its objects anew, but a key is found by other programs, too
+        unkept = {name: why for name, why in unkept.items() if why == UNIDENTIFIED and terms.key is not None}
+    if unkept and (reviewer.wait is not True or case.program is not None):
+        raise ActionCancelled(_unencoded_message(case.action, unkept))
     version, approval_id = terms.version, new_approval_id()
     bound_digest = digest(case.action, version, encoded.whole, secret=inbox.secret)
     try:

@@ -6,12 +6,14 @@ import functools
 import operator
 import types
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.errors import GateError
 from grace_kp.gating._call import Unknown
 from grace_kp.gating._contents import Identified, OwnObject
 from grace_kp.gating._digest import NotCheckable, digest_of
+from grace_kp.gating._instance import qualified_name
 from grace_kp.trace import SCALARS, error_text
 
 if TYPE_CHECKING:
@@ -20,8 +22,31 @@ if TYPE_CHECKING:
 Identifier: TypeAlias = str | Callable[[Any], object]
 """The name of an attribute (dots lead further in), or a callable from the value to what identifies it."""
 
-_OWN = "self"
+OWN = "self"
+"""Name of the object of a bound method, or of a callable object."""
 _UNCHANGEABLE = SCALARS | {complex, bytes}
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The object whose method is called."""
+
+    name: str
+    """Its name among the arguments."""
+    stands_for: Identified | OwnObject
+    """What it counts by."""
+
+    @property
+    def identity(self) -> dict[str, object] | None:
+        """What identifies it in every process: its class and what `identity` names, or the class that it is itself; None where nothing does."""
+        if isinstance(self.stands_for, Identified):
+            return {"type": self.stands_for.kind, "identity": self.stands_for.value}
+        own = self.stands_for.value
+        return {"class": qualified_name(own)} if isinstance(own, type) else None
+
+    def digest(self, *, lasting: bool = False) -> str:
+        """Return the digest that finds out a change of it."""
+        return digest_of({self.name: self.stands_for}, lasting=lasting)
 
 
 class Coverage:
@@ -66,8 +91,8 @@ class Coverage:
                     f"identity={identity!r:.60} names what identifies a method's own object, and {called} has none; "
                     "use a mapping from parameter name to attribute or callable"
                 )
-            identity = {own or _OWN: identity}
-        known = [*signature.parameters, *([] if self._owner is None else [_OWN])]
+            identity = {own or OWN: identity}
+        known = [*signature.parameters, *([] if self._owner is None else [OWN])]
         self._identifiers: dict[str, Callable[[Any], object]] = {}
         for name, identifier in (identity or {}).items():
             if name not in known:
@@ -76,6 +101,21 @@ class Coverage:
                 )
             self._identifiers[name] = _reader_of(name, identifier)
 
+    def owner(self, arguments: Mapping[str, object]) -> Owner | None:
+        """Return the object whose method a call with these arguments is of; None for functions.
+
+        Raises:
+            NotCheckable: what identifies it cannot be read.
+        """
+        if self._own is not None and self._own in arguments:
+            name, own = self._own, arguments[self._own]
+        elif self._owner is not None:
+            name, own = OWN, self._owner
+        else:
+            return None
+        identify = self._identifiers.get(name)
+        return Owner(name, OwnObject(own) if identify is None else _identified(name, own, identify))
+
     def digest(self, arguments: Mapping[str, object], *, lasting: bool = False) -> str:
         """Return the SHA-256 of what a call with these arguments, by parameter name, would run with.
 
@@ -83,8 +123,8 @@ class Coverage:
             NotCheckable: an argument has contents that cannot be seen, or what identifies it cannot be read.
         """
         covered = {**self._defaults, **arguments}
-        if self._owner is not None and _OWN in self._identifiers:
-            covered[_OWN] = self._owner
+        if self._owner is not None and OWN in self._identifiers:
+            covered[OWN] = self._owner
         elif self._own is not None and self._own in covered and self._own not in self._identifiers:
             covered[self._own] = OwnObject(covered[self._own])
         for name, identify in self._identifiers.items():

@@ -81,7 +81,7 @@ class Terms:
     @property
     def not_covered(self) -> tuple[str, ...]:
         """Parameters that may differ between request and execution."""
-        return (*((self.hidden,) if self.hidden is not None else ()), *self.ignore)
+        return self.ignore
 
     def covered(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """Return the arguments that a request is about."""

@@ -255,7 +255,8 @@ class Front(ABC):
                 change the level), `never`. The action waits for the judgement; one that fails counts as 0.5.
             identity: the attribute name or callable that identifies the object of a method, or a mapping of such by argument name, in place
                 of their contents. Arguments must not change between decision and call. So no person is asked about an argument whose
-                changes would go unnoticed, unless it is identified here.
+                changes would go unnoticed, unless it is identified here. An inbox needs it for a method, unless its gate waits: an approval
+                then holds for the objects that it names, and for no other.
             key: identifies the operation in an inbox by parameters in braces ("refund:{invoice}"). Calls with the same key join one request,
                 also from other processes and later runs; with other arguments they raise `KeyReused`.
             ignore: parameters that carry no meaning, such as a freshly issued token. They are not kept, may differ between request and
