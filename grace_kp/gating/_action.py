@@ -15,7 +15,7 @@ from grace_kp.gating._outcome import GateEntry, raise_or_return
 from grace_kp.gating._resumable import resumable
 from grace_kp.gating._terms import Terms
 from grace_kp.gating.reviewers._inbox import InboxReviewer
-from grace_kp.record import argument_check, fitting
+from grace_kp.record import argument_check, fitting, resealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -60,6 +60,7 @@ class GatedAction:
         self.signature = inspect.signature(self.action)
         self.hidden = _own_object(self.action, self.signature)
         self.terms = Terms.of(self.action, self.signature, self.hidden, stated or {})
+        self.action = resealed(self.action, self.terms.sealed)
         self._coverage = Coverage(self.action, self.signature, self.hidden, identity, leave_out=self.terms.ignore)
         self._policy_for, self._scope = policy_for, scope
         self.is_coroutine = inspect.iscoroutinefunction(self.action)

@@ -27,6 +27,7 @@ from grace_kp.gating._reviewer import name_of
 from grace_kp.gating._steps import Ask, Failed, NoAnswer, Notify, Step, WaitTurn, Work
 from grace_kp.gating.reviewers._inbox import InboxReviewer
 from grace_kp.levels import InterventionAction, InterventionLevel
+from grace_kp.record import SEALED
 from grace_kp.trace import error_text, redact_text, render_text
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def _consent(case: Case) -> Consenting:
             raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
         if not request.level.asks:
             if request.level is InterventionLevel.NOTIFY:
-                record_notice(case.entry.fields, request, (yield Notify(request, case.scope.on_notify)))
+                notice = _without_sealed(request, case)
+                record_notice(case.entry.fields, notice, (yield Notify(notice, case.scope.on_notify)))
             return Consent(case.bound, request.digest)
         consent = yield from _answer(case, request, decision)
         if consent is not None:
@@ -198,6 +200,15 @@ def _request(case: Case, decision: Decision, attempt: int) -> InterventionReques
     case.entry.decided(request, decision)
     case.operation = request.id
     return request
+
+
+def _without_sealed(request: InterventionRequest, case: Case) -> InterventionRequest:
+    """Return a request for a notice, which may be kept in a log."""
+    sealed = () if case.terms is None else case.terms.sealed
+    if not sealed:
+        return request
+    shown = {name: SEALED if name in sealed else value for name, value in request.arguments.items()}
+    return replace(request, arguments=frozen(shown))
 
 
 def _answer(case: Case, request: InterventionRequest, decision: Decision) -> Generator[Step, Any, Consent | None]:

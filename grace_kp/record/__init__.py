@@ -9,12 +9,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 from grace_kp.record._arguments import argument_check, fitting
-from grace_kp.record._around import nearest
+from grace_kp.record._around import nearest, register
 from grace_kp.record._call import Call
 from grace_kp.record._current import CAPTURE, CURRENT, HOST, OPERATIONS, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
 from grace_kp.record._enter import call_alone, call_in, open_run
-from grace_kp.record._events import NOT_CAPTURED, ModelCall
+from grace_kp.record._events import NOT_CAPTURED, SEALED, ModelCall
 from grace_kp.record._evidence import evidence_of, material_of, survey_of
 from grace_kp.record._gaps import gaps_of
 from grace_kp.record._guard import attempt, finish_late, note, shielded
@@ -22,6 +22,7 @@ from grace_kp.record._host import CANCELLED, CLOSED, COMPLETED, FAILED, SUSPENDE
 from grace_kp.record._location import current_run, located
 from grace_kp.record._resume import Conversations, Pause, facts_of
 from grace_kp.record._run import Listener, Recorder, Run, new_trace_id
+from grace_kp.record._sealed import resealed, seal
 from grace_kp.record._spec import AGENT, RETRIEVER, SCOPE, TOOL, Spec
 from grace_kp.record._threads import instrument_threads, propagate
 
@@ -41,6 +42,7 @@ __all__ = [
     "OPERATIONS",
     "RETRIEVER",
     "SCOPE",
+    "SEALED",
     "SUSPENDED",
     "TOOL",
     "TROUBLES",
@@ -75,6 +77,9 @@ __all__ = [
     "note",
     "open_run",
     "propagate",
+    "register",
+    "resealed",
+    "seal",
     "shielded",
     "survey_of",
     "to_json",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.record._current import CURRENT
 from grace_kp.record._enter import open_run, silent_run
 from grace_kp.record._guard import shielded, shielded_end
+from grace_kp.record._sealed import can_seal
 from grace_kp.record._spec import AGENT, Spec
 from grace_kp.record._wrap import wrap
 
@@ -35,7 +36,9 @@ def decorate(function: object, *, recorder: Callable[[], Recorder], kind: str, *
     described = Spec(function, kind=kind, **spec)
     if described.searches:
         import grace_kp.confidence  # noqa: F401 — reads the results, and must not be loaded while the first search is recorded
-    return wrap(function, described, recorder)
+    recorded = wrap(function, described, recorder)
+    can_seal(recorded, lambda names: decorate(function, recorder=recorder, kind=kind, **{**spec, "sealed": names}))
+    return recorded
 
 
 class RunBlock:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._call import Call
 from grace_kp.record._events import NOT_CAPTURED
@@ -16,7 +16,7 @@ from grace_kp.record._gaps import lost_evidence
 from grace_kp.record._host import CLOSED, INTERRUPTED, SUSPENDED
 from grace_kp.record._resume import EarlierPart
 from grace_kp.record._steps import WAITING, StepBuilder
-from grace_kp.record._stored import attributes_of, merged_entries, named_secrets, stored_entry, tag_audits, without
+from grace_kp.record._stored import attributes_of, merged_entries, secrets_of, stored_entry, tag_audits, without
 from grace_kp.trace import UNSCANNED, cut, redact_text, redact_value, render, storable, to_text
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 CONTEXT = "https://openknowledgepulse.org/schema/v1"
 OPEN = "open"
 """The status of a run that goes on."""
+_STRUCTURE = ("created_at", "framework", "visibility", "privacy_level")
 LOST = "The process ended before the end of this run was stored."
 
 
@@ -88,7 +89,8 @@ class Documents:
         if builder.model_calls:
             grace["model_calls"] = builder.model_calls
         header = self._header(run, redactor.uncounted)
-        return self._document(header, builder.steps, grace, success=True, result="", framework=run.framework)
+        document = self._document(header, builder.steps, grace, success=True, result="", framework=run.framework)
+        return _without_secrets(document, secrets_of(run))
 
     def asking(self, run: Run, pause: Pause) -> dict[str, Any]:
         """Return the document of an open run that is about to be suspended."""
@@ -115,9 +117,7 @@ class Documents:
         success = run.own_success if run.own_success is not None else status in {"completed", SUSPENDED}
         header = self._header(run, redactor.uncounted)
         document = self._document(header, steps, grace, success=success, result=result, framework=run.framework)
-        if not run.decisions:
-            return document
-        return cast("dict[str, Any]", without(document, named_secrets(run.decisions)))
+        return _without_secrets(document, secrets_of(run))
 
     def _grace(self, run: Run, builder: StepBuilder, status: str, end: int) -> dict[str, Any]:
         calls = builder.calls
@@ -294,7 +294,8 @@ class Documents:
         rows: list[tuple[int, bytes]] = []
         if builder.journaled == 0:
             header = {**self._header(run, self.clean), "name": self.clean(run.name), **self._links(run)}
-            rows.append((0, to_json({**header, "attributes": self._changed_attributes(run, builder) or {}})))
+            stated = {"objective": header["objective"], "attributes": self._changed_attributes(run, builder) or {}}
+            rows.append((0, to_json({**header, **without(stated, secrets_of(run))})))
             builder.journaled = 1
         builder.advance()
         news = builder.news(len(run.decisions))
@@ -307,7 +308,7 @@ class Documents:
                 "decisions": self._decisions(run, run.decisions[decided:]),
             }
             part = part if changed is None else {**part, "attributes": changed}
-            rows.append((builder.journaled, to_json(without(part, named_secrets(run.decisions)))))
+            rows.append((builder.journaled, to_json(without(part, secrets_of(run)))))
             builder.journaled += 1
         return rows
 
@@ -343,6 +344,19 @@ class Documents:
             tag_audits(grace)
         kept = [steps[number] for number in sorted(steps)] or [{"step_id": 0, "type": "thought", "content": LOST}]
         return self._document(header, kept, grace, success=False, result=LOST)
+
+
+def _without_secrets(document: dict[str, Any], secrets: list[str]) -> dict[str, Any]:
+    """Return a document without these texts, wherever they occur in what was recorded. What makes it a trace stays."""
+    if not secrets:
+        return document
+    clean: dict[str, Any] = without(document, secrets)
+    clean.update({name: document[name] for name in ("@context", "@type", "id")})
+    clean["metadata"].update({name: document["metadata"][name] for name in _STRUCTURE})
+    clean["grace"]["status"] = document["grace"]["status"]
+    for before, after in zip(document["steps"], clean["steps"], strict=True):
+        after["type"] = before["type"]
+    return clean
 
 
 def _sum_of_tokens(calls: Iterable[dict[str, Any]]) -> dict[str, int]:

@@ -30,6 +30,11 @@ _BIG = 1 << 64
 
 def entering(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
     """Return the function that a wrapper calls first: it gives the frame to make current, or None to record nothing."""
+    enter, mask = _entering(spec, recorder), spec.mask
+    return enter if mask is None else lambda args, kwargs: enter(*mask(args, kwargs))
+
+
+def _entering(spec: Spec, recorder: Callable[[], Recorder]) -> Enter:
     if spec.kind == AGENT:
         return _entering_agent(spec, recorder)
     if spec.kind == SCOPE:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 NOT_CAPTURED = "[not captured]"
 """Stands for contents where inputs or outputs are not captured."""
+SEALED = "[SEALED]"
+"""Stands for an argument that its gate keeps encrypted."""
 
 
 class Event:

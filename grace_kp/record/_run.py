@@ -127,7 +127,7 @@ class Run:
         "__weakref__", "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
         "name", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "prepared",
-        "result", "resumes", "sample", "spec", "start", "status", "steps", "stored", "suspended", "troubles_before",
+        "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "troubles_before",
         "usage", "via", "via_trace",
     )  # fmt: skip
 
@@ -175,6 +175,7 @@ class Run:
         """Tokens of this run and of the runs nested in it, once it has a document."""
         self.prepared: Any = None
         self.sample: float | None = None
+        self.sealed: list[dict[str, Any]] | None = None  # entries of gates, also of runs inside
         self._id: str | None = None
         self.max_text = owner.max_text
         self.clock = owner.clock

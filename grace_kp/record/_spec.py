@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._attributes import call_on_arguments, declared
 from grace_kp.record._guard import attempt
+from grace_kp.record._sealed import mask_of
 from grace_kp.trace import cut, render, render_text, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 TOOL, RETRIEVER, AGENT, SCOPE = "tool", "retriever", "agent", "scope"
 """Kinds of recorded functions. A scope opens a run only outside of any run; inside a run it leaves no trace."""
@@ -25,7 +26,7 @@ class Spec:
     """The description of a recorded function."""
 
     __slots__ = (
-        "attributes", "bound", "can_await", "domain", "kind", "name", "objective", "positional", "scores", "searches",
+        "attributes", "bound", "can_await", "domain", "kind", "mask", "name", "objective", "positional", "scores", "searches",
         "var_keyword", "var_positional",
     )  # fmt: skip
 
@@ -39,6 +40,7 @@ class Spec:
         objective: str | Callable[..., Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
         scores: object = None,
+        sealed: Iterable[str] = (),
     ) -> None:
         self.name = name or name_of(function)
         self.scores = scores
@@ -53,6 +55,8 @@ class Spec:
         self.var_positional = "args"
         self.var_keyword = "kwargs"
         self.bound = False
+        self.mask = mask_of(function, sealed)
+        """Replaces the sealed arguments of a call; None where none are sealed."""
         self.can_await = False
         """Whether a coroutine awaits at the end of the run until it is stored, so that nothing blocks its event loop."""
         """True if the first parameter is the instance or class that a method belongs to, which is no input."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.record._around import nearest
+from grace_kp.record._around import nearest, root_of
 from grace_kp.record._attributes import Attributes
-from grace_kp.record._events import NOT_CAPTURED
+from grace_kp.record._events import NOT_CAPTURED, SEALED
 from grace_kp.trace import MAX_TAGS, label, redact_value, redacted_arguments, render
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ MIN_LENGTH = 6
 MIN_NUMBER = 10_000_000
 """Numbers below which one is too common to be removed wherever it occurs."""
 REMOVED = "[REDACTED:password]"
-SEALED = "[SEALED]"
-"""In place of an argument that its gate keeps encrypted."""
 # Fields that hold rendered arguments, each with the field that counts the characters they do not show.
 _ARGUMENTS = {"arguments": "hidden", "executed_arguments": "executed_hidden", "modified": "hidden"}
 # Texts that quote neither arguments nor a reviewer; every other text of an entry may.
@@ -177,14 +175,33 @@ def _without_texts(name: str, value: object, *, inside: bool = False) -> Any:
 def named_secrets(decisions: Iterable[dict[str, Any]]) -> list[str]:
     """Return the secret arguments of gated calls, longest first."""
     found: set[str] = set()
-    for entry in list(decisions):
+    decisions = list(decisions)
+    for entry in decisions:
         response = entry.get("response")
         modified = response.get("modified") if isinstance(response, dict) else None
         for arguments in (entry.get("arguments"), entry.get("executed_arguments"), modified):
             if isinstance(arguments, dict):
                 found.update(_removed(arguments, redact_value(arguments, identifiers=False)))
-                found.update(_texts([arguments.get(name) for name in entry.get("sealed", ())]))
+    found.update(sealed_texts(decisions))
     return sorted(found, key=len, reverse=True)
+
+
+def secrets_of(run: Run) -> list[str]:
+    """Return the secret arguments of the gated calls in a run, and the sealed ones of those around it and inside of it, longest first."""
+    sealed = root_of(run).sealed
+    if sealed is None:
+        return named_secrets(run.decisions) if run.decisions else []
+    return sorted({*named_secrets(run.decisions), *sealed_texts(sealed)}, key=len, reverse=True)
+
+
+def sealed_texts(decisions: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield the texts and numbers inside of the sealed arguments of gated calls."""
+    for entry in list(decisions):
+        response = entry.get("response")
+        modified = response.get("modified") if isinstance(response, dict) else None
+        for arguments in (entry.get("arguments"), entry.get("executed_arguments"), modified):
+            if isinstance(arguments, dict):
+                yield from _texts([arguments.get(name) for name in entry.get("sealed", ())])
 
 
 def _texts(values: object) -> Iterator[str]:

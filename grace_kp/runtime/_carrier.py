@@ -79,7 +79,13 @@ class Carrier:
         approval = inbox.desk.get(approval_id)
         action = self._definitions().find(approval)
         bound = action.kept(approval, inbox, arguments)
-        carried = decorate(self._around(action, approval, bound), recorder=self._recorder, kind=SCOPE, name=action.name)
+        carried = decorate(
+            self._around(action, approval, bound),
+            recorder=self._recorder,
+            kind=SCOPE,
+            name=action.name,
+            sealed=action.terms.sealed,
+        )
         return functools.partial(carried, *bound.args, **bound.kwargs)
 
     def _around(self, action: GatedAction, approval: Approval, bound: inspect.BoundArguments) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from grace_kp.gating import Assessment, ConsoleReviewer, GatedAction, InMemory, Policy, PolicySet, check_key, gate
-from grace_kp.record import AGENT, current_run, gaps_of, material_of, nearest, shielded, survey_of
+from grace_kp.record import AGENT, current_run, gaps_of, material_of, nearest, register, seal, shielded, survey_of
 from grace_kp.runtime._lazy_inbox import LazyInbox
 
 if TYPE_CHECKING:
@@ -213,6 +213,8 @@ class Scope:
     def record(self, entry: dict[str, Any]) -> None:
         """Keep the gate's entry with the run."""
         if self._run is not None:
+            if "sealed" in entry:
+                register(self._run, entry)
             self._run.decisions.append(entry)
 
 
@@ -242,7 +244,7 @@ def gated(
     check_key(spec.policy.reviewer or spec.reviewer, behind.terms.key, behind.name)
     if define is not None:
         define(behind)
-    return gate(behind, action)
+    return seal(gate(behind, action), behind.terms.sealed)
 
 
 def _at_terminal() -> bool:

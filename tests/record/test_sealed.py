@@ -1,0 +1,229 @@
+"""Sealed arguments of gated calls: no file ever holds them, at no moment of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import logging
+import threading
+
+import pytest
+
+import grace_kp as gk
+from tests.gating.inboxes import runtime
+
+IBAN, PIN = "DE89370400440532013000", "4711"
+KEY = base64.b64encode(bytes(range(32))).decode()
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch):
+    monkeypatch.setenv("GRACE_KP_KEY", KEY)
+
+
+def gate(grace, **more):
+    return grace.gate(floor="confirm", sealed=("iban", "pin"), **more)
+
+
+def plain(grace):
+    @gate(grace)
+    def pay(iban, pin):
+        return f"paid {iban}"
+
+    return pay
+
+
+def tool_above(grace):
+    @grace.tool
+    @gate(grace)
+    def pay(iban, *, pin):
+        return f"paid {iban}"
+
+    return lambda iban, pin: pay(iban, pin=pin)
+
+
+def agent_above(grace):
+    @grace.agent(objective="pay {iban}", tags="{pin}", metadata=lambda iban, pin: {"iban": iban})
+    @gate(grace)
+    def pay(iban, pin):
+        raise ValueError(f"no such account: {iban}")
+
+    return pay
+
+
+def tool_below(grace):
+    @gate(grace)
+    @grace.tool
+    def pay(iban, pin):
+        raise ValueError(f"no such account: {iban}")
+
+    return pay
+
+
+def agent_below(grace):
+    @gate(grace)
+    @grace.agent
+    def pay(iban, pin):
+        raise ValueError(f"no such account: {iban}")
+
+    return pay
+
+
+def nested(grace):
+    pay = tool_below(grace)
+
+    @grace.agent
+    def outer():
+        @grace.agent
+        def inner():
+            pay(IBAN, PIN)
+
+        inner()
+
+    return lambda iban, pin: outer()
+
+
+def around_an_agent(grace):
+    @grace.agent
+    def inner(account):
+        raise ValueError(f"no such account: {account}")
+
+    @gate(grace)
+    def pay(iban, pin):
+        return inner(iban)
+
+    return pay
+
+
+def coroutine(grace):
+    @grace.tool
+    @gate(grace)
+    @grace.tool
+    async def pay(iban, pin):
+        return f"paid {iban}"
+
+    return lambda iban, pin: asyncio.run(pay(iban, pin))
+
+
+def method(grace):
+    class Bank:
+        @grace.tool
+        @gate(grace)
+        @grace.tool
+        def pay(self, iban, pin):
+            return f"paid {iban}"
+
+    return Bank().pay
+
+
+def variadic(grace):
+    @grace.tool
+    @grace.gate(floor="confirm", sealed=("ibans", "more"))
+    def pay(*ibans, **more):
+        return None
+
+    return lambda iban, pin: pay(iban, number=pin)
+
+
+def then_another(grace):
+    """A second request states the run so far."""
+    pay = tool_below(grace)
+
+    @grace.gate(floor="confirm")
+    def close():
+        return None
+
+    def both(iban, pin):
+        with grace.run("pay"):
+            with contextlib.suppress(ValueError):
+                pay(iban, pin)
+            close()
+
+    return both
+
+
+def handed_over(grace):
+    pay = plain_later(grace)
+
+    def later(iban, pin):
+        grace.approvals.approve(name := pay(iban, pin).approval.id, by="ana")
+        return grace.approvals.execute(name)
+
+    return later
+
+
+def plain_later(grace):
+    @gate(grace, reviewer=gk.InboxReviewer(wait="hand_over"))
+    def pay(iban, pin):
+        return f"paid {iban}"
+
+    return pay
+
+
+KINDS = [
+    plain, tool_above, agent_above, tool_below, agent_below, nested, around_an_agent, coroutine, method, variadic, then_another, handed_over,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_no_file_ever_holds_a_sealed_value(kind, tmp_path):
+    """The files are searched after everything that the journal writes, while somebody is asked, while it runs and at the end."""
+    grace = runtime(tmp_path, reviewer=gk.InboxReviewer(), journal_ms=5)
+    leaks = set()
+
+    def search(place):
+        grace.flush()
+        for path in tmp_path.iterdir():
+            data = path.read_bytes()
+            leaks.update((place, path.name, secret) for secret in (IBAN, f'"{PIN}"') if secret.encode() in data)
+
+    act = kind(grace)
+    errors = []
+
+    def call():
+        try:
+            act(IBAN, PIN)
+        except ValueError as error:
+            errors.append(error)
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    while caller.is_alive():
+        for approval in grace.approvals.pending():
+            caller.join(0.3)
+            search("asked")
+            grace.approvals.approve(approval.id, by="ana")
+        search("running")
+        caller.join(0.01)
+    search("ended")
+    grace.close()
+    search("closed")
+    assert set() == leaks
+
+
+def test_a_notice_does_not_show_them(caplog):
+    """A log may be a file."""
+    caplog.set_level(logging.INFO, "grace_kp.gate")
+    grace = runtime()
+    pay = grace.gate(floor="notify", sealed=("pin",))(lambda pin, shop: None)
+    with grace.run("pay") as run:
+        pay(PIN, "shop 1")
+    assert "shop 1" in caplog.text
+    assert PIN not in caplog.text
+    assert PIN not in str(run.trace.grace["decisions"])
+
+
+@pytest.mark.parametrize("value", ["2026-11-22", "completed", "private", "observation", "ReasoningTrace"])
+def test_a_trace_stays_a_trace_whatever_is_sealed(value):
+    """Its own fields are not taken for a repetition of the argument."""
+    grace = runtime()
+
+    @grace.tool
+    @grace.gate(sealed=("word",))
+    def say(word):
+        return word
+
+    with grace.run("say it") as run:
+        say(value)
+    assert ("completed", "observation") == (run.trace.grace["status"], run.trace.steps[-1].type)
