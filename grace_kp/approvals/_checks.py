@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.approvals._chain import SALT_BYTES, commitment, entry_bytes, entry_hash, row_facts
 from grace_kp.approvals._tables import RowQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from grace_kp.approvals._checkpoint import Checkpoint
     from grace_kp.approvals._tables import Link, Reads, Row
 
+T = TypeVar("T")
 AT_MOST_PROBLEMS = 1_000
 """Further problems are only counted."""
 AT_MOST_MISSING = 1 << 20
 """Missing entries in a row after which contents are no longer compared with what retention deleted."""
 ATTEMPTS = 20
-"""How often rows are counted before the store counts as too busy for it."""
+"""How often something is read before the store counts as too busy for it."""
 _NONE, _KEPT, _DELETED = 0, 1, 2
 
 
@@ -210,17 +211,8 @@ class RowsCheck:
         """Revision of the row and number of the last entry read, for approvals with a row that later entries must account for."""
         self._reported: set[str] = set()
         self._requested = 0
-        self._counted = self._count()
+        self._counted = at_one_head(reads, lambda: reads.count(RowQuery(limit=None)))
         self.unchecked: list[str] = []
-
-    def _count(self) -> tuple[int, int] | None:
-        """Return the number of the newest entry and the number of rows at that moment; None if the store is too busy."""
-        for _ in range(ATTEMPTS):
-            head = self._reads.head()
-            count = self._reads.count(RowQuery(limit=None))
-            if head == self._reads.head():
-                return head[0], count
-        return None
 
     def add(self, seq: int, entry: Mapping[str, Any]) -> None:
         """Compare the row of an approval with its entry if no later entry is to be expected."""
@@ -290,6 +282,16 @@ class RowsCheck:
                 if not self._reads.links(approval=row.id, limit=1):
                     self._report(0, row.id, "has no entry at all")
             query = RowQuery(order="newest", limit=500, offset=query.offset + len(rows))
+
+
+def at_one_head(reads: Reads, read: Callable[[], T]) -> tuple[int, T] | None:
+    """Return the number of the newest entry, and what was read at that moment; None if the store is too busy."""
+    for _ in range(ATTEMPTS):
+        head = reads.head()
+        found = read()
+        if head == reads.head():
+            return head[0], found
+    return None
 
 
 def _entry(link: Link) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._chain import contents_of
+from grace_kp.approvals._checks import at_one_head
 from grace_kp.approvals._standing import DOCUMENT
 
 if TYPE_CHECKING:
@@ -14,16 +15,15 @@ if TYPE_CHECKING:
     from grace_kp.approvals._checks import Problems
     from grace_kp.approvals._tables import Link, Reads
 
-ATTEMPTS = 20
-"""How often documents are read before the store counts as too busy for it."""
-
 
 class StandingCheck:
     """Compares the documents of standing approvals with their entries. It keeps one record per standing approval."""
 
     def __init__(self, found: Problems, reads: Reads) -> None:
         self._found = found
-        self._head, self._documents = _documents(reads)
+        found_at = at_one_head(reads, lambda: {name: data for name, data in reads.documents(DOCUMENT).items() if data})
+        self._head = found_at[0] if found_at else 0
+        self._documents = found_at[1] if found_at else None
         self._granted: dict[str, tuple[int, Mapping[str, Any], Any]] = {}
         self._used: dict[str, int] = {}
         self._ended: set[str] = set()
@@ -79,13 +79,3 @@ def _parameters(link: Link) -> Any:
         return (contents_of(link) or {}).get("parameters")
     except (ValueError, AttributeError, RecursionError):
         return None  # changed contents are reported elsewhere
-
-
-def _documents(reads: Reads) -> tuple[int, Mapping[str, bytes] | None]:
-    """Return the number of the newest entry, and the documents at that moment; None if the store is too busy."""
-    for _ in range(ATTEMPTS):
-        head = reads.head()
-        documents = {name: data for name, data in reads.documents(DOCUMENT).items() if data}
-        if head == reads.head():
-            return head[0], documents
-    return 0, None

@@ -15,6 +15,7 @@ from grace_kp.approvals._seal import secret_parameters
 from grace_kp.approvals._standing import all_standing, check_standing, put_standing, read_standing
 from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.approvals._tables import RowQuery
+from grace_kp.approvals._verbs import close
 from grace_kp.errors import ApprovalError, NotEntitled, UnknownApproval, brief
 
 if TYPE_CHECKING:
@@ -129,7 +130,8 @@ def end(turn: Turn, standing: Standing, actor: Actor, reason: str) -> Standing:
         except UnknownApproval:  # deleted with its contents
             continue
         if record.state in ENTITLING and record.data["standing"] == standing.id:
-            _cancel(turn, record, actor, f"its standing approval {standing.id} has ended: {reason}")
+            note = f"its standing approval {standing.id} has ended: {reason}"
+            close(turn, record, ApprovalState.CANCELLED, "withdrawn", actor=actor, verb="standing", note=note)
     ended = replace(read_standing(turn.writes, standing.id), ended=reason, open=())
     put_standing(turn.writes, ended)
     append(
@@ -154,14 +156,6 @@ def end_by_id(turn: Turn, standing_id: str, actor: Actor, reason: str) -> Standi
     if standing.ended:
         return standing
     return end(turn, standing, actor, clean_note(reason, "", what="reason") or f"ended by {actor.name}")
-
-
-def _cancel(turn: Turn, record: Record, actor: Actor, reason: str) -> None:
-    state = ApprovalState.CANCELLED
-    closed = {"state": state.value, "actor": actor.to_dict(), "at": record.at(turn.now), "seq": turn.next_seq}
-    turn.write(
-        record, record.changed(state, decision=closed), "withdrawn", actor=actor, facts={}, contents={"note": reason}
-    )
 
 
 def _is_about(turn: Turn, standing: Standing, record: Record) -> bool:
