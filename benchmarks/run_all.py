@@ -22,6 +22,7 @@ QUICK = {
     "langchain_handler": ("--rounds", "9", "--sustained-runs", "100"),
     "tail": ("--rounds", "1", "--seconds", "2", "--threads", "20", "--runs", "50", "--tasks", "1000"),
     "faults": ("kills", "writes", "--kills", "60", "--every", "10"),
+    "approvals_faults": ("--quick",),
     "storing": ("--traces", "2000", "--runs", "500", "--rounds", "3", "--steps", "100000"),
 }
 
