@@ -88,8 +88,7 @@ class Approval:
     arguments: Mapping[str, Any]
     """What would run, by parameter name, decoded. Sealed values that cannot be opened here are `SEALED` objects, which print as `[SEALED]`."""
     operation: str = ""
-    """What the idempotency key of the action is derived from: the id; or that of an earlier request, if its action is reconciled as not done and
-    had the same arguments."""
+    """What the idempotency key of the action is derived from: store, key, arguments and the number of failed attempts; without a key, the id."""
     asked: Mapping[str, Any] | None = None
     """The arguments before an edit; None without one."""
     asked_encoded: Mapping[str, Any] | None = None

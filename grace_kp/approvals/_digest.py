@@ -103,9 +103,25 @@ def version_of(signature: inspect.Signature, declared: str | None = None) -> str
     return f"signature:{hashlib.sha256(canonical(parameters)).hexdigest()[:16]}"
 
 
-def idempotency_key_of(approval_id: str) -> str:
-    """Return the key that an action passes to the service it calls: a UUID that is the same for each attempt under one approval."""
-    return str(uuid.uuid5(_NAMESPACE, approval_id))
+def operation_of(store: str, key: str, arguments: str, failed: int) -> str:
+    """Return what all attempts at one operation have in common, also those that a restored backup has lost.
+
+    Args:
+        store: id of the store.
+        key: digest of the key of the action.
+        arguments: digest of the arguments that run.
+        failed: number of earlier attempts with this key that raised.
+    """
+    return hashlib.sha256(canonical([store, key, arguments, failed])).hexdigest()
+
+
+def idempotency_key_of(operation: str) -> str:
+    """Return the key that an action passes to the service it calls: a UUID that is the same for each attempt at an operation.
+
+    Args:
+        operation: see `Approval.operation`.
+    """
+    return str(uuid.uuid5(_NAMESPACE, operation))
 
 
 def _covered(action: str, version: str, encoded: Mapping[str, Any], leave_out: Collection[str]) -> bytes:

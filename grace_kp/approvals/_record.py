@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.approvals._actor import Actor
 from grace_kp.approvals._approval import Approval, Claimed, Decided, Earlier, Ended, Vote
 from grace_kp.approvals._chain import contents_of
+from grace_kp.approvals._digest import operation_of
 from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.errors import StoreError, UnknownApproval, brief
 from grace_kp.levels import InterventionLevel
@@ -64,8 +65,10 @@ class Record:
     @property
     def operation(self) -> str:
         """What the idempotency key of the action is derived from."""
-        repeats = self.data["repeats"]
-        return repeats["operation"] if repeats is not None and repeats["digest"] == self.row.digest else self.id
+        if self.row.key is None:
+            return self.id
+        attempt = self.data["attempt"]
+        return operation_of(attempt["store"], self.row.key, self.row.digest, attempt["failed"])
 
     def at(self, now: float) -> float:
         """Return the time of a change. A clock that was set back does not lead behind what is recorded."""

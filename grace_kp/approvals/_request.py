@@ -92,7 +92,7 @@ def _created(turn: Turn, new: NewRequest, key: str | None) -> Record:
         revision=1,
     )
     data = {**_fixed(new), **_moving(turn, new), "request": seq, "earlier": _earlier(turn, key)}
-    data["repeats"] = _repeated(turn, key)
+    data["attempt"] = _attempt(turn, key)
     contents = {"arguments": dict(new.stored), "schema": dict(new.schema), "key": new.key, **_words(new)}
     actor = Actor.here("gate", channel="gate")
     facts = {"level": new.level, "quorum": new.quorum, "groups": list(new.groups), "run": new.run_id}
@@ -168,17 +168,14 @@ def _earlier(turn: Turn, key: str | None) -> list[dict[str, Any]]:
     return [_as_earlier(record_of(row)) for row in rows]
 
 
-def _repeated(turn: Turn, key: str | None) -> dict[str, str] | None:
-    """Return the arguments and the operation of the last execution if somebody stated that it did not happen.
+def _attempt(turn: Turn, key: str | None) -> dict[str, Any]:
+    """Return what, beside key and arguments, tells an attempt from those that the receiving service must take for the same one.
 
-    Its process may only have been paused. With the same idempotency key the receiving service takes both executions for one.
+    An execution that was reconciled as not done, or that a restored backup has lost, may have had its effect all the same. A new attempt after
+    a failure is another one: a service may answer its key with the same failure for ever.
     """
-    if key is None:
-        return None
-    rows = turn.writes.rows(RowQuery(states=(_S.NOT_DONE, _S.FAILED), key=key, order="newest", limit=1))
-    if not rows or rows[0].state != _S.NOT_DONE:
-        return None
-    return {"digest": rows[0].digest, "operation": record_of(rows[0]).operation}
+    failed = 0 if key is None else turn.writes.count(RowQuery(states=(_S.FAILED,), key=key))
+    return {"store": turn.office.tables.identity, "failed": failed}
 
 
 def _as_earlier(record: Record) -> dict[str, Any]:

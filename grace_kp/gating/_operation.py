@@ -14,9 +14,11 @@ def running_operations() -> tuple[str, ...]:
 def idempotency_key() -> str:
     """Return a key for the gated action that runs here, to pass to the receiving service as its idempotency key.
 
-    It is a UUID. It stays the same for each attempt under one approval, in every process, and so for a repetition after a restored backup. A request
-    that follows one with the same key and arguments that was reconciled as not done has the key of that one, in case this was wrong. Without an inbox it is the same for each attempt of one call in a program that runs again, such as a graph, and
-    otherwise new for each call. A new thread inside of the action sees it where it was started through `grace_kp.propagate`.
+    It is a UUID. With an inbox it is the same for each attempt under one approval, in every process. Where the gate has a `key`, it is also the
+    same for a new request with the same key and arguments: after an execution that was reconciled as not done, and after a restored backup
+    that has lost the first request. After an attempt that raised, it is another. Without an inbox it is the same for each attempt of one call
+    in a program that runs again, such as a graph, and otherwise new for each call. A new thread inside of the action sees it where it was
+    started through `grace_kp.propagate`.
 
     Raises:
         GraceError: no gated action runs here.

@@ -100,3 +100,34 @@ def test_after_a_failure_it_is_another():
     for _ in range(3):
         reconciled(grace, act)
     assert [True, False] == [keys[0] == keys[1], keys[1] == keys[2]]
+
+
+def test_after_a_restored_backup_it_stays(tmp_path):
+    """The approval is lost, but not what the receiving service knows the operation by."""
+    keys, path, backup = [], tmp_path / "app.db", tmp_path / "backup.db"
+
+    def program():
+        grace = runtime(tmp_path)
+
+        @grace.gate(floor="confirm", key="act:{n}", reviewer=gk.InboxReviewer(wait="raise"))
+        def act(n: int) -> str:
+            keys.append(gk.idempotency_key())
+            return "done"
+
+        return grace, act
+
+    grace, act = program()
+    assert not grace.approvals.pending()
+    grace.close()
+    backup.write_bytes(path.read_bytes())
+    names = []
+    for _ in range(2):
+        grace, act = program()
+        with pytest.raises(gk.ActionPending) as raised:
+            act(1)
+        names.append(raised.value.approval.id)
+        grace.approvals.approve(names[-1], by="ana")
+        assert act(1) == "done"
+        grace.close()
+        path.write_bytes(backup.read_bytes())
+    assert (2, 1) == (len({*names}), len({*keys}))
