@@ -6,7 +6,7 @@ Whatever a step raises goes back into the engine, which then ends without a cons
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from grace_kp.background import DeadlineExceeded, await_within, begin, call_within, finish, in_thread
@@ -209,14 +209,26 @@ def ask(reviewer: Reviewer, request: InterventionRequest) -> InterventionRespons
         return Failed(error)
 
 
+@dataclass(frozen=True, slots=True)
+class _Until:
+    """A reviewer at a terminal whose question ends when it is decided elsewhere."""
+
+    review: Callable[[InterventionRequest], InterventionResponse]
+    keeps_time: bool = True
+
+
 def ask_beside(step: AskBeside) -> bool:
     """Ask a second reviewer in a thread of its own, and decide the request in the inbox by its answer; return whether a thread could begin."""
-    shown = for_reviewer(step.request, step.reviewer)
+    shown, inquiry = for_reviewer(step.request, step.reviewer), step.inquiry
+    reviewer: Any = step.reviewer
+    if (review_until := getattr(reviewer, "review_until", None)) is not None:
+        # A prompt that stays open would take what is typed for another question.
+        reviewer = _Until(lambda request: review_until(request, inquiry.ended))
 
     def answer() -> None:
-        response = ask(step.reviewer, shown)
+        response = ask(reviewer, shown)
         if isinstance(response, InterventionResponse) and not response.timeout_reached:
-            step.inquiry.answer(shown, replace(response, reviewer=response.reviewer or name_of(step.reviewer)))
+            inquiry.answer(shown, replace(response, reviewer=response.reviewer or name_of(step.reviewer)))
 
     return begin(answer, name=THREAD)
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals import Actor, ApprovalState, decode, digest, has_digest, opened_arguments
+from grace_kp.approvals import Actor, ApprovalState, canonical, decode, digest, has_digest, opened_arguments
 from grace_kp.errors import ActionCancelled, AlreadyDecided, ApprovalError, ChangedSinceShown, StoreError
 from grace_kp.gating._filing import Encoded, new_request, policy_now
 from grace_kp.gating._hidden import unseen_problem
@@ -57,6 +57,7 @@ class Inquiry:
         """What will run."""
         self._version = terms.version
         self._ends: float | None = None
+        self._given_up = False
 
     @property
     def _inbox(self) -> Inbox:
@@ -162,7 +163,8 @@ class Inquiry:
         """Decide the request by the answer of a second reviewer. Where it does not count, the request stays as it is."""
         if unseen_problem(shown, response) or (response.action is InterventionAction.MODIFY and not response.modified):
             return
-        desk, digest, words = self._inbox.desk, self.approval.digest, response.user_input or ""
+        # The question showed the arguments of the call. An edit since then was not seen, and the desk refuses the answer.
+        desk, digest, words = self._inbox.desk, self.approval.asked_digest, response.user_input or ""
         channel = "console" if isinstance(self._reviewer.ask, ConsoleReviewer) else "callback"
         try:
             actor = Actor.here(str(response.reviewer)[:200], channel=channel)
@@ -181,8 +183,19 @@ class Inquiry:
         except (ApprovalError, StoreError, ValueError) as error:
             _log.warning("the answer of %s about %s did not count: %s", response.reviewer, self.id, error)
 
+    def ended(self) -> str:
+        """Return how the request was settled, in words; empty while nobody has and its gate waits. It reads nothing."""
+        approval = self.approval
+        if approval.state is ApprovalState.PENDING:
+            return "its caller gave up" if self._given_up else ""
+        decision = approval.decision
+        if decision is None:
+            return f"{approval.action} was {approval.state}"
+        return f"{approval.action} was {decision.state} by {decision.actor.name} ({decision.actor.channel})"
+
     def give_up(self) -> None:
         """Withdraw the request, because its caller no longer waits; not where others wait for it, too, or may come to."""
+        self._given_up = True
         others = self._inbox.watcher.counted(self.id)
         try:
             if self.joined or others:
@@ -218,7 +231,11 @@ class Inquiry:
         """
         approval = self.approval
         opened = opened_arguments(approval.encoded, self._inbox.secret, approval_id=approval.id, digest=approval.digest)
-        changed = {name: value for name, value in opened.items() if self._asked.get(name, opened) != value}
+        changed = {
+            name: value
+            for name, value in opened.items()
+            if name not in self._asked or canonical(self._asked[name]) != canonical(value)  # 1 equals True in Python
+        }
         return decode(changed, self._case.types())
 
     # The entry under which the action runs

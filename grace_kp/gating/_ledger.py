@@ -92,6 +92,10 @@ class Awaited(AtMostOnce, Protocol):
         """Decide the request by the answer of a second reviewer."""
         ...
 
+    def ended(self) -> str:
+        """Return how the request was settled, in words; empty while nobody has and its gate waits."""
+        ...
+
 
 class InMemory:
     """A ledger that ends with the process. It forgets nothing: a forgotten entry could run its action once more.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -231,6 +232,34 @@ def test_a_second_reviewer_is_asked_beside():
     assert refund("A1", 50) == "A1: 7"
     decision = grace.approvals.history()[0].decision
     assert ([("A1", 7)], "bo", "callback") == (ran, decision.actor.name, decision.actor.channel)
+
+
+def test_a_second_reviewer_does_not_consent_to_an_edit_that_it_was_not_shown():
+    """Somebody edits the request while it stands at the console. The answer there was about other arguments."""
+    grace, edited = runtime(), threading.Event()
+
+    def ask(request):
+        (pending,) = grace.approvals.pending()
+        grace.approvals.edit(pending.id, {"euros": 5000}, by="mallory")
+        time.sleep(0.3)  # the gate has read the request again
+        edited.set()
+        return gk.InterventionResponse("proceed", reviewer="bo")
+
+    inbox = gk.InboxReviewer(ask=ask, quorum=2, identity="stated")
+    refund, ran = action(grace, reviewer=inbox)
+
+    def call():
+        with pytest.raises(gk.ActionCancelled):
+            refund("A1", 50)
+
+    caller = threading.Thread(target=call, daemon=True)
+    caller.start()
+    assert edited.wait(10)
+    caller.join(0.5)
+    (pending,) = grace.approvals.pending()
+    assert ([], ["mallory"]) == (ran, [vote.actor.name for vote in pending.votes])
+    grace.approvals.withdraw(pending.id, by="ana")
+    caller.join(10)
 
 
 def test_arguments_without_an_encoding_stay_in_the_process():

@@ -113,3 +113,16 @@ def test_the_lease_is_held_while_the_action_runs():
     watcher = grace.approvals._inbox().watcher
     act(1)
     assert [True, False] == [seconds is not None for seconds in (*held, watcher._held())]
+
+
+def test_an_edit_from_one_to_true_runs_with_true():
+    """They are equal in Python, and not in what people decide on."""
+    grace, ran = runtime(), []
+
+    @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
+    def act(n: int, flags) -> None:
+        ran.append(flags)
+
+    grace.approvals.edit(pending(act, 1, [1, 0.0]), {"flags": [True, 0.0]}, by="ana")
+    act(1, [1, 0.0])
+    assert "[True, 0.0]" == repr(ran[0])

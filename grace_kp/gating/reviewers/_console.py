@@ -18,10 +18,13 @@ from grace_kp.gating._hidden import sizes_text
 from grace_kp.gating._request import InterventionResponse, frozen
 from grace_kp.gating.reviewers._layout import Page, units, wrap
 from grace_kp.gating.reviewers._question import Question
-from grace_kp.gating.reviewers._terminal import NoTerminal, Terminal, TimeIsUp
+from grace_kp.gating.reviewers._terminal import Ended, Limit, NoTerminal, Terminal, TimeIsUp
 from grace_kp.levels import InterventionAction
+from grace_kp.trace import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from grace_kp.gating._request import InterventionRequest
 
 UNSEEN = "run unseen"
@@ -74,16 +77,29 @@ class ConsoleReviewer:
         Raises:
             NoTerminal: standard input is closed, at its end, or not a terminal; or there is no terminal to show the question on.
         """
-        deadline = None if request.timeout is None else time.monotonic() + request.timeout
-        if not _ONE_AT_A_TIME.acquire(timeout=-1 if request.timeout is None else request.timeout):
+        return self.review_until(request, None)
+
+    def review_until(self, request: InterventionRequest, ended: Callable[[], str] | None) -> InterventionResponse:
+        """`review`, which also ends without an answer once `ended` returns how the question was settled elsewhere."""
+        limit = Limit(None if request.timeout is None else time.monotonic() + request.timeout, ended)
+        try:
+            is_free = _ONE_AT_A_TIME.acquire(blocking=False)
+            while not is_free:
+                left = limit.seconds()
+                is_free = _ONE_AT_A_TIME.acquire(timeout=-1 if left is None else left)
+        except (Ended, TimeIsUp):
             return self._timed_out()
         try:
-            with Terminal(self._stdin or sys.stdin, self._stdout or _screen(), deadline) as terminal:
+            with Terminal(self._stdin or sys.stdin, self._stdout or _screen(), limit) as terminal:
                 try:
                     return replace(_Dialogue(request, terminal).answer(), reviewer=self.name)
                 except TimeIsUp:
                     terminal.write("\nTime is up; nobody answered.\n")
-                    return self._timed_out()
+                except Ended as how:
+                    terminal.write(
+                        f"\nThis question has ended: {printable(str(how))}. Nothing more is asked about it.\n"
+                    )
+            return self._timed_out()
         finally:
             _ONE_AT_A_TIME.release()
 

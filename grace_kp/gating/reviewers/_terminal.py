@@ -11,10 +11,11 @@ import shutil
 import textwrap
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 MIN_WIDTH = 20
 QUIET = 0.1
@@ -24,6 +25,8 @@ PASTE_QUIET = 2.0
 MAX_LINE = 4_095
 """Bytes of a line; the line discipline of Linux drops the rest without a word."""
 _POLL = 0.02
+LOOK = 0.1
+"""Seconds between two looks whether a question was settled elsewhere."""
 _PASTE_BEGIN, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
 _MARK_PASTES, _MARK_NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
 
@@ -34,6 +37,10 @@ class NoTerminal(Exception):
 
 class TimeIsUp(Exception):
     """The deadline passed before a line was typed."""
+
+
+class Ended(Exception):
+    """The question was settled elsewhere before a line was typed; the message says how."""
 
 
 class Refused(Exception):
@@ -61,9 +68,36 @@ class LineSource(Protocol):
         Raises:
             Refused: it came in a burst, or is too long.
             TimeIsUp: the deadline passed.
+            Ended: the question was settled elsewhere.
             NoTerminal: the input has ended.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How long a question is asked."""
+
+    deadline: float | None = None
+    """Value of `time.monotonic` after which nobody is asked any more; None is never."""
+    ended: Callable[[], str] | None = None
+    """Returns how the question was settled elsewhere; empty while it was not."""
+
+    def seconds(self) -> float | None:
+        """Seconds to wait before asking again; None where nothing but an answer ends the question.
+
+        Raises:
+            TimeIsUp: the deadline has passed.
+            Ended: the question was settled elsewhere.
+        """
+        if self.ended is not None and (how := self.ended()):
+            raise Ended(how)
+        left = None if self.deadline is None else self.deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise TimeIsUp
+        if self.ended is None:
+            return left
+        return LOOK if left is None else min(left, LOOK)
 
 
 class Terminal:
@@ -72,13 +106,13 @@ class Terminal:
     Args:
         stdin: the terminal's input.
         stdout: where questions are shown.
-        deadline: value of `time.monotonic` after which it gives up; None is never.
+        limit: when it gives up.
 
     Raises:
         NoTerminal: `stdin` is closed or no terminal.
     """
 
-    def __init__(self, stdin: TextIO | None, stdout: TextIO | None, deadline: float | None) -> None:
+    def __init__(self, stdin: TextIO | None, stdout: TextIO | None, limit: Limit) -> None:
         try:
             if stdin is None or stdout is None or not stdin.isatty():
                 raise NoTerminal("standard input is not a terminal, so there is nobody to ask")
@@ -86,7 +120,7 @@ class Terminal:
         except (ValueError, OSError):
             raise NoTerminal("standard input is closed, so there is nobody to ask") from None
         self._out = stdout
-        self._source = _source(self._in, deadline)
+        self._source = _source(self._in, limit)
         self._marks_pastes = isinstance(self._source, PosixLines) and os.environ.get("TERM", "dumb") != "dumb"
 
     def __enter__(self) -> Self:
@@ -129,6 +163,7 @@ class Terminal:
 
         Raises:
             TimeIsUp: nobody answered until the deadline.
+            Ended: the question was settled elsewhere.
             NoTerminal: the input has ended.
         """
         while True:
@@ -140,34 +175,20 @@ class Terminal:
                 self.write("\n".join(["", *textwrap.wrap(str(refusal), self.size[0]), ""]))
 
 
-def _source(descriptor: int, deadline: float | None) -> LineSource:
+def _source(descriptor: int, limit: Limit) -> LineSource:
     if os.name == "posix":
-        return PosixLines(descriptor, deadline)
+        return PosixLines(descriptor, limit)
     import msvcrt
 
-    return WindowsLines(msvcrt, deadline)
-
-
-def _seconds_left(deadline: float | None) -> float | None:
-    """Seconds until the deadline, None where there is none.
-
-    Raises:
-        TimeIsUp: it has passed.
-    """
-    if deadline is None:
-        return None
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeIsUp
-    return left
+    return WindowsLines(msvcrt, limit)
 
 
 class PosixLines:
     """Lines of a terminal in canonical mode."""
 
-    def __init__(self, descriptor: int, deadline: float | None) -> None:
+    def __init__(self, descriptor: int, limit: Limit) -> None:
         self._fd = descriptor
-        self._deadline = deadline
+        self._limit = limit
 
     def drop(self) -> None:
         """Drop what has arrived; see `LineSource`."""
@@ -175,7 +196,7 @@ class PosixLines:
 
         with self._by_character():
             while True:
-                _seconds_left(self._deadline)
+                self._limit.seconds()
                 termios.tcflush(self._fd, termios.TCIFLUSH)
                 if not self._arrives(QUIET / 2):
                     break
@@ -185,9 +206,8 @@ class PosixLines:
         """Return the next line; see `LineSource`."""
         data = b""
         while b"\n" not in data:
-            if not self._arrives(_seconds_left(self._deadline)):
-                raise TimeIsUp
-            data += self._read()
+            if self._arrives(self._limit.seconds()):
+                data += self._read()
         line, _, rest = data.partition(b"\n")
         in_paste = line.rfind(_PASTE_BEGIN) > line.rfind(_PASTE_END)
         if self._drain(in_paste=in_paste) or rest or in_paste:
@@ -203,7 +223,7 @@ class PosixLines:
             while self._arrives(PASTE_QUIET if in_paste else QUIET):
                 tail = (tail + self._read())[-4_096:]
                 in_paste = in_paste and _PASTE_END not in tail
-                _seconds_left(self._deadline)
+                self._limit.seconds()
         return bool(tail)
 
     @contextmanager
@@ -241,18 +261,18 @@ class WindowsLines:
 
     Args:
         keys: the module `msvcrt`.
-        deadline: as for `Terminal`.
+        limit: as for `Terminal`.
     """
 
-    def __init__(self, keys: Any, deadline: float | None) -> None:
+    def __init__(self, keys: Any, limit: Limit) -> None:
         self._keys = keys
-        self._deadline = deadline
+        self._limit = limit
 
     def drop(self) -> None:
         """Drop what has arrived; see `LineSource`."""
         while self._arrives(QUIET / 2):
             self._keys.getwch()
-            _seconds_left(self._deadline)
+            self._limit.seconds()
 
     def line(self) -> str:
         """Return the next line; see `LineSource`."""
@@ -277,7 +297,7 @@ class WindowsLines:
         """Return the next key that stands for a character."""
         while True:
             while not self._arrives(_POLL):
-                _seconds_left(self._deadline)
+                self._limit.seconds()
             key: str = self._keys.getwch()
             if key == "\x03":
                 raise KeyboardInterrupt

@@ -238,3 +238,43 @@ def test_a_closed_error_stream_leaves_the_output_to_ask_on(monkeypatch, request_
             shown += os.read(master, 65_536).decode()
         assert "Time is up; nobody answered." in shown
     os.close(master)
+
+
+INBOX = textwrap.dedent("""
+    import sys, threading
+    import grace_kp as gk
+    from grace_kp.gating import ConsoleReviewer
+    grace = gk.Grace(store=sys.argv[1], reviewer=gk.InboxReviewer(ask=ConsoleReviewer()), evaluator=None, embedder=None)
+    @grace.gate(floor="confirm")
+    def pay(to):
+        print(f"RAN {to}")
+    pay("Ana")
+    try:
+        pay("Ben")
+    except gk.ActionNotApproved as error:
+        print("NOT", error)
+    print("ALL DONE")
+""")
+
+
+def test_a_question_that_the_inbox_decides_ends_and_takes_no_later_answer(tmp_path):
+    """It states who decided. What is typed afterwards does not answer the next question."""
+    store = f"sqlite:///{tmp_path}/app.db"
+    child = pexpect.spawn(
+        sys.executable, ["-c", INBOX, store], env=ENVIRONMENT, encoding="utf-8", timeout=60, dimensions=(40, 80)
+    )
+    child.expect(r"\[i\]nput > ")
+    grace = gk.Grace(store=store, evaluator=None, embedder=None)
+    (first,) = grace.approvals.pending()
+    grace.approvals.approve(first.id, by="ana")
+    child.expect(r"This question has ended: pay was approved by ana \(python\)")
+    child.send("y")  # the letter that was meant for the question before, and its line break, too late
+    child.expect(r"\[i\]nput > ")
+    child.send("\r")
+    child.expect("Enter alone does nothing")
+    child.expect(r"\[i\]nput > ")
+    assert 1 == len(grace.approvals.pending())
+    child.sendline("n")
+    child.expect("NOT console refused pay")
+    child.expect("ALL DONE")
+    grace.close()

@@ -13,7 +13,16 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.gating.reviewers import _terminal
-from grace_kp.gating.reviewers._terminal import NoTerminal, PosixLines, Refused, Terminal, TimeIsUp, WindowsLines
+from grace_kp.gating.reviewers._terminal import (
+    Ended,
+    Limit,
+    NoTerminal,
+    PosixLines,
+    Refused,
+    Terminal,
+    TimeIsUp,
+    WindowsLines,
+)
 
 # What was typed before the question, or together with something else
 
@@ -146,13 +155,13 @@ class Keys:
 def test_keys_of_windows():
     """Backspace edits, arrow keys count for nothing, and a burst is refused as a whole."""
     keys = Keys("nx\b\xe0Ho\r")
-    assert "no" == WindowsLines(keys, None).line()
+    assert "no" == WindowsLines(keys, Limit()).line()
     keys = Keys("zzz\ry\r")
     with pytest.raises(Refused):
-        WindowsLines(keys, None).line()
+        WindowsLines(keys, Limit()).line()
     assert [] == keys.waiting
     keys = Keys("y\r")
-    WindowsLines(keys, None).drop()
+    WindowsLines(keys, Limit()).drop()
     assert [] == keys.waiting
 
 
@@ -160,9 +169,9 @@ def test_windows_ends_the_question_by_a_key_or_by_time():
     """Ctrl-C interrupts the program, Ctrl-Z ends the input, and a deadline in the past takes no key."""
     for key, error in (("\x03", KeyboardInterrupt), ("\x1a", NoTerminal)):
         with pytest.raises(error):
-            WindowsLines(Keys(f"y{key}\r"), None).line()
+            WindowsLines(Keys(f"y{key}\r"), Limit()).line()
     with pytest.raises(TimeIsUp):
-        WindowsLines(Keys(""), time.monotonic()).line()
+        WindowsLines(Keys(""), Limit(time.monotonic())).line()
 
 
 def test_a_terminal_that_is_closed_has_no_answer():
@@ -170,7 +179,7 @@ def test_a_terminal_that_is_closed_has_no_answer():
     master, slave = pty.openpty()
     os.close(master)
     with pytest.raises(NoTerminal, match="standard input ended before there was an answer"):
-        PosixLines(slave, time.monotonic() + 10).line()
+        PosixLines(slave, Limit(time.monotonic() + 10)).line()
     os.close(slave)
 
 
@@ -180,6 +189,23 @@ def test_an_output_without_a_size_has_the_size_of_the_input():
     for columns, expected in ((33, 33), (5, 20)):
         termios.tcsetwinsize(slave, (12, columns))
         with os.fdopen(os.dup(slave), encoding="utf-8") as stdin:
-            assert (expected, 12) == Terminal(stdin, io.StringIO(), None).size
+            assert (expected, 12) == Terminal(stdin, io.StringIO(), Limit()).size
+    os.close(slave)
+    os.close(master)
+
+
+def test_a_question_that_is_settled_elsewhere_ends():
+    """At a terminal of either kind, whether or not there is a deadline."""
+    master, slave = pty.openpty()
+    for deadline in (None, time.monotonic() + 60):
+        looks: list[int] = []
+
+        def ended(looks=looks):
+            looks.append(1)
+            return "ana approved it" if len(looks) > 2 else ""
+
+        for lines in (PosixLines(slave, Limit(deadline, ended)), WindowsLines(Keys(""), Limit(deadline, ended))):
+            with pytest.raises(Ended, match="ana approved it"):
+                lines.line()
     os.close(slave)
     os.close(master)
