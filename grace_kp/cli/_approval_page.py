@@ -6,6 +6,7 @@ The first part is laid out by the code that asks at the console, so that both st
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.cli import _approval_words as words
@@ -14,7 +15,7 @@ from grace_kp.cli._output import clean, visible_json
 from grace_kp.cli._page import put, put_field, put_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from rich.console import Console
 
@@ -179,9 +180,9 @@ class ApprovalPage:
 
     def _evidence(self, approval: Approval) -> None:
         for name, value in approval.policy.items():
-            self._field("policy", f"{name.replace('_', ' ')}: {_words(value)}")
+            self._field("policy", _fact(name, value))
         for name, value in approval.facts.items():
-            self._field("rests on", f"{name.replace('_', ' ')}: {_words(value)}")
+            self._field("rests on", _fact(name, value))
 
     def _people(self, approval: Approval) -> None:
         self._field("may decide", _rule(approval))
@@ -289,6 +290,15 @@ def _rule(approval: Approval) -> str:
     if approval.user and (approval.groups or approval.quorum > 1):
         who += f"; not {approval.user}, for whom the agent runs"
     return who
+
+
+def _fact(name: str, value: object) -> str:
+    """Return a fact of the policy or the decision in words."""
+    if name == "thresholds" and isinstance(value, Mapping):
+        return "thresholds: " + ", ".join(f"{level} from {clean(str(score))}" for level, score in value.items())
+    if name == "step":
+        return f"the {value} steps of the run before the request" if value else "the run before its first step"
+    return f"{name.replace('_', ' ')}: {_words(value)}"
 
 
 def _words(value: object) -> str:
