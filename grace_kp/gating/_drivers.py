@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 THREAD = "reviewer"
 
 
+class CoroutineClosed(BaseException):
+    """The coroutine of the call is being closed. A GeneratorExit would close the generators in the engine, which could state nothing more."""
+
+
 def _no_action(_consent: Consent) -> Any:
     raise TypeError("this engine runs no action")
 
@@ -76,12 +80,16 @@ async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], 
     """`drive` without blocking the event loop."""
     advance: Callable[[Any], Step] = engine.send
     answer: Any = None
+    is_closing = False
+    """Whether the coroutine is being closed, so that it can wait for nothing."""
     while True:
         try:
             step = advance(answer)
         except StopIteration as stop:
             result: T = stop.value
             return result
+        except CoroutineClosed:
+            raise GeneratorExit from None
         advance = engine.send
         try:
             if isinstance(step, Run):
@@ -97,12 +105,16 @@ async def drive_async(engine: Generator[Step, Any, T], run: Callable[[Consent], 
                 answer = await _perform_waiting_async(step)
             elif isinstance(step, AskBeside):
                 answer = ask_beside(step)
-            elif step.blocks:
-                import asyncio
-
-                answer = await asyncio.to_thread(_perform, step)
+            elif step.blocks and not is_closing:
+                answer = await _perform_in_thread(step)
             else:
                 answer = _perform(step)
+        except GeneratorExit as error:
+            is_closing = True
+            if isinstance(step, Run):
+                answer = Raised(error)
+            else:
+                advance, answer = engine.throw, CoroutineClosed()
         except BaseException as error:  # noqa: BLE001 — as in `drive`
             advance, answer = engine.throw, error
 
@@ -120,6 +132,29 @@ def _perform(step: Work) -> object:
         return step.perform()
     except Exception as error:  # noqa: BLE001 — the engine decides what follows
         return Failed(error)
+
+
+async def _perform_in_thread(step: Work) -> object:
+    """Do a step in a thread. Where it writes, a cancellation is raised only after its end, so that nothing is left half done."""
+    import asyncio
+    import contextvars
+
+    if not step.writes:
+        return await asyncio.to_thread(_perform, step)
+    try:
+        # A future and no task: an event loop that ends cancels all its tasks.
+        performing = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, _perform, step)
+    except RuntimeError:  # the loop's threads have ended
+        return _perform(step)
+    cancelled: BaseException | None = None
+    while not performing.done():
+        try:
+            await asyncio.shield(performing)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    return performing.result()
 
 
 def _perform_waiting(step: Await) -> object:

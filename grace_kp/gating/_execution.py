@@ -114,7 +114,12 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
             entry.state(earlier.outcome)
             return RanBefore(earlier)
     if call.notice is not None:
-        record_notice(entry.fields, call.notice, (yield Notify(call.notice, call.on_notify)))
+        try:
+            delivered = yield Notify(call.notice, call.on_notify)
+        except BaseException:
+            yield from _take_back(call)
+            raise
+        record_notice(entry.fields, call.notice, delivered)
     if (ledger_entry is not None or call.notice is not None) and call.is_changed():
         yield from _take_back(call)
         return _not_run(entry, changed_message(call.action))
@@ -131,7 +136,7 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
         entry.ended(ended, call.consent.digest if call.consent.modified else None)
     if ledger_entry is not None:
         kept = call.kept(ended.value) if isinstance(ended, Returned) and ended is outcome else (None, False)
-        settled = yield Work(lambda: _settle(ledger_entry, ended, kept))
+        settled = yield Work(lambda: _settle(ledger_entry, ended, kept), writes=True)
         if isinstance(settled, Failed):
             entry.not_recorded(settled.error)
     return outcome
@@ -139,10 +144,22 @@ def execution(call: Execution) -> Generator[Step, Any, Outcome]:
 
 def _claimed(call: Execution, entry: AtMostOnce) -> Generator[Step, Any, EarlierRun | Failed | None]:
     """Take the right to run; return the earlier execution that keeps the action from running, once it has ended if it is waited for."""
-    earlier = yield Work(lambda: entry.claim(again_after_failure=call.again_after_failure))
-    if isinstance(earlier, EarlierRun) and call.inquiry is not None and call.inquiry.may_wait:
-        yield Await(call.inquiry)
-        earlier = yield Work(lambda: entry.claim(again_after_failure=call.again_after_failure))
+    taken: list[bool] = []
+
+    def take() -> EarlierRun | None:
+        earlier = entry.claim(again_after_failure=call.again_after_failure)
+        taken.append(earlier is None)
+        return earlier
+
+    try:
+        earlier = yield Work(take, writes=True)
+        if isinstance(earlier, EarlierRun) and call.inquiry is not None and call.inquiry.may_wait:
+            yield Await(call.inquiry)
+            earlier = yield Work(take, writes=True)
+    except BaseException:  # the caller was cancelled or interrupted, and the action does not begin
+        if any(taken):
+            yield from _take_back(call)
+        raise
     return earlier  # type: ignore[no-any-return]
 
 
@@ -164,7 +181,7 @@ def _settle(entry: AtMostOnce, outcome: Returned | Raised, kept: tuple[object, b
 def _take_back(call: Execution) -> Generator[Step, Any, None]:
     """Release the claim. Where that fails the action counts as begun, and is not begun again."""
     if call.ledger_entry is not None:
-        released = yield Work(call.ledger_entry.release)
+        released = yield Work(call.ledger_entry.release, writes=True)
         if isinstance(released, Failed):
             call.entry.not_recorded(released.error)
 

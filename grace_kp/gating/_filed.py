@@ -36,7 +36,13 @@ def filed(
     """
     while True:
         inquiry = Inquiry(case, terms, reviewer)
-        performed(case, request, (yield Work(lambda inquiry=inquiry: inquiry.file(request, decision))))  # type: ignore[misc]
+        try:
+            filing = Work(lambda inquiry=inquiry: inquiry.file(request, decision), writes=True)  # type: ignore[misc]
+            performed(case, request, (yield filing))
+        except BaseException:
+            if inquiry.is_filed and reviewer.wait is True:
+                yield Work(inquiry.give_up, writes=True)
+            raise
         case.inquiry = inquiry
         state_approval(case, inquiry.approval, reviewer.waits)
         if inquiry.approval.state in {ApprovalState.PENDING, ApprovalState.CLAIMED}:
@@ -63,9 +69,8 @@ def _waited(
         if reviewer.ask is not None and is_pending:
             yield AskBeside(inquiry.question(request), reviewer.ask, inquiry)
         performed(case, request, (yield Await(inquiry)))
-    except BaseException as error:
-        # A generator or loop that is being closed cannot wait for a thread.
-        yield Work(inquiry.give_up, blocks=not isinstance(error, GeneratorExit))
+    except BaseException:
+        yield Work(inquiry.give_up, writes=True)
         raise
     finally:
         case.entry.waited((time.perf_counter() - started) * 1e3)

@@ -70,6 +70,11 @@ class Inquiry:
         return self._approval
 
     @property
+    def is_filed(self) -> bool:
+        """Whether there is an approval."""
+        return self._approval is not None
+
+    @property
     def id(self) -> str:
         """Id of the approval."""
         return self.approval.id

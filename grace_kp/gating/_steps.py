@@ -29,6 +29,8 @@ class Work:
     perform: Callable[[], object]
     blocks: bool = True
     """Whether this may take long, and so must not be done on an event loop."""
+    writes: bool = False
+    """Whether it comes to its end first where the caller is cancelled meanwhile, however often."""
 
 
 @dataclass(frozen=True, slots=True)
