@@ -5,19 +5,24 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from grace_kp.levels import InterventionAction, InterventionLevel
 
 if TYPE_CHECKING:
     from grace_kp.confidence import ActionDecision, ConfidenceScore
 
+LEFT_OUT = "[left out of a pickle]"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterventionRequest:
-    """One question to a reviewer: an action, its arguments, and why a person is asked. Made once and never changed."""
+    """One question to a reviewer: an action, its arguments, and why a person is asked. Made once and never changed.
+
+    A pickle leaves the values of the arguments out: they may be live objects or secrets, and an error takes its request to other processes.
+    """
 
     id: str
     action: str
@@ -49,6 +54,22 @@ class InterventionRequest:
     Empty for a console, a callback and a gated tool call. A reviewer whose channel must not carry secrets gets redacted arguments; a
     plain PROCEED is then refused.
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        stated = {item.name: getattr(self, item.name) for item in fields(self)}
+        arguments = dict.fromkeys(self.arguments, LEFT_OUT)
+        return _from_pickle, ({**stated, "arguments": arguments, "hidden": dict(self.hidden)},)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self
+
+
+def _from_pickle(stated: dict[str, Any]) -> InterventionRequest:
+    frozen_fields = {name: frozen(stated[name]) for name in ("arguments", "hidden")}
+    return InterventionRequest(**{**stated, **frozen_fields})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import weakref
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import ApprovalError
+from grace_kp.trace import SCALARS
 
 if TYPE_CHECKING:
     from grace_kp.approvals import Approval
@@ -58,4 +60,18 @@ class Definitions:
                 "give them different names with @grace.gate(name=…)"
             )
             raise ApprovalError(message, approval_id=approval.id)
+        if len({_closure(action) for action in fitting}) > 1:
+            message = (
+                f"{fitting[-1].terms.place} was defined several times with different values around it, and the approval {approval.id} does not say "
+                "which one is meant; give each a name of its own with @grace.gate(name=…)"
+            )
+            raise ApprovalError(message, approval_id=approval.id)
         return fitting[-1]
+
+
+def _closure(action: GatedAction) -> tuple[tuple[str, object], ...]:
+    """Return what tells a function from others that the same code has defined: the values in its closure, plain ones by value."""
+    closure = (
+        inspect.getclosurevars(inspect.unwrap(action.action)).nonlocals if inspect.isfunction(action.action) else {}
+    )
+    return tuple((name, repr(value) if type(value) in SCALARS else id(value)) for name, value in closure.items())

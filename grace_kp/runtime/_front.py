@@ -248,7 +248,8 @@ class Front(ABC):
         Args:
             floor: the mildest level; `deny` blocks the action without asking.
             policy: floor, timeout and reviewer together (see Policy). Of this and the runtime's policies, the stricter applies.
-            name: the action's name, which policies match; the function's name when None.
+            name: the action's name, which policies match; the function's name when None. In an inbox, functions that one piece of code
+                defines several times, with other values around them, need different names.
             reviewer: the reviewer to ask; the runtime's reviewer when None.
             timeout: seconds to wait for an answer; the runtime's when None.
             judge: whether a model judges the run so far before the gate decides: `always`, `when_needed` (only if its answer could

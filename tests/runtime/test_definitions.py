@@ -59,3 +59,25 @@ def test_two_functions_of_one_name():
     for name in names:
         grace.approvals.approve(name, by="ana")
     assert ["first", "second"] == [grace.approvals.execute(name) for name in names]
+
+
+def test_a_function_that_was_defined_for_another_account_does_not_run():
+    """The approval does not say which of them is meant. Functions that differ in nothing are one."""
+    grace, ran = runtime(reviewer=LATER), []
+
+    def pays(account, **name):
+        @grace.gate(floor="confirm", **name)
+        def pay(n: int) -> str:
+            ran.append(account)
+            return account
+
+        return pay
+
+    first, _second = pays("A"), pays("B")
+    grace.approvals.approve(name := first(1).approval.id, by="ana")
+    with pytest.raises(gk.ApprovalError, match=r"several times.*name of its own"):
+        grace.approvals.execute(name)
+    assert [] == ran
+    one, _same = pays("C", name="pay C"), pays("C", name="pay C")
+    grace.approvals.approve(name := one(1).approval.id, by="ana")
+    assert "C" == grace.approvals.execute(name)
