@@ -75,11 +75,12 @@ class Waiter:
                 self._wake = None
 
         async def sleep() -> None:
-            seconds = SLEEP_SECONDS if self._look() else LOOK_SECONDS
+            # Not `asyncio.wait_for`: before Python 3.12 it loses a cancellation that arrives together with the change.
+            timer = loop.call_later(SLEEP_SECONDS if self._look() else LOOK_SECONDS, changed.set)
             try:
-                await asyncio.wait_for(changed.wait(), seconds)
-            except TimeoutError:
-                return
+                await changed.wait()
+            finally:
+                timer.cancel()
             changed.clear()
 
         self._wake = wake

@@ -6,6 +6,8 @@ import asyncio
 import gc
 import threading
 
+import pytest
+
 from grace_kp.approvals import Watcher
 from grace_kp.errors import StoreError
 from tests.approvals.desks import ANA, Bureau, asked
@@ -73,6 +75,29 @@ async def test_a_coroutine_is_woken():
         await asyncio.wait_for(sleep(), 30)
         assert watcher.counted(approval.id) == 1
     assert watcher.counted(approval.id) == 0
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_cancellation_that_meets_a_change_is_not_lost(turns):
+    """However many turns of the loop lie between the two."""
+    watcher = Watcher(Bureau().tables)
+    with watcher.waiting("ap-1") as waiter, waiter.on_loop() as sleep:
+
+        async def waits_for_ever():
+            while True:
+                await sleep()
+
+        task = asyncio.ensure_future(waits_for_ever())
+        await asyncio.sleep(0.01)
+        waiter.wake()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task}, timeout=30)
+        was_cancelled = task.cancelled()
+        task.cancel()
+        await asyncio.wait({task})
+    assert was_cancelled
 
 
 class Counted:
