@@ -246,6 +246,20 @@ async def test_without_a_checkpointer_the_runtime_s_reviewer_is_asked(handler, w
 
 
 @both
+@pytest.mark.parametrize("wait", [True, "raise", "hand_over"])
+async def test_an_inbox_needs_a_checkpointer(wait, handler, world):
+    """The agent could not be carried on. Nothing runs, no request is filed, and the message says what is missing."""
+    bank = Bank()
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(wait=wait))
+    agent = agent_of(grace, bank, pays(("bob", 5)), saver=None)
+    out = await call(agent, QUESTION, {"callbacks": [GraceCallbackHandler(grace)]}, world)
+    assert ([], []) == (bank.paid, grace.approvals.pending())
+    ((text, status),) = results(out).values()
+    assert "an agent or graph that has a checkpointer" in text
+    assert "error" == status
+
+
+@both
 async def test_nobody_to_ask_means_no(grace, handler, bank, world):
     agent = agent_of(grace, bank, pays(("bob", 5)), saver=None)
     out = await call(agent, QUESTION, {"callbacks": [handler]}, world)
