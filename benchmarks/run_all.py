@@ -23,6 +23,7 @@ QUICK = {
     "tail": ("--rounds", "1", "--seconds", "2", "--threads", "20", "--runs", "50", "--tasks", "1000"),
     "faults": ("kills", "writes", "--kills", "60", "--every", "10"),
     "approvals_faults": ("--quick",),
+    "approvals_scale": ("--quick",),
     "storing": ("--traces", "2000", "--runs", "500", "--rounds", "3", "--steps", "100000"),
 }
 

@@ -25,8 +25,8 @@ FEWEST_LEFT = 20
 """Invoices that are left to do at any time."""
 SHARE_STARTING, SECONDS_STARTING = 0.1, 0.08
 """Share of the kills while a process starts, and how long it has."""
-SECONDS_READY = 0.35
-"""How long a process that has opened the store lives at most."""
+SECONDS_READY, STARTS_READY = 0.1, 2.5
+"""How long a process that has opened the store lives at most, in seconds and in multiples of the time that it took to get there."""
 STUCK = 30.0
 KILLS_PER_STORE = 60
 INSIDE_SECONDS = 0.006
@@ -75,6 +75,7 @@ class Running:
     role: int
     ready: int
     """A pipe that it writes to once it has opened the store."""
+    started: float
     due: float
     """When it is killed; set again when it is ready."""
 
@@ -85,7 +86,8 @@ def begin(role: int, work: Callable[[Callable[[], object]], object], errors: Pat
     pid = start(lambda: work(lambda: os.write(writer, b".")), errors)
     os.close(writer)
     starting = random.random() < SHARE_STARTING
-    return Running(pid, role, reader, time.monotonic() + (random.uniform(0, SECONDS_STARTING) if starting else STUCK))
+    now = time.monotonic()
+    return Running(pid, role, reader, now, now + (random.uniform(0, SECONDS_STARTING) if starting else STUCK))
 
 
 def next_to_kill(alive: list[Running]) -> Running:
@@ -97,7 +99,9 @@ def next_to_kill(alive: list[Running]) -> Running:
             return first
         waiting = {each.ready: each for each in alive if each.due - time.monotonic() > SECONDS_STARTING}
         for reader in select.select([*waiting], [], [], left)[0]:
-            waiting[reader].due = time.monotonic() + random.uniform(0, SECONDS_READY)
+            now = time.monotonic()
+            took = now - waiting[reader].started
+            waiting[reader].due = now + random.uniform(0, SECONDS_READY + STARTS_READY * took)
 
 
 def kill(running: Running) -> bool:

@@ -28,7 +28,7 @@ from grace_kp.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DISK = 3 << 20
+DISK = 12 << 20
 DAY = 86_400
 
 

@@ -88,6 +88,8 @@ class Program:
             Journal(folder / name) for name in ("effects", "calls", "decisions")
         )
         self._inside = inside
+        self.asked = {fact["invoice"]: fact["approval"] for fact in facts(folder / "calls") if fact["end"] == "asked"}
+        """The approval of each invoice that was asked about last."""
         wait: Any = True if plan.wait in {"wait", "async"} else plan.wait
         self.reviewer = gk.InboxReviewer(
             deadline=plan.deadline,
@@ -166,15 +168,18 @@ class Program:
     def _note_result(self, invoice: str, result: Any) -> str:
         asked = getattr(result, "approval", None)
         if asked is not None:
-            self.calls.note(end="asked", invoice=invoice, approval=asked.id)
-            return "asked"
+            return self._note_asked(invoice, asked.id)
         self.calls.note(end="returned", invoice=invoice, result=str(result))
         return "returned"
 
+    def _note_asked(self, invoice: str, approval_id: str) -> str:
+        self.asked[invoice] = approval_id
+        self.calls.note(end="asked", invoice=invoice, approval=approval_id)
+        return "asked"
+
     def _note_error(self, invoice: str, error: Exception) -> str:
         if isinstance(error, gk.ActionPending):
-            self.calls.note(end="asked", invoice=invoice, approval=error.approval.id)
-            return "asked"
+            return self._note_asked(invoice, error.approval.id)
         if isinstance(error, gk.ActionOutcomeUnknown):
             self.calls.note(end="unknown", invoice=invoice, state=error.state, error=str(error))
             return "unknown"

@@ -6,7 +6,7 @@ import os
 import random
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fault_suite.forks import answers, start
 
@@ -24,20 +24,12 @@ if TYPE_CHECKING:
 
 STEP_SECONDS = 0.03
 """Time between one invoice and the next."""
-SPREAD_SECONDS = 0.004
+SPREAD_SECONDS = 0.012
 """How far apart the contenders begin, at most."""
 LATE_SECONDS = 0.5
 """Time for the processes to open the store."""
 SHORT = "0.06s"
 """Use-by time of the race against expiry."""
-
-
-def approval_of(program: Program, invoice: str) -> Any:
-    """Return the newest approval of an invoice that is not closed; None if there is none."""
-    approvals = program.grace.approvals
-    found = [*approvals.pending(limit=10_000), *approvals.history(limit=10_000)]
-    open_ones = [each for each in found if each.arguments["invoice"] == invoice]
-    return max(open_ones, key=lambda each: each.created_at, default=None)
 
 
 def race(
@@ -115,16 +107,12 @@ def call(program: Program, invoice: str) -> None:
 
 def execute(program: Program, invoice: str) -> None:
     """Carry out the approved action."""
-    approval = approval_of(program, invoice)
-    if approval is not None:
-        program.grace.approvals.execute(approval.id)
+    program.grace.approvals.execute(program.asked[invoice])
 
 
 def withdraw(program: Program, invoice: str) -> None:
     """Withdraw the request or decision."""
-    approval = approval_of(program, invoice)
-    if approval is not None:
-        program.grace.approvals.withdraw(approval.id, by="bob")
+    program.grace.approvals.withdraw(program.asked[invoice], by="bob")
 
 
 def sweep(program: Program, invoice: str) -> None:
@@ -137,8 +125,7 @@ def sweep(program: Program, invoice: str) -> None:
 def ask_and_use_late(program: Program, invoice: str) -> None:
     """Ask, approve, and call again about when the use-by time passes."""
     program.call(invoice)
-    approval = approval_of(program, invoice)
-    program.decide_on(approval)
+    program.decide_on(program.grace.approvals.get(program.asked[invoice]))
     time.sleep(random.uniform(0.045, 0.065))
     program.call(invoice)
 
@@ -147,9 +134,7 @@ def votes(verb: str, by: str) -> Contender:
     """Return a contender who decides as this person."""
 
     def vote(program: Program, invoice: str) -> None:
-        approval = approval_of(program, invoice)
-        if approval is not None and approval.state == "pending":
-            program.decide_on(approval, by=by, verb=verb)
+        program.decide_on(program.grace.approvals.get(program.asked[invoice]), by=by, verb=verb)
 
     return vote
 
