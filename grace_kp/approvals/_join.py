@@ -42,9 +42,21 @@ def joined(turn: Turn, key: str, new: NewRequest) -> Record | None:
     if record is None:
         return None
     if not _asks_the_same(turn, record, new):
+        is_new_version = new.version != record.data["version"]
+        found, advice = (
+            (
+                f"was asked for version {printable(str(record.data['version']))} of the action, not {printable(new.version)}",
+                "withdraw it if it is open, or name the version in the key",
+            )
+            if is_new_version
+            else (
+                "has other arguments",
+                "an action that is repeated needs a field in its key that tells the calls apart",
+            )
+        )
         raise KeyReused(
-            f"the key {new.key!s:.200} belongs to {record.id}, which is {record.state.value} since {moment(record.row.changed)} and has other "
-            f"arguments or another version; an action that is repeated needs a field in its key that tells the calls apart",
+            f"the key {new.key!s:.200} belongs to {record.id}, which is {record.state.value} since {moment(record.row.changed)} and "
+            f"{found}; {advice}",
             approval_id=record.id,
         )
     if record.state not in OPEN:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from grace_kp.approvals import Secret, Standing, digest, new_key
-from grace_kp.errors import NotEntitled
+from grace_kp.errors import KeyReused, NotEntitled
 from tests.approvals.desks import ANA, BO, Bureau, keyed
 
 GROUPS = {"ana": ["finance"], "bo": ["finance"]}
@@ -72,3 +72,10 @@ def test_a_request_from_before_there_was_a_key_is_joined(bureau):
     rotated = dataclasses.replace(new, digest=digest("refund", "1", new.encoded, secret=secret))
     joined = bureau.another("p2", secret=secret).request(rotated)
     assert (first.id, first.digest) == (joined.id, joined.digest)
+
+
+def test_another_version_is_named(bureau):
+    """After a deployment somebody must know which of the two differs, and what to do."""
+    bureau.desk.request(keyed())
+    with pytest.raises(KeyReused, match="was asked for version 1 of the action, not 2; withdraw it if it is open"):
+        bureau.desk.request(keyed(version="2"))
