@@ -183,14 +183,14 @@ class Delivery(Resident):
             self._save({"seq": link.seq, "delivered": 1, "problem": ""})
 
     def _deliver(self, link: Link, entry: dict[str, Any]) -> None:
-        from tenacity import Retrying, retry_if_exception_type, wait_exponential_jitter
+        from tenacity import Retrying, retry_if_exception_type, wait_exponential, wait_random
 
         row = None if link.approval is None else self._tables.row(link.approval)
         arguments = None
         if row is not None and self._webhook.with_arguments:
             arguments = stored_arguments(self._tables, record_of(row))
         message_id, body = self._webhook.message(self._tables.identity, link, entry, row, arguments)
-        grows = wait_exponential_jitter(initial=FIRST_PAUSE, max=LONGEST_PAUSE, jitter=FIRST_PAUSE)
+        grows = wait_exponential(multiplier=FIRST_PAUSE, max=LONGEST_PAUSE) + wait_random(0, FIRST_PAUSE)
 
         def wait(state: RetryCallState) -> float:
             failure = state.outcome.exception() if state.outcome is not None else None

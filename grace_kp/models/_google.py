@@ -119,9 +119,9 @@ class GoogleCaller:
         return types.HttpOptions(timeout=max(1, int(left * 1_000)))
 
     def _retrying(self, deadline: float) -> dict[str, Any]:
-        from tenacity import retry_if_exception, wait_exponential_jitter
+        from tenacity import retry_if_exception, wait_exponential, wait_random
 
-        backoff = wait_exponential_jitter(initial=FIRST_WAIT, max=LONGEST_WAIT, jitter=FIRST_WAIT)
+        backoff = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
 
         def wait(state: Any) -> float:
             requested = requested_pause(state.outcome.exception())

@@ -21,7 +21,7 @@ from tests.interpreters.find import Interpreters, NotTried, run
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("3.11", "3.12", "3.13", "3.14", "3.15", "3.13t", "3.14t")
-TESTS = ("approvals", "background", "confidence", "parity", "record", "runtime", "store", "trace", "value")
+TESTS = ("background", "confidence", "parity", "record", "runtime", "store", "trace", "value")
 NEEDED = ("pytest>=8.4", "pytest-asyncio>=1.1", "pytest-xdist>=3.6", "hypothesis>=6.130", "respx>=0.22", "httpx>=0.27")
 WANTED = (
     "pyyaml>=6",
