@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import finish
@@ -10,7 +11,6 @@ from grace_kp.errors import GraceError
 from grace_kp.record import HOST, SCOPE, current_run, decorate, fitting
 
 if TYPE_CHECKING:
-    import inspect
     from collections.abc import Callable, Mapping
 
     from grace_kp.approvals import Approval, Resumed
@@ -56,7 +56,7 @@ class Carrier:
         import asyncio
 
         begun = await asyncio.to_thread(self._begun, approval_id, arguments)
-        if asyncio.iscoroutinefunction(begun.func):
+        if inspect.iscoroutinefunction(begun.func):
             return await begun()
         return await asyncio.to_thread(begun)
 
