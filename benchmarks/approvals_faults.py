@@ -82,10 +82,10 @@ def main(arguments: list[str] | None = None) -> None:
     for name, play in suites(options).items():
         if name in wanted:
             with tempfile.TemporaryDirectory(dir=place) as folder:
-                rows, told = play(Path(folder))
+                rows, remarks = play(Path(folder))
                 found += [verdict for _, verdict in rows]
                 print_table(name, COLUMNS, [verdict.row(fault) for fault, verdict in rows])
-                print("".join(f"\n{sentence}" for sentence in told), flush=True)
+                print("".join(f"\n{sentence}" for sentence in remarks), flush=True)
                 if any(verdict.broken for _, verdict in rows):
                     sound = False
                     print(Path(folder, "errors").read_text(encoding="utf-8", errors="replace")[-2_000:])

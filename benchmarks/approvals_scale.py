@@ -186,7 +186,7 @@ for line in sys.stdin:
 
 
 class Decider:
-    """A process that approves what it is told to, and says when that was committed."""
+    """A process that approves the ids it reads, and prints when each decision was committed."""
 
     def __init__(self, path: Path) -> None:
         self._process = subprocess.Popen(

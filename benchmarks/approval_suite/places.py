@@ -154,9 +154,9 @@ def locked(folder: Path, count: int, seconds: float) -> dict[str, Any]:
 # A restored backup
 
 
-def restored(folder: Path, count: int, *, told: bool) -> dict[str, Any]:
-    """Back up with decided requests, act, restore the backup, and go on; with `told`, after `approvals restored`."""
-    place, plan, invoices = folder / f"restored-{told}", Plan(), acted_on(count)
+def restored(folder: Path, count: int, *, is_marked: bool) -> dict[str, Any]:
+    """Back up with decided requests, act, restore the backup, and go on; with `is_marked`, after `approvals restored`."""
+    place, plan, invoices = folder / f"restored-{is_marked}", Plan(), acted_on(count)
     errors = folder / "errors"
     place.mkdir()
     prepared(place, plan, invoices)
@@ -178,8 +178,8 @@ def restored(folder: Path, count: int, *, told: bool) -> dict[str, Any]:
 
     def go_on() -> dict[str, int]:
         program = Program(place, plan)
-        marked = program.grace.approvals.restored(by="ops") if told else 0
-        if not told:
+        marked = program.grace.approvals.restored(by="ops") if is_marked else 0
+        if not is_marked:
             for invoice in invoices:
                 program.call(invoice)
         return {"marked": marked}
@@ -266,8 +266,8 @@ def rows(folder: Path, count: int, seconds: float) -> tuple[list[tuple[str, Verd
             lambda: full_disk(folder, count, 0.7),
             lambda: full_disk(folder, count, 0.0),
             lambda: locked(folder, max(6, count), seconds),
-            lambda: restored(folder, 2 * count, told=True),
-            lambda: restored(folder, 2 * count, told=False),
+            lambda: restored(folder, 2 * count, is_marked=True),
+            lambda: restored(folder, 2 * count, is_marked=False),
         ],
         errors,
     )
@@ -279,11 +279,11 @@ def rows(folder: Path, count: int, seconds: float) -> tuple[list[tuple[str, Verd
         ("restored backup, marked by `approvals restored`", Verdict(**marked["verdict"])),
     ]
     calls = marked["refused"] + unmarked["refused"]
-    told = [
+    remarks = [
         (
             f"Restored without `approvals restored` (not promised): {unmarked['twice']} second effects of {count}, with the same idempotency "
             f"key {unmarked['one_key']}. The process that had the lost file open refused {calls} of {2 * count} calls."
         )
     ]
     found.append(("clocks right, a day ahead, a day back", Verdict(**answers([lambda: clocks(folder, 3)], errors)[0])))
-    return found, told
+    return found, remarks

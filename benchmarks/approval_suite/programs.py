@@ -1,6 +1,6 @@
 """Whole programs around `grace.gate` and `grace.approvals`: those that act, those that decide, and those that carry out.
 
-Each notes in a journal what it was about to do and what it was told. The effect of the action is a line in a journal, too, outside of the store.
+Each writes into a journal what it is about to do and which answer it gets. The effect of the action is a line in a journal, too, outside of the store.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def namespaces(folder: Path, kills: int, *, with_proc: bool) -> dict[str, Any]:
 
 def rows(folder: Path, count: int, kills: int) -> tuple[list[tuple[str, Verdict]], list[str]]:
     """Return the verdicts, and sentences about what is not promised or was not tried."""
-    found, told = [], []
+    found, remarks = [], []
     after, before = answers(
         [lambda moment=moment: stopped(folder, moment, count) for moment in ("after", "before")], folder / "errors"
     )
@@ -170,7 +170,7 @@ def rows(folder: Path, count: int, kills: int) -> tuple[list[tuple[str, Verdict]
     found.append((name, Verdict(**after["verdict"])))
     name = "SIGSTOP past the lease, wrongly reconciled as not happened, SIGCONT"
     found.append((name, Verdict(**before["verdict"])))
-    told.append(
+    remarks.append(
         f"Reconciled while stopped: {2 * count} processes; refused while the lease held {after['refused'] + before['refused']} times, "
         f"accepted before it had expired {after['early'] + before['early']}, never accepted {after['stuck'] + before['stuck']}; late reports "
         f"recorded {after['late'] + before['late']}. Second effects after the wrong reconciliation (not promised): {before['twice']}, with "
@@ -184,5 +184,5 @@ def rows(folder: Path, count: int, kills: int) -> tuple[list[tuple[str, Verdict]
             )[0]
             found.append((f"SIGKILL in PID namespaces, {seen}", Verdict(**row)))
     else:
-        told.append("Not tried: PID namespaces, which this account may not create.")
-    return found, told
+        remarks.append("Not tried: PID namespaces, which this account may not create.")
+    return found, remarks

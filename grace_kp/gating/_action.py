@@ -154,7 +154,7 @@ class GatedAction:
 
 
 def check_key(reviewer: object, key: object, action: str) -> None:
-    """Refuse a gate whose calls could not be told apart when they are made again.
+    """Refuse a gate whose calls could not be distinguished when they are repeated.
 
     Raises:
         GateError: the reviewer is an inbox with `wait="raise"`, and there is no key.

@@ -45,7 +45,7 @@ def test_the_elements_of_a_set_are_sorted_and_single():
 
 
 def test_a_member_is_named_by_its_value():
-    """Or given in its encoding."""
+    """The encoded form is accepted, too."""
     red = {"$model": "m.C", "name": "RED", "value": "red"}
     schema = {"x-members": [red, "plain"]}
     assert [red, red, "plain"] == [member_of(schema, value, "x") for value in ("red", red, "plain")]

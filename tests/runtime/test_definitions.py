@@ -31,7 +31,7 @@ def test_an_action_is_found_by_its_version():
 
 
 def test_an_older_version_is_not_replaced_by_a_newer():
-    """The approval was given for the old one."""
+    """The approval is for the old version."""
     grace = runtime()
     old = defined(grace, version="1")
     grace.approvals.approve(name := old(1).approval.id, by="ana")
