@@ -85,6 +85,11 @@ class Approvals:
         """
         self._inbox, self._carrier = inbox, carrier
 
+    @property
+    def inbox(self) -> Inbox:
+        """The desk with its tables, for programs in which a login establishes who decides."""
+        return self._inbox()
+
     def pending(self, action: str | None = None, *, limit: int = 100, group: str | None = None) -> list[Approval]:
         """Return pending requests, by deadline and level.
 

@@ -103,8 +103,9 @@ class Explanation:
 
     @property
     def largest(self) -> tuple[Part, ...]:
-        """The parts, those with the largest contributions first."""
-        return tuple(sorted(self.parts, key=lambda part: -abs(part.contribution)))
+        """The parts, those with the largest contributions first; those that are shown as equal by name."""
+        # The last bits of a fit differ between processors, and must not change what a person reads.
+        return tuple(sorted(self.parts, key=lambda part: (-round(abs(part.contribution), 1), part.name)))
 
     @property
     def contributions(self) -> dict[str, float]:

@@ -1,0 +1,1 @@
+"""Tests of `_gatekeeper`, to be extended with it."""

@@ -1,0 +1,1 @@
+"""Tests of `_site`, to be extended with it."""

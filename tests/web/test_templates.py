@@ -1,0 +1,1 @@
+"""Tests of `_templates`, to be extended with it."""
