@@ -71,7 +71,8 @@ def tests(python: Path, arguments: list[str], log: Path) -> tuple[bool, str]:
         ).returncode
     text = log.read_text(errors="replace")
     if status:
-        print(text[text.find("= FAILURES =") :][-20_000:], flush=True)
+        begun = re.search(r"^=+ (?:ERRORS|FAILURES) =+$", text, re.MULTILINE)
+        print(text[begun.start() if begun else 0 :][-20_000:], flush=True)
     counts = re.findall(r"^(.*\b(?:passed|failed|errors?)\b.*) in [\d.]+s", text, re.MULTILINE)
     return status == 0, counts[-1].strip("= ") if counts else f"exit code {status}"
 

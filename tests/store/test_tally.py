@@ -229,11 +229,12 @@ def test_the_tally_of_a_killed_parent_is_free_while_its_child_lives(database):
         reader, writer = os.pipe()
         ended, end = os.pipe()
         if not os.fork():
-            os.close(writer), os.close(end)
+            os.write(writer, b"runs"), os.close(end)
             os.read(ended, 1)
             parents = sorted(os.listdir(os.path.dirname(sys.argv[2])))
             gk.Grace(store=sys.argv[1], reviewer=None, embedder=None, evaluator=None).store.count()
             os._exit(0)
+        os.read(reader, 1)  # until then the child is as the fork has left it, with the parent's lock
         kill()
     """
     play(database, code)
