@@ -14,7 +14,7 @@ from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.approvals._verbs import already, check_actor, check_digest, close, is_same_person
 from grace_kp.approvals._votes import vote_of, voted
 from grace_kp.errors import ApprovalError, ChangedSinceShown
-from grace_kp.trace import printable
+from grace_kp.pages import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._verbs import close, moment
 from grace_kp.errors import KeyReused, NotEntitled
 from grace_kp.levels import InterventionLevel
-from grace_kp.trace import printable
+from grace_kp.pages import printable
 
 if TYPE_CHECKING:
     from grace_kp.approvals._new_request import NewRequest

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._actor import Actor
 from grace_kp.errors import NotEntitled
-from grace_kp.trace import printable
+from grace_kp.pages import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from grace_kp.approvals._due import DEADLINE
 from grace_kp.approvals._rights import person
 from grace_kp.approvals._states import ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown
-from grace_kp.trace import printable
+from grace_kp.pages import printable
 
 if TYPE_CHECKING:
     from grace_kp.approvals._actor import Actor

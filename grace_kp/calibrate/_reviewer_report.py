@@ -10,7 +10,7 @@ import numpy as np
 
 from grace_kp.calibrate._binomial import clopper_pearson
 from grace_kp.calibrate._comparison import LEVEL, Share
-from grace_kp.trace import printable
+from grace_kp.pages import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,7 +10,7 @@ import unicodedata
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from grace_kp.trace import printable
+from grace_kp.pages import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

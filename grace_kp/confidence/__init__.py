@@ -13,7 +13,7 @@ from grace_kp.confidence._evidence import Evidence, evidence_of_calls, factors_f
 from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._judgements import could_change, with_agreement, with_judgements
 from grace_kp.confidence._profiles import FOR_ENDED_RUNS, PROFILES, LearnedProfile, Profile, promise_gaps
-from grace_kp.confidence._score import ConfidenceScore, part_text, penalties_text, penalty_text
+from grace_kp.confidence._score import ConfidenceScore, part_text, penalties_text
 from grace_kp.confidence._score_kinds import SCORE_KINDS, UNKNOWN, ScoreKind, Scores, Unusable, checked_scores
 from grace_kp.confidence._search_results import ResultReader, SearchResults, read_results
 from grace_kp.confidence._thresholds import DynamicThresholds, Thresholds, check_thresholds
@@ -48,7 +48,6 @@ __all__ = [
     "factors_from_trace",
     "part_text",
     "penalties_text",
-    "penalty_text",
     "promise_gaps",
     "read_results",
     "with_agreement",

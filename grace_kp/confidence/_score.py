@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import brief, check_unit
+from grace_kp.pages import penalty_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from grace_kp.confidence._factors import ConfidenceFactors
 
 NOT_EVALUATED = "not evaluated"
-_FAILURES = re.compile(r"tool_failures\(rate=([01]\.\d\d)\)")
-_FIXED = {"no_search_results": "the search found nothing", "no_sources": "no sources"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +69,6 @@ def _check_contributions(contributions: Mapping[str, float]) -> None:
             raise ValueError(f"a contribution must have the name of its feature, not {brief(name)}")
         if isinstance(value, bool) or not isinstance(value, float | int) or not math.isfinite(value):
             raise ValueError(f"the contribution of {brief(name)} must be a finite number, not {brief(value)}")
-
-
-def penalty_text(penalty: str) -> str:
-    """Return a penalty in words: `tool_failures(rate=0.83)` reads "tools succeeded: 83 %". Unknown names stay as they are."""
-    failures = _FAILURES.fullmatch(penalty)
-    if failures is not None:
-        # A rate of 1.00 is rounded: there is no penalty where every tool succeeded.
-        share = "over 99" if failures[1] == "1.00" else str(round(float(failures[1]) * 100))
-        return f"tools succeeded: {share} %"
-    return _FIXED.get(penalty, penalty)
 
 
 def penalties_text(penalties: Iterable[str]) -> str:

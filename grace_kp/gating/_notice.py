@@ -9,7 +9,8 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.trace import cut, printable, redact_text, redact_value, render, to_text
+from grace_kp.pages import printable
+from grace_kp.trace import cut, redact_text, redact_value, render, to_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from grace_kp.judge import INVISIBLE
+from grace_kp.pages import printable
 from grace_kp.rubric._judgement import Detection
 from grace_kp.rubric._rating import Rating
-from grace_kp.trace import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,10 +6,9 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import MissingExtra
-from grace_kp.pages import INK, can_draw, figure, page, safe, table
+from grace_kp.pages import INK, can_draw, figure, page, printable, safe, table
 from grace_kp.rubric._compare import VARIANT, Recommendation, compare
 from grace_kp.rubric._statistics import bootstrap_interval
-from grace_kp.trace import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,11 +7,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from grace_kp.pages import printable
 from grace_kp.scorers._edits import DELETE, INSERT, MOVES, Block, EditExpectation, EditResult, Operation
 from grace_kp.scorers._matching import match_pairs
 from grace_kp.scorers._scorer import DetailedScorer
 from grace_kp.scorers._traces import as_result
-from grace_kp.trace import printable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence

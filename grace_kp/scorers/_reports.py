@@ -6,7 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from grace_kp.trace import printable
+from grace_kp.pages import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         Task,
         ToolRef,
     )
-    from grace_kp.trace._printable import printable
     from grace_kp.trace._problems import refuse_what_json_cannot_hold
     from grace_kp.trace._records import (
         CallRecord,
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from grace_kp.trace._source_file import SourceFields, SourceFile, problem_at, yaml_package
     from grace_kp.trace._steps import Failure, Failures, outcomes_of_calls
     from grace_kp.trace.formats import from_openai_messages, is_native, success_field, verdict
+    from grace_kp.trace.html import run_timeline
     from grace_kp.trace.redaction import (
         UNSCANNED,
         Redaction,
@@ -88,8 +88,8 @@ __all__ = [
     "Outcome", "ReasoningTrace", "Redaction", "Redactor", "Relationship", "ResponseRecord", "ScoreRecord", "SearchRecord",
     "SourceFields", "SourceFile", "Step", "Task", "TooLong", "ToolRef", "UnusableScore", "ValueRecord", "attributes_in",
     "comparable", "cut", "default_mode", "describe_error", "error_text", "from_openai_messages",
-    "have_plain_names", "is_native", "keep_private", "label", "lines_of", "object_without_duplicates", "outcomes_of_calls", "printable", "problem_at", "read_decisions", "read_runs", "read_traces", "redact",
-    "redact_text", "redact_value", "redacted_arguments", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text",
+    "have_plain_names", "is_native", "keep_private", "label", "lines_of", "object_without_duplicates", "outcomes_of_calls", "problem_at", "read_decisions", "read_runs", "read_traces", "redact",
+    "redact_text", "redact_value", "redacted_arguments", "refuse_planted_link", "refuse_what_json_cannot_hold", "render", "render_text", "run_timeline",
     "storable", "success_field", "texts_in", "to_text", "verdict", "whole_file", "write_traces", "write_whole", "yaml_package",
 ]  # fmt: skip
 
@@ -100,7 +100,6 @@ _NAMES = {
     "_jsonl": "FileRun read_runs read_traces write_traces",
     "_lines": "TooLong lines_of",
     "_model": "Entity KnowledgeGraphDelta Metadata Outcome ReasoningTrace Relationship Step Task ToolRef",
-    "_printable": "printable",
     "_problems": "refuse_what_json_cannot_hold",
     "_records": (
         "CallRecord ConfidenceRecord DecisionRecord ErrorRecord EvaluationRecord JudgementRecord "
@@ -110,6 +109,7 @@ _NAMES = {
     "_source_file": "SourceFields SourceFile problem_at yaml_package",
     "_steps": "Failure Failures outcomes_of_calls",
     "formats": "from_openai_messages is_native success_field verdict",
+    "html": "run_timeline",
     "redaction": "UNSCANNED Redaction Redactor have_plain_names redact redact_text redact_value redacted_arguments texts_in",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

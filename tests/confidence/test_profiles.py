@@ -13,8 +13,8 @@ from grace_kp.confidence import (
     ConfidenceFactors,
     ConfidenceScore,
     LearnedProfile,
-    penalty_text,
 )
+from grace_kp.pages import penalty_text
 from tests.exhaustive import examples
 
 units = st.floats(0, 1) | st.sampled_from([0.0, 0.1, 0.59, 0.6, 0.61, 0.8, 1.0])

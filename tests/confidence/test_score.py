@@ -12,8 +12,8 @@ from grace_kp.confidence import (
     ConfidenceScore,
     part_text,
     penalties_text,
-    penalty_text,
 )
+from grace_kp.pages import penalty_text
 
 
 @pytest.mark.parametrize(

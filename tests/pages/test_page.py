@@ -34,7 +34,7 @@ def test_a_page_stands_alone():
     found = page("Title", "")
     assert [] == Tags(found).links
     assert "default-src 'none'" in found
-    assert "prefers-color-scheme:dark" in found
+    assert "color-scheme: light dark" in found
 
 
 def test_safe_text_fits_into_an_attribute():

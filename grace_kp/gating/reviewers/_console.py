@@ -20,7 +20,7 @@ from grace_kp.gating.reviewers._layout import Page, units, wrap
 from grace_kp.gating.reviewers._question import Question
 from grace_kp.gating.reviewers._terminal import Ended, Limit, NoTerminal, Terminal, TimeIsUp
 from grace_kp.levels import InterventionAction
-from grace_kp.trace import printable
+from grace_kp.pages import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from grace_kp.gating._tree import Node, pieces
+from grace_kp.pages import hides
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,10 +34,6 @@ BAR = "| "
 """The beginning of every line that continues the previous line."""
 CODE_POINTS = "in this order: "
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
-# Default-ignorable and blank characters that `str.isprintable` accepts.
-_BLANK = (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x1D159)
-_SELECTORS = (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
-_INVISIBLE = frozenset((*_BLANK, *_SELECTORS))
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 
 
@@ -92,7 +89,7 @@ def units(text: str, page: Page, quote: str = "", *, ascii_only: bool = False) -
         marks = marks + 1 if is_mark else 0
         is_visible = (
             character.isprintable()
-            and ord(character) not in _INVISIBLE
+            and not hides(character)
             and not (is_mark and (not after_letter or marks > MAX_MARKS))
             and not ascii_only
             and page.shows(character)

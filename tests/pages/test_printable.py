@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.trace import printable
+from grace_kp.pages import hides, printable, visible
 
 
 def test_printable_text_is_the_same_object():
@@ -30,10 +30,25 @@ def test_a_function_chooses_the_replacement():
     assert "a b" == printable("a\n\x00b", replace=lambda character: " " if character.isspace() else "")
 
 
+def test_characters_that_show_nothing_are_replaced():
+    """Although `str.isprintable` accepts them: fillers, joiners, variation selectors that select nothing."""
+    assert "a b c d e" == printable("a\u3164b\u034fc\ufe0fd\u2800e")
+    assert "1\u26a0\ufe0f \u845b\U000e0100 a" == printable("1\u26a0\ufe0f \u845b\U000e0100\ufe0fa")
+
+
+def test_a_page_names_what_it_cannot_show():
+    """Blanks are spaces; line breaks stay where they are wanted."""
+    assert "a⟨U+202E⟩b c⟨U+001B⟩⟨U+D800⟩" == visible("a\u202eb\nc\x1b\ud800")
+    assert "a\nb\tc d\u3000e⟨U+000D⟩" == visible("a\r\nb\tc\u00a0d\u3000e\r", lines=True)
+
+
 @given(st.text(), st.text(max_size=3))
 def test_what_remains_is_printable_or_kept(text, keep):
     """Length and printable characters never change."""
     shown = printable(text, keep=keep)
     assert len(text) == len(shown)
-    assert all(new == old or (new == " " and not old.isprintable()) for old, new in zip(text, shown, strict=True))
+    assert all(
+        new == old or (new == " " and not (old.isprintable() and not hides(old)))
+        for old, new in zip(text, shown, strict=True)
+    )
     assert all(character.isprintable() or character in keep for character in shown)

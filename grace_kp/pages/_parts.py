@@ -1,0 +1,100 @@
+"""Small parts of a page: badges, bars from 0 to 1, labelled facts, links, and texts that fold when they are long. All texts are plain text."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from grace_kp.pages._page import safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_SHOWN = 20_000
+"""Characters of a text on a page; the JSON of the record holds the rest."""
+FOLDED = 600
+"""Characters of a text above which it is folded."""
+FOLDED_LINES = 12
+"""Lines of a text above which it is folded."""
+SUMMARY = 160
+"""Characters of the summary of a folded text."""
+_LINK = re.compile(r"https?://[!#$%&'()*+,\-./0-9:;=?@A-Z_a-z~\[\]]{3,2000}")
+_AFTER = ".,;:!?'"
+"""Characters that end a sentence rather than an address."""
+_BADGES = {
+    "silent": "silent", "notify": "notify", "confirm": "confirm", "escalate": "escalate",
+    "completed": "good", "executed": "good", "executed_modified": "good", "executed_before": "good", "approved": "good", "succeeded": "good",
+    "failed": "bad", "error": "bad", "denied": "bad", "not_approved": "bad", "rejected": "bad", "interrupted": "bad", "unknown": "bad", "ungated": "bad",
+    "cancelled": "warn", "suspended": "warn", "pending": "warn", "waiting": "warn", "timed_out": "warn", "expired": "warn", "escalated": "warn",
+}  # fmt: skip
+
+
+def badge(word: str, kind: str | None = None) -> str:
+    """Return a word as a badge.
+
+    Args:
+        word: a level, a status or any other word.
+        kind: `good`, `bad`, `warn`, `silent`, `notify`, `confirm`, `escalate` or empty; chosen by the word where it is None.
+    """
+    name = _BADGES.get(word.lower(), "") if kind is None else kind
+    return f'<span class="badge{" " + name if name else ""}">{safe(word.replace("_", " "))}</span>'
+
+
+def meter(value: float, kind: str = "") -> str:
+    """Return a horizontal bar from 0 to 1; decoration beside the number, which the caller writes.
+
+    Args:
+        value: 0 to 1; a value outside is drawn at the nearer end, and NaN as an empty bar.
+        kind: `good`, `warn`, `bad` or empty.
+    """
+    share = min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
+    fill = f"fill {kind}" if kind else "fill"
+    return (
+        '<svg class="meter" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+        f'<rect class="track" width="100" height="8" rx="2"/><rect class="{fill}" width="{100 * share:.4g}" height="8" rx="2"/></svg>'
+    )
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return labelled facts as a list; empty without any.
+
+    Args:
+        pairs: label, which is plain text, and fact, which is HTML.
+    """
+    rows = "".join(f"<dt>{safe(label)}</dt><dd>{fact}</dd>" for label, fact in pairs)
+    return f'<dl class="facts">{rows}</dl>' if rows else ""
+
+
+def linked(text: str, *, lines: bool = True) -> str:
+    """Return a text for HTML in which addresses of http and https are links; nothing else becomes one."""
+    parts, end = [], 0
+    for match in _LINK.finditer(text):
+        address = match[0].rstrip(_AFTER)
+        if address.endswith(")") and "(" not in address:
+            address = address.rstrip(")" + _AFTER)
+        parts.append(safe(text[end : match.start()], lines=lines))
+        parts.append(f'<a href="{safe(address)}" rel="noreferrer noopener">{safe(address)}</a>')
+        end = match.start() + len(address)
+    parts.append(safe(text[end:], lines=lines))
+    return "".join(parts)
+
+
+def fold(text: str, *, code: bool = False, label: str = "") -> str:
+    """Return a text, folded if it is long.
+
+    Args:
+        text: any text; beyond 20,000 characters a note gives the number of those left out.
+        code: whether it is data rather than prose.
+        label: words before the text or in the summary.
+    """
+    tag = '<pre tabindex="0">' if code and len(text) > FOLDED else "<pre>" if code else '<p class="text">'
+    end = tag[1:].split(" ")[0].rstrip(">")
+    shown = f"{tag}{linked(text[:MAX_SHOWN])}</{end}>"
+    if len(text) > MAX_SHOWN:
+        shown += f'<p class="note small">{len(text) - MAX_SHOWN:,} more characters are not shown here; the JSON of the record has them.</p>'
+    before = f'<span class="kind">{safe(label)}</span> ' if label else ""
+    if len(text) <= FOLDED and text.count("\n") < FOLDED_LINES:
+        return f"<div>{before}{shown}</div>" if before else shown
+    start = safe(" ".join(text[: 2 * SUMMARY].split())[:SUMMARY])
+    return f'<details><summary>{before}{start}… <span class="soft">{len(text):,} characters</span></summary>{shown}</details>'

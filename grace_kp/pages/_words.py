@@ -1,0 +1,45 @@
+"""Names of records in words: penalties, fields, durations and numbers, as people read them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_FAILURES = re.compile(r"tool_failures\(rate=([01]\.\d\d)\)")
+_FIXED = {"no_search_results": "the search found nothing", "no_sources": "no sources"}
+
+
+def penalty_text(penalty: str) -> str:
+    """Return a penalty in words: `tool_failures(rate=0.83)` reads "tools succeeded: 83 %". Unknown names stay as they are."""
+    failures = _FAILURES.fullmatch(penalty)
+    if failures is not None:
+        # A rate of 1.00 is rounded: there is no penalty where every tool succeeded.
+        share = "over 99" if failures[1] == "1.00" else str(round(float(failures[1]) * 100))
+        return f"tools succeeded: {share} %"
+    return _FIXED.get(penalty, penalty)
+
+
+def spaced(name: object) -> str:
+    """Return the name of a field in words: `not_approved` reads "not approved"."""
+    return str(name).replace("_", " ")
+
+
+def duration_text(milliseconds: float) -> str:
+    """Return a duration: `0.4 ms`, `420 ms`, `3.2 s`, `4 min 10 s`, `3 h 5 min`; empty for a number that is none."""
+    if not math.isfinite(milliseconds) or milliseconds < 0:
+        return ""
+    if milliseconds < 999.5:
+        return f"{milliseconds:.1f} ms" if 0 < milliseconds < 9.95 else f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1_000
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, left = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {left} min" if left else f"{hours:,} h"
+
+
+def count_text(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 step`, `2,000 steps`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,73 @@
+"""The document of a trace for reading: every field of it may be missing or hold anything."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from grace_kp.trace._model import ReasoningTrace
+
+
+def document_of(run: ReasoningTrace | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the document of a trace, which may be one already."""
+    document: Mapping[str, Any] = run if isinstance(run, Mapping) else run.to_dict()
+    return document
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return the value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    """Return the value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def number(value: object) -> float | None:
+    """Return the value if it is a finite number, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def share(value: object) -> float | None:
+    """Return the value if it is a number from 0 to 1, else None."""
+    found = number(value)
+    return found if found is not None and 0 <= found <= 1 else None
+
+
+def text(value: object) -> str:
+    """Return a text as it is, None as nothing, and any other value as JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else as_json(value)
+
+
+def as_json(value: object, indent: int | None = None) -> str:
+    """Return a value as JSON that people read."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    except (ValueError, RecursionError):
+        return "<a value that JSON cannot hold>"
+
+
+def by_step(entries: object, field: str) -> dict[int, dict[str, Any]]:
+    """Return the entries by the number of their step, which stands in `field`."""
+    found = map(mapping, items(entries))
+    return {entry[field]: entry for entry in found if type(entry.get(field)) is int}
+
+
+def tokens(entry: Mapping[str, Any]) -> list[str]:
+    """Return the tokens of a model call or a run in words: `1,200 input tokens`."""
+    return [
+        f"{value:,} {name.replace('_', ' ')}"
+        for name, value in entry.items()
+        if name.endswith("_tokens") and isinstance(value, int) and not isinstance(value, bool)
+    ]
