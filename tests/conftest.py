@@ -13,6 +13,7 @@ import ipaddress
 import itertools
 import json
 import os
+import signal
 import socket
 from collections import Counter
 from pathlib import Path
@@ -26,6 +27,10 @@ from grace_kp.record import TROUBLES
 
 # Otherwise pytest-asyncio creates a loop that nobody closes, and that is collected in the middle of another test.
 asyncio.set_event_loop(None)
+
+# A shell that starts a run in the background has it ignore interrupts, and so does every program that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 HOMES = {

@@ -1,1 +1,0 @@
-"""Tests of `_gatekeeper`, to be extended with it."""

@@ -1,1 +1,0 @@
-"""Tests of `_site`, to be extended with it."""

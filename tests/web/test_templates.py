@@ -1,1 +1,0 @@
-"""Tests of `_templates`, to be extended with it."""
