@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -224,20 +225,23 @@ def test_a_forked_child_has_a_tally_of_its_own(database):
 def test_the_tally_of_a_killed_parent_is_free_while_its_child_lives(database):
     """The child does not inherit the lock."""
     code = """
+        import fcntl
         hold()
         record(2)
+        fcntl.flock(NOTES, fcntl.LOCK_EX)  # until both processes have ended
         reader, writer = os.pipe()
         ended, end = os.pipe()
         if not os.fork():
             os.write(writer, b"runs"), os.close(end)
             os.read(ended, 1)
-            parents = sorted(os.listdir(os.path.dirname(sys.argv[2])))
             gk.Grace(store=sys.argv[1], reviewer=None, embedder=None, evaluator=None).store.count()
             os._exit(0)
         os.read(reader, 1)  # until then the child is as the fork has left it, with the parent's lock
         kill()
     """
     play(database, code)
+    with database.with_name("notes").open() as notes:
+        fcntl.flock(notes, fcntl.LOCK_EX)  # the child may still be about to report what it has found
     assert (0, 2) == found(database)
 
 
