@@ -254,12 +254,12 @@ def test_a_second_reviewer_does_not_consent_to_an_edit_that_it_was_not_shown():
 
     caller = threading.Thread(target=call, daemon=True)
     caller.start()
-    assert edited.wait(10)
+    assert edited.wait(60)
     caller.join(0.5)
     (pending,) = grace.approvals.pending()
     assert ([], ["mallory"]) == (ran, [vote.actor.name for vote in pending.votes])
     grace.approvals.withdraw(pending.id, by="ana")
-    caller.join(10)
+    caller.join(60)
 
 
 def test_arguments_without_an_encoding_stay_in_the_process():
