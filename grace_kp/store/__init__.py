@@ -1,4 +1,12 @@
-"""Where finished traces go: memory or SQLite, and the writer thread that brings them there."""
+"""Where finished traces go: memory or SQLite, and the writer thread that brings them there. A catalog makes them quick to find.
+
+The names of the catalog are resolved on first use: recording needs none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
 
 from grace_kp.store._deletion import Deleted, Selection
 from grace_kp.store._feedback import FeedbackEntry, to_bytes
@@ -11,14 +19,33 @@ from grace_kp.store._store import Store
 from grace_kp.store._tally import Tallies
 from grace_kp.store._writer import Writer
 
+if TYPE_CHECKING:
+    from grace_kp.store._catalog import (
+        Catalog,
+        CatalogQuery,
+        Group,
+        Progress,
+        RunFigures,
+        RunPage,
+        RunRow,
+        open_catalog,
+    )
+
 __all__ = [
+    "Catalog",
+    "CatalogQuery",
     "Deleted",
     "FeedbackEntry",
+    "Group",
     "JournalEntry",
     "Opener",
+    "Progress",
     "Query",
     "Record",
     "RescueFiles",
+    "RunFigures",
+    "RunPage",
+    "RunRow",
     "Selection",
     "Store",
     "Tallies",
@@ -27,7 +54,20 @@ __all__ = [
     "WriterStats",
     "file_of",
     "moment",
+    "open_catalog",
     "open_store",
     "scorer_name",
     "to_bytes",
 ]
+
+_CATALOG = frozenset(
+    {"Catalog", "CatalogQuery", "Group", "Progress", "RunFigures", "RunPage", "RunRow", "open_catalog"}
+)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _CATALOG:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}._catalog"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,63 @@
+"""Who looks at a page or calls the API, and what this person may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from grace_kp.approvals import Actor
+
+
+class Right(StrEnum):
+    """What a route asks of a person."""
+
+    ANYBODY = "anybody"
+    """Also without a login: the login itself, style sheets, `/healthz`."""
+    SEE = "see"
+    LABEL = "label"
+    """Add feedback to runs."""
+    DECIDE = "decide"
+    """Decide requests for approval. Groups and quorums of a request still apply."""
+    MANAGE = "manage"
+    """Manage accounts."""
+
+
+class Role(StrEnum):
+    """The role of an account."""
+
+    VIEWER = "viewer"
+    APPROVER = "approver"
+    ADMIN = "admin"
+    AGENT = "agent"
+    """A program: it sees runs and requests and adds feedback through the API, and never decides."""
+
+
+RIGHTS = {
+    Role.VIEWER: frozenset({Right.ANYBODY, Right.SEE}),
+    Role.APPROVER: frozenset({Right.ANYBODY, Right.SEE, Right.LABEL, Right.DECIDE}),
+    Role.ADMIN: frozenset({Right.ANYBODY, Right.SEE, Right.LABEL, Right.DECIDE, Right.MANAGE}),
+    Role.AGENT: frozenset({Right.ANYBODY, Right.SEE, Right.LABEL}),
+}
+"""The rights of each role."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """A person, or a program with the role `agent`, whose identity a login, a token or the host application has established.
+
+    Return one from the `auth=` of `app` to use the identities of your own application.
+    """
+
+    name: str
+    role: Role
+    authenticated: bool = True
+    """Whether a login established the name; False for the operating system's user while there are no accounts."""
+
+    def may(self, right: Right) -> bool:
+        """Return whether the role has a right."""
+        return right in RIGHTS[self.role]
+
+    @property
+    def actor(self) -> Actor:
+        """The author of this person's decisions, for the audit trail."""
+        return Actor.here(self.name, channel="web", authenticated=self.authenticated)
