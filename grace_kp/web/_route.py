@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from grace_kp.web._person import Right
-
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from grace_kp.web._person import Right
 
 
 class PageRoute(Route):
