@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from grace_kp.pages._confidence import confidence_html
     from grace_kp.pages._figure import FIRST, INK, PAPER, SECOND, SOFT, can_draw, figure
     from grace_kp.pages._page import page, safe, style
     from grace_kp.pages._parts import badge, facts, fold, linked, meter
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
     from grace_kp.pages._words import count_text, duration_text, penalty_text, spaced
 
 __all__ = [
-    "FIRST", "INK", "PAPER", "SECOND", "SOFT", "badge", "can_draw", "count_text", "duration_text", "facts", "figure", "fold", "hides",
+    "FIRST", "INK", "PAPER", "SECOND", "SOFT", "badge", "can_draw", "confidence_html", "count_text", "duration_text", "facts", "figure", "fold", "hides",
     "linked", "meter", "page", "penalty_text", "printable", "safe", "spaced", "style", "table", "visible",
 ]  # fmt: skip
 
 _NAMES = {
+    "_confidence": "confidence_html",
     "_figure": "FIRST INK PAPER SECOND SOFT can_draw figure",
     "_page": "page safe style",
     "_parts": "badge facts fold linked meter",

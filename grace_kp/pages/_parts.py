@@ -51,8 +51,9 @@ def meter(value: float, kind: str = "") -> str:
     share = min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
     fill = f"fill {kind}" if kind else "fill"
     return (
-        '<svg class="meter" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
-        f'<rect class="track" width="100" height="8" rx="2"/><rect class="{fill}" width="{100 * share:.4g}" height="8" rx="2"/></svg>'
+        # Sizes and colours for a notebook that removes the style.
+        '<svg class="meter" viewBox="0 0 100 8" width="160" height="8" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
+        f'<rect class="track" width="100" height="8" rx="2" fill="#aab3be"/><rect class="{fill}" width="{100 * share:.4g}" height="8" rx="2" fill="#2f74c8"/></svg>'
     )
 
 
