@@ -151,10 +151,14 @@ def moment(value: datetime | str | None, name: str) -> str | None:
             if ago:
                 value = datetime.now(UTC) - timedelta(seconds=float(ago[1]) * _UNITS[ago[2]])
             else:
-                value = datetime.fromisoformat(value)
+                value = _in_utc(datetime.fromisoformat(value))
         except (ValueError, OverflowError):
             raise ValueError(f"{name} must be a time like 2026-01-02T03:04:05Z or 2h, not {value!r}") from None
     if not isinstance(value, datetime):
         raise ValueError(f"{name} must be a datetime or a text, not {value!r}")
-    value = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    value = _in_utc(value)
     return value.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"  # %Y would not pad the year 926
+
+
+def _in_utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
