@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from grace_kp.pages import safe
 
 if TYPE_CHECKING:
     from grace_kp.trace._model import ReasoningTrace
@@ -71,3 +74,14 @@ def tokens(entry: Mapping[str, Any]) -> list[str]:
         for name, value in entry.items()
         if name.endswith("_tokens") and isinstance(value, int) and not isinstance(value, bool)
     ]
+
+
+def instant_of(value: object) -> str:
+    """Return a time of the document as HTML, in UTC; a text that is no time as it is."""
+    stated = text(value)
+    try:
+        moment = datetime.fromisoformat(stated).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return safe(stated[:100])
+    exact = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f'<time datetime="{exact}">{moment:%Y-%m-%d %H:%M:%S} UTC</time>'
