@@ -8,9 +8,10 @@ from grace_kp.trace.html._head import agent_name, run_head, run_title
 from grace_kp.trace.html._links import Links
 from grace_kp.trace.html._scores import label_badge
 from grace_kp.trace.html._timeline import run_timeline
+from grace_kp.trace.html._tree import run_tree
 from grace_kp.trace.html._waterfall import run_waterfall
 
 __all__ = [
-    "Links", "agent_name", "document_of", "items", "label_badge", "mapping", "number", "run_head", "run_timeline", "run_title", "run_waterfall",
+    "Links", "agent_name", "document_of", "items", "label_badge", "mapping", "number", "run_head", "run_timeline", "run_title", "run_tree", "run_waterfall",
     "share", "text",
 ]  # fmt: skip

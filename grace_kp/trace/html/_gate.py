@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.pages import badge, duration_text, facts, fold, linked, meter, safe, spaced
 from grace_kp.trace.html._document import as_json, items, mapping, number, share, text
+from grace_kp.trace.html._links import ALONE, anchor
 from grace_kp.trace.html._step import arguments_of, entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from grace_kp.trace.html._links import Links
 
 _SHOWN = frozenset(
     {"action", "outcome", "level", "score", "reason", "arguments", "response", "executed_arguments", "step", "waited_ms", "hidden", "error",
@@ -18,7 +21,7 @@ _SHOWN = frozenset(
 _WAITS = frozenset({"waiting", "undecided", "approved", "running"})
 
 
-def gate_of(decision: dict[str, Any]) -> str:
+def gate_of(decision: dict[str, Any], links: Links = ALONE) -> str:
     """Return a decision as an entry of the timeline."""
     outcome, level = text(decision.get("outcome")), text(decision.get("level"))
     head = [
@@ -28,7 +31,7 @@ def gate_of(decision: dict[str, Any]) -> str:
     head += [badge(word) for word in (level, outcome) if word]
     waited = number(decision.get("waited_ms"))
     body = arguments_of(decision["arguments"]) if decision.get("arguments") else ""
-    body += facts(_facts(decision))
+    body += facts(_facts(decision, links))
     rest = {name: value for name, value in decision.items() if name not in _SHOWN and value not in (None, "", [], {})}
     if rest:
         lines = "\n".join(f"{spaced(name)}: {text(value)}" for name, value in rest.items())
@@ -42,7 +45,7 @@ def gate_of(decision: dict[str, Any]) -> str:
     )
 
 
-def _facts(decision: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(decision: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
     score = share(decision.get("score"))
     if score is not None:
         note = (
@@ -65,10 +68,9 @@ def _facts(decision: dict[str, Any]) -> Iterator[tuple[str, str]]:
     approval = mapping(decision.get("approval"))
     if approval:
         by = f" by {text(approval['by'])}" if approval.get("by") else ""
-        yield (
-            "approval",
-            safe(f"{text(approval.get('id'))}, {spaced(text(approval.get('state')) or 'of unknown state')}{by}"),
-        )
+        name = text(approval.get("id"))
+        named = anchor(links.approval(name) if name else None, safe(name[:200]))
+        yield "approval", named + safe(f", {spaced(text(approval.get('state')) or 'of unknown state')}{by}")
     notice = mapping(decision.get("notice"))
     if notice:
         yield "notice", safe(f"{text(notice.get('to')) or 'not delivered'}: {text(notice.get('text'))}")

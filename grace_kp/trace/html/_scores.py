@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.pages import badge, count_text, facts, linked, meter, penalty_text, safe, spaced, table
+from grace_kp.pages import badge, confidence_html, count_text, facts, linked, meter, safe, spaced, table
 from grace_kp.trace.html._document import as_json, instant_of, items, mapping, number, share, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 MAX_PARTS = 60
 """Entries of a list of figures on a page."""
@@ -22,23 +22,15 @@ def kind_of(value: float) -> str:
     return "bad" if value < _LOW else "warn" if value < _FAIR else "good"
 
 
-def part_bars(parts: Mapping[str, Any], not_evaluated: Iterable[str] = (), *, judged: bool = True) -> str:
-    """Return figures from 0 to 1 by name, each with a bar; what was not evaluated says so and has none.
-
-    Args:
-        parts: name and figure; anything that is no number from 0 to 1 counts as not evaluated.
-        not_evaluated: names of parts without a figure, whatever stands in `parts`.
-        judged: whether a low figure is a bad one.
-    """
-    missing = set(not_evaluated)
-    shown = {**parts, **dict.fromkeys(name for name in missing if name not in parts)}
+def part_bars(parts: Mapping[str, Any]) -> str:
+    """Return figures from 0 to 1 by name, each with a bar; what is no such figure counts as not measured."""
     rows = []
-    for name, item in list(shown.items())[:MAX_PARTS]:
-        value = None if name in missing else share(item)
+    for name, item in parts.items():
+        value = share(item)
         figure = (
-            '<dd class="none">not evaluated</dd>'
+            '<dd class="none">not measured</dd>'
             if value is None
-            else f"<dd>{value:.2f}</dd><dd>{meter(value, kind_of(value) if judged else '')}</dd>"
+            else f'<dd>{value:.3f}</dd><dd aria-hidden="true">{meter(value)}</dd>'
         )
         rows.append(f"<dt>{safe(spaced(name))}</dt>{figure}")
     return f'<dl class="parts">{"".join(rows)}</dl>' if rows else ""
@@ -52,16 +44,21 @@ def confidence_of(document: Mapping[str, Any], grace: Mapping[str, Any]) -> str:
         return ""
     score, own = share(record.get("score")), share(record.get("own"))
     parts = []
-    if score is not None:
-        level = text(record.get("level"))
-        parts.append(f'<p class="figure">{score:.3f} {badge(level, kind_of(score)) if level else ""}</p>')
     if record.get("fallback") is True:
         parts.append('<p class="note warn">The learned profile failed; a formula stands in for it.</p>')
-    if text(record.get("reason")):
-        parts.append(f'<p class="text">{linked(text(record["reason"]))}</p>')
-    parts.append(part_bars(mapping(record.get("breakdown")), filter(_is_text, items(record.get("not_evaluated")))))
-    rows = [("lowered by", safe(penalty_text(text(item)))) for item in items(record.get("penalties"))[:MAX_PARTS]]
-    rows += [("does not fit", safe(text(item))) for item in items(record.get("mismatches"))[:MAX_PARTS]]
+    breakdown = mapping(record.get("breakdown"))
+    missing = [name for name in items(record.get("not_evaluated")) if isinstance(name, str)]
+    parts.append(
+        confidence_html(
+            record.get("score"),
+            breakdown={**breakdown, **{name: None for name in missing[:MAX_PARTS] if name not in breakdown}},
+            penalties=items(record.get("penalties")),
+            reason=record.get("reason"),
+            not_evaluated=missing,
+            level=text(record.get("level")),
+        )
+    )
+    rows = [("does not fit", safe(text(item))) for item in items(record.get("mismatches"))[:MAX_PARTS]]
     if text(record.get("profile")):
         rows.append(("profile", safe(text(record["profile"]))))
     if own is not None:
@@ -79,14 +76,18 @@ def value_of(grace: Mapping[str, Any]) -> str:
     if not record:
         return ""
     score = share(record.get("score"))
-    head = "" if score is None else f'<p class="figure">{score:.3f}</p>'
+    head = (
+        ""
+        if score is None
+        else f'<div class="confidence"><p class="figure"><span class="sum">{score:.3f}</span></p></div>'
+    )
     rows = [("set by the rule", safe(spaced(text(item)))) for item in items(record.get("overrides"))[:MAX_PARTS]]
     if text(record.get("novelty_fallback")):
         rows.append(("novelty not measured", safe(text(record["novelty_fallback"]))))
     if text(record.get("profile")):
         rows.append(("weights", safe(text(record["profile"]))))
     parts = {name: record[name] for name in _VALUE_PARTS if record.get(name) is not None}
-    return _card("Value score", head + part_bars(parts, judged=False) + facts(rows))
+    return _card("Value score", head + part_bars(parts) + facts(rows))
 
 
 def evaluation_of(grace: Mapping[str, Any]) -> str:
@@ -198,10 +199,6 @@ def _label(item: object) -> Iterator[str]:
     yield "</div>"
     if text(entry.get("note")):
         yield f'<p class="text">{linked(text(entry["note"]))}</p>'
-
-
-def _is_text(item: object) -> bool:
-    return isinstance(item, str)
 
 
 def _card(title: str, body: str) -> str:

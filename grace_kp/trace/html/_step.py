@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.pages import badge, count_text, duration_text, fold, linked, safe, spaced
 from grace_kp.trace.html._document import as_json, items, mapping, number, share, text, tokens
+from grace_kp.trace.html._links import ALONE, anchor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from grace_kp.trace.html._links import Links
 
 KINDS = {
     "thought": "thought",
@@ -25,18 +28,16 @@ INLINE = 120
 """Characters of the arguments of a call that stand on its line."""
 
 
-def step_of(
-    step: dict[str, Any], place: int, model: dict[str, Any], call: dict[str, Any], result: dict[str, Any]
-) -> str:
+def step_of(step: dict[str, Any], place: int, records: tuple[dict[str, Any], ...], links: Links = ALONE) -> str:
     """Return a step as an entry of the timeline.
 
     Args:
         step: the step.
         place: its number.
-        model: the model call that produced it, or empty.
-        call: the record of the call that it begins, or empty.
-        result: the record of the call that it ends, or empty.
+        records: the model call that produced it, the call of a tool that it begins, and the one that it ends; each may be empty.
+        links: addresses of nested runs.
     """
+    model, call, result = records
     kind = text(step.get("type"))
     status = text((call or result or model).get("status"))
     classes = ["step", _CLASSES.get(kind, "")]
@@ -53,7 +54,8 @@ def step_of(
         head.append(badge(status))
     body = _contents(step, kind) + _found(mapping(result.get("search"))) + _error(model)
     if call.get("child") and isinstance(call["child"], str):
-        head.append(f'<span class="kind">opens the nested run</span> <span class="mono">{safe(call["child"])}</span>')
+        child = anchor(links.run(call["child"]), f'<span class="mono">{safe(call["child"][:200])}</span>')
+        head.append(f'<span class="kind">opens the nested run</span> {child}')
     return entry(place, head, _measures(step, model, kind), body, classes)
 
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.pages import badge, count_text, duration_text, fold, linked, safe
 from grace_kp.trace.html._document import by_step, document_of, items, mapping, number, text, tokens
 from grace_kp.trace.html._gate import gate_of
+from grace_kp.trace.html._links import ALONE
 from grace_kp.trace.html._step import entry, step_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from grace_kp.trace._model import ReasoningTrace
+    from grace_kp.trace.html._links import Links
 
 MAX_STEPS = 2_000
 """Steps on a page; a note gives the number of those left out in the middle."""
@@ -20,41 +22,56 @@ MAX_CALLS = 200
 """Model calls without a step on a page."""
 
 
-def run_timeline(run: ReasoningTrace | Mapping[str, Any], *, limit: int = MAX_STEPS) -> str:
+def run_timeline(
+    run: ReasoningTrace | Mapping[str, Any],
+    *,
+    limit: int = MAX_STEPS,
+    places: Iterable[int] | None = None,
+    links: Links = ALONE,
+) -> str:
     """Return the steps of a run as an ordered list of HTML, each with the id `step-N`.
 
     Args:
         run: a trace, or its document, which another program may have written.
         limit: steps that are shown: three quarters from the beginning and the rest from the end.
+        places: the numbers of the steps that are shown, in order, instead.
+        links: addresses of nested runs and of requests for approval.
     """
     document = document_of(run)
     grace = mapping(document.get("grace"))
     steps = items(document.get("steps"))
-    decisions = _by_place(items(grace.get("decisions")), len(steps))
+    decisions = decisions_by_place(items(grace.get("decisions")), len(steps))
     models, calls = by_step(grace.get("model_calls"), "step"), by_step(grace.get("calls"), "tool_call")
     results = by_step(grace.get("calls"), "observation")
-    first = limit if len(steps) <= limit else limit - limit // 4
-    resume = len(steps) - (limit - first) if len(steps) > limit else first
-    parts = []
-    for place, item in enumerate(steps):
-        if first <= place < resume:
-            if place == first:
-                parts.append(
-                    _note(f"{count_text(resume - first, 'step')} are not shown here; the JSON of the run has them.")
-                )
-            continue
-        parts += map(gate_of, decisions.get(place, ()))
-        step = mapping(item)
+    parts, expected = [], 0
+    for place in _cut(len(steps), limit) if places is None else places:
+        if place >= len(steps):
+            break
+        if place > expected:
+            rest = "." if places is not None else "; the JSON of the run has them."
+            parts.append(_note(f"{count_text(place - expected, 'step')} are not shown here{rest}"))
+        expected = place + 1
+        parts += [gate_of(decision, links) for decision in decisions.get(place, ())]
+        step = mapping(steps[place])
         stated = step.get("step_id")
         position = stated if type(stated) is int else place
-        parts.append(step_of(step, place, models.get(position, {}), calls.get(position, {}), results.get(position, {})))
-    parts += map(gate_of, decisions.get(len(steps), ()))
-    parts += _without_step(items(grace.get("model_calls")))
-    parts.append(_end(document, grace))
+        records = (models.get(position, {}), calls.get(position, {}), results.get(position, {}))
+        parts.append(step_of(step, place, records, links))
+    if expected >= len(steps):
+        parts += [gate_of(decision, links) for decision in decisions.get(len(steps), ())]
+        parts += _without_step(items(grace.get("model_calls")))
+        parts.append(_end(document, grace))
     return f'<ol class="steps">{"".join(parts)}</ol>'
 
 
-def _by_place(decisions: list[Any], count: int) -> dict[int, list[dict[str, Any]]]:
+def _cut(count: int, limit: int) -> Iterator[int]:
+    """Yield the numbers of the first and last steps of a long run, and all of a short one."""
+    last = limit // 4 if count > limit else 0
+    yield from range(min(count, limit - last))
+    yield from range(count - last, count)
+
+
+def decisions_by_place(decisions: list[Any], count: int) -> dict[int, list[dict[str, Any]]]:
     """Return the decisions by the number of steps before them; those that do not state it stand at the end."""
     found: dict[int, list[dict[str, Any]]] = {}
     for decision in map(mapping, decisions):
