@@ -1,12 +1,13 @@
 """Requests for approval that outlive the process: asked once, decided by anyone entitled, claimed at most once, provable afterwards."""
 
+from grace_kp.approvals._account_check import ACCOUNT, token_mark
 from grace_kp.approvals._actor import Actor
 from grace_kp.approvals._approval import Approval, Claimed, Decided, Earlier, Ended, Vote
 from grace_kp.approvals._approvals import Approvals
 from grace_kp.approvals._canonical import SEALED, Sealed, canonical, encode
 from grace_kp.approvals._chain import append, append_view, contents_of, entry_of, was_viewed
 from grace_kp.approvals._changes import Change, Changes
-from grace_kp.approvals._checkpoint import Checkpoint, checkpoint, read_checkpoints, write_checkpoint
+from grace_kp.approvals._checkpoint import Checkpoint, checkpoint, parse_checkpoints, read_checkpoints, write_checkpoint
 from grace_kp.approvals._checks import Problem
 from grace_kp.approvals._claim import Claim
 from grace_kp.approvals._decoding import decode
@@ -22,6 +23,7 @@ from grace_kp.approvals._new_request import NewRequest, new_approval_id
 from grace_kp.approvals._policy_now import PolicyNow
 from grace_kp.approvals._resumed import Resumed
 from grace_kp.approvals._retention import forget, forget_approvals
+from grace_kp.approvals._rights import person
 from grace_kp.approvals._schema import schema_of
 from grace_kp.approvals._seal import (
     SealNeeded,
@@ -39,13 +41,33 @@ from grace_kp.approvals._tables import Link, Reads, Row, RowQuery, Tables, Write
 from grace_kp.approvals._verify import Verification, verify
 from grace_kp.approvals._watcher import Waiter, Watcher
 from grace_kp.approvals._webhooks import Webhook, receiver_of, webhooks_of
+from grace_kp.approvals._words import (
+    KEY_FIELD,
+    NOT_COVERED,
+    SEALED_REMARK,
+    actor_text,
+    consents,
+    constraint_texts,
+    deadline_text,
+    event_text,
+    json_text,
+    process_text,
+    remarks_of,
+    rule_text,
+    unheld_text,
+    verdict_text,
+)
 
 __all__ = [
+    "ACCOUNT",
     "ENTITLING",
     "FOLLOWING",
+    "KEY_FIELD",
+    "NOT_COVERED",
     "OPEN",
     "RESPONSES",
     "SEALED",
+    "SEALED_REMARK",
     "Actor",
     "Approval",
     "ApprovalState",
@@ -82,34 +104,48 @@ __all__ = [
     "Watcher",
     "Webhook",
     "Writes",
+    "actor_text",
     "append",
     "append_view",
     "canonical",
     "checkpoint",
+    "consents",
+    "constraint_texts",
     "contents_of",
+    "deadline_text",
     "decode",
     "digest",
     "encode",
     "entry_of",
+    "event_text",
     "export",
     "fitted_edit",
     "forget",
     "forget_approvals",
     "has_digest",
     "idempotency_key_of",
+    "json_text",
     "may_follow",
     "new_approval_id",
     "new_key",
     "opened_arguments",
+    "parse_checkpoints",
+    "person",
+    "process_text",
     "read_checkpoints",
     "receiver_of",
+    "remarks_of",
+    "rule_text",
     "same_digest",
     "schema_of",
     "sealed_arguments",
     "sealed_texts",
     "seconds_of",
     "secret_parameters",
+    "token_mark",
+    "unheld_text",
     "unopened",
+    "verdict_text",
     "verify",
     "version_of",
     "was_viewed",

@@ -56,6 +56,8 @@ KINDS = frozenset(
         "standing_ended",
         "restored",
         "forgotten",
+        "account_changed",
+        "refused",
     }
 )
 """What an entry can record."""

@@ -97,16 +97,32 @@ def read_checkpoints(path: str | Path, *, secret: Authenticator | None = None) -
         OSError: the file cannot be read.
         ApprovalError: a line is no checkpoint, there is none, or the secret did not authenticate it. The message names the line.
     """
-    found = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        try:
-            found.append(Checkpoint.from_dict(json.loads(line), secret))
-        except (ValueError, RecursionError):
-            raise ApprovalError(f"{path}, line {number}: it is no JSON: {brief(line)}") from None
-        except ApprovalError as error:
-            raise ApprovalError(f"{path}, line {number}: {error}") from None
+    text = Path(path).read_text(encoding="utf-8", errors="replace")
+    found = parse_checkpoints(text, secret=secret, place=str(path))
     if not found:
         raise ApprovalError(
             f"{path}: it holds no checkpoint; `grace-kp approvals verify --write-checkpoint` writes one"
         )
+    return found
+
+
+def parse_checkpoints(text: str, *, secret: Authenticator | None = None, place: str) -> list[Checkpoint]:
+    """Return the checkpoints of a text, one per line; none for an empty one.
+
+    Args:
+        text: JSON lines.
+        secret: what each must be authenticated by; None does not check it.
+        place: where the text comes from, for messages.
+
+    Raises:
+        ApprovalError: a line is no checkpoint, or the secret did not authenticate it. The message names the line.
+    """
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            found.append(Checkpoint.from_dict(json.loads(line), secret))
+        except (ValueError, RecursionError):
+            raise ApprovalError(f"{place}, line {number}: it is no JSON: {brief(line)}") from None
+        except ApprovalError as error:
+            raise ApprovalError(f"{place}, line {number}: {error}") from None
     return found

@@ -32,7 +32,7 @@ class Problem:
     seq: int
     """Number of the entry; 0 where it concerns none."""
     kind: str
-    """`changed`, `contents`, `missing`, `order`, `row`, `standing`, `checkpoint`."""
+    """`changed`, `contents`, `missing`, `order`, `row`, `standing`, `account`, `checkpoint`."""
     message: str
 
 

@@ -22,9 +22,11 @@ from grace_kp.approvals._request import check_new, request
 from grace_kp.approvals._rights import Rights
 from grace_kp.approvals._standing import all_standing
 from grace_kp.approvals._standing_use import end_by_id, grant
+from grace_kp.approvals._states import ApprovalState
 from grace_kp.approvals._transactions import Transactions
 from grace_kp.approvals._turn import Office
 from grace_kp.approvals._verbs import check_actor
+from grace_kp.approvals._votes import vote_of
 from grace_kp.errors import ApprovalError, brief
 
 if TYPE_CHECKING:
@@ -98,20 +100,48 @@ class Desk:
             return self._office.shown(self._tables, record)
         return self._work.approved(lambda turn: _viewed(turn, approval_id, viewer))
 
-    def pending(self, action: str | None = None, *, limit: int = 100, group: str | None = None) -> list[Approval]:
+    def pending(
+        self,
+        action: str | None = None,
+        *,
+        limit: int = 100,
+        offset: int = 0,
+        group: str | None = None,
+        level: str | None = None,
+        decider: Actor | None = None,
+    ) -> list[Approval]:
         """Return pending requests, by deadline and level.
 
         Args:
             action: only of actions that match this name or glob.
             limit: at most this many.
+            offset: how many of those that match to leave out at the beginning.
             group: only those that members of this group may decide.
+            level: only those at this level.
+            decider: only those that this person may decide and has not consented to.
         """
         self._work.expire()
-        records = pending_records(self._tables, action, group, limit)
+
+        is_filtered = level is not None or decider is not None
+
+        def is_wanted(record: Record) -> bool:
+            is_at_level = level is None or record.data["level"] == level
+            return is_at_level and (decider is None or self._awaits(record, decider))
+
+        records = pending_records(
+            self._tables, action, group, limit, offset=offset, is_wanted=is_wanted if is_filtered else None
+        )
         return [self._office.shown(self._tables, record) for record in records]
 
     def history(
-        self, *, action: str | None = None, by: str | None = None, since: float | None = None, limit: int = 100
+        self,
+        *,
+        action: str | None = None,
+        by: str | None = None,
+        since: float | None = None,
+        states: Sequence[str] = (),
+        limit: int = 100,
+        offset: int = 0,
     ) -> list[Approval]:
         """Return what is no longer pending, by last change, newest first.
 
@@ -119,11 +149,32 @@ class Desk:
             action: only of actions that match this name or glob.
             by: only what this person decided, voted for or closed.
             since: only what changed at or after this time.
+            states: only in these states; all but `pending` where it is empty.
             limit: at most this many.
+            offset: how many of those that match to leave out at the beginning.
         """
         self._work.expire()
-        records = past_records(self._tables, action, since, by, limit)
+        records = past_records(
+            self._tables,
+            action,
+            since,
+            by,
+            limit,
+            offset=offset,
+            states=[state for state in states if state != ApprovalState.PENDING],
+        )
         return [self._office.shown(self._tables, record) for record in records]
+
+    def reason_against(self, approval_id: str, actor: Actor) -> str:
+        """Return why a person may not decide a request; empty where groups and users of the runs allow it.
+
+        Raises:
+            UnknownApproval: there is none with this id.
+        """
+        return self._office.rights.reason_against(read_record(self._tables, approval_id), actor)
+
+    def _awaits(self, record: Record, actor: Actor) -> bool:
+        return not self._office.rights.reason_against(record, actor) and vote_of(record, actor) is None
 
     def approve(self, approval_id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
         """Consent to the arguments. With a quorum, this is one vote.

@@ -13,7 +13,7 @@ from grace_kp.approvals._states import ApprovalState
 from grace_kp.approvals._tables import RowQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from grace_kp.approvals._record import Record
     from grace_kp.approvals._tables import Reads, Row, Writes
@@ -27,27 +27,52 @@ AT_MOST_LOOKED_UP = 2_000
 """Requests of a person that are read one by one."""
 
 
-def pending_records(reads: Reads, action: str | None, group: str | None, limit: int) -> list[Record]:
-    """Return pending requests that members of a group may decide, by deadline and level."""
+def pending_records(
+    reads: Reads,
+    action: str | None,
+    group: str | None,
+    limit: int,
+    *,
+    offset: int = 0,
+    is_wanted: Callable[[Record], bool] | None = None,
+) -> list[Record]:
+    """Return pending requests that members of a group may decide, by deadline and level; `offset` of those that match are left out."""
     query = RowQuery(states=(_PENDING.value,), action=action)
-    return _first(reads, query, limit, lambda record: group is None or not record.groups or group in record.groups)
+    if group is None and is_wanted is None:
+        return [record_of(row) for row in reads.rows(replace(query, limit=limit, offset=offset))]
+
+    def matches(record: Record) -> bool:
+        is_theirs = group is None or not record.groups or group in record.groups
+        return is_theirs and (is_wanted is None or is_wanted(record))
+
+    return _first(reads, query, limit + offset, matches)[offset:]
 
 
-def past_records(reads: Reads, action: str | None, since: float | None, by: str | None, limit: int) -> list[Record]:
-    """Return what is no longer pending and has to do with a person, newest first.
+def past_records(
+    reads: Reads,
+    action: str | None,
+    since: float | None,
+    by: str | None,
+    limit: int,
+    *,
+    offset: int = 0,
+    states: Sequence[str] = (),
+) -> list[Record]:
+    """Return what is no longer pending, is in one of these states and has to do with a person, newest first; `offset` of these are left out.
 
     Where the person has few requests, these are read; where there are many, the newest rows hold enough of them.
     """
-    query = RowQuery(states=_PAST, action=action, since=since, order="newest")
+    wanted = tuple(states) or _PAST
+    query = RowQuery(states=wanted, action=action, since=since, order="newest")
     if by is None:
-        return _first(reads, query, limit, lambda _: True)
+        return [record_of(row) for row in reads.rows(replace(query, limit=limit, offset=offset))]
     names = reads.documents(index_of(by))
     if len(names) > AT_MOST_LOOKED_UP:
-        return _first(reads, query, limit, lambda record: person(by) in _people(record))
+        return _first(reads, query, offset + limit, lambda record: person(by) in _people(record))[offset:]
     rows = [row for name in names if (row := reads.row(name)) is not None]
-    matching = [row for row in rows if row.state in _PAST and _is_in(row, action, since)]
+    matching = [row for row in rows if row.state in wanted and _is_in(row, action, since)]
     matching.sort(key=lambda row: row.changed, reverse=True)
-    return [record_of(row) for row in matching[:limit]]
+    return [record_of(row) for row in matching[offset : offset + limit]]
 
 
 def note_people(writes: Writes, record: Record) -> None:

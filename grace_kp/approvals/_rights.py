@@ -60,7 +60,7 @@ class Rights:
         Raises:
             NotEntitled: with the reason.
         """
-        reason = self._reason_against(record, actor)
+        reason = self.reason_against(record, actor)
         if reason:
             raise NotEntitled(f"{printable(actor.name)} may not decide {record.id}: {reason}", approval_id=record.id)
 
@@ -75,11 +75,12 @@ class Rights:
             for vote in votes
             if vote["digest"] == digest
             and vote["counts"]
-            and not self._reason_against(record, Actor.from_dict(vote["actor"]))
+            and not self.reason_against(record, Actor.from_dict(vote["actor"]))
         }
         return len(people)
 
-    def _reason_against(self, record: Record, actor: Actor) -> str:
+    def reason_against(self, record: Record, actor: Actor) -> str:
+        """Return why a person may not decide a request; empty where nothing is against it."""
         quorum, groups = record.data["quorum"], record.groups
         if groups and not self._groups.get(actor.name, frozenset()).intersection(groups):
             own = ", ".join(sorted(self._groups.get(actor.name, ()))) or "no group"

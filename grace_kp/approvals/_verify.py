@@ -1,5 +1,5 @@
-"""Verification of the chain: it locates entries and contents that were changed, removed, inserted or reordered, and rows and
-standing approvals that were changed without an entry.
+"""Verification of the chain: it locates entries and contents that were changed, removed, inserted or reordered, and rows,
+standing approvals and accounts that were changed without an entry.
 
 The chain alone proves nothing against whoever can write the store, because all hashes can be computed anew. A checkpoint that is kept elsewhere
 (see `_checkpoint`) does, for the entries up to its number. A notification holds a number and a hash too and serves as a checkpoint.
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.approvals._account_check import AccountCheck
 from grace_kp.approvals._chain import each_link
 from grace_kp.approvals._checkpoint import Checkpoint
 from grace_kp.approvals._checks import ChainCheck, ContentsCheck, Problems, RowsCheck
@@ -72,19 +73,21 @@ def verify(tables: Tables, *, at: float, checkpoint: Checkpoint | Sequence[Check
         ContentsCheck(found, tables.head()[0]),
         RowsCheck(found, tables),
     )
-    standing = StandingCheck(found, tables)
+    standing, accounts = StandingCheck(found, tables), AccountCheck(found, tables)
     for link in each_link(tables):
         entry = chain.add(link)
         if entry is not None:
             contents.add(link, entry)
             rows.add(link.seq, entry)
             standing.add(link, entry)
+            accounts.add(link.seq, entry)
         else:
             rows.skip(link.approval)
     chain.end()
     contents.end()
     rows.end()
     standing.end()
+    accounts.end()
     newest = Checkpoint(store=tables.identity, seq=chain.seq, hash=chain.hash, at=at)
     return Verification(
         ok=not found.count,
@@ -94,7 +97,13 @@ def verify(tables: Tables, *, at: float, checkpoint: Checkpoint | Sequence[Check
         against="checkpoint" if points else "nothing",
         deleted=contents.deleted,
         checkpoint=newest,
-        unchecked=(*_beyond(points, chain.seq), *contents.unchecked(), *rows.unchecked, *standing.unchecked),
+        unchecked=(
+            *_beyond(points, chain.seq),
+            *contents.unchecked(),
+            *rows.unchecked,
+            *standing.unchecked,
+            *accounts.unchecked,
+        ),
     )
 
 

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals._tables import Link, Row
 
-EVENTS = tuple(sorted(KINDS - {"joined", "viewed", "claimed", "released", "standing_used", "forgotten"}))
+EVENTS = tuple(
+    sorted(
+        KINDS - {"joined", "viewed", "claimed", "released", "standing_used", "forgotten", "account_changed", "refused"}
+    )
+)
 """What a receiver is notified of by default."""
 PREFIX = "whsec_"
 VARIABLE = "GRACE_KP_WEBHOOK_SECRET"

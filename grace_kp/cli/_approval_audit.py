@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,9 +15,6 @@ from grace_kp.cli._approvals import seconds_since
 from grace_kp.cli._lookup import StoreOption, described
 from grace_kp.cli._output import clean, console, put_json, put_jsonl
 from grace_kp.cli._page import put_text
-
-if TYPE_CHECKING:
-    from grace_kp.approvals import Verification
 
 SHOWN = 20
 """Problems that are shown; --json lists more."""
@@ -39,7 +36,7 @@ def verify(
 
     Example: grace-kp approvals verify --checkpoint /mnt/audit/approvals.jsonl --write-checkpoint /mnt/audit/approvals.jsonl
     """
-    from grace_kp.approvals import read_checkpoints
+    from grace_kp.approvals import read_checkpoints, verdict_text
     from grace_kp.approvals import verify as verify_chain
     from grace_kp.approvals import write_checkpoint as write
 
@@ -56,7 +53,7 @@ def verify(
             put_text(out, f"{problem.kind}: {clean(problem.message)}", style="red")
         if found.problem_count > SHOWN:
             put_text(out, f"and {found.problem_count - SHOWN:,} more problems; --json lists them")
-        put_text(out, _verdict(found), style="" if found.ok else "bold")
+        put_text(out, verdict_text(found), style="" if found.ok else "bold")
         for sentence in found.unchecked:
             put_text(out, clean(sentence), style="yellow")
         if write_checkpoint is not None:
@@ -64,19 +61,6 @@ def verify(
             put_text(out, written if found.ok else "no checkpoint was written, because of the problems")
     if not found.ok:
         raise typer.Exit(1)
-
-
-def _verdict(found: Verification) -> str:
-    has_checkpoint = found.against == "checkpoint"
-    read = (
-        f"{found.entries:,} entries verified {'against the checkpoint' if has_checkpoint else 'without a checkpoint'}"
-    )
-    if not found.ok:
-        return f"{read}: {found.problem_count:,} problem{'' if found.problem_count == 1 else 's'}"
-    # Without a checkpoint, a chain that was written anew looks whole.
-    return (
-        f"{read}: {'no problem found' if has_checkpoint else 'no accident found; a deliberate change would not show'}"
-    )
 
 
 def export(

@@ -30,36 +30,23 @@ STEPS = 8
 """Newest steps of the run that are shown without --full."""
 ENTRIES = 50
 """Entries of the chain that are shown without --full."""
-NOT_COVERED = "not covered by the decision: it may be another value when the action runs"
-SEALED = "sealed: it is kept encrypted"
-KEY_FIELD = "identifies the operation: an edit cannot change it"
 
 
 def facts_of(approval: Approval, now: float | None = None) -> Facts:
     """Return what the console would show of this request."""
+    from grace_kp.approvals import remarks_of, unheld_text
     from grace_kp.gating.reviewers import Facts
 
     now = time.time() if now is None else now
-    remarks: dict[str, list[str]] = {}
-    for names, remark in (
-        (approval.not_covered, NOT_COVERED),
-        (approval.sealed, SEALED),
-        (approval.key_fields, KEY_FIELD),
-    ):
-        for name in names:
-            remarks.setdefault(name, []).append(remark)
-    for name, value in approval.arguments.items():
-        if isinstance(value, bytes | bytearray):
-            remarks.setdefault(name, []).append(f"{len(value):,} bytes")
     asked = approval.asked or {}
     return Facts(
         action=approval.action,
         level=approval.level,
         arguments=approval.arguments,
         before={name: asked.get(name) for name in changed(approval)},
-        remarks={name: "; ".join(found) for name, found in remarks.items()},
+        remarks=remarks_of(approval),
         objective=approval.objective or "",
-        hidden=_unheld(approval),
+        hidden=unheld_text(approval),
         score=approval.score,
         parts=approval.breakdown,
         penalties=tuple(approval.penalties),
@@ -72,25 +59,9 @@ def facts_of(approval: Approval, now: float | None = None) -> Facts:
 
 def changed(approval: Approval) -> list[str]:
     """Return the parameters that an edit has changed, by comparing the values with those that were asked about."""
-    asked = approval.asked
-    if asked is None:
-        return []
-    names = dict.fromkeys([*approval.arguments, *asked])
-    return [name for name in names if _flat(approval.arguments, name) != _flat(asked, name)]
+    from grace_kp.gating import changed_arguments
 
-
-def _flat(arguments: Mapping[str, Any], name: str) -> str:
-    from grace_kp.gating import flat, view
-
-    return flat(view(arguments[name]).root) if name in arguments else ""
-
-
-def _unheld(approval: Approval) -> str:
-    if approval.deleted:
-        return "retention has deleted the contents"
-    if not approval.unencoded:
-        return ""
-    return f"{', '.join(approval.unencoded)}: only the waiting process holds the object, which has no form that can be stored or shown"
+    return changed_arguments(approval)
 
 
 def _time(approval: Approval, now: float) -> str:
@@ -185,7 +156,9 @@ class ApprovalPage:
             self._field("rests on", _fact(name, value))
 
     def _people(self, approval: Approval) -> None:
-        self._field("may decide", _rule(approval))
+        from grace_kp.approvals import rule_text
+
+        self._field("may decide", rule_text(approval))
         if approval.standing:
             self._field("standing", f"approved by the standing approval {approval.standing}")
         for vote in approval.votes:
@@ -280,16 +253,6 @@ class ApprovalPage:
         if self._full or len(text) <= limit:
             return text
         return f"{text[:limit]}… {len(text) - limit:,} more characters; --full or --json shows them"
-
-
-def _rule(approval: Approval) -> str:
-    who = f"members of {' or '.join(approval.groups)}" if approval.groups else "anybody"
-    if approval.quorum > 1:
-        kind = "authenticated" if approval.identity == "authenticated" else "stated"
-        who = f"{approval.quorum} people ({kind} names), {who}; {words.consents(approval)} of {approval.quorum} so far"
-    if approval.user and (approval.groups or approval.quorum > 1):
-        who += f"; not {approval.user}, for whom the agent runs"
-    return who
 
 
 def _fact(name: str, value: object) -> str:

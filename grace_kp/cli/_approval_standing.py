@@ -15,7 +15,7 @@ from grace_kp.cli import _approval_words as words
 from grace_kp.cli._approval_desk import ByOption, actor, deciding, office
 from grace_kp.cli._approval_verbs import YesOption  # noqa: TC001 — Typer reads it
 from grace_kp.cli._lookup import StoreOption, described
-from grace_kp.cli._output import clean, console, put_json, visible_json
+from grace_kp.cli._output import clean, console, put_json
 from grace_kp.cli._page import put_field, put_text
 from grace_kp.cli._table import Column, Table
 
@@ -199,21 +199,10 @@ def _until(text: str) -> float:
 
 
 def _constraints(entry: Standing) -> Iterator[str]:
-    for name, constraint in entry.parameters.items():
-        if constraint.get("any"):
-            words_of = "any value"
-        elif "is" in constraint:
-            words_of = visible_json(constraint["is"])
-        elif "in" in constraint:
-            words_of = f"one of {visible_json(constraint['in'])}"
-        else:
-            bounds = [
-                f"{word} {visible_json(constraint[bound])}"
-                for bound, word in (("from", "from"), ("to", "to"))
-                if bound in constraint
-            ]
-            words_of = " ".join(bounds)
-        yield f"{clean(name)}: {words_of}"
+    from grace_kp.approvals import constraint_texts
+
+    for name, words_of in constraint_texts(entry):
+        yield f"{clean(name)}: {clean(words_of)}"
 
 
 def _confirm(wanted: Standing, name: str) -> None:

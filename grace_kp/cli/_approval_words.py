@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.cli._output import clean, shorten, visible
+from grace_kp.pages import APPROVAL_STATES as STATES
+from grace_kp.pages import span_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,32 +20,14 @@ if TYPE_CHECKING:
 VALUE = 40
 """Columns of one argument within a sentence."""
 PREFIX = "ap-"
-"""The beginning of every id."""
+"""The beginning of every id. The library of approvals takes long to import, so that only commands that need it do."""
 SHORT = 8
 """Characters of an id in lists."""
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 _LATER = {
     "raise": "asks again",
     "hand_over": "handed over",
     "interrupt": "interrupted",
 }
-STATES: Mapping[str, str] = {
-    "approved": "approved",
-    "edited": "approved with edits",
-    "rejected": "rejected",
-    "responded": "answered with words",
-    "skipped": "skipped",
-    "retried": "sent back for a retry",
-    "expired": "expired",
-    "cancelled": "cancelled",
-    "claimed": "started, no outcome yet",
-    "done": "done",
-    "failed": "failed",
-    "unknown": "started, outcome unknown",
-    "not_done": "not done",
-    "pending": "pending",
-}
-"""The states in words. The library of approvals takes long to import, so that only commands that need it do."""
 PENDING, UNKNOWN = "pending", "unknown"
 TO_BE_USED = ("approved", "edited")
 """States in which the action may be started."""
@@ -86,14 +70,7 @@ def in_state(state: str) -> str:
 
 def duration(seconds: float) -> str:
     """Return a duration in at most two units, such as `3 h 20 m`; less than a minute in seconds."""
-    left = int(abs(seconds))
-    for place, (size, unit) in enumerate(_UNITS):
-        if left < size:
-            continue
-        count, rest = divmod(left, size)
-        smaller = rest // _UNITS[place + 1][0] if place + 1 < len(_UNITS) else 0
-        return f"{count} {unit}" + (f" {smaller} {_UNITS[place + 1][1]}" if smaller and count < 10 else "")
-    return f"{left} s"
+    return span_text(seconds)
 
 
 def time_left(approval: Approval, now: float) -> str:
@@ -128,7 +105,9 @@ def deciders(approval: Approval) -> str:
 
 def consents(approval: Approval) -> int:
     """Return the number of votes that count."""
-    return sum(vote.counts and vote.digest == approval.digest for vote in approval.votes)
+    from grace_kp.approvals import consents as count
+
+    return count(approval)
 
 
 def process(approval: Approval) -> str:
@@ -140,38 +119,23 @@ def process(approval: Approval) -> str:
 
 def process_sentence(approval: Approval) -> str:
     """Return in a sentence what happens with a decision, as far as the process that asked is concerned."""
-    match approval.waits:
-        case "raise":
-            return "none waits; the program asks again and then runs the action"
-        case "hand_over":
-            return "none waits; `grace-kp approvals work` carries out what is approved"
-        case "interrupt":
-            return "none waits; the graph is resumed with the decision"
-        case _:
-            return {
-                True: "a live process waits for the decision",
-                False: "the process that waited is gone; `grace-kp approvals work` carries out what is approved",
-                None: "it cannot be known whether the process still waits",
-            }[approval.is_awaited]
+    from grace_kp.approvals import process_text
+
+    return process_text(approval)
 
 
 def at_deadline(approval: Approval) -> str:
     """Return what happens when nobody decides in time."""
-    kind, _, group = approval.on_deadline.partition(":")
-    match kind:
-        case "skip":
-            return "the action is skipped and the agent goes on"
-        case "escalate":
-            return f"the group {clean(group)} may decide"
-        case _:
-            return "the request expires and the action does not run"
+    from grace_kp.approvals import deadline_text
+
+    return clean(deadline_text(approval))
 
 
 def person(actor: Actor) -> str:
-    """Return who did something, and how far that is established: `ana (stated, cli, uid ana on web-1)`."""
-    facts = ["authenticated" if actor.authenticated else "stated", actor.channel]
-    place = " on ".join(part for part in (actor.os_user, actor.host) if part)
-    return clean(f"{actor.name} ({', '.join(facts)}{', as ' + place if place else ''})")
+    """Return who did something, and how far that is established: `ana (stated, cli, as ana on web-1)`."""
+    from grace_kp.approvals import actor_text
+
+    return clean(actor_text(actor))
 
 
 def short_digest(digest: str) -> str:
@@ -182,6 +146,6 @@ def short_digest(digest: str) -> str:
 
 def event(entry: Mapping[str, Any]) -> str:
     """Return what an entry of the chain records, in a word: a decision and an outcome as the state that they led to."""
-    kind, facts = entry.get("kind", "-"), entry.get("facts")
-    is_state = kind in {"decided", "settled", "reconciled"} and isinstance(facts, dict)
-    return str(facts.get("state", kind) if is_state and isinstance(facts, dict) else kind)
+    from grace_kp.approvals import event_text
+
+    return event_text(entry)

@@ -34,6 +34,7 @@ from grace_kp.gating._policy import Policy, PolicySet, strictest_level
 from grace_kp.gating._request import InterventionRequest, InterventionResponse, frozen
 from grace_kp.gating._resumable import ProgramAnswer, Resumable, resumable
 from grace_kp.gating._reviewer import Reviewer
+from grace_kp.gating._shown import changed_arguments, unshown_arguments
 from grace_kp.gating._steps import Failed, Step, Work
 from grace_kp.gating._terms import Terms
 from grace_kp.gating._tree import flat, plain
@@ -88,6 +89,7 @@ __all__ = [
     "Work",
     "attempt",
     "audit_probability",
+    "changed_arguments",
     "check_key",
     "consent_to",
     "digest_of",
@@ -104,5 +106,6 @@ __all__ = [
     "recorded_arguments",
     "resumable",
     "strictest_level",
+    "unshown_arguments",
     "view",
 ]

@@ -11,25 +11,68 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from grace_kp.pages._confidence import confidence_html
     from grace_kp.pages._figure import FIRST, INK, PAPER, SECOND, SOFT, can_draw, figure
+    from grace_kp.pages._notebook import notebook
     from grace_kp.pages._page import page, safe, style
     from grace_kp.pages._parts import badge, facts, fold, linked, meter
+    from grace_kp.pages._plot import Rule, histogram, named_bars, timeline
+    from grace_kp.pages._plot_curves import Curve, Plane, curves
+    from grace_kp.pages._plot_ticks import date_ticks, nice_ticks, tick_text
     from grace_kp.pages._printable import hides, printable, visible
     from grace_kp.pages._table import table
-    from grace_kp.pages._words import count_text, duration_text, penalty_text, spaced
+    from grace_kp.pages._words import APPROVAL_STATES, count_text, duration_text, penalty_text, spaced, span_text
 
 __all__ = [
-    "FIRST", "INK", "PAPER", "SECOND", "SOFT", "badge", "can_draw", "confidence_html", "count_text", "duration_text", "facts", "figure", "fold", "hides",
-    "linked", "meter", "page", "penalty_text", "printable", "safe", "spaced", "style", "table", "visible",
+    "APPROVAL_STATES",
+    "FIRST",
+    "INK",
+    "PAPER",
+    "SECOND",
+    "SOFT",
+    "Curve",
+    "Plane",
+    "Rule",
+    "badge",
+    "can_draw",
+    "confidence_html",
+    "count_text",
+    "curves",
+    "date_ticks",
+    "duration_text",
+    "facts",
+    "figure",
+    "fold",
+    "hides",
+    "histogram",
+    "linked",
+    "meter",
+    "named_bars",
+    "nice_ticks",
+    "notebook",
+    "page",
+    "penalty_text",
+    "printable",
+    "safe",
+    "spaced",
+    "span_text",
+    "style",
+    "table",
+    "tick_text",
+    "timeline",
+    "visible",
 ]  # fmt: skip
 
 _NAMES = {
     "_confidence": "confidence_html",
     "_figure": "FIRST INK PAPER SECOND SOFT can_draw figure",
+    "_notebook": "notebook",
     "_page": "page safe style",
     "_parts": "badge facts fold linked meter",
+    "_plot": "Rule histogram named_bars timeline",
+    "_plot_curves": "Curve Plane curves",
+    "_plot_ticks": "date_ticks nice_ticks tick_text",
     "_printable": "hides printable visible",
     "_table": "table",
-    "_words": "count_text duration_text penalty_text spaced",
+    "_words": "APPROVAL_STATES count_text duration_text penalty_text spaced span_text",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -4,9 +4,33 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _FAILURES = re.compile(r"tool_failures\(rate=([01]\.\d\d)\)")
 _FIXED = {"no_search_results": "the search found nothing", "no_sources": "no sources"}
+
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+APPROVAL_STATES: Mapping[str, str] = {
+    "approved": "approved",
+    "edited": "approved with edits",
+    "rejected": "rejected",
+    "responded": "answered with words",
+    "skipped": "skipped",
+    "retried": "sent back for a retry",
+    "expired": "expired",
+    "cancelled": "cancelled",
+    "claimed": "started, no outcome yet",
+    "done": "done",
+    "failed": "failed",
+    "unknown": "started, outcome unknown",
+    "not_done": "not done",
+    "pending": "pending",
+}
+"""The states of a request for approval in words."""
 
 
 def penalty_text(penalty: str) -> str:
@@ -43,3 +67,15 @@ def duration_text(milliseconds: float) -> str:
 def count_text(count: int, noun: str) -> str:
     """Return a count with its noun: `1 step`, `2,000 steps`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def span_text(seconds: float) -> str:
+    """Return a duration in at most two units, such as `3 h 20 m`; less than a minute in seconds."""
+    left = int(abs(seconds))
+    for place, (size, unit) in enumerate(_UNITS):
+        if left < size:
+            continue
+        count, rest = divmod(left, size)
+        smaller = rest // _UNITS[place + 1][0] if place + 1 < len(_UNITS) else 0
+        return f"{count} {unit}" + (f" {smaller} {_UNITS[place + 1][1]}" if smaller and count < 10 else "")
+    return f"{left} s"

@@ -378,3 +378,41 @@ class Desks(RuleBasedStateMachine):
 
 TestDesks = Desks.TestCase
 TestDesks.settings = settings(stateful_step_count=40, phases=(Phase.explicit, Phase.generate))
+
+
+def test_pending_requests_are_paged_and_filtered():
+    """By level and by who may decide; an offset counts those that match."""
+    bureau = Bureau(groups={"ana": ["finance"]})
+    ids = [
+        bureau.desk.request(asked({"n": n}, level="escalate" if n % 2 else "confirm", groups=("finance",) if n < 3 else ())).id
+        for n in range(6)
+    ]  # fmt: skip
+    everything = [approval.id for approval in bureau.desk.pending()]
+    assert sorted(ids) == sorted(everything)
+    assert everything[2:4] == [approval.id for approval in bureau.desk.pending(limit=2, offset=2)]
+    strict = [approval.id for approval in bureau.desk.pending(level="escalate")]
+    assert [ids[1], ids[3], ids[5]] == strict
+    assert strict[1:] == [approval.id for approval in bureau.desk.pending(level="escalate", limit=5, offset=1)]
+    assert sorted(ids[3:]) == sorted(approval.id for approval in bureau.desk.pending(decider=BO))
+    bureau.desk.approve(ids[0], actor=ANA)
+    assert sorted(ids[1:]) == sorted(approval.id for approval in bureau.desk.pending(decider=ANA))
+
+
+def test_history_is_paged_and_filtered_by_state():
+    """With and without a person."""
+    bureau = Bureau()
+    ids = [bureau.desk.request(asked({"n": n})).id for n in range(4)]
+    for each in ids:
+        bureau.clock.now += 1
+        bureau.desk.decide_all([each], "reject" if each in ids[:2] else "approve", actor=ANA)
+    for by in (None, "ana"):
+        assert ids[1::-1] == [approval.id for approval in bureau.desk.history(by=by, states=["rejected"])]
+        assert ids[2:0:-1] == [approval.id for approval in bureau.desk.history(by=by, limit=2, offset=1)]
+
+
+def test_it_says_why_a_person_may_not_decide():
+    """Without changing anything."""
+    bureau = Bureau(groups={"ana": ["finance"]})
+    approval = bureau.desk.request(asked(groups=("finance",)))
+    assert "" == bureau.desk.reason_against(approval.id, ANA)
+    assert "needs a member of finance" in bureau.desk.reason_against(approval.id, BO)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grace_kp.pages import count_text, duration_text, penalty_text, spaced
+from grace_kp.pages import count_text, duration_text, penalty_text, spaced, span_text
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,12 @@ def test_unknown_penalties_stay():
     assert ("no sources", "tools succeeded: 50 %", "odd") == tuple(
         map(penalty_text, ("no_sources", "tool_failures(rate=0.50)", "odd"))
     )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59.9, "59 s"), (60, "1 m"), (3_600, "1 h"), (12_000, "3 h 20 m"), (86_400 * 12 + 7_200, "12 d"), (-90, "1 m")],
+)  # fmt: skip
+def test_spans_have_at_most_two_units(seconds, text):
+    """Enough to decide what is urgent."""
+    assert text == span_text(seconds)

@@ -1,0 +1,117 @@
+"""A request for approval in words, for terminals and pages alike."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from grace_kp.approvals import (
+    NOT_COVERED,
+    Actor,
+    Standing,
+    actor_text,
+    consents,
+    constraint_texts,
+    deadline_text,
+    event_text,
+    json_text,
+    process_text,
+    remarks_of,
+    rule_text,
+    unheld_text,
+    verdict_text,
+    verify,
+)
+from tests.approvals.desks import ANA, BO, Bureau, asked
+
+
+def test_remarks_say_what_an_argument_is():
+    """Left out of the digest, sealed, part of the key, or bytes."""
+    approval = Bureau().desk.request(asked({"a": b"123", "b": 1}, not_covered=("b",), key_fields=("a",)))
+    assert {"a": "identifies the operation: an edit cannot change it; 3 bytes", "b": NOT_COVERED} == remarks_of(
+        approval
+    )
+
+
+def test_what_is_not_held_is_named():
+    """Objects of the waiting process, and contents that were deleted."""
+    approval = Bureau().desk.request(asked())
+    assert "" == unheld_text(approval)
+    assert "handle: only the waiting process" in unheld_text(dataclasses.replace(approval, unencoded=("handle",)))
+    assert "retention has deleted" in unheld_text(dataclasses.replace(approval, deleted=True))
+
+
+def test_the_rule_names_groups_quorum_and_the_excluded_user():
+    """And how many have consented to these very arguments."""
+    bureau = Bureau(groups={"ana": ["finance"], "bo": ["finance"]})
+    approval = bureau.desk.request(asked(quorum=2, groups=("finance",), identity="stated", user="cy"))
+    voted = bureau.desk.approve(approval.id, actor=ANA)
+    assert 1 == consents(voted)
+    assert "2 people (stated names), members of finance; 1 of 2 so far; not cy, for whom the agent runs" == rule_text(
+        voted
+    )
+    assert "anybody" == rule_text(bureau.desk.request(asked()))
+
+
+@pytest.mark.parametrize(
+    ("on_deadline", "words"),
+    [("cancel", "the request expires"), ("skip", "is skipped"), ("escalate:board", "the group board may decide")],
+)
+def test_the_deadline_has_its_sentence(on_deadline, words):
+    """What happens when nobody decides."""
+    assert words in deadline_text(dataclasses.replace(Bureau().desk.request(asked()), on_deadline=on_deadline))
+
+
+@pytest.mark.parametrize(
+    ("waits", "is_awaited", "words"),
+    [("wait", True, "a live process"), ("wait", None, "cannot be known"), ("raise", None, "asks again"), ("interrupt", None, "the graph")],
+)  # fmt: skip
+def test_it_says_who_carries_the_decision_out(waits, is_awaited, words):
+    """A process that waits, or another one later."""
+    request = dataclasses.replace(Bureau().desk.request(asked()), waits=waits, is_awaited=is_awaited)
+    assert words in process_text(request)
+
+
+def test_people_are_named_with_what_is_known_of_them():
+    """Whether a login established the name, and where."""
+    assert "bo (authenticated, web, as www on host)" == actor_text(
+        Actor(name="bo", channel="web", authenticated=True, os_user="www", host="host")
+    )
+    assert "bo (stated, python)" == actor_text(BO)
+
+
+def test_entries_are_named_by_the_state_that_they_led_to():
+    """A decision reads as what was decided."""
+    assert "rejected" == event_text({"kind": "decided", "facts": {"state": "rejected"}})
+    assert "viewed" == event_text({"kind": "viewed", "facts": {"state": "pending"}})
+
+
+def test_constraints_read_as_sentences():
+    """One per parameter; hidden characters in values are escapes of JSON."""
+    forms = {"a": {"is": "x\u202e"}, "b": {"in": [1, 2]}, "c": {"from": 0, "to": 50}, "d": {"any": True}}
+    standing = Standing(action="refund", domain="shop", parameters=forms, until=1.0, uses=1)
+    assert [("a", '"x\\u202e"'), ("b", "one of [1, 2]"), ("c", "from 0 to 50"), ("d", "any value")] == constraint_texts(
+        standing
+    )
+
+
+def test_json_keeps_every_character():
+    """An escape of JSON reads back as the character."""
+    import json
+
+    text = json_text({"a\u200b": ["\U000e0041\u00a0é", "\r\n"]}, indent=1)
+    assert text.replace("\n", "").isprintable()
+    assert {"a\u200b": ["\U000e0041\u00a0é", "\r\n"]} == json.loads(text)
+
+
+def test_a_verification_without_a_checkpoint_promises_little():
+    """Only accidents are found."""
+    bureau = Bureau()
+    bureau.desk.request(asked())
+    found = verify(bureau.tables, at=bureau.clock())
+    assert (
+        "1 entries verified without a checkpoint: no accident found; a deliberate change would not show"
+        == verdict_text(found)
+    )
+    assert "no problem found" in verdict_text(verify(bureau.tables, at=bureau.clock(), checkpoint=found.checkpoint))
