@@ -45,8 +45,25 @@ def agent_name(document: Mapping[str, Any]) -> str:
     return name or text(mapping(document.get("metadata")).get("agent_id")).removeprefix("kp:agent:")
 
 
-def run_head(run: ReasoningTrace | Mapping[str, Any], *, links: Links = ALONE, labels: bool = True) -> str:
+def run_head(run: ReasoningTrace | Mapping[str, Any], *, links: Links = ALONE) -> str:
     """Return the head of a run as HTML, without its objective, which `run_title` has for the heading.
+
+    Args:
+        run: a trace, or its document, which another program may have written.
+        links: addresses of other runs.
+    """
+    return run_summary(run) + run_details(run, links=links)
+
+
+def run_summary(run: ReasoningTrace | Mapping[str, Any]) -> str:
+    """Return how a run ended and its key figures as HTML."""
+    document = document_of(run)
+    grace = mapping(document.get("grace"))
+    return f'<div class="run-head">{"".join(_notes(grace))}{_figures(document, grace)}</div>'
+
+
+def run_details(run: ReasoningTrace | Mapping[str, Any], *, links: Links = ALONE, labels: bool = True) -> str:
+    """Return the facts about a run, and what its figures are made of, as HTML.
 
     Args:
         run: a trace, or its document, which another program may have written.
@@ -62,11 +79,7 @@ def run_head(run: ReasoningTrace | Mapping[str, Any], *, links: Links = ALONE, l
         scorers_of(grace),
         labels_of(grace) if labels else "",
     ]
-    notes = "".join(_notes(grace))
-    return (
-        f'<div class="run-head">{notes}{_figures(document, grace)}{facts(_facts(document, grace, links))}</div>'
-        f'<div class="run-parts">{"".join(parts)}</div>'
-    )
+    return f'<div class="run-facts">{facts(_facts(document, grace, links))}</div><div class="run-parts">{"".join(parts)}</div>'
 
 
 def strictest(grace: Mapping[str, Any]) -> str:
