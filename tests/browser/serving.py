@@ -1,0 +1,72 @@
+"""`grace-kp serve` as a process of its own, on a free port of this machine."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+import time
+
+ADDRESS = re.compile(r"https?://127\.0\.0\.1:\d+\S*")
+PATIENCE = 60
+"""Seconds that a process on a busy machine may take to start or to end."""
+
+
+class Server:
+    """One `grace-kp serve` over the store `app.db` of a folder. It can be killed and started again on the same port."""
+
+    def __init__(self, folder):
+        self.folder, self.port, self.process = folder, free_port(), None
+
+    @property
+    def store(self):
+        return f"sqlite:///{self.folder}/app.db"
+
+    @property
+    def origin(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self, *options):
+        """Start serving and return the address that is printed, which carries the code of the first login if there is one."""
+        log = self.folder / f"serve-{time.monotonic_ns()}.log"
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "grace_kp.cli", "serve", "--store", self.store),
+                    *("--port", str(self.port), "--no-browser", *options),
+                ],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+            )
+        printed = until(lambda: ADDRESS.search(log.read_text("utf-8")) or self.process.poll() is not None)
+        if printed is True:
+            raise RuntimeError(f"serve ended with {self.process.returncode}:\n{log.read_text('utf-8')}")
+        until(self.is_listening)
+        return printed[0]
+
+    def is_listening(self):
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+
+def until(fact):
+    """Return what `fact` returns, once that is true."""
+    end = time.monotonic() + PATIENCE
+    while not (found := fact()):
+        if time.monotonic() > end:
+            raise TimeoutError(f"still waiting for {fact}")
+        time.sleep(0.02)
+    return found
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

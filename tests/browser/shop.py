@@ -1,0 +1,161 @@
+"""An agent that works in a shop: its runs and its requests for approval are what the pages show.
+
+As a program: `fill STORE` makes example runs, `wait STORE INVOICE` waits for the decision on a refund and prints what came of it, and
+`crash STORE CUSTOMER` dies inside of an approved action, so that nobody knows whether that happened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import signal
+import sys
+from typing import Literal
+
+import grace_kp as gk
+
+JAPANESE = "東京支店の返金依頼を処理してください（請求書番号：Ａ－１７）"
+HOSTILE = (
+    "\"'><script>window.__pwned=1</script><img src=x onerror=window.__pwned=1><svg onload=window.__pwned=1>"
+    "</textarea></title></style><iframe srcdoc='<script>parent.__pwned=1</script>'></iframe>{{7*7}}<!--"
+    " javascript:window.__pwned=1 \u202e\u200b\x1b[2J\x00"
+)
+"""Markup that would run, in every position that a page may put it in, and characters that cannot be seen."""
+
+
+class Shop:
+    """The shop over one store. Each request is about another invoice, unless a test says which."""
+
+    def __init__(self, store, *, wait="raise", deadline="4h"):
+        reviewer = gk.InboxReviewer(deadline=deadline, wait=wait)
+        self.grace = grace = gk.Grace(store=store, domain="shop", reviewer=reviewer, evaluator=None, embedder=None)
+        self.invoices = 0
+
+        @grace.gate(key="refund:{invoice}", floor="confirm")
+        @grace.tool
+        def refund(
+            invoice: str,
+            euros: int,
+            due: dt.date = dt.date(2026, 3, 1),
+            channel: Literal["bank", "card"] = "bank",
+            urgent: bool = False,
+            message: str = "",
+        ) -> str:
+            return f"paid back {euros} euros for {invoice} by {channel}"
+
+        @grace.gate(key="erase:{customer}", floor="confirm")
+        @grace.tool
+        def erase(customer: str) -> str:
+            os.kill(os.getpid(), signal.SIGKILL)
+            return customer
+
+        self.refund, self.erase = refund, erase
+
+    def ask(self, objective="Ana wants her money back", *, action=None, **arguments):
+        """Have a run ask for approval, and return the pending request."""
+        self.invoices += 1
+        arguments = {"invoice": f"A-{self.invoices}", "euros": 40, **arguments} if action is None else arguments
+        try:
+            with self.grace.run(objective, user="eve", tags=["refunds"]):
+                self.grace.thought("The invoice is paid, and the goods came back.")
+                (action or self.refund)(**arguments)
+        except gk.ActionPending as pending:
+            return pending.approval
+        raise AssertionError("the action did not ask")
+
+    def read(self, approval):
+        """The approval as it stands now."""
+        return self.grace.approvals.get(approval.id)
+
+
+def fill(shop):
+    """Run agents of every kind: nested ones, with recoveries and errors, in Japanese, and with hostile texts in every field."""
+    grace = shop.grace
+
+    @grace.retriever
+    def search(query: str) -> list[dict[str, object]]:
+        return [{"text": f"Refunds for {query} take 5 days.", "score": 0.93, "source": "policy.md"}]
+
+    @grace.tool
+    def look_up(order: str) -> dict[str, object]:
+        if order.startswith("?"):
+            raise KeyError(order)
+        return {"order": order, "lines": [{"item": "lamp", "euros": 20}] * 3}
+
+    @grace.agent(name="clerk", domain="shop", tags=["nested"], session="s-1")
+    def clerk(question: str) -> str:
+        grace.thought("Which order is meant?")
+        try:
+            return str(look_up(f"?{question}"))
+        except KeyError:
+            return str(look_up(question))
+
+    @grace.agent(name="desk", domain="shop", user="eve", session="s-1", metadata={"channel": "mail"})
+    def desk(question: str) -> str:
+        search(question)
+        return clerk(question)
+
+    @grace.agent(name="broken", domain="shop")
+    def broken(question: str) -> str:
+        raise RuntimeError("the shop does not answer")
+
+    for number in range(6):
+        desk(f"Where is order {number}?")
+    desk(JAPANESE)
+    with contextlib.suppress(RuntimeError):
+        broken("Where is my parcel?")
+    hostile(grace)
+    grace.flush()
+    for trace in grace.store.query(limit=3):
+        grace.feedback(trace.id, True, source="test")
+
+
+def hostile(grace):
+    """A run whose every text is hostile, as one that a model was talked into."""
+
+    @grace.tool(name=HOSTILE)
+    def tool(value: object) -> object:
+        return {HOSTILE: [HOSTILE, 'https://example.test/"onmouseover="window.__pwned=1']}
+
+    @grace.tool(name="failing")
+    def failing(value: object) -> object:
+        raise ValueError(HOSTILE)
+
+    @grace.agent(
+        name=HOSTILE, domain=HOSTILE, tags=[HOSTILE], user=HOSTILE, session=HOSTILE, metadata={HOSTILE: HOSTILE}
+    )
+    def agent(question: str) -> str:
+        grace.thought(HOSTILE)
+        tool({HOSTILE: HOSTILE})
+        try:
+            failing(HOSTILE)
+        except ValueError:
+            grace.thought("[x](javascript:window.__pwned=1) http://example.test/<script>window.__pwned=1</script>")
+        return HOSTILE
+
+    agent(HOSTILE)
+
+
+def wait(store, invoice):
+    shop = Shop(store, wait=True)
+    with shop.grace.run(f"Pay back {invoice}", user="eve"):
+        try:
+            print(shop.refund(invoice, 40), flush=True)
+        except gk.ActionNotApproved as refused:
+            print(type(refused).__name__, flush=True)
+
+
+def crash(store, customer):
+    Shop(store).erase(customer)
+
+
+if __name__ == "__main__":
+    task, store, *rest = sys.argv[1:]
+    match task:
+        case "fill":
+            fill(Shop(store))
+        case "wait":
+            wait(store, *rest)
+        case "crash":
+            crash(store, *rest)
