@@ -19,6 +19,7 @@ from grace_kp.levels import InterventionLevel
 PREFIX = "GRACE_KP_"
 _FLOORS = (*(level.value for level in InterventionLevel), "deny")
 _MODE = re.compile(r"0?[67][0-7]{2}")
+_PRICE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?) ([A-Z]{3})\s*", re.ASCII)
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 
 
@@ -89,6 +90,8 @@ class Settings:
     """Floors by action name or glob, for example {"delete_*": "confirm"}."""
     reviewers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Groups of each person who decides requests for approval, for example {"ana": ("finance",)}."""
+    prices: dict[str, tuple[float, str]] = field(default_factory=dict)
+    """Price of a million tokens by model name or glob, with its currency, for example {"gemini-*": (0.3, "USD")}."""
     judge: str = "always"
     """When a model judges finished runs: `always`, `when_needed` (only if its answer could change the intervention level) or `never`."""
     judge_samples: int = 1
@@ -166,40 +169,19 @@ class Settings:
 
 _FIELDS = {item.name: item.type for item in fields(Settings) if item.name != "source"}
 _CHOICES = {
-    "on_alarm": ("report", "confirm"),
-    "on_mismatch": ("report", "tighten"),
-    "privacy_level": ("aggregated", "federated", "private"),
-    "visibility": ("private", "org", "network"),
-    "judge": ("always", "when_needed", "never"),
-    "durability": ("fast", "bounded", "every_run"),
-    "overflow": ("drop", "wait"),
-    "judge_language": ("auto", "en", "ja"),
-}
+    "on_alarm": ("report", "confirm"), "on_mismatch": ("report", "tighten"), "judge": ("always", "when_needed", "never"),
+    "privacy_level": ("aggregated", "federated", "private"), "visibility": ("private", "org", "network"),
+    "durability": ("fast", "bounded", "every_run"), "overflow": ("drop", "wait"), "judge_language": ("auto", "en", "ja"),
+}  # fmt: skip
 _RANGES: dict[str, tuple[float, float]] = {
-    "audit_rate": (0, 1),
-    "sample_rate": (0, 1),
-    "max_text": (64, 1 << 24),
-    "max_steps": (1, 1 << 30),
-    "max_pending_mb": (1, 1 << 20),
-    "max_document_mb": (0.001, 1 << 20),
-    "retention_days": (0, 36_500),
-    "journal_ms": (5, 60_000),
-    "gate_timeout": (0, 10**9),
-    "threshold_silent": (0, 1),
-    "threshold_notify": (0, 1),
-    "threshold_confirm": (0, 1),
-    "novelty_cache_size": (1, 10**6),
-    "novelty_cache_ttl": (0, 10**9),
-    "judge_samples": (1, 100),
-    "judge_timeout": (0.01, 3_600),
-    "judge_attempts": (1, 100),
-    "scorer_timeout": (0.01, 3_600),
-    "judge_workers": (1, 64),
-    "judge_calls_per_minute": (0, 10**9),
-    "judge_tokens_per_minute": (0, 10**12),
-    "judge_calls_per_run": (0, 10**9),
-    "judge_tokens_per_run": (0, 10**12),
-}
+    "audit_rate": (0, 1), "sample_rate": (0, 1), "max_text": (64, 1 << 24), "max_steps": (1, 1 << 30),
+    "max_pending_mb": (1, 1 << 20), "max_document_mb": (0.001, 1 << 20), "retention_days": (0, 36_500),
+    "journal_ms": (5, 60_000), "gate_timeout": (0, 10**9), "threshold_silent": (0, 1), "threshold_notify": (0, 1),
+    "threshold_confirm": (0, 1), "novelty_cache_size": (1, 10**6), "novelty_cache_ttl": (0, 10**9),
+    "judge_samples": (1, 100), "judge_timeout": (0.01, 3_600), "judge_attempts": (1, 100),
+    "scorer_timeout": (0.01, 3_600), "judge_workers": (1, 64), "judge_calls_per_minute": (0, 10**9),
+    "judge_tokens_per_minute": (0, 10**12), "judge_calls_per_run": (0, 10**9), "judge_tokens_per_run": (0, 10**12),
+}  # fmt: skip
 _THRESHOLDS = ("threshold_silent", "threshold_notify", "threshold_confirm")
 PROFILES = ("grace", "strict")
 NEVER = "never"
@@ -282,10 +264,9 @@ def _convert(name: str, raw: object, place: str) -> Any:
         return _boolean(name, raw, place)
     if kind in {"int", "float"}:
         return _number(name, raw, place, integer=kind == "int")
-    if name == "policies":
-        return _policies(raw, place)
-    if name == "reviewers":
-        return _reviewers(raw, place)
+    tables = {"policies": _policies, "reviewers": _reviewers, "prices": _prices}
+    if name in tables:
+        return tables[name](raw, place)
     if not isinstance(raw, str) or not raw:
         raise SettingsError(f"{name} ({place}) must be a non-empty text, not {brief(raw)}")
     if name in _CHOICES and raw not in _CHOICES[name]:
@@ -380,6 +361,23 @@ def _reviewers(raw: object, place: str) -> dict[str, tuple[str, ...]]:
         ):
             raise SettingsError(f"reviewers ({place}): {brief(name)} must have a list of groups, not {brief(groups)}")
         found[str(name)] = tuple(group.strip() for group in listed)
+    return found
+
+
+def _prices(raw: object, place: str) -> dict[str, tuple[float, str]]:
+    # As a text: gemini-*=0.3 USD,other=2 EUR
+    pairs = _pairs("prices", "price currency", raw, place) if isinstance(raw, str) else raw
+    if not isinstance(pairs, dict):
+        raise SettingsError(f"prices ({place}) must be a table of model name to price, not {brief(raw)}")
+    found = {}
+    for name, price in pairs.items():
+        parts = " ".join(map(str, price)) if isinstance(price, list | tuple) else price
+        stated = _PRICE.fullmatch(parts) if isinstance(parts, str) else None
+        if not isinstance(name, str) or not name or stated is None:
+            raise SettingsError(
+                f"prices ({place}): the price of {brief(name)} must read like '0.30 USD', for a million tokens, not {brief(price)}"
+            )
+        found[name] = (float(stated[1]), stated[2])
     return found
 
 

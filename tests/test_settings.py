@@ -153,6 +153,7 @@ def test_every_setting_has_an_environment_variable(folder):
         text = {
             "bool": "0", "int": "64", "float": "0.5", "str": "private", "str | None": "memory:",
             "dict[str, str]": "a=deny", "dict[str, tuple[str, ...]]": "ana=finance",
+                "dict[str, tuple[float, str]]": "gemini-*=0.3 USD",
         }[Settings.__dataclass_fields__[name].type]  # fmt: skip
         text = {"profile": "strict", "file_mode": "660", "on_mismatch": "tighten", "on_alarm": "confirm"}.get(
             name, text
@@ -367,6 +368,35 @@ def test_reviewers_have_groups(folder):
 def test_bad_reviewers_are_refused(folder, reviewers, message):
     """Where they stand, and what is wrong."""
     assert message in refusal(folder, reviewers=reviewers)
+
+
+def test_prices_have_a_currency(folder):
+    """As pairs in the environment, as texts in a file, as pairs of a number and a currency in code."""
+    found = {"gemini-*": (0.3, "USD"), "local": (0.0, "EUR")}
+    assert found == load(folder, {"GRACE_KP_PRICES": " gemini-* = 0.30 USD, local=0 EUR"}).prices
+    assert found == load(folder, prices=found).prices
+    (folder / "grace_kp.toml").write_text('[prices]\n"gemini-*" = "0.3 USD"\nlocal = [0, "EUR"]\n')
+    assert found == load(folder).prices
+
+
+@pytest.mark.parametrize(
+    ("prices", "message"),
+    [
+        ("gemini", "must read name=price currency,name=price currency, not 'gemini'"),
+        (["gemini"], "must be a table of model name to price"),
+        ({"gemini": 0.3}, "the price of 'gemini' must read like '0.30 USD', for a million tokens, not 0.3"),
+        ({"gemini": "0.3"}, "not '0.3'"),
+        ({"gemini": "-1 USD"}, "not '-1 USD'"),
+        ({"gemini": "nan USD"}, "not 'nan USD'"),
+        ({"gemini": "1 usd"}, "not '1 usd'"),
+        ({"": "1 USD"}, "the price of ''"),
+        ({"gemini": [True, "USD"]}, "must read like"),
+    ],
+    ids=str,
+)
+def test_bad_prices_are_refused(folder, prices, message):
+    """A price without a currency says nothing."""
+    assert message in refusal(folder, prices=prices)
 
 
 @pytest.mark.parametrize(
