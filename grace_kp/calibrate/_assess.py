@@ -71,6 +71,13 @@ class Assessment:
             **({"by_group": {str(k): v.to_dict() for k, v in self.by_group.items()}} if self.by_group else {}),
         }
 
+    def _repr_html_(self) -> str:
+        """Return the figures, the reliability diagram and the groups for a notebook."""
+        from grace_kp.calibrate._html import assessment_html
+        from grace_kp.pages import notebook
+
+        return notebook(assessment_html(self, self.by_group))
+
 
 def assess(
     confidence: Iterable[Any],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from grace_kp.calibrate._features import MOMENTS, Moment
-from grace_kp.calibrate._risk import OVERALL, SELECTIVE, checked_risks, labels_needed
+from grace_kp.calibrate._risk import OVERALL, SELECTIVE, checked_risks, labels_needed, promise_text
 from grace_kp.errors import check_unit
 
 if TYPE_CHECKING:
@@ -48,15 +48,7 @@ class Promise:
     @property
     def in_words(self) -> str:
         """The promise as sentences."""
-        what = "actions" if self.moment == "action" else "runs"
-        of = f"of all {what} at the level or a milder one, at most this share is wrong"
-        if self.kind == OVERALL:
-            of = f"of all {what}, at most this share both reaches the level or a milder one and is wrong"
-        risks = ", ".join(f"{level} {risk:g}" for level, risk in self.risks.items())
-        return (
-            f"The {self.kind} promise: {of}. Promised risks: {risks}. All of them hold together with a probability of at least {1 - self.delta:g} over "
-            "the labelled sample."
-        )
+        return promise_text(self.kind, self.risks, self.delta, "actions" if self.moment == "action" else "runs")
 
     def lacking(self, labels: int) -> tuple[str, ...]:
         """Return a sentence for each level that so many independent labels cannot reach, even without one error."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from grace_kp.calibrate._diagrams import reliability, risk_and_coverage
+from grace_kp.calibrate._html import bins_table, list_html, quality_table, threshold_table, with_interval
 from grace_kp.calibrate._meanings import weights_of_head
 from grace_kp.calibrate._predictions import FORMULA, LEARNED
 from grace_kp.calibrate._risk import OVERALL
@@ -45,9 +46,9 @@ def calibration_page(calibration: Calibration, title: str = "Calibration") -> st
         risk_and_coverage(calibration) if draws else "",
         _curve_table(calibration),
         "<h2>What this does not promise</h2>",
-        _list(_limits(calibration)),
+        list_html(_limits(calibration)),
         "<h2>Does the confidence mean what it says?</h2>",
-        _quality_table(calibration.assessments, "confidence"),
+        quality_table(calibration.assessments, "confidence"),
         f"<p>{safe(_LEGEND)}</p>",
         reliability(calibration) if draws else "",
         _bins_table(calibration),
@@ -57,7 +58,7 @@ def calibration_page(calibration: Calibration, title: str = "Calibration") -> st
         "<h2>What it was fitted on</h2>",
         _fitted_on(calibration),
         "<h2>Notes</h2>",
-        _list([note[:1].upper() + note[1:] for note in calibration.notes]),
+        list_html([note[:1].upper() + note[1:] for note in calibration.notes]),
     ]
     return page(title, "".join(parts))
 
@@ -95,33 +96,10 @@ def _basis(calibration: Calibration) -> str:
     return f"{sample['runs']:,} labelled runs, {sample['share_correct']:.0%} correct; the confidence is {how}. Its AUROC is {with_interval(learned, 'auroc')}."
 
 
-def with_interval(assessment: Assessment, name: str, join: str = " to ") -> str:
-    """Return a figure with its 95 % interval in words: "0.74 (0.64 to 0.83)"; a dash if it is not defined."""
-    value = assessment.auroc if name == "auroc" else getattr(assessment, name)
-    if value is None:
-        return "–"
-    pair = assessment.intervals.get(name)
-    return f"{value:.2f}" if pair is None else f"{value:.2f} ({pair[0]:.2f}{join}{pair[1]:.2f})"
-
-
 def _threshold_table(calibration: Calibration) -> str:
-    rows = [
-        (
-            each.level, f"{each.risk:g}", "never" if each.threshold is None else f"{each.threshold:.3f}", f"{each.coverage:.1%}",
-            f"{each.errors:,} of {each.reached:,}", "–" if each.bound is None else f"{each.bound:.3f}", f"{each.needed:,}",
-        )
-        for each in calibration.levels
-    ]  # fmt: skip
-    header = (
-        "level",
-        "promised risk",
-        "confidence from",
-        "coverage",
-        "wrong",
-        "bound",
-        "labels needed",
-    )
-    return table(header, rows, caption=f"Thresholds, tested on {calibration.thresholds.n:,} independent labels")
+    names = ("level", "risk", "threshold", "coverage", "errors", "reached", "bound", "needed")
+    rows = [{name: getattr(each, name) for name in names} for each in calibration.levels]
+    return threshold_table(rows, calibration.thresholds.n)
 
 
 def _curve_table(calibration: Calibration) -> str:
@@ -175,28 +153,14 @@ def _limits(calibration: Calibration) -> list[str]:
     return found
 
 
-def _quality_table(found: Mapping[str, Assessment], kind: str) -> str:
-    rows = [
-        (name, f"{each.n:,}", *(with_interval(each, figure) for figure in ("accuracy", "auroc", "ece", "brier")))
-        for name, each in found.items()
-    ]
-    return table((kind, "runs", "share correct", "AUROC", "calibration error", "Brier score"), rows, words={kind})
-
-
 def _group_table(kind: str, found: Mapping[str, Assessment]) -> str:
     few = any(each.n < FEW for each in found.values())
     note = f"<p>Groups of fewer than {FEW} runs say next to nothing.</p>" if few else ""
-    return f"<h2>The learned confidence by {kind}</h2>{_quality_table(found, kind)}{note}"
+    return f"<h2>The learned confidence by {kind}</h2>{quality_table(found, kind)}{note}"
 
 
 def _bins_table(calibration: Calibration) -> str:
-    rows = [
-        (name, f"{each.low:.1f} to {each.high:.1f}", f"{each.n:,}", f"{each.confidence:.3f}", f"{each.accuracy:.3f}")
-        for name in (LEARNED, FORMULA)
-        for each in calibration.assessments[name].bins
-    ]
-    whole = table(("confidence", "bin", "runs", "mean confidence", "share correct"), rows)
-    return f"<details><summary>The diagram in numbers</summary>{whole}</details>"
+    return bins_table((name, calibration.assessments[name].bins) for name in (LEARNED, FORMULA))
 
 
 def _weights(calibration: Calibration) -> str:
@@ -237,7 +201,3 @@ def _fitted_on(calibration: Calibration) -> str:
 def _joined(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
     return ", ".join(name[:60] for name in names[:MAX_NAMES]) + more or "none"
-
-
-def _list(lines: Sequence[str]) -> str:
-    return "<ul>" + "".join(f"<li>{safe(line)}</li>" for line in lines) + "</ul>"

@@ -62,6 +62,14 @@ class RiskThresholds:
             "notes": list(self.notes),
         }
 
+    def _repr_html_(self) -> str:
+        """Return the thresholds and their promise for a notebook."""
+        from grace_kp.calibrate._html import thresholds_html
+        from grace_kp.pages import notebook
+
+        what = "actions" if self.promise == SELECTIVE else "runs"
+        return notebook(thresholds_html(self.to_dict(), promise_text(self.promise, self.risks, self.delta, what)))
+
 
 def risk_thresholds(
     confidence: Iterable[Any],
@@ -128,6 +136,25 @@ def risk_thresholds(
         risks=checked,
         delta=delta,
         promise=promise,
+    )
+
+
+def promise_text(kind: str, risks: Mapping[str, float], delta: float, what: str) -> str:
+    """Return a promise as sentences.
+
+    Args:
+        kind: `selective` or `overall`.
+        risks: the promised share of errors by level.
+        delta: the probability that the promise does not hold.
+        what: what the shares are of: `actions` or `runs`.
+    """
+    of = f"of all {what} at the level or a milder one, at most this share is wrong"
+    if kind == OVERALL:
+        of = f"of all {what}, at most this share both reaches the level or a milder one and is wrong"
+    listed = ", ".join(f"{level} {risk:g}" for level, risk in risks.items())
+    return (
+        f"The {kind} promise: {of}. Promised risks: {listed}. All of them hold together with a probability of at least {1 - delta:g} over "
+        "the labelled sample."
     )
 
 

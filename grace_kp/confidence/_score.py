@@ -62,6 +62,16 @@ class ConfidenceScore:
             return "medium"
         return "low" if self.score >= 0.4 else "very_low"
 
+    def _repr_html_(self) -> str:
+        """Return the confidence with its parts for a notebook."""
+        from grace_kp.confidence._html import contributions_html, factors_html
+        from grace_kp.pages import confidence_html, notebook
+
+        parts = confidence_html(
+            self.score, breakdown=self.evaluated, penalties=self.penalties_applied, reason=self.reason, level=self.level
+        )
+        return notebook(f"{parts}{contributions_html(self.contributions)}{factors_html(self.factors)}")
+
 
 def _check_contributions(contributions: Mapping[str, float]) -> None:
     for name, value in contributions.items():

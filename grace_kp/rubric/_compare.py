@@ -39,6 +39,15 @@ class Recommendation:
     warnings: tuple[str, ...] = field(default=(), compare=False)
     """What weakens the comparison, such as runs that are spread unevenly over the documents, or missing evidence."""
 
+    def _repr_html_(self) -> str:
+        """Return the comparison for a notebook."""
+        from grace_kp.pages import notebook
+        from grace_kp.rubric._html import evidence_table, verdict_html, warnings_html
+
+        chosen = "the variant" if self.choice == VARIANT else "the current best"
+        evidence = evidence_table(self.raw_diff, self.adjusted_diff, self.evidence, self.regressions)
+        return notebook(f"{verdict_html(chosen, self.reason)}{warnings_html(self.warnings)}{evidence}")
+
 
 def compare(best: Variant | Summary, variant: Variant | Summary, *, seed: int = 0) -> Recommendation:
     """Compare a variant with the current best.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.errors import MissingExtra
 from grace_kp.pages import INK, can_draw, figure, page, printable, safe, table
 from grace_kp.rubric._compare import VARIANT, Recommendation, compare
+from grace_kp.rubric._html import evidence_table, verdict_html, warnings_html
 from grace_kp.rubric._statistics import bootstrap_interval
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from grace_kp.rubric._history import History
     from grace_kp.rubric._rounds import Round
-    from grace_kp.rubric._statistics import Interval
     from grace_kp.rubric._summary import Variant
 
 MAX_ROUNDS = 40
@@ -52,7 +52,7 @@ def history_page(history: History) -> str:
     last, before = rounds[-1], history.best_before(len(rounds) - 1)
     if last.recommendation is not None and before is not None:
         title = f"<h2>Round {len(rounds)}: {safe(last.variant.name)}</h2><p>{safe(last.recommendation.reason)}.</p>"
-        parts.append(title + _evidence_table(compare(before, last.variant)))
+        parts.append(title + _evidence_of(compare(before, last.variant)))
     return page(history.path.name, "".join(parts))
 
 
@@ -69,13 +69,13 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
     """
     chosen = variant if found.choice == VARIANT else best
     parts = [
-        f'<p class="verdict">Continue with <b>{safe(chosen.name)}</b>: {safe(found.reason)}.</p>',
+        verdict_html(chosen.name, found.reason),
         table(
             ("variant", "mean", "SD", "stability", "gap", "balance"),
             [(item.name, *_figures(item)) for item in (best, variant)],
         ),
-        "".join(f"<p>{safe(line)}.</p>" for line in found.warnings),
-        _evidence_table(found),
+        warnings_html(found.warnings),
+        _evidence_of(found),
         _plot(
             "Scores: mean and 95 % bootstrap interval, each run as a point",
             lambda axes: _draw_scores(axes, [best, variant], chosen),
@@ -84,6 +84,10 @@ def comparison_page(best: Variant, variant: Variant, found: Recommendation) -> s
         _rates_plot([best, variant]),
     ]
     return page(f"{best.name} and {variant.name}", "".join(parts))
+
+
+def _evidence_of(found: Recommendation) -> str:
+    return evidence_table(found.raw_diff, found.adjusted_diff, found.evidence, found.regressions)
 
 
 def _figures(variant: Variant) -> tuple[str, ...]:
@@ -99,31 +103,6 @@ def _rounds_table(rounds: Sequence[Round]) -> str:
         rows.append((number, item.variant.name, *_figures(item.variant), difference, decision))
     header = ("round", "variant", "mean", "SD", "stability", "gap", "balance", "difference", "decision")
     return table(header, rows, name=1, words=_WORDS)
-
-
-def _evidence_table(found: Recommendation) -> str:
-    rows: list[tuple[str, str]] = [
-        ("difference of the means", f"{found.raw_diff:+.2f}"),
-        ("adjusted by regressions", f"{found.adjusted_diff:+.2f}"),
-    ]
-    evidence = found.evidence
-    if evidence is not None:
-        p_value = "< 0.001" if evidence.p_value < 0.001 else f"{evidence.p_value:.3f}"
-        rows += [
-            ("95 % interval of the difference", _interval_text(evidence.mean_difference)),
-            (f"p of a permutation test, {evidence.pairs} pairs", p_value),
-            ("further runs of each that would settle it", evidence.further_runs_text),
-        ]
-        rows += [
-            (f"rate of {category}, 95 % interval of the difference", _interval_text(interval))
-            for category, interval in evidence.category_differences.items()
-        ]
-    rows += [(f"regression in {category}", f"−{drop:.2f}") for category, drop in found.regressions.items()]
-    return table(("evidence", "figure"), rows)
-
-
-def _interval_text(interval: Interval | None) -> str:
-    return "unknown" if interval is None else f"{interval.low:+.2f} to {interval.high:+.2f}"
 
 
 def _rates_plot(variants: Sequence[Variant]) -> str:

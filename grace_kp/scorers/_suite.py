@@ -76,6 +76,13 @@ class SuiteReport:
             "diagnosis": list(self.diagnosis),
         }
 
+    def _repr_html_(self) -> str:
+        """Return the report for a notebook."""
+        from grace_kp.pages import notebook
+        from grace_kp.scorers._html import suite_html
+
+        return notebook(suite_html(self.overall, passed=self.passed, results=self.results, diagnosis=self.diagnosis))
+
 
 class Suite:
     """Scorers with weights and thresholds."""

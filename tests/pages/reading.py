@@ -48,3 +48,47 @@ class Elements(HTMLParser):
 
     def handle_data(self, data):
         self.text += data
+
+
+BANNED = {
+    "script",
+    "iframe",
+    "object",
+    "embed",
+    "link",
+    "base",
+    "form",
+    "img",
+    "image",
+    "foreignobject",
+    "audio",
+    "video",
+    "template",
+    "math",
+}
+LOCAL = ("#", "http://", "https://")
+
+
+def problems(text):
+    """What HTML must not hold that is shown in a notebook or mailed: scripts, resources from elsewhere, broken nesting, ids twice."""
+    page = Elements(text)
+    found = [f"element {tag}" for tag in sorted(page.tags & BANNED)]
+    found += [
+        f"{name} of {tag}"
+        for tag, element in page.elements
+        for name in element
+        if name.startswith("on") or name == "style"
+    ]
+    found += [f"link to {address}" for address in page.links if not address.startswith(LOCAL)]
+    found += [
+        f"{name} of {tag}"
+        for tag, element in page.elements
+        for name in ("src", "srcset", "action", "data", "poster")
+        if name in element
+    ]
+    found += [f"unbalanced {tag}" for tag in page.unbalanced]
+    found += [f"id {name} twice" for name in sorted({name for name in page.ids if page.ids.count(name) > 1})]
+    sheets = "".join(sheet.partition("</style>")[0] for sheet in text.split("<style>")[1:])
+    found += [f"{word} in the style" for word in ("url(", "@import", "expression(") if word in sheets]
+    targets = {address[1:] for address in page.links if address.startswith("#")}
+    return found + [f"link to the missing id {name}" for name in sorted(targets - set(page.ids))]

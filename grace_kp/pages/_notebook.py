@@ -1,0 +1,145 @@
+"""A fragment for a notebook: many of them stand in one document, which has a style of its own and may remove theirs.
+
+The fragment holds the rules of the one style that it uses, scoped to itself. The host's rules for elements do not reach into it. It follows the
+colours of JupyterLab, VS Code, Colab and Sphinx themes, and of any page that declares `color-scheme`. Without any style it still reads well.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import secrets
+from typing import NamedTuple
+
+from grace_kp.pages._page import style
+
+_DARK = "[data-jp-theme-light=false],.vscode-dark,.vscode-high-contrast,[theme=dark],[data-theme=dark]"
+_LIGHT = "[data-jp-theme-light=true],.vscode-light,.vscode-high-contrast-light,[theme=light],[data-theme=light]"
+_SCOPE = ".grace-kp.grace-kp"
+"""The class twice, so that a rule for one element is stronger than the host's `.output table`."""
+_OWN = (
+    f":where({_DARK}) {_SCOPE}{{color-scheme:dark}}:where({_LIGHT}) {_SCOPE}{{color-scheme:light}}"
+    # SVG keeps its attributes, which `revert` would take away.
+    f"{_SCOPE}{{padding:.6rem .9rem;border-radius:6px;text-align:start;white-space:normal;max-width:64rem;"
+    ":where(:not(style,svg,svg *)){all:revert}"
+)
+MAX_BODY = 1_000_000
+"""Characters of an output; a notebook with larger ones cannot be opened or kept in git."""
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_RULE = re.compile(r"(@media[^{]*)\{((?:[^{}]*\{[^{}]*\})*)\s*\}|([^{}@]+)\{([^{}]*)\}")
+_COMMA = re.compile(r",(?![^()]*\))\s*")
+_NO_NAME = re.compile(r":not\([^)]*\)|\[[^\]]*\]|::?[\w-]+")
+_CLASS = re.compile(r"\.([\w-]+)")
+_TAG = re.compile(r"(?<![\w.-])[a-z][\w-]*")
+_VARIABLE = re.compile(r"var\((--[\w-]+)\)")
+_ELEMENT = re.compile(r"<([a-z][a-z0-9]*)")
+_CLASSES = re.compile(r' class="([^"]*)"')
+_MARKUP = re.compile(r"<[a-z][^<>]*>")
+_NAMES = re.compile(r'( (?:id|for|headers|aria-labelledby|aria-describedby|aria-controls)=")([^"]+)"')
+_REFERENCE = re.compile(r'(href="#|="url\(#)')
+
+
+class Rule(NamedTuple):
+    """A rule of a style sheet: its condition such as `@media print` or empty, its selectors, and its declarations."""
+
+    condition: str
+    selectors: tuple[str, ...]
+    declarations: str
+
+
+def notebook(body: str) -> str:
+    """Return HTML for a cell of a notebook: with the style it needs, and with ids that no other output has.
+
+    Args:
+        body: HTML made of the parts of this package, in which text is escaped; a note replaces more than 1,000,000 characters.
+    """
+    if len(body) > MAX_BODY:
+        body = f'<p class="note">These {len(body):,} characters of HTML are too many for a notebook.</p>'
+    return f'<div class="grace-kp"><style>{_style_for(body)}</style>{_with_own_ids(body)}</div>'
+
+
+def rules(text: str) -> tuple[Rule, ...]:
+    """Return the rules of a style sheet in order. The sheet has rules and `@media` blocks of rules."""
+    return tuple(_rules_in(_COMMENT.sub("", text), ""))
+
+
+def _rules_in(text: str, condition: str) -> list[Rule]:
+    found = []
+    for media, inner, selectors, declarations in _RULE.findall(text):
+        if media:
+            found += _rules_in(inner, " ".join(media.split()))
+        else:
+            names = tuple(_COMMA.split(" ".join(selectors.split())))
+            found.append(Rule(condition, names, _short(declarations)))
+    return found
+
+
+def _short(declarations: str) -> str:
+    return re.sub(r"\s*([:;])\s*", r"\1", " ".join(declarations.split())).strip("; ")
+
+
+@functools.cache
+def _sheet() -> tuple[tuple[str, tuple[tuple[str, frozenset[str]], ...], str], ...]:
+    """Return the rules of the one style: condition, selectors with the classes and elements that they need, declarations."""
+    found = []
+    for rule in rules(style()):
+        names = tuple((_scoped(selector), _needs(selector)) for selector in rule.selectors)
+        found.append((rule.condition, names, rule.declarations))
+    return tuple(found)
+
+
+def _scoped(selector: str) -> str:
+    return "&" if selector in {":root", "body"} else re.sub(r"\s*([>+~])\s*", r"\1", selector)
+
+
+def _needs(selector: str) -> frozenset[str]:
+    """Return the elements and classes, the latter with their dot, without which a selector matches nothing."""
+    named = _NO_NAME.sub("", selector)
+    classes = _CLASS.findall(named)
+    tags = set(_TAG.findall(_CLASS.sub("", named))) - {"body"}
+    return frozenset([*tags, *(f".{name}" for name in classes)])
+
+
+def _style_for(body: str) -> str:
+    present = set(_ELEMENT.findall(body))
+    present |= {f".{name}" for names in _CLASSES.findall(body) for name in names.split()}
+    return _style_of(frozenset(present))
+
+
+@functools.lru_cache(maxsize=32)
+def _style_of(present: frozenset[str]) -> str:
+    """Return the scoped style for a body with these elements and classes."""
+    variables: dict[str, str] = {}
+    parts: list[str] = []
+    conditional: dict[str, str] = {}
+    for condition, selectors, declarations in _sheet():
+        stated = (declaration.partition(":") for declaration in declarations.split(";"))
+        defined = {name: value for name, _, value in stated if name.startswith("--")}
+        if defined and selectors[0][0] == "&":
+            variables |= defined
+            continue
+        used = ",".join(name for name, needs in selectors if needs <= present)
+        if not used:
+            continue
+        # What stands in the scope itself needs no block.
+        rule = f"{declarations};" if used == "&" and not condition else f"{used}{{{declarations}}}"
+        if condition:
+            conditional[condition] = conditional.get(condition, "") + rule
+        else:
+            parts.append(rule)
+    parts += [f"{condition}{{{inner}}}" for condition, inner in conditional.items()]
+    text = "".join(parts)
+    needed = dict.fromkeys(name for name in _VARIABLE.findall(text) if name in variables)
+    return f"{_OWN}{''.join(f'{name}:{variables[name]};' for name in needed)}{text}}}"
+
+
+def _with_own_ids(body: str) -> str:
+    if ' id="' not in body:
+        return body
+    own = f"g{secrets.token_hex(5)}-"
+
+    def renamed(match: re.Match[str]) -> str:
+        markup = _NAMES.sub(lambda names: f'{names[1]}{" ".join(own + name for name in names[2].split())}"', match[0])
+        return _REFERENCE.sub(rf"\g<1>{own}", markup)
+
+    return _MARKUP.sub(renamed, body)
