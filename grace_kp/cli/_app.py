@@ -30,6 +30,7 @@ from grace_kp.cli._output import say_error
 from grace_kp.cli._replay import replay, reviewers
 from grace_kp.cli._rubric import rubric
 from grace_kp.cli._score import score
+from grace_kp.cli._serve import serve
 from grace_kp.cli._traces import traces
 from grace_kp.errors import GraceError
 
@@ -90,6 +91,7 @@ for command in (
     approvals.command()(command)
 approvals.add_typer(standing, name="standing")
 app.add_typer(approvals, name="approvals")
+app.add_typer(serve, name="serve")
 app.command()(calibrate)
 app.command()(replay)
 app.command()(reviewers)

@@ -40,6 +40,7 @@ EXTRAS = {
     "knowledgepulse": ("httpx", "traces are not contributed to a registry"),
     "calibration": ("matplotlib", "the report of `grace-kp calibrate` has tables and no plots"),
     "approvals": ("cryptography", "no arguments sealed, no edits of requests checked, no notifications by webhook"),
+    "web": ("starlette", "no `grace-kp serve`, and no pages to mount"),
     "fast": ("google-re2", "redaction gives the same texts, several times slower"),
 }
 WEEK = 7 * 86_400

@@ -37,7 +37,7 @@ def opened(url: str | None, *, must_exist: bool = False) -> Store:
     """
     from grace_kp.store import open_store
 
-    return open_store(_existing(url) if must_exist else _chosen(url)[0])
+    return open_store(existing(url) if must_exist else _chosen(url)[0])
 
 
 @contextmanager
@@ -49,14 +49,19 @@ def reading(url: str | None) -> Iterator[Store]:
     """
     from grace_kp.store import open_store
 
-    store = open_store(_existing(url), create=False)
+    store = open_store(existing(url), create=False)
     try:
         yield store
     finally:
         store.close()
 
 
-def _existing(url: str | None) -> str | None:
+def existing(url: str | None) -> str | None:
+    """Return the URL of a store that exists: this one, or that of the settings.
+
+    Raises:
+        GraceError: it does not exist.
+    """
     from grace_kp.store import file_of
 
     wanted, source = _chosen(url)

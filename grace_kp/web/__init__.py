@@ -14,5 +14,7 @@ except ImportError:
 
 from grace_kp.web._app import app
 from grace_kp.web._person import Person, Right, Role
+from grace_kp.web._server import Server, serving
+from grace_kp.web.security import Account, Accounts
 
-__all__ = ["Person", "Right", "Role", "app"]
+__all__ = ["Account", "Accounts", "Person", "Right", "Role", "Server", "app", "serving"]

@@ -1,42 +1,137 @@
-"""The application: its routes, and the gatekeeper before them."""
+"""The application: its routes, the gatekeeper before them, and what happens at its start and end."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.responses import RedirectResponse
 
+from grace_kp.errors import GraceError, SettingsError
 from grace_kp.store import open_catalog
 from grace_kp.web import _static, api, figures, inbox, runs, security
+from grace_kp.web._errors import answer
 from grace_kp.web._person import Right
 from grace_kp.web._route import route
 from grace_kp.web._site import Site, root_of
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from grace_kp.approvals import Tables
     from grace_kp.runtime import Grace
+    from grace_kp.store import Catalog
+    from grace_kp.web.security import Addresses, Entrance
 
 
-def app(grace: Grace) -> Starlette:
-    """Return the pages and the API of a runtime as an ASGI application."""
-    application = Starlette(
+def app(grace: Grace, *, auth: Callable[[Request], Any] | None = None, public_url: str = "") -> Starlette:
+    """Return the pages and the API of a runtime as an ASGI application, to be mounted into another one.
+
+    Args:
+        grace: the runtime, whose store is shown.
+        auth: called with each request; returns the `Person` who sends it, or None for nobody. Plain functions run in a thread, coroutine
+            functions on the loop. What it raises refuses the request. There is no login page: who is not known here logs in to the host.
+        public_url: `https://host[:port]` under which browsers reach the application, without a path. Requests with another Host header
+            and writes from another origin are refused. When empty, only names of this machine are accepted: `localhost`, `127.0.0.1`
+            and `[::1]`, with any port.
+
+    Raises:
+        SettingsError: `auth` is missing, or the public URL cannot be used.
+    """
+    if not callable(auth):
+        raise SettingsError(
+            "app() needs auth=: a function from the request to a grace_kp.web.Person, or to None for nobody; `grace-kp serve` has logins of its own"
+        )
+    entrance = security.HostEntrance(auth, tables_of(grace))
+    return application(grace, entrance, security.Addresses(public_url=public_url))
+
+
+def application(grace: Grace, entrance: Entrance, addresses: Addresses) -> Starlette:
+    """Return the application for a way of logging in.
+
+    Args:
+        grace: the runtime.
+        entrance: establishes who sends a request.
+        addresses: the names under which browsers reach the application.
+    """
+    site = Site(grace=grace, catalog=open_catalog(grace.store))
+    following = Following(site.catalog)
+    refusals = security.Refusals(site.tables, site.clock)
+    built = Starlette(
         routes=[
             route("/", _home, Right.SEE),
             *_static.routes(),
-            *security.routes(),
+            *(security.routes() if entrance.has_login else ()),
             *inbox.routes(),
             *runs.routes(),
             *figures.routes(),
             *api.routes(),
         ],
-        middleware=[Middleware(security.Gatekeeper)],
+        middleware=[
+            Middleware(following.before),
+            Middleware(
+                security.Gatekeeper,
+                entrance=entrance,
+                addresses=addresses,
+                attempts=entrance.attempts,
+                refusals=refusals,
+            ),
+        ],
+        exception_handlers={HTTPException: answer, GraceError: answer, ValueError: answer},
+        lifespan=following.lifespan,
     )
-    application.state.site = Site(grace=grace, catalog=open_catalog(grace.store))
-    return application
+    built.router.redirect_slashes = False
+    built.state.site, built.state.entrance, built.state.addresses = site, entrance, addresses
+    built.state.refusals = refusals
+    return built
+
+
+def tables_of(grace: Grace) -> Tables:
+    """Return the tables of approvals of a runtime."""
+    return grace.approvals.inbox.tables
+
+
+class Following:
+    """Has the catalog follow the store from the start of the application on, or from the first request of a mounted one, which has no start."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog, self._lock, self._follows = catalog, threading.Lock(), False
+
+    def begin(self) -> None:
+        """Follow the store, once."""
+        with self._lock:
+            begins, self._follows = not self._follows, True
+        if begins:
+            self._catalog.follow()
+
+    def before(self, app: ASGIApp) -> ASGIApp:
+        """Return an application that follows the store before its first answer."""
+
+        async def follow_first(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http" and not self._follows:
+                await run_in_threadpool(self.begin)
+            await app(scope, receive, send)
+
+        return follow_first
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """Follow the store until the application ends."""
+        del app
+        await run_in_threadpool(self.begin)
+        try:
+            yield
+        finally:
+            await run_in_threadpool(self._catalog.close)
 
 
 def _home(request: Request) -> Response:

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse
 from grace_kp.web._templates import templates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -58,6 +58,7 @@ class Site:
             request=request,
             person=getattr(request.state, "person", None),
             csrf=getattr(request.state, "csrf", ""),
+            can_log_out=getattr(request.state, "session", False),
             root=root_of(request),
             now=self.clock(),
             **values,
@@ -83,6 +84,12 @@ def form_of(request: Request) -> dict[str, list[str]]:
 def body_of(request: Request) -> Any:
     """Return the JSON body of a request to the API; the gatekeeper has read, bounded and parsed it. None without a body."""
     return request.state.body
+
+
+def path_of(scope: Mapping[str, Any]) -> str:
+    """Return the path of a request below the one that this application is mounted under."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path[len(root) :] if root and path.startswith(f"{root}/") else "" if root and path == root else path
 
 
 def root_of(request: Request) -> str:

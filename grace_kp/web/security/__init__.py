@@ -1,39 +1,30 @@
-"""Stub."""
+"""Who may see and decide: the gatekeeper before every route, accounts, logins and sessions, and the record of what was refused.
 
-from __future__ import annotations
+The threat model stands in `docs/web-threats.md`.
+"""
 
-from typing import TYPE_CHECKING
+from grace_kp.web.security._accounts import Account, Accounts
+from grace_kp.web.security._addresses import Addresses
+from grace_kp.web.security._attempts import Attempts
+from grace_kp.web.security._gatekeeper import Gatekeeper, still_may
+from grace_kp.web.security._host import HostEntrance
+from grace_kp.web.security._logins import Logins, os_user
+from grace_kp.web.security._pages import routes
+from grace_kp.web.security._refusals import Refusals
+from grace_kp.web.security._visitor import Entrance, Visitor
 
-if TYPE_CHECKING:
-    from grace_kp.web._route import PageRoute
-
-
-def routes() -> list[PageRoute]:
-    """Return the routes of this part."""
-    return []
-
-
-class Gatekeeper:
-    """Stub: everybody is an admin. The helper for security replaces it."""
-
-    def __init__(self, app):
-        self.app = app
-
-    async def __call__(self, scope, receive, send):
-        """Answer a request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        from urllib.parse import parse_qs
-
-        from starlette.requests import Request
-
-        from grace_kp.web._person import Person, Role
-
-        request = Request(scope, receive)
-        request.state.person = Person(name="somebody", role=Role.ADMIN, authenticated=False)
-        request.state.csrf = "stub"
-        request.state.form, request.state.body = {}, None
-        if request.method == "POST":
-            request.state.form = parse_qs((await request.body()).decode(), keep_blank_values=True)
-        await self.app(scope, request.receive, send)
+__all__ = [
+    "Account",
+    "Accounts",
+    "Addresses",
+    "Attempts",
+    "Entrance",
+    "Gatekeeper",
+    "HostEntrance",
+    "Logins",
+    "Refusals",
+    "Visitor",
+    "os_user",
+    "routes",
+    "still_may",
+]

@@ -1,0 +1,85 @@
+"""`grace-kp serve`: pages for people over a store, at an address that it prints."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from grace_kp.cli._lookup import CHOOSE, StoreOption, described, existing
+from grace_kp.cli._output import clean, console, say_error
+from grace_kp.cli._page import put, put_field, put_text
+from grace_kp.cli._serve_users import users
+
+if TYPE_CHECKING:
+    from grace_kp.web import Server
+
+serve = typer.Typer(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Serve pages for people: what waits for a decision, what happened, and the figures.",
+)
+serve.add_typer(users, name="users")
+LABEL = 8
+
+
+@serve.callback()
+def run(
+    context: typer.Context,
+    store: StoreOption = None,
+    host: Annotated[str, typer.Option(help="The address to listen on. Others than loopback need accounts and --public-url.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 takes a free one.")] = 8765,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+    public_url: Annotated[str, typer.Option("--public-url", help="https://HOST under which a proxy offers the pages.")] = "",
+    trusted_proxy: Annotated[list[str] | None, typer.Option("--trusted-proxy", help="Address of a proxy whose X-Forwarded-For names the client; may be repeated.")] = None,
+    root_path: Annotated[str, typer.Option("--root-path", help="Path that the proxy offers the pages under, such as /grace.")] = "",
+) -> None:  # fmt: skip
+    """Serve pages over a store until Ctrl-C, and print the address to open. Without accounts, it holds a code that works once.
+
+    Example: grace-kp serve --store sqlite:///traces.db
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from grace_kp.runtime import Grace
+    from grace_kp.web import serving
+
+    url = existing(store)
+    with Grace(store=url, evaluator=None, embedder=None) as grace:
+        server = serving(
+            grace, host=host, port=port, public_url=public_url, trusted_proxies=trusted_proxy or (), root=root_path
+        )
+        address = server.address()
+        _put_beginning(server, address, store)
+        if not no_browser and _is_terminal():
+            webbrowser.open(address)
+        server.run()
+        _put_end(server)
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("CI")
+
+
+def _put_beginning(server: Server, address: str, store: str | None) -> None:
+    out = console()
+    put_field(out, "store", described(store).removesuffix(f"; {CHOOSE}"), label=LABEL)
+    put(out, f"{'open':<{LABEL}}{address}")
+    how = (
+        "a token of an account; `grace-kp serve users` manages them"
+        if server.logins.code_is_needless
+        else "the code in the address works once, for ten minutes"
+    )
+    put_field(out, "login", how, label=LABEL)
+    put_field(out, "stop", "Ctrl-C", label=LABEL)
+    sys.stdout.flush()
+
+
+def _put_end(server: Server) -> None:
+    counts = server.logins.attempts.counts()
+    if counts:
+        texts = (f"{count:,} × {kind.replace('_', ' ')}" for kind, count in counts.items())
+        say_error(clean(f"refused while it ran: {', '.join(texts)}"))
+    put_text(console(), "stopped")

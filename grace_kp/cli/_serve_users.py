@@ -1,0 +1,130 @@
+"""`grace-kp serve users`: the accounts of people and programs who may log in."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from grace_kp.cli._approval_desk import ByOption, actor, office
+from grace_kp.cli._approval_words import moment_text
+from grace_kp.cli._lookup import StoreOption, described
+from grace_kp.cli._output import clean, console, put_json
+from grace_kp.cli._page import put, put_text
+from grace_kp.cli._table import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from grace_kp.web import Accounts, Role
+
+users = typer.Typer(no_args_is_help=True, help="Accounts of people and programs: add, list, remove, role, rotate.")
+
+ROLES = "viewer, approver, admin or agent"
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name, as it stands beside decisions.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Also if it is the last admin.")]
+
+
+@contextmanager
+def _accounts(store: str | None) -> Iterator[Accounts]:
+    from grace_kp.web import Accounts
+
+    with office(store) as place:
+        yield Accounts(place.tables)
+
+
+def _role(name: str) -> Role:
+    from grace_kp.web import Role
+
+    try:
+        return Role(name)
+    except ValueError:
+        raise ValueError(f"the role must be {ROLES}, not {name!r:.40}") from None
+
+
+def _put_token(token: str) -> None:
+    put(console(), token)
+    err = console(stderr=True)
+    put_text(err, "This token is shown once and kept nowhere. It opens the pages and the API under this name.")
+
+
+@users.command()
+def add(
+    name: NameArgument,
+    role: Annotated[str, typer.Option(help=f"What this person may do: {ROLES}.")],
+    store: StoreOption = None,
+    by: ByOption = None,
+) -> None:
+    """Add an account and print its token, once. The first account makes a login necessary.
+
+    Example: grace-kp serve users add ana --role approver
+    """
+    wanted, who = _role(role), actor(by)
+    with _accounts(store) as accounts:
+        _put_token(accounts.add(name, wanted, actor=who))
+
+
+@users.command("list")
+def list_users(
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+) -> None:
+    """List the accounts with their roles."""
+    with _accounts(store) as accounts:
+        found, seen = accounts.all(), accounts.seen()
+    if as_json:
+        put_json(
+            [
+                {
+                    "name": account.name,
+                    "role": account.role.value,
+                    "created_at": account.created,
+                    "changed_at": account.changed,
+                    "last_use": seen.get(name),
+                }
+                for name, account in found.items()
+            ]
+        )
+        return
+    table = Table(Column("name", least=20), Column("role", "word"), Column("last use", "word"))
+    for name, account in found.items():
+        last = moment_text(seen[name]) if name in seen else "never"
+        table.add(clean(account.name), account.role.value, last)
+    if found:
+        table.print(console())
+    else:
+        put_text(console(), f"no accounts in {described(store)}")
+        put_text(console(), "`grace-kp serve users add NAME --role admin` adds the first")
+
+
+@users.command()
+def remove(name: NameArgument, store: StoreOption = None, by: ByOption = None, force: ForceOption = False) -> None:
+    """Remove an account. Its token and its sessions end at once."""
+    who = actor(by)
+    with _accounts(store) as accounts:
+        accounts.remove(name, actor=who, force=force)
+    put_text(console(), f"{clean(name)} has no account any more")
+
+
+@users.command("role")
+def set_role(
+    name: NameArgument,
+    role: Annotated[str, typer.Argument(metavar="ROLE", help=f"{ROLES}.")],
+    store: StoreOption = None,
+    by: ByOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Change what a person may do. The sessions of the person end at once."""
+    wanted, who = _role(role), actor(by)
+    with _accounts(store) as accounts:
+        accounts.set_role(name, wanted, actor=who, force=force)
+    put_text(console(), f"{clean(name)} has the role {wanted.value}")
+
+
+@users.command()
+def rotate(name: NameArgument, store: StoreOption = None, by: ByOption = None) -> None:
+    """Print a new token of a person, once. The old one and all sessions of the person end at once."""
+    who = actor(by)
+    with _accounts(store) as accounts:
+        _put_token(accounts.rotate(name, actor=who))

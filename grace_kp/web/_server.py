@@ -1,0 +1,189 @@
+"""The server of `grace-kp serve`: its address, its logins, and uvicorn with narrow limits."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from grace_kp.errors import GraceError, MissingExtra, SettingsError, brief
+from grace_kp.web._app import application, tables_of
+from grace_kp.web.security import Addresses, Logins
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+    from starlette.applications import Starlette
+
+    from grace_kp.runtime import Grace
+
+HEADER_BYTES = 32_768
+"""Headers of one request at most."""
+TASKS = 1_024
+KEEP_ALIVE_SECONDS = 15
+END_SECONDS = 1
+"""Time for requests that are being answered when the server ends. Event streams end, too."""
+BACKLOG = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A server that is bound to its address and not started yet."""
+
+    app: Starlette
+    logins: Logins
+    listener: socket.socket
+    url: str
+    """The address that people open, without a slash at its end."""
+    root: str
+
+    def address(self) -> str:
+        """Return the address to open, with a one-time code while there are no accounts."""
+        code = self.logins.code()
+        return f"{self.url}/" if code is None else f"{self.url}/login?code={code}"
+
+    def run(self) -> None:
+        """Serve until SIGINT or SIGTERM."""
+        import uvicorn
+
+        from grace_kp.web._protocol import GuardedProtocol
+
+        class Ending(uvicorn.Server):
+            def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+                # Without a note of the signal, which uvicorn would raise again: this is how a server ends.
+                del sig, frame
+                self.force_exit, self.should_exit = self.should_exit, True
+
+        config = uvicorn.Config(
+            self.app,
+            http=GuardedProtocol,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            root_path=self.root,
+            limit_concurrency=TASKS,
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=END_SECONDS,
+            h11_max_incomplete_event_size=HEADER_BYTES,
+        )
+        try:
+            Ending(config).run(sockets=[self.listener])
+        finally:
+            self.listener.close()
+
+
+def serving(
+    grace: Grace,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    public_url: str = "",
+    trusted_proxies: Sequence[str] = (),
+    root: str = "",
+) -> Server:
+    """Return a server for the store of a runtime, bound to its address.
+
+    Args:
+        grace: the runtime.
+        host: an address of this machine. Other addresses than loopback need accounts and a public URL.
+        port: a port; 0 for any that is free.
+        public_url: `https://host[:port]` under which a proxy offers the pages. It needs accounts.
+        trusted_proxies: addresses of proxies whose `X-Forwarded-For` names the client.
+        root: the path that the proxy offers the pages under, such as `/grace`, and removes from requests.
+
+    Raises:
+        SettingsError: an address, a URL or a path cannot be used.
+        GraceError: the address needs accounts, or cannot be bound.
+        MissingExtra: the extra `web` is not installed.
+    """
+    try:
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise MissingExtra("grace-kp serve", "web") from None
+    root = _checked_root(root)
+    addresses = Addresses(public_url=public_url.rstrip("/"), trusted_proxies=frozenset(trusted_proxies))
+    _check_open(grace, host, addresses)
+    listener = _bound(host, port)
+    number = listener.getsockname()[1]
+    if not public_url:
+        addresses = Addresses(port=number, trusted_proxies=addresses.trusted_proxies)
+    try:
+        logins = Logins(tables_of(grace), addresses, root=root)
+        app = application(grace, logins, addresses)
+    except BaseException:
+        listener.close()
+        raise
+    name = f"[{host}]" if ":" in host else host
+    url = f"{addresses.public_url or f'http://{name}:{number}'}{root}"
+    return Server(app=app, logins=logins, listener=listener, url=url, root=root)
+
+
+def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:
+    """Refuse to be reached by others before they can be told apart, or without TLS."""
+    is_local = _is_loopback(host)
+    if is_local and addresses.is_loopback:
+        return
+    if not is_local and not addresses.public_url:
+        raise GraceError(
+            f"{host} is not an address of this machine alone: put a proxy with TLS before it and name its address by --public-url https://…"
+        )
+    if not addresses.is_loopback and not addresses.is_secure:
+        raise GraceError(
+            "--public-url must begin with https:// off this machine, because logins would travel in the clear"
+        )
+    if not tables_of(grace).documents("account"):
+        raise GraceError(
+            "others can reach this address, and there are no accounts: `grace-kp serve users add NAME --role admin` first"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, number, _, place = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, number)
+    except OSError as error:
+        raise GraceError(f"{host} is no address of this machine: {error.strerror or error}") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise GraceError(
+                f"port {port} of {host} is taken; --port names another, and --port 0 takes a free one"
+            ) from None
+        raise GraceError(f"{host}:{port} cannot be used: {error.strerror}") from None
+    return listener
+
+
+def _checked_root(root: str) -> str:
+    root = root.strip("/")
+    if (
+        not all(
+            part
+            and part not in {".", ".."}
+            and part.replace("-", "").replace("_", "").replace(".", "").isalnum()
+            and part.isascii()
+            for part in root.split("/")
+        )
+        and root
+    ):
+        raise SettingsError(f"the root path must be like /grace, of letters, digits, - and _; got {brief(root)}")
+    return f"/{root}" if root else ""

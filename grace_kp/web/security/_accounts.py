@@ -1,0 +1,231 @@
+"""Accounts: people and programs that may log in, with a role and the hash of a token, in the tables of approvals.
+
+Each change is an entry of the audit trail, written in the same transaction. Whoever can write the store can add an account, but not without an
+entry that `grace-kp approvals verify` compares with it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from grace_kp.approvals import ACCOUNT, append, person, token_mark
+from grace_kp.errors import GraceError
+from grace_kp.pages import printable
+from grace_kp.web._person import Role
+from grace_kp.web.security._token import hash_of, is_same, new_token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from grace_kp.approvals import Actor, Tables, Writes
+
+SEEN = "account_seen"
+"""Kind of the documents that hold when a token was last used. They are no part of the audit trail."""
+SEEN_SECONDS = 600.0
+"""The last use of a token is written at most this often."""
+NAME_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One account. Its token is known to its owner only."""
+
+    name: str
+    role: Role
+    token_sha256: str
+    created: float
+    """Seconds since the epoch."""
+    changed: float
+    """When the role or the token last changed, in seconds since the epoch."""
+
+    @property
+    def id(self) -> str:
+        """What all spellings of the name have in common; two accounts never share it."""
+        return person(self.name)
+
+
+class Accounts:
+    """The accounts of one store. Several threads and processes may use it.
+
+    Args:
+        tables: the tables of approvals in the store.
+        clock: the wall clock, in seconds since the epoch.
+    """
+
+    def __init__(self, tables: Tables, clock: Callable[[], float] = time.time) -> None:
+        self._tables, self._clock = tables, clock
+        self._known: tuple[int, Mapping[str, Account]] | None = None
+
+    def all(self) -> Mapping[str, Account]:
+        """Return the accounts by id, in alphabetical order.
+
+        Raises:
+            StoreError: the store cannot be read.
+            GraceError: an account in it cannot be read.
+        """
+        known, now = self._known, self._tables.changes()
+        if known is not None and known[0] == now:
+            return known[1]
+        found = {name: _account(name, data) for name, data in sorted(self._tables.documents(ACCOUNT).items()) if data}
+        self._known = now, found
+        return found
+
+    def get(self, name: str) -> Account:
+        """Return the account of a name in any spelling.
+
+        Raises:
+            GraceError: there is none.
+        """
+        return _existing(self.all(), name)
+
+    def of_token(self, token: str) -> Account | None:
+        """Return the account that a token belongs to; None if it belongs to none."""
+        wanted, found = hash_of(token), None
+        for account in self.all().values():
+            if is_same(account.token_sha256, wanted):
+                found = account
+        return found
+
+    def add(self, name: str, role: Role, *, actor: Actor) -> str:
+        """Add an account and return its token, which is kept nowhere.
+
+        Raises:
+            GraceError: the name has an account.
+            ValueError: the name cannot be used.
+        """
+        name, now, token = _checked(name), self._clock(), new_token()
+        account = Account(name=name, role=role, token_sha256=hash_of(token), created=now, changed=now)
+        with self._tables.transaction() as writes:
+            if other := _read(writes).get(account.id):
+                raise GraceError(f"{printable(other.name)} has an account; `rotate` gives it a new token")
+            self._put(writes, account, "added", actor)
+        return token
+
+    def rotate(self, name: str, *, actor: Actor) -> str:
+        """Give an account a new token and return it. The old one and all sessions end.
+
+        Raises:
+            GraceError: there is no such account.
+        """
+        token = new_token()
+        with self._tables.transaction() as writes:
+            self._replace(writes, _existing(_read(writes), name), "rotated", actor, token_sha256=hash_of(token))
+        return token
+
+    def set_role(self, name: str, role: Role, *, actor: Actor, force: bool = False) -> None:
+        """Change the role of an account. Its sessions end.
+
+        Raises:
+            GraceError: there is no such account, or it is the last admin and `force` is False.
+        """
+        with self._tables.transaction() as writes:
+            accounts = _read(writes)
+            account = _existing(accounts, name)
+            if account.role is role:
+                return
+            _check_last_admin(accounts, account, force)
+            self._replace(writes, account, "role_changed", actor, role=role)
+
+    def remove(self, name: str, *, actor: Actor, force: bool = False) -> None:
+        """Remove an account. Its token and its sessions end.
+
+        Raises:
+            GraceError: there is no such account, or it is the last admin and `force` is False.
+        """
+        with self._tables.transaction() as writes:
+            accounts = _read(writes)
+            account = _existing(accounts, name)
+            _check_last_admin(accounts, account, force)
+            writes.put_document(ACCOUNT, account.id, None)
+            writes.put_document(SEEN, account.id, None)
+            facts = {"account": account.id, "change": "removed", "role": account.role.value}
+            append(writes, "account_changed", at=self._clock(), actor=actor, facts=facts)
+
+    def seen(self) -> dict[str, float]:
+        """Return when the token of each account was last used, in seconds since the epoch, by id."""
+        return {name: float(data) for name, data in self._tables.documents(SEEN).items() if data}
+
+    def note_use(self, account: Account) -> None:
+        """Write that the token of an account was used, unless that was written a short time ago."""
+        now, last = self._clock(), self._tables.document(SEEN, account.id)
+        if last is None or not 0 <= now - float(last) < SEEN_SECONDS:
+            with self._tables.transaction() as writes:
+                if writes.document(ACCOUNT, account.id) is not None:
+                    writes.put_document(SEEN, account.id, repr(now).encode())
+
+    def _replace(
+        self,
+        writes: Writes,
+        account: Account,
+        change: str,
+        actor: Actor,
+        *,
+        role: Role | None = None,
+        token_sha256: str = "",
+    ) -> None:
+        new = Account(
+            name=account.name,
+            role=role or account.role,
+            token_sha256=token_sha256 or account.token_sha256,
+            created=account.created,
+            changed=self._clock(),
+        )
+        self._put(writes, new, change, actor)
+
+    def _put(self, writes: Writes, account: Account, change: str, actor: Actor) -> None:
+        data = {
+            "name": account.name,
+            "role": account.role.value,
+            "token_sha256": account.token_sha256,
+            "created": account.created,
+            "changed": account.changed,
+        }
+        writes.put_document(ACCOUNT, account.id, json.dumps(data).encode())
+        facts = {
+            "account": account.id,
+            "change": change,
+            "role": account.role.value,
+            "token": token_mark(account.token_sha256),
+        }
+        append(writes, "account_changed", at=self._clock(), actor=actor, facts=facts)
+
+
+def _read(writes: Writes) -> dict[str, Account]:
+    return {name: _account(name, data) for name, data in writes.documents(ACCOUNT).items() if data}
+
+
+def _account(name: str, data: bytes) -> Account:
+    try:
+        fields = json.loads(data)
+        account = Account(**{**fields, "role": Role(fields["role"])})
+        readable = account.id == name and isinstance(account.token_sha256, str)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        readable = False
+    if not readable:
+        raise GraceError(f"the account {printable(name)!r:.80} in the store cannot be read")
+    return account
+
+
+def _existing(accounts: Mapping[str, Account], name: str) -> Account:
+    found = accounts.get(person(name))
+    if found is None:
+        known = ", ".join(printable(account.name) for account in list(accounts.values())[:10]) or "none"
+        raise GraceError(f"there is no account {printable(name)!r:.80}; accounts: {known}")
+    return found
+
+
+def _checked(name: str) -> str:
+    if not name.strip() or len(name) > NAME_LENGTH or not person(name) or not name.strip().isprintable():
+        raise ValueError(f"an account needs a name of 1 to {NAME_LENGTH} printable characters, not {name!r:.60}")
+    return name.strip()
+
+
+def _check_last_admin(accounts: Mapping[str, Account], account: Account, force: bool) -> None:
+    admins = [other for other in accounts.values() if other.role is Role.ADMIN]
+    if not force and admins == [account]:
+        raise GraceError(
+            f"{printable(account.name)} is the last admin; --force removes it or changes its role all the same"
+        )

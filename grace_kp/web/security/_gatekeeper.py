@@ -1,0 +1,273 @@
+"""The gatekeeper: every request passes it before any handler, and what it does not recognise goes no further.
+
+In this order: the Host header, where the request comes from, the route and the right it states, who sends it, whether this person has the right,
+and for writes the origin, the kind and size of the body, and the token of the form. Handlers find the person, the form and the body in the
+request (`_site`). Every response leaves with the headers of `_headers`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse
+from starlette.routing import Match
+
+from grace_kp.pages import printable
+from grace_kp.web._errors import answer
+from grace_kp.web._person import Right
+from grace_kp.web._route import PageRoute
+from grace_kp.web._site import path_of, root_of
+from grace_kp.web.security._body import BODY_BYTES, FORM, JSON, LOGIN_BYTES, again, parse_form, parse_json, read_body
+from grace_kp.web.security._headers import protected
+from grace_kp.web.security._token import is_same
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from grace_kp.web.security._addresses import Addresses
+    from grace_kp.web.security._attempts import Attempts
+    from grace_kp.web.security._refusals import Refusals
+    from grace_kp.web.security._visitor import Entrance, Visitor
+
+READS = frozenset({"GET", "HEAD"})
+LONGEST_TARGET = 8_192
+"""Bytes of path and query."""
+REFUSED = frozenset({400, 403, 404, 408, 409, 413, 415, 422})
+"""Statuses of an attempted decision that are recorded."""
+
+
+class Gatekeeper:
+    """ASGI middleware before all routes.
+
+    Args:
+        app: the application.
+        entrance: establishes who sends a request.
+        addresses: the names under which the application is reached.
+        attempts: counts what is refused.
+        refusals: records refused decisions.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, entrance: Entrance, addresses: Addresses, attempts: Attempts, refusals: Refusals
+    ) -> None:
+        self._app, self._entrance, self._addresses = app, entrance, addresses
+        self._attempts, self._refusals = attempts, refusals
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        elif scope["type"] == "http":
+            path = path_of(scope)
+            scope = {
+                **scope,
+                "state": dict(scope.get("state") or {}),
+                "grace_kp.is_api": path == "/api" or path.startswith("/api/"),
+            }
+            await _Visit(self, Request(scope, receive), send).run()
+
+
+class _Visit:
+    """One request on its way."""
+
+    def __init__(self, keeper: Gatekeeper, request: Request, send: Send) -> None:
+        self._keeper, self._request, self._send = keeper, request, send
+        self._route: PageRoute | None = None
+        self._visitor: Visitor | None = None
+        self._reason = ""
+        self._status = 0
+
+    async def run(self) -> None:
+        """Answer the request, or pass it on."""
+        request = self._request
+        try:
+            receive = await self._admitted()
+            await self._keeper._app(request.scope, receive, self._started)
+        except Exception as error:  # noqa: BLE001 — nothing that goes wrong may end in a traceback or in a response without its headers
+            await self._answer(error)
+        if self._status in REFUSED and self._is_decision() and self._visitor is not None:
+            reason = self._reason or str(request.scope.get("grace_kp.error") or self._status)
+            await run_in_threadpool(
+                self._keeper._refusals.record,
+                self._visitor.person,
+                path=request.url.path,
+                reason=reason,
+                approval=request.path_params.get("id"),
+            )
+
+    def _is_decision(self) -> bool:
+        return self._route is not None and self._route.right is Right.DECIDE and self._request.method not in READS
+
+    async def _answer(self, error: Exception) -> None:
+        if self._status:
+            raise error  # the response has begun; the server ends the connection
+        response = (
+            self._to_login() if isinstance(error, _Unknown) and error.may_log_in else answer(self._request, error)
+        )
+        await response(self._request.scope, self._request.receive, self._started)
+
+    async def _started(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            may_keep = self._route is not None and self._route.right is Right.ANYBODY
+            message = protected(message, may_keep=may_keep)
+            self._status = message["status"]
+            if self._request.method not in READS and self._status in {408, 413}:
+                MutableHeaders(raw=message["headers"])["connection"] = "close"  # the rest of the body is not read
+        await self._send(message)
+
+    async def _admitted(self) -> Receive:
+        """Return the channel of the body once the request may pass.
+
+        Raises:
+            HTTPException: it may not.
+        """
+        request, state = self._request, self._request.state
+        state.person, state.csrf, state.form, state.body, state.session = None, "", {}, None, False
+        self._check_target()
+        self._check_source()
+        self._route = self._matched()
+        self._visitor = await self._keeper._entrance.visitor(request)
+        if self._visitor is not None:
+            state.person, state.csrf = self._visitor.person, self._visitor.csrf
+            state.session = self._visitor.is_session
+        self._check_right()
+        if request.method in READS:
+            return request.receive
+        self._check_origin()
+        return await self._body()
+
+    def _check_target(self) -> None:
+        hosts = self._request.headers.getlist("host")
+        if len(hosts) != 1 or not self._keeper._addresses.accepts(hosts[0]):
+            self._keeper._attempts.count("foreign_host")
+            raise HTTPException(421, _HOST.format(printable(", ".join(hosts)[:200])))
+        scope = self._request.scope
+        if len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"]) > LONGEST_TARGET:
+            raise HTTPException(414, f"The address is longer than {LONGEST_TARGET:,} bytes.")
+
+    def _check_source(self) -> None:
+        """Refuse what pages of other origins load, such as images, frames and scripts; only links lead here from outside."""
+        headers = self._request.headers
+        if headers.get("sec-fetch-site", "none") in {"same-origin", "none"}:
+            return
+        is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        if self._request.method in READS and not is_link:
+            self._keeper._attempts.count("foreign_page")
+            raise HTTPException(403, "Pages of other addresses may not load this.")
+
+    def _matched(self) -> PageRoute | None:
+        """Return the route that will answer; None where there is none, or one that states no right."""
+        partial = None
+        for route in self._request.app.routes:
+            match, child = route.matches(self._request.scope)
+            if match is Match.NONE:
+                continue
+            if match is Match.FULL:
+                self._request.scope.update(child)
+                return route if isinstance(route, PageRoute) else None
+            partial = partial or route
+        return partial if isinstance(partial, PageRoute) else None
+
+    def _check_right(self) -> None:
+        right = None if self._route is None else getattr(self._route, "right", None)
+        if right is Right.ANYBODY:
+            return
+        if self._visitor is None:
+            self._keeper._attempts.count("no_login")
+            raise _Unknown(self._request, has_login=self._keeper._entrance.has_login)
+        if right is None:
+            raise HTTPException(404, "There is no page at this address.")
+        if not self._visitor.person.may(right):
+            self._keeper._attempts.count("missing_right")
+            self._reason = "right"
+            raise HTTPException(
+                403, f"The role {self._visitor.person.role} does not include this. An admin can change roles."
+            )
+
+    def _check_origin(self) -> None:
+        request, headers = self._request, self._request.headers
+        if self._visitor is not None and not self._visitor.csrf:
+            return  # a program with a token in a header
+        expected = self._keeper._addresses.origin(headers["host"], request.url.scheme)
+        stated = headers.getlist("origin")
+        if stated != [expected] or headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            self._keeper._attempts.count("foreign_origin")
+            self._reason = "origin"
+            raise HTTPException(403, "This was not sent by a page of this address, and was not done.")
+
+    async def _body(self) -> Receive:
+        request, state = self._request, self._request.state
+        is_api = request.scope["grace_kp.is_api"]
+        limit = LOGIN_BYTES if self._visitor is None else BODY_BYTES
+        length = request.headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()) or int(length[:20]) > limit:
+            self._reason = "body"
+            raise HTTPException(413, f"The request is larger than {limit:,} bytes.")
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        wanted = JSON if is_api else FORM
+        body = await read_body(request.receive, limit)
+        if kind != wanted and (body or kind):
+            self._reason = "body"
+            raise HTTPException(415, f"The body must be {wanted}.")
+        if not is_api:
+            state.form = parse_form(body)
+        self._check_csrf()
+        if is_api:
+            state.body = parse_json(body)
+        return again(body, request.receive)
+
+    def _check_csrf(self) -> None:
+        expected = self._request.state.csrf
+        if not expected:
+            return
+        fields = self._request.state.form.get("csrf", [])
+        stated = self._request.headers.get("x-csrf-token") or (fields[0] if len(fields) == 1 else "")
+        if not is_same(stated, expected):
+            self._keeper._attempts.count("wrong_csrf")
+            self._reason = "csrf"
+            raise HTTPException(
+                403, "This page is out of date, and nothing was done. Go back, reload it, and try again."
+            )
+
+    def _to_login(self) -> RedirectResponse:
+        request = self._request
+        query = request.url.query
+        wanted = path_of(request.scope) + (f"?{query}" if query else "")
+        return RedirectResponse(f"{root_of(request)}/login?next={quote(wanted[:1_500], safe='/')}", 303)
+
+
+class _Unknown(HTTPException):
+    """Nobody is logged in."""
+
+    def __init__(self, request: Request, *, has_login: bool) -> None:
+        is_api = request.scope["grace_kp.is_api"]
+        self.may_log_in = has_login and not is_api and request.method in READS
+        text = "Log in first." if has_login else "The application that serves these pages does not know you."
+        if is_api:
+            text = "Send the token of an account: Authorization: Bearer gkp_…"
+        super().__init__(401, text, {"WWW-Authenticate": 'Bearer realm="grace_kp"'} if is_api else None)
+
+
+_HOST = "This server is not {}. It answers to its own address only; --public-url, or public_url= of a mounted application, states another."
+
+
+async def still_may(request: Request, right: Right) -> bool:
+    """Return whether who sent a request may still do something: logged in, with an account, and with a role that has the right.
+
+    Event streams call it before each event. It does not count as a use of the session.
+
+    Args:
+        request: the request that is being answered.
+        right: the right.
+    """
+    entrance: Entrance = request.app.state.entrance
+    visitor = await entrance.visitor(request, touch=False)
+    before = request.state.person
+    return visitor is not None and visitor.person.may(right) and visitor.person.name == before.name
