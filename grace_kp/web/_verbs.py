@@ -1,0 +1,51 @@
+"""The verbs on a request for approval, by name: pages and the API carry out a decision in the same way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grace_kp.approvals import Actor, Approval, Desk
+
+VERBS = ("approve", "edit", "reject", "respond", "skip", "retry", "withdraw", "reconcile")
+"""The verbs that `perform` knows."""
+
+
+def perform(
+    desk: Desk,
+    verb: str,
+    approval_id: str,
+    *,
+    actor: Actor,
+    words: str = "",
+    digest: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+    happened: bool = False,
+) -> Approval:
+    """Carry out a verb and return the approval as it is then.
+
+    Args:
+        desk: the desk.
+        verb: one of `VERBS`.
+        approval_id: the approval.
+        actor: who decides.
+        words: the note, the reason, or the answer to the agent.
+        digest: digest of the arguments that the person was shown; not used by `withdraw` and `reconcile`.
+        changes: for `edit`: new values by parameter name, encoded as in `Approval.encoded`.
+        happened: for `reconcile`: whether the action has happened.
+
+    Raises:
+        ApprovalError: as the verbs of `Desk` raise it; or there is no such verb.
+    """
+    if verb == "edit":
+        return desk.edit(approval_id, changes or {}, actor=actor, note=words, digest=digest, is_encoded=True)
+    if verb == "reconcile":
+        return desk.reconcile(approval_id, actor=actor, happened=happened, note=words)
+    outcome = desk.decide_all(
+        [approval_id], verb, actor=actor, note=words, digests=None if digest is None else {approval_id: digest}
+    )[approval_id]
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

@@ -1,0 +1,219 @@
+"""Operations on approvals: lists, one approval, its audit trail, the verbs, and standing approvals."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.approvals import Approval, export
+from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused
+from grace_kp.web._parameter import Kind, Parameter
+from grace_kp.web._person import Right
+from grace_kp.web._problem import Problem, code_of, problem_of
+from grace_kp.web._verbs import perform
+from grace_kp.web.api._bodies import Approve, Edit, Pass, Reconcile, Reject, Respond, Several, Withdraw
+from grace_kp.web.api._operation import Operation
+from grace_kp.web.api._schemas import LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grace_kp.approvals import Desk
+    from grace_kp.web.api._bodies import Decision
+    from grace_kp.web.api._operation import Call
+
+ID = "kp:approval:7f3a5c52-8f0e-4a38-9d0c-5f0b8f3f6a10"
+DIGEST = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+ONLY_PAST = "by", "since"
+ONLY_PENDING = ("group",)
+"""Conditions that only one of the two lists has."""
+
+
+def list_approvals(call: Call) -> dict[str, Any]:
+    """Return pending approvals by deadline and level, or the others by last change."""
+    values = dict(call.values)
+    state, limit, offset = values.pop("state"), values["limit"], values["offset"]
+    values["limit"] = limit + 1
+    other = ONLY_PAST if state == "pending" else ONLY_PENDING
+    problems = {name: f"is no condition of the list state={state}" for name in other if name in values}
+    if problems:
+        raise Problem("invalid", " and ".join(f"{name} {text}" for name, text in problems.items()), fields=problems)
+    if "since" in values:
+        values["since"] = datetime.fromisoformat(values["since"]).timestamp()
+    desk = call.site.desk
+    found = desk.pending(**values) if state == "pending" else desk.history(**values)
+    return {
+        "approvals": [listed(each) for each in found[:limit]],
+        "next": offset + limit if len(found) > limit else None,
+    }
+
+
+def get_approval(call: Call) -> dict[str, Any]:
+    """Return an approval; the audit trail records who has seen it."""
+    viewer = None if call.request.method == "HEAD" else call.person.actor
+    return call.site.desk.get(call.id, viewer=viewer).to_dict()
+
+
+def list_entries(call: Call) -> dict[str, Any]:
+    """Return entries of the audit trail about an approval."""
+    limit = call.values["limit"]
+    call.site.desk.get(call.id)  # raises if there is none
+    lines = export(call.site.tables, after=call.values["after"], approval=call.id, with_contents=False)
+    found = [{"entry": line["entry"], "hash": line["hash"]} for line in islice(lines, limit + 1)]
+    last = found[limit - 1]["entry"] if len(found) > limit else None
+    return {"entries": found[:limit], "next": last["seq"] if isinstance(last, dict) else None}
+
+
+def list_standing(call: Call) -> dict[str, Any]:
+    """Return standing approvals."""
+    return {"standing": [asdict(each) for each in call.site.desk.standing(ended=call.values["ended"])]}
+
+
+def decide_several(call: Call) -> dict[str, Any]:
+    """Carry out a verb on several approvals, one after the other."""
+    body: Several = call.body
+    shown = {each.id: each.digest for each in body.approvals}
+    outcomes = call.site.desk.decide_all(list(shown), body.verb, actor=call.person.actor, note=body.note, digests=shown)
+    return {"outcomes": [_outcome(approval_id, outcome) for approval_id, outcome in outcomes.items()]}
+
+
+def decide(verb: str) -> Callable[[Call], dict[str, Any]]:
+    """Return what carries out a verb on an approval."""
+
+    def answer(call: Call) -> dict[str, Any]:
+        body: Decision = call.body
+        try:
+            return perform(call.site.desk, verb, call.id, actor=call.person.actor, **body.arguments()).to_dict()
+        except (AlreadyDecided, ChangedSinceShown, EditRefused) as error:
+            raise problem_of(error, more={"approval": _brief(call.site.desk, call.id)}) from None
+
+    return answer
+
+
+def listed(approval: Approval) -> dict[str, Any]:
+    """Return an approval as lists hold it."""
+    return {name: value for name, value in approval.to_dict().items() if name not in LEFT_OUT}
+
+
+def _outcome(approval_id: str, outcome: Approval | ApprovalError) -> dict[str, Any]:
+    if isinstance(outcome, ApprovalError):
+        return {"id": approval_id, "ok": False, "code": code_of(outcome), "message": str(outcome)}
+    return {"id": approval_id, "ok": True, "approval": listed(outcome)}
+
+
+def _brief(desk: Desk, approval_id: str) -> dict[str, Any]:
+    approval = desk.get(approval_id)
+    return {name: getattr(approval, name) for name in ("id", "state", "revision", "digest")}
+
+
+def _verb(
+    verb: str, body: type[Decision], summary: str, example: dict[str, Any], *problems: str, description: str = ""
+) -> Operation:
+    return Operation(
+        name=f"{verb}Approval",
+        method="POST",
+        path=f"/api/v1/approvals/{{id}}/{verb}",
+        right=Right.DECIDE,
+        summary=summary,
+        description=description,
+        answer=decide(verb),
+        result=Approval,
+        body=body,
+        example=example,
+        problems=("unknown_approval", "not_entitled", "already_decided", *problems),
+        id_example=ID,
+    )
+
+
+_CHANGED = "changed_since_shown"
+_PAGE = (
+    Parameter(name="limit", meaning="Approvals of the page.", kind=Kind.WHOLE, minimum=1, maximum=200, default=50),
+    Parameter(name="offset", meaning="Leave out this many first.", kind=Kind.WHOLE, maximum=100_000, default=0),
+)
+OPERATIONS = (
+    Operation(
+        name="listApprovals",
+        path="/api/v1/approvals",
+        right=Right.SEE,
+        summary="List approvals",
+        description="Pending ones by deadline and level; past ones by last change, newest first. `group` restricts the pending ones, `by` and "
+        "`since` the past ones.",
+        answer=list_approvals,
+        result=ApprovalList,
+        parameters=(
+            Parameter(
+                name="state",
+                meaning="Those that wait for a decision, or the others.",
+                choices=("pending", "past"),
+                default="pending",
+            ),
+            Parameter(name="action", meaning="Name of the action, or a glob such as `refund.*`.", example="refund"),
+            Parameter(name="group", meaning="Only those that members of this group may decide."),
+            Parameter(name="by", meaning="Only what this person decided, voted for or closed."),
+            Parameter(name="since", meaning="Only what changed at or after this time.", kind=Kind.TIME, example="7d"),
+            *_PAGE,
+        ),
+    ),
+    Operation(
+        name="getApproval",
+        path="/api/v1/approvals/{id}",
+        right=Right.SEE,
+        summary="Get an approval",
+        description="The audit trail records, once per account and revision, that it was seen; also for accounts with the role `agent`.",
+        answer=get_approval,
+        result=Approval,
+        problems=("unknown_approval",),
+        id_example=ID,
+    ),
+    Operation(
+        name="listApprovalHistory",
+        path="/api/v1/approvals/{id}/history",
+        right=Right.SEE,
+        summary="List the audit trail of an approval",
+        description="Entries hold no arguments and no notes, only commitments to them.",
+        answer=list_entries,
+        result=Entries,
+        parameters=(
+            Parameter(name="limit", meaning="Entries of the page.", kind=Kind.WHOLE, minimum=1, maximum=1_000, default=100),
+            Parameter(name="after", meaning="Number of the entry to go on after.", kind=Kind.WHOLE, maximum=2**53, default=0),
+        ),
+        problems=("unknown_approval",),
+        id_example=ID,
+    ),
+    _verb("approve", Approve, "Consent to an action", {"digest": DIGEST, "note": "checked the order"}, _CHANGED,
+          description="With a quorum, this is one vote."),
+    _verb("edit", Edit, "Replace arguments and consent to the result", {"digest": DIGEST, "changes": {"euros": 20}}, _CHANGED, "edit_refused",
+          description="Votes for other arguments are dropped; the edit counts as a vote."),
+    _verb("reject", Reject, "Refuse an action", {"reason": "already refunded"}, _CHANGED),
+    _verb("respond", Respond, "Answer the agent with instructions", {"words": "Ask the customer first."}, _CHANGED),
+    _verb("skip", Pass, "Let the agent go on without the action", {"note": "not needed"}, _CHANGED),
+    _verb("retry", Pass, "Have the gate assess the call again", {"note": "the search works again"}, _CHANGED),
+    _verb("withdraw", Withdraw, "Cancel a request, or a decision that nobody has claimed", {"reason": "obsolete"}),
+    _verb("reconcile", Reconcile, "State whether an action with an unknown outcome has happened", {"happened": True}),
+    Operation(
+        name="decideApprovals",
+        method="POST",
+        path="/api/v1/approvals/decide",
+        right=Right.DECIDE,
+        summary="Carry out a verb on several approvals",
+        description="Each is a transaction of its own: some may succeed while others do not. `withdraw` does not compare the digests.",
+        answer=decide_several,
+        result=Outcomes,
+        body=Several,
+        example={"verb": "approve", "approvals": [{"id": ID, "digest": DIGEST}]},
+    ),
+    Operation(
+        name="listStanding",
+        path="/api/v1/standing",
+        right=Right.SEE,
+        summary="List standing approvals",
+        answer=list_standing,
+        result=StandingList,
+        parameters=(
+            Parameter(name="ended", meaning="Also those that do not hold any more.", kind=Kind.FLAG, default=False),
+        ),
+    ),
+)  # fmt: skip
+"""The operations on approvals."""

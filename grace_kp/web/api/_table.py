@@ -1,0 +1,50 @@
+"""The table of all operations. An address without a parameter stands before one that it would match."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from pydantic import RootModel
+
+from grace_kp.web._person import Right
+from grace_kp.web._site import root_of
+from grace_kp.web.api import _approvals, _figures, _health, _runs
+from grace_kp.web.api._document import document
+from grace_kp.web.api._json import json_text
+from grace_kp.web.api._operation import Operation, Text
+
+if TYPE_CHECKING:
+    from grace_kp.web.api._operation import Call
+
+
+class OpenApi(RootModel[dict[str, Any]]):
+    """The OpenAPI description."""
+
+
+def get_description(call: Call) -> Text:
+    """Return the OpenAPI description of all operations."""
+    cookie = getattr(call.request.app.state.entrance, "cookie", "")
+    return Text(text=_description(root_of(call.request), cookie))
+
+
+OPERATIONS = (
+    *_health.OPERATIONS,
+    *_runs.OPERATIONS,
+    *_approvals.OPERATIONS,
+    *_figures.OPERATIONS,
+    Operation(
+        name="getDescription",
+        path="/api/openapi.json",
+        right=Right.SEE,
+        summary="Get this description",
+        answer=get_description,
+        result=OpenApi,
+    ),
+)
+"""The operations of the API."""
+
+
+@functools.lru_cache(maxsize=4)
+def _description(root: str, cookie: str) -> str:
+    return json_text(document(OPERATIONS, root=root, cookie=cookie))
