@@ -32,6 +32,7 @@ from grace_kp.errors import (
     UnknownTrace,
 )
 from grace_kp.pages import printable
+from grace_kp.web._problem import http_problem
 from grace_kp.web._site import root_of, site_of
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def refusal(request: Request, status: int, text: str, headers: Mapping[str, str]
     """Return a response that says why a request is not answered."""
     text = printable(text)[:LONGEST]
     if is_api(request):
-        response: Response = JSONResponse({"error": text}, status)
+        response: Response = JSONResponse(http_problem(status, text).document, status)
     elif status in {304, 204}:
         response = PlainTextResponse("", status)
     else:
@@ -116,7 +117,7 @@ def unexpected(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed: %s", request.method, printable(request.url.path[:200]), what)
     _log.debug("traceback", exc_info=error)
     text = "Something went wrong here. It is in the log of the server."
-    return JSONResponse({"error": text}, 500) if is_api(request) else PlainTextResponse(text, 500)
+    return JSONResponse(http_problem(500, text).document, 500) if is_api(request) else PlainTextResponse(text, 500)
 
 
 def is_api(request: Request) -> bool:

@@ -35,10 +35,13 @@ CODES: Mapping[str, tuple[int, str]] = {
     "already_decided": (409, "Another decision or the end of the approval came first."),
     "changed_since_shown": (409, "The digest is not that of the arguments as they are now."),
     "too_large": (413, "The body is too large."),
+    "too_long": (414, "The address is too long."),
     "unsupported_media_type": (415, "The body is of another type than JSON."),
+    "foreign_host": (421, "The Host header names another server."),
     "invalid": (422, "A parameter or a field is missing, unknown or cannot be used."),
     "edit_refused": (422, "The new arguments do not fit the action, or change what identifies it."),
     "too_many_requests": (429, "Too many attempts; try again later."),
+    "internal": (500, "The server failed; its log says how."),
     "unavailable": (503, "The store cannot be read or written."),
 }
 """The codes with their status and meaning."""

@@ -75,6 +75,9 @@ def decide_several(call: Call) -> dict[str, Any]:
     """Carry out a verb on several approvals, one after the other."""
     body: Several = call.body
     shown = {each.id: each.digest for each in body.approvals}
+    if any(shown[each.id] != each.digest for each in body.approvals):
+        problem = "must not name an approval with two digests"
+        raise Problem("invalid", f"approvals {problem}", fields={"approvals": problem})
     outcomes = call.site.desk.decide_all(list(shown), body.verb, actor=call.person.actor, note=body.note, digests=shown)
     return {"outcomes": [_outcome(approval_id, outcome) for approval_id, outcome in outcomes.items()]}
 

@@ -90,7 +90,7 @@ class Operation:
     @property
     def codes(self) -> tuple[str, ...]:
         """The codes of all problems that a response can state."""
-        own = [*self.problems, "invalid", "unavailable"]
+        own = [*self.problems, "invalid", "unavailable", "too_long"]
         if self.right is not Right.ANYBODY:
             own += ["unauthenticated", "forbidden", "too_many_requests"]
         if self.body is not None:

@@ -9,6 +9,8 @@ from urllib.parse import parse_qs
 import anyio
 from starlette.exceptions import HTTPException
 
+from grace_kp.trace import object_without_duplicates
+
 if TYPE_CHECKING:
     from starlette.types import Message, Receive
 
@@ -85,14 +87,14 @@ def parse_json(body: bytes) -> Any:
     """Return JSON; None without a body.
 
     Raises:
-        HTTPException: 400 if it is no JSON.
+        HTTPException: 400 if it is no JSON, or has a name twice, which readers understand differently.
     """
     if not body:
         return None
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_refuse)
+        return json.loads(body.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=object_without_duplicates)
     except (ValueError, RecursionError):
-        raise HTTPException(400, "The body is not JSON in UTF-8.") from None
+        raise HTTPException(400, "The body is not JSON in UTF-8, in which each name stands once.") from None
 
 
 def _refuse(constant: str) -> NoReturn:
