@@ -75,7 +75,7 @@ test-web: $(READY_BROWSER) ## run the tests of the pages in a real browser (Debi
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/browser $(PYTEST_ARGS)
 
 screenshots: $(READY_BROWSER) ## make the pictures of docs/how-to/serve.md anew
-	@$(BIN)/python docs/screenshots.py
+	@$(BIN)/python -m docs.screenshots
 
 lint: $(READY_DEV) ## lint, check the format, the types and the layers
 	@failed=0; for check in $(LINTERS); do echo "$$check"; $(BIN)/$$check || failed=1; done; exit $$failed
