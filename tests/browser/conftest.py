@@ -6,7 +6,6 @@ Whatever a test does: a script that fails, a message of the Content-Security-Pol
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,33 +14,20 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from tests.browser.serving import PATIENCE, Server
+from tests.browser.serving import PATIENCE, PROGRAM, Server, executable, flags
 from tests.browser.shop import Shop
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = Path(sys.prefix) / "axe" / "node_modules" / "axe-core" / "axe.min.js"
-FLAGS = (
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-PROGRAM = ROOT / "tests" / "browser" / "shop.py"
 
 expect.set_options(timeout=PATIENCE * 1_000)
 
 
 @pytest.fixture(scope="session")
 def browser():
-    """Debian's Chromium, or the one that CHROMIUM names. Its sandbox does not work for root, who runs the build server."""
-    executable = shutil.which(os.environ.get("CHROMIUM", "chromium"))
-    if executable is None:
-        raise RuntimeError("there is no chromium: `make test-web` installs it, and CHROMIUM names another executable")
-    flags = [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    """One browser for all tests of a worker. Each page has a context of its own, as if it were a browser of its own."""
     with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=executable, args=flags)
+        yield playwright.chromium.launch(executable_path=executable(), args=flags())
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +36,7 @@ def server(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         served = Server(tmp_path_factory.mktemp("served"))
         _settle(patch, served.folder)
-        program("fill", served.store).wait(PATIENCE)
+        served.fill()
         served.login = served.start()
         yield served
         served.kill()
@@ -62,7 +48,7 @@ def signed_in(browser, server):
     context = browser.new_context()
     page = context.new_page()
     page.goto(server.login)
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Open the pages").click()
     expect(page).to_have_url(f"{server.origin}/inbox")
     yield context.storage_state()
     context.close()
@@ -91,7 +77,8 @@ def start(server):
     started = []
 
     def run(task, *arguments):
-        started.append(program(task, server.store, *arguments))
+        command = [sys.executable, PROGRAM, task, server.store, *arguments]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
         return started[-1]
 
     yield run
@@ -149,13 +136,6 @@ class Visits:
     def _requested(self, request):
         if urlsplit(request.url).scheme in {"http", "https"} and not request.url.startswith("http://127.0.0.1:"):
             self.complaints.append(f"foreign request: {request.url}")
-
-
-def program(task, *arguments):
-    """Start the shop as a program. Only what it is named on its command line is known to it."""
-    return subprocess.Popen(
-        [sys.executable, PROGRAM, task, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
 
 
 def _settle(patch, home):

@@ -1,16 +1,28 @@
-"""`grace-kp serve` as a process of its own, on a free port of this machine."""
+"""`grace-kp serve` as a process of its own, on a free port of this machine, and the browser that looks at it."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+PROGRAM = Path(__file__).with_name("shop.py")
 ADDRESS = re.compile(r"https?://127\.0\.0\.1:\d+\S*")
 PATIENCE = 60
 """Seconds that a process on a busy machine may take to start or to end."""
+FLAGS = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 
 class Server:
@@ -51,6 +63,22 @@ class Server:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
+    def fill(self):
+        """Have the agents of the shop work, in a process of their own."""
+        self._run(PROGRAM, "fill", self.store)
+
+    def add_user(self, name, role):
+        """Add an account, and return its token."""
+        command = ("serve", "users", "add", name, "--role", role, "--store", self.store)
+        return self._run("-m", "grace_kp.cli", *command).strip()
+
+    def _run(self, *command):
+        done = subprocess.run(
+            [sys.executable, *command], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        assert 0 == done.returncode, done.stderr
+        return done.stdout
+
     def kill(self):
         self.process.kill()
         self.process.wait(PATIENCE)
@@ -70,3 +98,16 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def executable():
+    """Return the path of Debian's Chromium, or of the one that CHROMIUM names."""
+    found = shutil.which(os.environ.get("CHROMIUM", "chromium"))
+    if found is None:
+        raise RuntimeError("there is no chromium: `make test-web` installs it, and CHROMIUM names another executable")
+    return found
+
+
+def flags():
+    """Return the options of Chromium. Its sandbox does not work for root, who runs the build server."""
+    return [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
