@@ -60,7 +60,7 @@ def assessment_html(found: Assessed, groups: Mapping[Any, Assessed]) -> str:
     """Return how good a confidence is: its figures, its reliability as bars, and the figures of its groups."""
     by_group = quality_table(groups, "group") if groups else ""
     bars = f"<p>Share correct by confidence, which is equal to the confidence where it means what it says:</p>{_bars(found.bins)}"
-    return f"{quality_table({'all': found}, 'runs of')}{bars}{by_group}"
+    return f"{quality_table({'all runs': found}, 'sample')}{bars}{by_group}"
 
 
 def bins_table(found: Iterable[tuple[str, Iterable[Any]]]) -> str:

@@ -15,13 +15,13 @@ from grace_kp.pages._page import style
 
 _DARK = "[data-jp-theme-light=false],.vscode-dark,.vscode-high-contrast,[theme=dark],[data-theme=dark]"
 _LIGHT = "[data-jp-theme-light=true],.vscode-light,.vscode-high-contrast-light,[theme=light],[data-theme=light]"
-_SCOPE = ".grace-kp.grace-kp"
-"""The class twice, so that a rule for one element is stronger than the host's `.output table`."""
+_SCOPE = ".grace-kp.grace-kp.grace-kp"
+"""The class three times, so that a rule for an element is stronger than the host's `.output tr:nth-child(odd)`."""
 _OWN = (
     f":where({_DARK}) {_SCOPE}{{color-scheme:dark}}:where({_LIGHT}) {_SCOPE}{{color-scheme:light}}"
     # SVG keeps its attributes, which `revert` would take away.
     f"{_SCOPE}{{padding:.6rem .9rem;border-radius:6px;text-align:start;white-space:normal;max-width:64rem;"
-    ":where(:not(style,svg,svg *)){all:revert}"
+    ":where(:not(style,svg,svg *)){all:revert}>style+*{margin-top:0}>:last-child{margin-bottom:0}"
 )
 MAX_BODY = 1_000_000
 """Characters of an output; a notebook with larger ones cannot be opened or kept in git."""

@@ -19,6 +19,7 @@ from grace_kp.trace import _records
 from grace_kp.trace._problems import invalid, refuse_what_json_cannot_hold
 from grace_kp.trace._records import CallRecord, ErrorRecord, EvaluationRecord, ScoreRecord, ValueRecord
 from grace_kp.trace._render import SCALARS
+from grace_kp.trace._shown import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -254,7 +255,7 @@ class KnowledgeGraphDelta(_Part):
     relationships: list[Relationship]
 
 
-class ReasoningTrace(_Part):
+class ReasoningTrace(_Part, Shown):
     """A finished run, in the form that is stored, exported and scored.
 
     Read a trace with `ReasoningTrace.model_validate(document)` and write it with `to_dict()`; the two are inverse to each other.

@@ -60,7 +60,7 @@ def test_thresholds_show_the_promise_and_what_the_sample_shows():
         "silent",
         "never",
         "notify",
-        "0.900",
+        f"{found.thresholds.notify:.3f}",
         "75.0%",
         "1 of 300",
         "tested on 400 independent labels",

@@ -6,15 +6,20 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from grace_kp.pages import safe
 
-if TYPE_CHECKING:
-    from grace_kp.trace._model import ReasoningTrace
+
+class HasDocument(Protocol):
+    """A `ReasoningTrace`: what has the document of a trace."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document."""
+        ...
 
 
-def document_of(run: ReasoningTrace | Mapping[str, Any]) -> Mapping[str, Any]:
+def document_of(run: HasDocument | Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the document of a trace, which may be one already."""
     document: Mapping[str, Any] = run if isinstance(run, Mapping) else run.to_dict()
     return document

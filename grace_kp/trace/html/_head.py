@@ -21,7 +21,7 @@ from grace_kp.trace.html._scores import confidence_of, evaluation_of, kind_of, l
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from grace_kp.trace._model import ReasoningTrace
+    from grace_kp.trace.html._document import HasDocument
     from grace_kp.trace.html._links import Links
 
 TITLE = 160
@@ -31,7 +31,7 @@ MAX_LISTED = 50
 _LEVELS = ("silent", "notify", "confirm", "escalate")
 
 
-def run_title(run: ReasoningTrace | Mapping[str, Any]) -> str:
+def run_title(run: HasDocument | Mapping[str, Any]) -> str:
     """Return the objective of a run as plain text for a heading, at most 160 characters; without one, the name of the agent."""
     document = document_of(run)
     words = " ".join(text(mapping(document.get("task")).get("objective"))[: 4 * TITLE].split())
@@ -45,7 +45,7 @@ def agent_name(document: Mapping[str, Any]) -> str:
     return name or text(mapping(document.get("metadata")).get("agent_id")).removeprefix("kp:agent:")
 
 
-def run_head(run: ReasoningTrace | Mapping[str, Any], *, links: Links = ALONE) -> str:
+def run_head(run: HasDocument | Mapping[str, Any], *, links: Links = ALONE) -> str:
     """Return the head of a run as HTML, without its objective, which `run_title` has for the heading.
 
     Args:
@@ -55,14 +55,14 @@ def run_head(run: ReasoningTrace | Mapping[str, Any], *, links: Links = ALONE) -
     return run_summary(run) + run_details(run, links=links)
 
 
-def run_summary(run: ReasoningTrace | Mapping[str, Any]) -> str:
+def run_summary(run: HasDocument | Mapping[str, Any]) -> str:
     """Return how a run ended and its key figures as HTML."""
     document = document_of(run)
     grace = mapping(document.get("grace"))
     return f'<div class="run-head">{"".join(_notes(grace))}{_figures(document, grace)}</div>'
 
 
-def run_details(run: ReasoningTrace | Mapping[str, Any], *, links: Links = ALONE, labels: bool = True) -> str:
+def run_details(run: HasDocument | Mapping[str, Any], *, links: Links = ALONE, labels: bool = True) -> str:
     """Return the facts about a run, and what its figures are made of, as HTML.
 
     Args:

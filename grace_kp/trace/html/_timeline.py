@@ -13,7 +13,7 @@ from grace_kp.trace.html._step import entry, step_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from grace_kp.trace._model import ReasoningTrace
+    from grace_kp.trace.html._document import HasDocument
     from grace_kp.trace.html._links import Links
 
 MAX_STEPS = 2_000
@@ -23,7 +23,7 @@ MAX_CALLS = 200
 
 
 def run_timeline(
-    run: ReasoningTrace | Mapping[str, Any],
+    run: HasDocument | Mapping[str, Any],
     *,
     limit: int = MAX_STEPS,
     places: Iterable[int] | None = None,

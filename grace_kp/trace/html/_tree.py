@@ -18,7 +18,7 @@ from grace_kp.trace.html._timeline import decisions_by_place
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from grace_kp.trace._model import ReasoningTrace
+    from grace_kp.trace.html._document import HasDocument
     from grace_kp.trace.html._links import Links
 
 MAX_NODES = 2_000
@@ -47,10 +47,10 @@ class _Node:
 
 
 def run_tree(
-    run: ReasoningTrace | Mapping[str, Any],
+    run: HasDocument | Mapping[str, Any],
     *,
     links: Links = ALONE,
-    nested: Callable[[str], ReasoningTrace | Mapping[str, Any] | None] | None = None,
+    nested: Callable[[str], HasDocument | Mapping[str, Any] | None] | None = None,
 ) -> str:
     """Return a run as nested lists of HTML.
 
@@ -66,7 +66,7 @@ def run_tree(
 class _Tree:
     """Builds the tree of a run within the bounds of a page."""
 
-    def __init__(self, links: Links, nested: Callable[[str], ReasoningTrace | Mapping[str, Any] | None] | None) -> None:
+    def __init__(self, links: Links, nested: Callable[[str], HasDocument | Mapping[str, Any] | None] | None) -> None:
         self._links = links
         self._nested = nested
         self._nodes = MAX_NODES

@@ -16,7 +16,7 @@ from grace_kp.trace.html._links import ALONE, anchor
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from grace_kp.trace._model import ReasoningTrace
+    from grace_kp.trace.html._document import HasDocument
     from grace_kp.trace.html._links import Links
 
 MAX_BARS = 1_000
@@ -42,7 +42,7 @@ class _Bar:
     words: str = ""
 
 
-def run_waterfall(run: ReasoningTrace | Mapping[str, Any], *, links: Links = ALONE) -> str:
+def run_waterfall(run: HasDocument | Mapping[str, Any], *, links: Links = ALONE) -> str:
     """Return the durations of a run as HTML.
 
     Args:
