@@ -16,6 +16,7 @@ from grace_kp.approvals._desk import Desk
 from grace_kp.approvals._digest import digest, has_digest, idempotency_key_of, same_digest, version_of
 from grace_kp.approvals._duration import seconds_of
 from grace_kp.approvals._export import export
+from grace_kp.approvals._figures import ApprovalFigures, approval_figures
 from grace_kp.approvals._fitting import fitted_edit
 from grace_kp.approvals._inbox import Inbox, Notifier
 from grace_kp.approvals._key import KeyTemplate
@@ -70,6 +71,7 @@ __all__ = [
     "SEALED_REMARK",
     "Actor",
     "Approval",
+    "ApprovalFigures",
     "ApprovalState",
     "Approvals",
     "Change",
@@ -107,6 +109,7 @@ __all__ = [
     "actor_text",
     "append",
     "append_view",
+    "approval_figures",
     "canonical",
     "checkpoint",
     "consents",

@@ -26,6 +26,7 @@ from grace_kp.calibrate._report import calibration_page
 from grace_kp.calibrate._reviewer_report import ReviewerReport
 from grace_kp.calibrate._reviewers import reviewers
 from grace_kp.calibrate._risk import RiskThresholds, labels_needed, risk_thresholds
+from grace_kp.calibrate._risk_curve import RiskPoint, bin_interval, risk_curve
 
 __all__ = [
     "FEATURES",
@@ -49,8 +50,10 @@ __all__ = [
     "ReplayPolicy",
     "ReplayReport",
     "ReviewerReport",
+    "RiskPoint",
     "RiskThresholds",
     "assess",
+    "bin_interval",
     "calibrate_runs",
     "calibration_page",
     "drift",
@@ -62,6 +65,7 @@ __all__ = [
     "read_labelled",
     "replay",
     "reviewers",
+    "risk_curve",
     "risk_thresholds",
     "thin",
 ]

@@ -20,6 +20,7 @@ from grace_kp.calibrate._facts import facts_of
 from grace_kp.calibrate._labels import Labels
 from grace_kp.calibrate._predictions import FORMULA, LEARNED, LabelledRows, held_back
 from grace_kp.calibrate._risk import OVERALL, risk_thresholds
+from grace_kp.calibrate._risk_curve import threshold_counts
 from grace_kp.calibrate._samples import independent
 from grace_kp.confidence import Thresholds
 
@@ -244,11 +245,9 @@ class _Tested:
     def curve(self, scores: Floats, promise: Promise) -> Curve:
         """Return share of the tested runs that act and share of errors, at each confidence from strict to mild."""
         kept, _ = independent(self.labels, self.groups, self.inverse, self.seed)
-        order = np.argsort(-scores[kept], kind="stable")
-        ordered, wrong = scores[kept][order], np.cumsum(1.0 - self.labels[kept][order])
-        ends = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)
-        of = len(ordered) if promise.kind == OVERALL else ends + 1
-        return tuple(zip(((ends + 1) / len(ordered)).tolist(), (wrong[ends] / of).tolist(), strict=True))
+        _, reached, wrong = threshold_counts(scores[kept], self.labels[kept])
+        of = reached[-1] if promise.kind == OVERALL else reached
+        return tuple(zip((reached / reached[-1]).tolist(), (wrong / of).tolist(), strict=True))
 
 
 def _tasks(labelled: Labels) -> tuple[list[Any], list[str]]:

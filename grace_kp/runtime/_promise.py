@@ -306,7 +306,8 @@ def observed(
 
 
 def promises_in(store: Any) -> list[dict[str, Any]]:
-    """Return what is known of each promise that is watched in a store: its profile, the number of labels, and the alarms that stand.
+    """Return what is known of each promise that is watched in a store: its profile, the number of labels, the alarms that stand, and the figures
+    of each level and action class, as `Monitor.report` returns them.
 
     Raises:
         StoreError: the store cannot be read.
@@ -314,13 +315,14 @@ def promises_in(store: Any) -> list[dict[str, Any]]:
     found = []
     for name, value in store.states(PREFIX).items() if callable(getattr(store, "states", None)) else ():
         monitor = monitor_in(name, value)
-        state = json.loads(value)
+        state, figures = json.loads(value), monitor.report()
         found.append(
             {
                 "profile": state.get("profile"),
                 "fitted_at": state.get("fitted_at"),
-                "labels": max(row["n"] for row in monitor.report()),
+                "labels": max(row["n"] for row in figures),
                 "alarms": [str(alarm) for alarm in monitor.alarms],
+                "figures": figures,
             }
         )
     return found
