@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import os
 import sys
+import tempfile
 import webbrowser
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +19,8 @@ from grace_kp.cli._page import put, put_field, put_text
 from grace_kp.cli._serve_users import users
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from grace_kp.web import Server
 
 serve = typer.Typer(
@@ -53,10 +59,27 @@ def run(
         )
         address = server.address()
         _put_beginning(server, address, store)
-        if not no_browser and _is_terminal():
-            webbrowser.open(address)
-        server.run()
+        with _browser(address) if not no_browser and _is_terminal() else nullcontext():
+            server.run()
         _put_end(server)
+
+
+@contextmanager
+def _browser(address: str) -> Iterator[None]:
+    """Open a browser at the address, by way of a file that only this user can read: other users see the arguments of a process."""
+    handle, name = tempfile.mkstemp(prefix="grace-kp-", suffix=".html")
+    place = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            url = html.escape(address)
+            file.write(
+                f'<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>grace-kp</title>'
+                f'<meta http-equiv="refresh" content="0; url={url}"><p><a href="{url}">Open the pages</a></p>\n'
+            )
+        webbrowser.open(place.as_uri())
+        yield
+    finally:
+        place.unlink(missing_ok=True)
 
 
 def _is_terminal() -> bool:

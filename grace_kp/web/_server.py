@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import ipaddress
 import socket
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import GraceError, MissingExtra, SettingsError, brief
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
+    import uvicorn
     from starlette.applications import Starlette
 
     from grace_kp.runtime import Grace
@@ -29,16 +29,21 @@ END_SECONDS = 1
 BACKLOG = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server that is bound to its address and not started yet."""
+    """A server that is bound to its address and not started yet.
 
-    app: Starlette
-    logins: Logins
-    listener: socket.socket
-    url: str
-    """The address that people open, without a slash at its end."""
-    root: str
+    Args:
+        app: the application.
+        logins: the logins of the application.
+        listener: the bound socket.
+        url: the address that people open, without a slash at its end.
+        root: the path in it.
+    """
+
+    def __init__(self, app: Starlette, logins: Logins, listener: socket.socket, *, url: str, root: str) -> None:
+        self.app, self.logins, self.listener, self.url = app, logins, listener, url
+        self._root = root
+        self._uvicorn: uvicorn.Server | None = None
 
     def address(self) -> str:
         """Return the address to open, with a one-time code while there are no accounts."""
@@ -46,7 +51,7 @@ class Server:
         return f"{self.url}/" if code is None else f"{self.url}/login?code={code}"
 
     def run(self) -> None:
-        """Serve until SIGINT or SIGTERM."""
+        """Serve until `end`, or until SIGINT or SIGTERM if this is the main thread."""
         import uvicorn
 
         from grace_kp.web._protocol import GuardedProtocol
@@ -67,17 +72,23 @@ class Server:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            root_path=self.root,
+            root_path=self._root,
             limit_concurrency=TASKS,
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=END_SECONDS,
             h11_max_incomplete_event_size=HEADER_BYTES,
         )
+        self._uvicorn = Ending(config)
         try:
-            Ending(config).run(sockets=[self.listener])
+            self._uvicorn.run(sockets=[self.listener])
         finally:
             self.listener.close()
+
+    def end(self) -> None:
+        """End `run`, from any thread. What is being answered has one second left; event streams end, too."""
+        if self._uvicorn is not None:
+            self._uvicorn.should_exit = True
 
 
 def serving(
@@ -123,7 +134,7 @@ def serving(
         raise
     name = f"[{host}]" if ":" in host else host
     url = f"{addresses.public_url or f'http://{name}:{number}'}{root}"
-    return Server(app=app, logins=logins, listener=listener, url=url, root=root)
+    return Server(app, logins, listener, url=url, root=root)
 
 
 def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:

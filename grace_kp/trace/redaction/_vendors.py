@@ -185,6 +185,7 @@ BUSINESS: tuple[Format, ...] = (
     Format("LinkedIn", "wpl_ap", r"WPL_AP[0-9]\.[A-Za-z0-9_.=/+-]{12,}"),
     Format("LinkedIn", "aqu aqv aqw aqx", r"AQ[UVWX][A-Za-z0-9_-]{80,}", random=True),
     Format("Stripe and Paystack", "_live_ _test_ _prod_", r"(?:sk|rk|pk|whsec|ek)_(?:live|test|prod)_[A-Za-z0-9]{8,}"),
+    Format("grace-kp", "gkp_", r"gkp_[A-Za-z0-9_-]{16,}"),
     Format("Stripe webhook", "whsec_", r"whsec_[A-Za-z0-9+/=]{16,}"),
     Format("Square", "sq0", r"sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{16,}"),
     Format("Square", "eaaa", r"EAAA[A-Za-z0-9_-]{22,}", random=True),

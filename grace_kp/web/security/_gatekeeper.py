@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Match
 
 from grace_kp.pages import printable
-from grace_kp.web._errors import answer
+from grace_kp.web._errors import answer, unexpected
 from grace_kp.web._person import Right
 from grace_kp.web._route import PageRoute
 from grace_kp.web._site import path_of, root_of
@@ -102,11 +102,16 @@ class _Visit:
                 approval=request.path_params.get("id"),
             )
 
+    @property
+    def _right(self) -> Right | None:
+        return None if self._route is None else getattr(self._route, "right", None)
+
     def _is_decision(self) -> bool:
-        return self._route is not None and self._route.right is Right.DECIDE and self._request.method not in READS
+        return self._right is Right.DECIDE and self._request.method not in READS
 
     async def _answer(self, error: Exception) -> None:
         if self._status:
+            unexpected(self._request, error)
             raise error  # the response has begun; the server ends the connection
         response = (
             self._to_login() if isinstance(error, _Unknown) and error.may_log_in else answer(self._request, error)
@@ -115,8 +120,7 @@ class _Visit:
 
     async def _started(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            may_keep = self._route is not None and self._route.right is Right.ANYBODY
-            message = protected(message, may_keep=may_keep)
+            message = protected(message, may_keep=self._right is Right.ANYBODY)
             self._status = message["status"]
             if self._request.method not in READS and self._status in {408, 413}:
                 MutableHeaders(raw=message["headers"])["connection"] = "close"  # the rest of the body is not read
@@ -176,10 +180,11 @@ class _Visit:
         return partial if isinstance(partial, PageRoute) else None
 
     def _check_right(self) -> None:
-        right = None if self._route is None else getattr(self._route, "right", None)
+        right = self._right
         if right is Right.ANYBODY:
             return
         if self._visitor is None:
+            self._check_token()
             self._keeper._attempts.count("no_login")
             raise _Unknown(self._request, has_login=self._keeper._entrance.has_login)
         if right is None:
@@ -190,6 +195,17 @@ class _Visit:
             raise HTTPException(
                 403, f"The role {self._visitor.person.role} does not include this. An admin can change roles."
             )
+
+    def _check_token(self) -> None:
+        """Slow down who tries tokens."""
+        request, keeper = self._request, self._keeper
+        if not (keeper._entrance.has_login and request.scope["grace_kp.is_api"] and "authorization" in request.headers):
+            return
+        peer = request.client.host if request.client else ""
+        wait = keeper._attempts.failed("wrong_token", keeper._addresses.client(peer, request.headers))
+        if wait:
+            text = f"Too many attempts with wrong tokens. Wait {wait:.0f} seconds."
+            raise HTTPException(429, text, {"Retry-After": f"{wait:.0f}"})
 
     def _check_origin(self) -> None:
         request, headers = self._request, self._request.headers
@@ -218,15 +234,15 @@ class _Visit:
             raise HTTPException(415, f"The body must be {wanted}.")
         if not is_api:
             state.form = parse_form(body)
-        self._check_csrf()
+        if self._visitor is not None:
+            self._check_csrf(self._visitor.csrf)
         if is_api:
             state.body = parse_json(body)
         return again(body, request.receive)
 
-    def _check_csrf(self) -> None:
-        expected = self._request.state.csrf
-        if not expected:
-            return
+    def _check_csrf(self, expected: str) -> None:
+        if not expected or self._right is Right.ANYBODY:
+            return  # a program, or the login itself, which the origin protects
         fields = self._request.state.form.get("csrf", [])
         stated = self._request.headers.get("x-csrf-token") or (fields[0] if len(fields) == 1 else "")
         if not is_same(stated, expected):

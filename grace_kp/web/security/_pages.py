@@ -65,10 +65,9 @@ def _enter(request: Request) -> Response:
     secret = logins.enter(credential) if 0 < len(credential) <= 200 else None
     if secret is None:
         wait = logins.attempts.failed("wrong_login", address)
-        _log.warning("a login from %s was refused", printable(address)[:60])
         if wait:
-            refused = HTTPException(429, f"Too many attempts. Wait {wait:.0f} seconds.", {"Retry-After": f"{wait:.0f}"})
-            raise refused
+            raise HTTPException(429, f"Too many attempts. Wait {wait:.0f} seconds.", {"Retry-After": f"{wait:.0f}"})
+        _log.warning("a login from %s was refused", printable(address)[:60])
         problem = (
             "This is not the token of a person with an account."
             if logins.accounts.all()

@@ -15,6 +15,7 @@ from grace_kp.trace.redaction._vendors import BUSINESS, CLOUDS, DEVELOPMENT, MOD
         ("\\nghp_abcdefghij0123456789", "\\n[REDACTED:api_key]"),
         ("鍵はghp_abcdefghij0123456789です", "鍵は[REDACTED:api_key]です"),
         ("glpat-abcdefghij1234567890 and more", "[REDACTED:api_key] and more"),
+        ("token=gkp_yZ3k-9aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789_A.", "token=[REDACTED:api_key]."),
     ],
 )
 def test_secrets_go(text, expected):
