@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.errors import ApprovalError
+from grace_kp.web._site import person_of, site_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from starlette.requests import Request
 
     from grace_kp.approvals import Actor, Approval, Desk
 
@@ -49,3 +54,25 @@ def perform(
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
+
+
+def perform_several(
+    request: Request, verb: str, digests: Mapping[str, str], *, words: str = ""
+) -> dict[str, Approval | ApprovalError]:
+    """Carry out a verb on several approvals for the person who sent a request, and return what came of each, by id.
+
+    Refused ones are recorded in the audit trail, as the gatekeeper records a single one.
+
+    Args:
+        request: the request that is answered.
+        verb: `approve`, `reject`, `respond`, `skip`, `retry` or `withdraw`.
+        digests: by id of each approval, the digest of the arguments that the person was shown.
+        words: the note, the reason, or the answer to the agent.
+    """
+    person = person_of(request)
+    outcomes = site_of(request).desk.decide_all(list(digests), verb, actor=person.actor, note=words, digests=digests)
+    for approval_id, outcome in outcomes.items():
+        if isinstance(outcome, ApprovalError):
+            reason = type(outcome).__name__
+            request.app.state.refusals.record(person, path=request.url.path, reason=reason, approval=approval_id)
+    return outcomes

@@ -12,7 +12,7 @@ from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, Ed
 from grace_kp.web._parameter import Kind, Parameter
 from grace_kp.web._person import Right
 from grace_kp.web._problem import Problem, code_of, problem_of
-from grace_kp.web._verbs import perform
+from grace_kp.web._verbs import perform, perform_several
 from grace_kp.web.api._bodies import Approve, Edit, Pass, Reconcile, Reject, Respond, Several, Withdraw
 from grace_kp.web.api._operation import Operation
 from grace_kp.web.api._schemas import LEFT_OUT, ApprovalList, Entries, Outcomes, StandingList
@@ -78,7 +78,7 @@ def decide_several(call: Call) -> dict[str, Any]:
     if any(shown[each.id] != each.digest for each in body.approvals):
         problem = "must not name an approval with two digests"
         raise Problem("invalid", f"approvals {problem}", fields={"approvals": problem})
-    outcomes = call.site.desk.decide_all(list(shown), body.verb, actor=call.person.actor, note=body.note, digests=shown)
+    outcomes = perform_several(call.request, body.verb, shown, words=body.note)
     return {"outcomes": [_outcome(approval_id, outcome) for approval_id, outcome in outcomes.items()]}
 
 

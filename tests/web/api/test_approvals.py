@@ -1,0 +1,273 @@
+"""Approvals as JSON: lists, one approval, the verbs with their digest, the audit trail, and every way of being refused."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from grace_kp.approvals import Actor, PolicyNow, Standing
+from tests.web.api.conftest import CY, MISSING
+
+
+def problem(response):
+    return response.status_code, response.json()["code"]
+
+
+def path(approval, verb=""):
+    return f"/api/v1/approvals/{approval.id}" + (f"/{verb}" if verb else "")
+
+
+def test_pending_approvals_are_listed_by_page(house, ana):
+    """By deadline and level; `next` leads on, and long fields are left out."""
+    filed = [house.request(action=f"refund.{number % 2}", run_id=f"run-{number}") for number in range(5)]
+    first = ana.get("/api/v1/approvals", params={"limit": 3}).json()
+    second = ana.get("/api/v1/approvals", params={"limit": 3, "offset": first["next"]}).json()
+    assert (3, None) == (first["next"], second["next"])
+    assert [each.id for each in filed] == [each["id"] for each in first["approvals"] + second["approvals"]]
+    assert not {"run", "schema"} & set(first["approvals"][0])
+    assert 2 == len(ana.get("/api/v1/approvals", params={"action": "refund.1"}).json()["approvals"])
+    assert 5 == len(ana.get("/api/v1/approvals", params={"action": "refund.*"}).json()["approvals"])
+
+
+def test_past_approvals_are_found_by_person_and_time(house, ana):
+    """The list of what does not wait any more has its own conditions."""
+    mine, theirs = house.request(), house.request(arguments={"invoice": "R-2", "euros": 1})
+    ana.post(path(mine, "reject"), json={})
+    house.desk.reject(theirs.id, actor=CY)
+
+    def past(**conditions):
+        response = ana.get("/api/v1/approvals", params={"state": "past", **conditions})
+        return [each["id"] for each in response.json()["approvals"]]
+
+    assert {mine.id, theirs.id} == set(past())
+    assert [mine.id] == past(by="ana")
+    assert {mine.id, theirs.id} == set(past(since="1h"))
+    assert [] == past(since="2100-01-01")
+
+
+@pytest.mark.parametrize(("state", "name"), [("pending", "by"), ("pending", "since"), ("past", "group")])
+def test_a_condition_of_the_other_list_is_refused(ana, state, name):
+    """A condition that would not restrict is named."""
+    refused = ana.get("/api/v1/approvals", params={"state": state, name: "1h"})
+    assert (422, "invalid") == problem(refused)
+    assert {name: f"is no condition of the list state={state}"} == refused.json()["fields"]
+
+
+def test_seeing_an_approval_is_recorded(house):
+    """Once per account and revision, also for programs; asking for the headers alone shows nothing."""
+    approval = house.request()
+    for name in ("vic", "vic", "bot"):
+        shown = house.client(name).get(path(approval))
+        assert (200, approval.digest, {"invoice": "R-1", "euros": 500}) == (
+            shown.status_code,
+            shown.json()["digest"],
+            shown.json()["arguments"],
+        )
+    assert 200 == house.client("ana").head(path(approval)).status_code
+    assert ["requested", "viewed", "viewed"] == house.kinds(approval.id)
+
+
+def test_consent_names_what_was_seen(house, ana):
+    """Approval with the digest that was shown; the decision is recorded under the account."""
+    approval = house.request()
+    decided = ana.post(path(approval, "approve"), json={"digest": approval.digest, "note": "checked"})
+    assert (200, "approved", "checked") == (
+        decided.status_code,
+        decided.json()["state"],
+        decided.json()["decision"]["note"],
+    )
+    actor = decided.json()["decision"]["actor"]
+    assert ("ana", "web", True) == (actor["name"], actor["channel"], actor["authenticated"])
+    again = ana.post(path(approval, "approve"), json={"digest": approval.digest})
+    assert (200, decided.json()["revision"]) == (again.status_code, again.json()["revision"])
+
+
+@pytest.mark.parametrize("verb", ["approve", "edit"])
+def test_consent_without_a_digest_is_refused(house, ana, verb):
+    """Nobody consents to what they do not name."""
+    approval = house.request()
+    refused = ana.post(path(approval, verb), json={"changes": {"euros": 1}} if verb == "edit" else {})
+    assert (422, "invalid") == problem(refused)
+    assert {"digest": "is missing"} == refused.json()["fields"]
+    assert ["requested", "refused"] == house.kinds(approval.id)
+
+
+def test_an_edit_replaces_arguments(house, ana):
+    """The values are encoded JSON, and the result has another digest."""
+    approval = house.request()
+    edited = ana.post(
+        path(approval, "edit"), json={"digest": approval.digest, "changes": {"euros": 20}, "note": "less"}
+    )
+    assert (200, "edited", {"invoice": "R-1", "euros": 20}) == (
+        edited.status_code,
+        edited.json()["state"],
+        edited.json()["arguments"],
+    )
+    assert {"invoice": "R-1", "euros": 500} == edited.json()["asked"]
+    assert approval.digest != edited.json()["digest"]
+
+
+def test_an_edit_that_does_not_fit_is_refused(house, ana):
+    """With the state of the approval as it is."""
+    approval = house.request()
+    refused = ana.post(path(approval, "edit"), json={"digest": approval.digest, "changes": {"pounds": 20}})
+    assert (422, "edit_refused") == problem(refused)
+    assert {"id": approval.id, "state": "pending", "revision": 1, "digest": approval.digest} == refused.json()[
+        "approval"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "state", "note"),
+    [
+        ("reject", {"reason": "no receipt"}, "rejected", "no receipt"),
+        ("respond", {"words": "ask first"}, "responded", "ask first"),
+        ("skip", {"note": "not needed"}, "skipped", "not needed"),
+        ("retry", {}, "retried", ""),
+        ("withdraw", {"reason": "obsolete"}, "cancelled", "obsolete"),
+    ],
+)
+def test_the_other_verbs(house, ana, verb, body, state, note):
+    """Each closes the request and keeps the words."""
+    approval = house.request()
+    closed = ana.post(path(approval, verb), json=body)
+    assert (200, state, note) == (closed.status_code, closed.json()["state"], closed.json()["decision"]["note"])
+
+
+def test_an_unknown_outcome_is_reconciled(house, ana):
+    """A person states whether the action has happened."""
+    approval = house.request()
+    ana.post(path(approval, "approve"), json={"digest": approval.digest})
+    claim = house.desk.claim(
+        approval.id, digest=approval.digest, version="1", policy=PolicyNow(), actor=Actor(name="gate", channel="gate")
+    )
+    house.desk.settle(approval.id, claim.token, state="unknown")
+    settled = ana.post(path(approval, "reconcile"), json={"happened": True, "note": "seen in the bank"})
+    assert (200, "done") == (settled.status_code, settled.json()["state"])
+
+
+@pytest.mark.parametrize("verb", ["approve", "edit", "reject", "respond", "skip", "retry"])
+def test_another_digest_is_refused(house, ana, verb):
+    """What was shown is not what is there now: 409, the digest as it is now, and nothing changed."""
+    approval = house.request()
+    body = {"digest": "sha256:00", **{"edit": {"changes": {"euros": 1}}, "respond": {"words": "x"}}.get(verb, {})}
+    refused = ana.post(path(approval, verb), json=body)
+    assert (409, "changed_since_shown") == problem(refused)
+    assert ("pending", approval.digest) == tuple(refused.json()["approval"][name] for name in ("state", "digest"))
+    assert "pending" == house.desk.get(approval.id).state
+
+
+def test_the_second_decision_is_refused(house, ana):
+    """409 with the state that came first."""
+    approval = house.request()
+    house.desk.reject(approval.id, actor=CY)
+    refused = ana.post(path(approval, "approve"), json={"digest": approval.digest})
+    assert (409, "already_decided", "rejected") == (*problem(refused), refused.json()["approval"]["state"])
+    assert "cy" in refused.json()["message"]
+
+
+def test_groups_hold_for_the_api(house, ana):
+    """An approver outside of the group is not entitled, and the attempt stands in the audit trail."""
+    approval = house.request(groups=("board",))
+    refused = ana.post(path(approval, "approve"), json={"digest": approval.digest})
+    assert (403, "not_entitled") == problem(refused)
+    assert ["requested", "refused"] == house.kinds(approval.id)
+
+
+@pytest.mark.parametrize("name", ["vic", "bot"])
+@pytest.mark.parametrize("verb", ["approve", "edit", "reject", "respond", "skip", "retry", "withdraw", "reconcile"])
+def test_viewers_and_programs_never_decide(house, name, verb):
+    """Whatever the verb: 403, and the attempt stands in the audit trail."""
+    approval = house.request()
+    refused = house.client(name).post(path(approval, verb), json={"digest": approval.digest})
+    assert (403, "forbidden") == problem(refused)
+    assert ["requested", "refused"] == house.kinds(approval.id)
+
+
+@pytest.mark.parametrize("name", ["vic", "bot"])
+def test_viewers_and_programs_never_decide_several(house, name):
+    """The same holds for several at once."""
+    approval = house.request()
+    body = {"verb": "approve", "approvals": [{"id": approval.id, "digest": approval.digest}]}
+    assert (403, "forbidden") == problem(house.client(name).post("/api/v1/approvals/decide", json=body))
+    assert "pending" == house.desk.get(approval.id).state
+
+
+def test_strangers_see_nothing(house):
+    """Without a token: 401, and the approval is as it was."""
+    approval = house.request()
+    stranger = house.client(None)
+    assert (401, "unauthenticated") == problem(stranger.get(path(approval)))
+    assert (401, "unauthenticated") == problem(
+        stranger.post(path(approval, "approve"), json={"digest": approval.digest})
+    )
+    assert ["requested"] == house.kinds(approval.id)
+
+
+@pytest.mark.parametrize(
+    ("verb", "body"),
+    [("", None), ("history", None), ("approve", {"digest": "sha256:00"}), ("reject", {}), ("withdraw", {}),
+     ("reconcile", {"happened": True})],
+)  # fmt: skip
+def test_an_unknown_approval(ana, verb, body):
+    """404 with its code, whatever is asked of it."""
+    address = f"/api/v1/approvals/{MISSING}" + (f"/{verb}" if verb else "")
+    assert (404, "unknown_approval") == problem(ana.get(address) if body is None else ana.post(address, json=body))
+
+
+def test_several_are_decided_each_with_what_came_of_it(house, ana):
+    """One may fail while another is decided; failed ones stand in the audit trail."""
+    good, changed = house.request(), house.request(arguments={"invoice": "R-2", "euros": 1})
+    barred = house.request(arguments={"invoice": "R-3", "euros": 1}, groups=("board",))
+    approvals = [
+        {"id": good.id, "digest": good.digest},
+        {"id": changed.id, "digest": "sha256:00"},
+        {"id": barred.id, "digest": barred.digest},
+        {"id": MISSING, "digest": "sha256:00"},
+    ]
+    response = ana.post("/api/v1/approvals/decide", json={"verb": "approve", "approvals": approvals, "note": "all"})
+    outcomes = response.json()["outcomes"]
+    assert [good.id, changed.id, barred.id, MISSING] == [each["id"] for each in outcomes]
+    assert [None, "changed_since_shown", "not_entitled", "unknown_approval"] == [each.get("code") for each in outcomes]
+    assert [True, False, False, False] == [each["ok"] for each in outcomes]
+    assert "approved" == outcomes[0]["approval"]["state"]
+    assert ["requested", "refused"] == house.kinds(barred.id)
+
+
+def test_an_approval_with_two_digests_is_refused(house, ana):
+    """Nothing is decided where the request contradicts itself."""
+    approval = house.request()
+    approvals = [{"id": approval.id, "digest": approval.digest}, {"id": approval.id, "digest": "sha256:00"}]
+    refused = ana.post("/api/v1/approvals/decide", json={"verb": "approve", "approvals": approvals})
+    assert (422, "invalid") == problem(refused)
+    assert "pending" == house.desk.get(approval.id).state
+
+
+def test_the_audit_trail_is_listed_by_page(house, ana):
+    """Entries with their hashes, without arguments and notes."""
+    approval = house.request()
+    ana.post(path(approval, "reject"), json={"reason": "private words"})
+    first = ana.get(path(approval, "history"), params={"limit": 1})
+    second = ana.get(path(approval, "history"), params={"after": first.json()["next"]}).json()
+    kinds = [line["entry"]["kind"] for line in first.json()["entries"] + second["entries"]]
+    assert (["requested", "decided"], None) == (kinds, second["next"])
+    assert "private words" not in str(second)
+    assert house.tables.link(first.json()["entries"][0]["entry"]["seq"]).hash == first.json()["entries"][0]["hash"]
+
+
+def test_standing_approvals_are_listed(house, ana):
+    """Those that hold; with `ended`, the others, too."""
+    granted = house.desk.grant(
+        Standing(action="refund", domain="shop", parameters={"euros": {"to": 20}}, until=time.time() + 60, uses=2),
+        actor=CY,
+    )
+    (listed,) = ana.get("/api/v1/standing").json()["standing"]
+    assert (granted.id, "cy", {"euros": {"to": 20}}) == (
+        listed["id"],
+        listed["granted_by"]["name"],
+        listed["parameters"],
+    )
+    house.desk.end_standing(granted.id, actor=CY)
+    assert [] == ana.get("/api/v1/standing").json()["standing"]
+    assert [granted.id] == [each["id"] for each in ana.get("/api/v1/standing?ended=true").json()["standing"]]

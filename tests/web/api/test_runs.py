@@ -1,0 +1,114 @@
+"""Runs as JSON: the list with its filters and pages, one run, and its labels."""
+
+from __future__ import annotations
+
+import pytest
+
+from grace_kp.trace import ReasoningTrace
+
+UNKNOWN = "kp:trace:00000000-0000-0000-0000-000000000000"
+
+
+def ids(response):
+    assert 200 == response.status_code, response.text
+    return [row["id"] for row in response.json()["rows"]]
+
+
+def test_runs_are_listed_newest_first_and_by_page(house, ana):
+    """`older` and `newer` lead through the list without gaps."""
+    recorded = [house.record("refunds", f"task {number}") for number in range(5)]
+    house.index()
+    first = ana.get("/api/v1/runs", params={"limit": 2}).json()
+    assert recorded[:2:-1] == [row["id"] for row in first["rows"]]
+    assert (None, None) == (first["newer"], first["searched_to"])
+    second = ana.get("/api/v1/runs", params={"limit": 2, "before": first["older"]}).json()
+    assert recorded[2:0:-1] == [row["id"] for row in second["rows"]]
+    back = ana.get("/api/v1/runs", params={"limit": 2, "after": second["newer"]})
+    assert recorded[:2:-1] == ids(back)
+
+
+def test_runs_are_found_by_condition(house, ana):
+    """Each condition restricts, and all must hold; a repeated tag asks for both."""
+    refund = house.record("refunds", "返金 R-17", tags=["a", "b"], user="u1")
+    search = house.record("search", "find", domain="research", tags=["a"])
+    house.index()
+    assert [refund] == ids(ana.get("/api/v1/runs", params={"agent": "refunds"}))
+    assert [search] == ids(ana.get("/api/v1/runs", params={"domain": "research"}))
+    assert [search, refund] == ids(ana.get("/api/v1/runs?tags=a"))
+    assert [refund] == ids(ana.get("/api/v1/runs?tags=a&tags=b"))
+    assert [refund] == ids(ana.get("/api/v1/runs", params={"text": "返金", "user": "u1", "level": "none"}))
+    assert [] == ids(ana.get("/api/v1/runs", params={"agent": "refunds", "domain": "research"}))
+
+
+def test_a_run_is_the_stored_document(house, ana):
+    """What the API returns reads as the trace in the store; whatever its texts hold, it is UTF-8."""
+    run = house.record("refunds", "hostile \ud800 \u202e <script>")
+    response = ana.get(f"/api/v1/runs/{run}")
+    assert "application/json" == response.headers["content-type"]
+    assert "nosniff" == response.headers["x-content-type-options"]
+    response.content.decode("utf-8")
+    assert house.grace.store.get(run) == ReasoningTrace.model_validate(response.json())
+
+
+def test_labels_are_added_and_listed(house, ana):
+    """A label stands under the name of the account, and the newest is the last."""
+    run = house.record("refunds")
+    assert {"trace": run, "feedback": []} == ana.get(f"/api/v1/runs/{run}/feedback").json()
+    added = ana.post(f"/api/v1/runs/{run}/feedback", json={"correct": 0.5, "note": "half"})
+    assert 201 == added.status_code
+    (label,) = added.json()["feedback"]
+    assert (0.5, "user", "ana", "half") == tuple(label[name] for name in ("correct", "source", "by", "note"))
+    by_program = house.client("bot").post(f"/api/v1/runs/{run}/feedback", json={"correct": True, "source": "test"})
+    assert [("ana", 0.5), ("bot", True)] == [(each["by"], each["correct"]) for each in by_program.json()["feedback"]]
+    assert by_program.json() == ana.get(f"/api/v1/runs/{run}/feedback").json()
+
+
+def test_a_viewer_adds_no_label(house):
+    """The role lacks the right, and nothing is stored."""
+    run = house.record("refunds")
+    refused = house.client("vic").post(f"/api/v1/runs/{run}/feedback", json={"correct": True})
+    assert (403, "forbidden") == (refused.status_code, refused.json()["code"])
+    assert [] == house.client("vic").get(f"/api/v1/runs/{run}/feedback").json()["feedback"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "correct"),
+        ({"correct": "yes"}, "correct"),
+        ({"correct": 2}, "correct"),
+        ({"correct": True, "source": "a b"}, "source"),
+        ({"correct": True, "note": 7}, "note"),
+        ({"correct": True, "by": "somebody else"}, "by"),
+        ({"correct": True, "probability": 0}, "probability"),
+    ],
+)
+def test_a_label_that_cannot_be_used_is_refused(house, ana, body, field):
+    """With the field that is wrong."""
+    run = house.record("refunds")
+    refused = ana.post(f"/api/v1/runs/{run}/feedback", json=body)
+    assert (422, "invalid") == (refused.status_code, refused.json()["code"])
+    assert [field] == list(dict.fromkeys(name.partition(".")[0] for name in refused.json()["fields"]))
+
+
+def test_an_audit_needs_its_probability(house, ana):
+    """A label whose weight is unknown is refused; with the probability it is stored."""
+    run = house.record("refunds")
+    refused = ana.post(f"/api/v1/runs/{run}/feedback", json={"correct": True, "source": "audit"})
+    assert (422, "invalid") == (refused.status_code, refused.json()["code"])
+    stored = ana.post(f"/api/v1/runs/{run}/feedback", json={"correct": True, "source": "audit", "probability": 0.1})
+    assert (201, 0.1) == (stored.status_code, stored.json()["feedback"][0]["probability"])
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", f"/api/v1/runs/{UNKNOWN}"),
+        ("GET", "/api/v1/runs/x/feedback"),
+        ("POST", f"/api/v1/runs/{UNKNOWN}/feedback"),
+    ],
+)
+def test_an_unknown_run(ana, method, path):
+    """404 with its code, whatever is asked of it."""
+    response = ana.request(method, path, json={"correct": True} if method == "POST" else None)
+    assert (404, "unknown_run") == (response.status_code, response.json()["code"])
