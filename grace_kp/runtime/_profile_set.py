@@ -6,7 +6,7 @@ It turns a run into what its trace and its gates state about confidence. Levels 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence import Thresholds, check_thresholds, promise_gaps
@@ -36,6 +36,8 @@ class ProfileSet:
     trust: Trust | None = None
     audit_rate: float = 0.0
     """The share of actions that run without asking and are selected for a check by a person."""
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Where the threshold of each level is from."""
 
     @classmethod
     def of(cls, profile: str, thresholds: Thresholds = _DEFAULT) -> ProfileSet:
@@ -70,7 +72,8 @@ class ProfileSet:
             main = ProfileInUse(opened, thresholds)
         others = _thresholds(settings, None) if thresholds is None else thresholds
         trust = Trust(tightens=settings.on_mismatch == "tighten")
-        return cls(main, _shadow(shadow, others), trust, settings.audit_rate)
+        origins = {level: _origin(level, settings, opened, is_argument=thresholds is not None) for level in _LEVELS}
+        return cls(main, _shadow(shadow, others), trust, settings.audit_rate, origins)
 
     def finished(self, document: dict[str, Any], factors: ConfidenceFactors) -> tuple[Measured, dict[str, Any]]:
         """Return the confidence of a run that has ended, or waits for a person, and what is stated beside it in `grace.confidence`."""
@@ -145,6 +148,7 @@ class ProfileSet:
     def describe(self) -> dict[str, Any]:
         """Return the profiles and what is known against them, for `Grace.status()`."""
         described: dict[str, Any] = {"name": self.main.name, "thresholds": self.main.thresholds.to_dict()}
+        described.update({"thresholds_from": dict(self.origins)} if self.origins else {})
         learned = self.main.learned
         if learned is not None:
             for name in ("promise", "fitted_on"):
@@ -187,6 +191,16 @@ class ProfileSet:
 
 def _source(settings: Settings, profile: object) -> str:
     return "profile" if profile is not None else f"profile ({settings.source.get('profile', 'default')})"
+
+
+def _origin(level: str, settings: Settings, profile: object, *, is_argument: bool) -> str:
+    """Return where the threshold of a level is from: an argument, a setting with its place, the profile, or the default."""
+    if is_argument:
+        return "argument thresholds"
+    place = settings.source.get(f"threshold_{level}")
+    if place is not None:
+        return place if place != "keyword" else f"keyword threshold_{level}"
+    return f"profile {getattr(profile, 'name', '')}" if thresholds_of(profile) is not None else "default"
 
 
 def _thresholds(settings: Settings, profile: object) -> Thresholds:

@@ -18,7 +18,8 @@ def test_formulas_are_opened_when_they_are_needed():
     assert choice.describe() is None
     assert "strict" == choice.get().main.name
     assert choice.get() is choice.get()
-    assert {"name": "strict", "thresholds": gk.Thresholds().to_dict()} == choice.describe()
+    origins = dict.fromkeys(("silent", "notify", "confirm"), "default")
+    assert {"name": "strict", "thresholds": gk.Thresholds().to_dict(), "thresholds_from": origins} == choice.describe()
 
 
 def test_a_profile_of_the_user_s_is_opened_at_once():

@@ -126,6 +126,23 @@ def test_stated_thresholds_come_before_those_of_the_profile(settings, carried, e
     assert expected == make_grace(profile=Learned(thresholds=carried), **settings).thresholds
 
 
+def test_the_status_names_the_origin_of_each_threshold():
+    """In the order in which they count."""
+
+    def origins(**settings):
+        grace = make_grace(**settings)
+        assert grace.thresholds
+        return [grace.status()["profile"]["thresholds_from"][level] for level in ("silent", "notify", "confirm")]
+
+    assert ["default"] * 3 == origins()
+    assert ["argument thresholds"] * 3 == origins(profile=Learned(thresholds=STRICT), thresholds=STRICT)
+    learned = Learned(thresholds=STRICT)
+    assert [f"profile {learned.name}"] * 3 == origins(profile=learned)
+    assert [f"profile {learned.name}"] * 2 + ["keyword threshold_confirm"] == origins(
+        profile=learned, threshold_confirm=0.1
+    )
+
+
 def test_thresholds_that_contradict_the_profile_are_an_error():
     with pytest.raises(
         gk.SettingsError, match=r"threshold_silent \(keyword\) beside .*silent=0.75, notify=0.8.*set all three"
