@@ -6,135 +6,49 @@ store, so it may be deleted at any time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import logging
+import sqlite3
+import time
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.background import Worker
+from grace_kp.errors import StoreError
+from grace_kp.store._catalog_facts import AGENT, DOMAIN, SCORER, STATUS, TAGGED
+from grace_kp.store._catalog_figures import Group, RunFigures, read_figures
+from grace_kp.store._catalog_follower import Follower
+from grace_kp.store._catalog_place import place_of
+from grace_kp.store._catalog_query import CatalogQuery
+from grace_kp.store._catalog_rows import Progress, RunPage, RunRow
+from grace_kp.store._catalog_search import Search
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from grace_kp.store._catalog_place import Place
 
+__all__ = ["Catalog", "CatalogQuery", "Group", "Progress", "RunFigures", "RunPage", "RunRow", "open_catalog"]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogQuery:
-    """Conditions on runs; None or empty means any."""
-
-    agent: str | None = None
-    """Name of the agent or run (`trace.name`); without one, its `metadata.agent_id`; else empty."""
-    domain: str | None = None
-    status: str | None = None
-    level: str | None = None
-    """Strictest level of the gates of the run: `silent`, `notify`, `confirm`, `escalate`; `none` for runs without a gate."""
-    min_score: float | None = None
-    max_score: float | None = None
-    min_confidence: float | None = None
-    max_confidence: float | None = None
-    scorer: str | None = None
-    scorer_passed: bool | None = None
-    tags: Sequence[str] = ()
-    user: str | None = None
-    session: str | None = None
-    since: str | None = None
-    until: str | None = None
-    """Times as `Query` takes them."""
-    text: str | None = None
-    """A text that the run contains, whatever its case; any number of characters from 1."""
-    feedback: bool | None = None
-    roots: bool = False
-    """Only runs that are nested in no other."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
-    """A run in a list."""
-
-    position: int
-    """Its place in the order by time; a cursor for `Catalog.find`."""
-    id: str
-    created_at: str
-    """When it began, ISO 8601 in UTC."""
-    agent: str
-    domain: str
-    status: str
-    success: bool
-    score: float
-    confidence: float | None
-    """The effective confidence, 0 to 1; None where none was computed or stated."""
-    level: str | None
-    objective: str
-    """The first 300 characters."""
-    duration_ms: float | None
-    steps: int
-    gates: int
-    tokens: int
-    user: str | None
-    session: str | None
-    tags: tuple[str, ...]
-    parent: str | None
-    awaits: bool
-    """Whether a judgement or a score is still to be added."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPage:
-    """A page of a list."""
-
-    rows: tuple[RunRow, ...]
-    newer: int | None
-    """`after=` for the page of newer runs; None if there are none."""
-    older: int | None
-    """`before=` for the page of older runs; None if there are none."""
-    searched_to: str | None = None
-    """How far back (ISO 8601) the search got before its time was up; None if it was complete. `older` then goes on from there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How much of the store is indexed."""
-
-    done: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Sums over runs of one agent or one day."""
-
-    name: str
-    """The agent, or the day as `2026-11-25`."""
-    runs: int = 0
-    failed: int = 0
-    """Runs without success."""
-    score: float = 0.0
-    """Sum of the value scores."""
-    confidence: float = 0.0
-    """Sum over the runs that have a confidence."""
-    with_confidence: int = 0
-    tokens: int = 0
-    judge_calls: int = 0
-    judge_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFigures:
-    """Figures of the runs of a period."""
-
-    total: Group
-    agents: tuple[Group, ...] = ()
-    """By number of runs, largest first; at most 50, the rest under the name `…`."""
-    days: tuple[Group, ...] = ()
-    """In order; days without runs are included."""
-    statuses: Mapping[str, int] = field(default_factory=dict)
-    confidence: tuple[int, ...] = ()
-    """Numbers of runs in 20 equal bins of the confidence, from 0 to 1."""
-    scores: tuple[int, ...] = ()
-    """The same for the value score."""
-    levels: Mapping[str, int] = field(default_factory=dict)
-    """Number of gate decisions at each level."""
-    models: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
-    """By judge model: calls, tokens, fallbacks."""
+NAMES = {"agent": AGENT, "domain": DOMAIN, "status": STATUS, "tag": TAGGED, "scorer": SCORER}
+LOOK_SECONDS = 0.5
+"""How often the background looks for what is new."""
+FAILED_SECONDS = 5.0
+"""How often it tries while the store or the index cannot be used."""
+TURN_SECONDS = 0.05
+"""How long it works at a time."""
+BUSY_SHARE = 0.05
+"""Share of the time for which it works while others write to the store. They have the same processors and the same disk."""
+QUIET_SHARE = 0.7
+STOP_SECONDS = 5.0
+_log = logging.getLogger("grace_kp.store")
 
 
 class Catalog:
     """The index of a store. Several threads may use it."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._follower = Follower(place)
+        self._worker = Worker(self._work, name="catalog")
+        self._seen: object = None
+        self._trouble = ""
 
     def find(
         self,
@@ -153,32 +67,92 @@ class Catalog:
             after: only runs newer than this position: those that are nearest to it.
             limit: rows of the page.
             seconds: how long to search at most.
+
+        Raises:
+            ValueError: a time of the query cannot be read.
         """
-        raise NotImplementedError
+        with self._place.reading() as connection:
+            return Search(connection, self._place.source, seconds).page(query, before, after, limit)
 
     def names(self, kind: str, limit: int = 200) -> list[str]:
-        """Return the values of `agent`, `domain`, `status`, `tag` or `scorer` that occur, most frequent first."""
-        raise NotImplementedError
+        """Return the values of `agent`, `domain`, `status`, `tag` or `scorer` that occur, most frequent first.
+
+        Raises:
+            ValueError: there is no such kind.
+        """
+        if kind not in NAMES:
+            raise ValueError(f"kind must be one of {', '.join(NAMES)}, not {kind!r:.60}")
+        with self._place.reading() as connection:
+            found = connection.execute(
+                "SELECT name FROM names WHERE kind = ? AND runs > 0 ORDER BY runs DESC, name LIMIT ?",
+                (NAMES[kind], limit),
+            )
+            return [name for (name,) in found]
 
     def figures(self, since: str, until: str, *, agent: str | None = None) -> RunFigures:
-        """Return the figures of the runs that began on these days (`2026-11-01`, both included; UTC)."""
-        raise NotImplementedError
+        """Return the figures of the runs that began on these days (`2026-11-01`, both included; UTC).
+
+        Raises:
+            ValueError: a day is no date.
+        """
+        with self._place.reading() as connection:
+            return read_figures(connection, since, until, agent)
 
     def progress(self) -> Progress:
         """Return how much of the store is indexed."""
-        raise NotImplementedError
+        return self._follower.progress()
 
     def refresh(self, seconds: float | None = None) -> Progress:
-        """Index what is new, for at most this long, and return the progress."""
-        raise NotImplementedError
+        """Index what is new, for at most this long, and return the progress.
+
+        Raises:
+            StoreError: the store or the index cannot be used.
+        """
+        try:
+            deadline = None if seconds is None else time.monotonic() + seconds
+            is_current = False
+            while not is_current:
+                is_done = self._follower.advance()
+                is_current = is_done and self._follower.check(now=True)
+                if deadline is not None and time.monotonic() > deadline:
+                    break
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"the index {self._place.name} cannot be brought up to date: {error}") from error
+        return self._follower.progress(counted_now=True)
 
     def follow(self) -> None:
         """Keep the index up to date in the background until `close`."""
-        raise NotImplementedError
+        self._worker.wake()
 
     def close(self) -> None:
         """Stop following, and release files."""
-        raise NotImplementedError
+        self._worker.stop(STOP_SECONDS)
+        self._follower.close()
+        self._place.close()
+
+    def _work(self) -> float:
+        """Index for a short while; return when to go on."""
+        start = time.monotonic()
+        try:
+            changed = self._place.source.changed()
+            is_written = self._seen not in {None, changed}
+            self._seen = changed
+            self._follower.check(now=is_written and self._place.store is None)
+            is_done = self._follower.advance()
+            while not is_done and time.monotonic() - start < TURN_SECONDS:
+                is_done = self._follower.advance()
+        except (sqlite3.Error, OSError, StoreError) as error:
+            if str(error) != self._trouble:
+                self._trouble = str(error)
+                _log.warning(
+                    "the index %s cannot be brought up to date, it is tried again: %s", self._place.name, error
+                )
+            return FAILED_SECONDS
+        self._trouble = ""
+        if is_done:
+            return LOOK_SECONDS
+        share = BUSY_SHARE if is_written else QUIET_SHARE
+        return (time.monotonic() - start) * (1 / share - 1)
 
 
 def open_catalog(store: Any) -> Catalog:
@@ -187,4 +161,4 @@ def open_catalog(store: Any) -> Catalog:
     Raises:
         StoreError: the store offers nothing that a catalog can follow.
     """
-    raise NotImplementedError
+    return Catalog(place_of(store))

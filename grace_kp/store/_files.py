@@ -67,7 +67,7 @@ class OpenFiles:
 
     def _remove_left_over(self) -> None:
         """Remove the log and the index of a database that stands there no more."""
-        with contextlib.suppress(OSError, ImportError), _locked(self._real.parent):
+        with contextlib.suppress(OSError, ImportError), locked(self._real.parent):
             for path, opened in self._beside.items():
                 if _identity(path) == opened:
                     path.unlink()
@@ -99,7 +99,7 @@ def _identity(path: Path) -> Identity:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from doing the same in a folder. Without this, each could remove what another has just created."""
     import fcntl  # only systems that have it let a file be removed while it is open
 

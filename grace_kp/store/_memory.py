@@ -24,6 +24,7 @@ from grace_kp.store._deletion import (
 from grace_kp.store._feedback import carried_by, missing_from, with_feedback
 from grace_kp.store._query import Query
 from grace_kp.store._record import load_trace
+from grace_kp.store._run_log import RunLog
 from grace_kp.store._state import mark_of
 from grace_kp.trace import PARENT
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from grace_kp.store._approval_memory import MemoryTables
+    from grace_kp.store._catalog_memory import MemorySource
     from grace_kp.store._feedback import FeedbackEntry
     from grace_kp.store._record import JournalEntry, Record
     from grace_kp.trace import ReasoningTrace
@@ -54,8 +56,15 @@ class MemoryStore:
         self._state: dict[str, str] = {}
         self._approvals: MemoryTables | None = None
         self._bytes = 0
+        self._log = RunLog()
         self.lock = threading.RLock()
         """Held while the store is used."""
+
+    def changes(self) -> MemorySource:
+        """Return what a catalog follows."""
+        from grace_kp.store._catalog_memory import MemorySource  # only in a process with a catalog
+
+        return MemorySource(self._records, self._log, lambda: self.lock)
 
     @property
     def approvals(self) -> MemoryTables:
@@ -81,6 +90,7 @@ class MemoryStore:
                 before = self._records.pop(record.id, None)
                 self._bytes += len(record.data) - (len(before.data) if before else 0)
                 self._records[record.id] = record
+                self._log.stored(record.id)
                 self._add(missing_from(carried_by(record), [entry.data for entry in self._feedback_on(record.id)]))
             self._evict()
 
@@ -92,6 +102,7 @@ class MemoryStore:
     def _drop(self, name: str) -> Record | None:
         """Remove a record with its feedback and return it; None if there is none."""
         found = self._records.pop(name, None)
+        self._log.dropped(name)
         self._bytes -= len(found.data) if found else 0
         self._bytes -= sum(len(entry.data) for entry in self._feedback.pop(name, ()))
         return found
@@ -113,6 +124,7 @@ class MemoryStore:
             if entry.trace in self._records:
                 insort(self._feedback.setdefault(entry.trace, []), entry, key=lambda known: known.at)
                 self._bytes += len(entry.data)
+                self._log.was_labelled(entry.trace)
             else:
                 missing[entry.trace] = None
         return list(missing)
@@ -249,6 +261,7 @@ class MemoryStore:
             count = len(self._records)
             self._records.clear()
             self._feedback.clear()
+            self._log.clear()
             self._bytes = 0
         return count
 

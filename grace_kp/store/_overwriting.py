@@ -1,4 +1,4 @@
-"""Deleted contents in a SQLite file: the mark that there are some, and rewriting the file without them."""
+"""Deleted contents in a SQLite file and its index: the marks that there are some, and rewriting or removing the files."""
 
 from __future__ import annotations
 
@@ -13,6 +13,29 @@ if TYPE_CHECKING:
 def mark_unclean(connection: sqlite3.Connection) -> None:
     """Note, in the transaction that deletes, that the file holds deleted contents until `overwrite` has succeeded."""
     connection.execute("INSERT OR REPLACE INTO state VALUES ('unclean', ?)", (secrets.token_hex(8),))
+
+
+def mark_index(connection: sqlite3.Connection) -> None:
+    """Note, in the transaction that deletes runs, that an index beside the file holds contents of them until `forget_index` has succeeded."""
+    connection.execute("INSERT OR REPLACE INTO state VALUES ('unclean_index', '')")
+
+
+def forget_index(connection: sqlite3.Connection, path: Path) -> str:
+    """Remove the index of the file if runs were deleted that it may hold; whoever serves it builds it again.
+
+    Erasing runs from it is no choice: words that were deleted stay in an index of words until its parts are merged.
+
+    Returns:
+        Why it could not be removed and what to do; an empty text if no deleted contents remain.
+    """
+    if connection.execute("SELECT 1 FROM state WHERE name = 'unclean_index'").fetchone() is None:
+        return ""
+    from grace_kp.store._catalog_files import remove_index  # only where runs were deleted
+
+    problem = remove_index(path)
+    if not problem:
+        connection.execute("DELETE FROM state WHERE name = 'unclean_index'")
+    return problem
 
 
 def overwrite(connection: sqlite3.Connection, path: Path) -> str:

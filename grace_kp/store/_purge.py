@@ -16,7 +16,7 @@ from grace_kp.store._deletion import (
     still_awaited,
     without_contents,
 )
-from grace_kp.store._overwriting import mark_unclean
+from grace_kp.store._overwriting import mark_index, mark_unclean
 from grace_kp.store._schema import where_of
 from grace_kp.trace import PARENT, attributes_in
 
@@ -70,6 +70,7 @@ def delete_rows(connection: sqlite3.Connection, selection: Selection, dead: Cont
     deleted = len(stored.union(lost) & set(runs))
     if deleted:
         _empty_reports(connection)
+        mark_index(connection)
     if runs or emptied:
         mark_unclean(connection)
     return Deleted(deleted, actions=actions + emptied, open=sorted(matching_and_open))

@@ -26,7 +26,7 @@ class SqliteReader(SqliteStore):
     def _make_folder(self) -> None:
         """Create nothing; close a file to others that may not open it."""
         if self.path.exists():
-            keep_private(self.path, self._file_mode)
+            keep_private(self.path, self.file_mode)
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(

@@ -15,7 +15,8 @@ from grace_kp.errors import StoreError
 from grace_kp.store._actions import ActionTable
 from grace_kp.store._deletion import Deleted, Selection
 from grace_kp.store._files import OpenFiles, leave_to_parent
-from grace_kp.store._overwriting import mark_unclean, overwrite
+from grace_kp.store._followed import Followed
+from grace_kp.store._overwriting import forget_index, mark_index, mark_unclean, overwrite
 from grace_kp.store._owners import LEASE_SECONDS, Owners
 from grace_kp.store._purge import delete_rows
 from grace_kp.store._query import Query
@@ -40,7 +41,7 @@ DAY = 86_400
 T = TypeVar("T")
 
 
-class SqliteStore(ActionTable, StateTable):
+class SqliteStore(ActionTable, Followed, StateTable):
     """A store in a SQLite file. Several processes and threads may use the same file.
 
     Raises:
@@ -56,7 +57,7 @@ class SqliteStore(ActionTable, StateTable):
     def __init__(
         self, path: str | Path, *, busy_ms: int = BUSY_MS, file_mode: int = 0o600, owners: Owners | None = None
     ) -> None:
-        self._file_mode = file_mode
+        self.file_mode = file_mode
         self.path = Path(path).expanduser()
         self._rescue_files = RescueFiles(self.path, file_mode)
         self._busy_ms, self._synchronous = busy_ms, "NORMAL"
@@ -93,7 +94,7 @@ class SqliteStore(ActionTable, StateTable):
         folder = self.path.parent
         if not folder.exists():
             folder.mkdir(parents=True, mode=0o700)
-        keep_private(self.path, self._file_mode)
+        keep_private(self.path, self.file_mode)
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self.path, timeout=self._busy_ms / 1_000, isolation_level=None, check_same_thread=False)
@@ -333,7 +334,9 @@ class SqliteStore(ActionTable, StateTable):
             with self._use(write=True) as connection:
                 deleted = delete_rows(connection, selection, self._owners.dead(connection))
             with self._use() as connection:
-                remains = "; ".join(filter(None, (overwrite(connection, self.path), waiting)))
+                remains = "; ".join(
+                    filter(None, (forget_index(connection, self.path), overwrite(connection, self.path), waiting))
+                )
         return Deleted(deleted, actions=deleted.actions, open=deleted.open, remains=remains)
 
     def retain(self, days: float) -> int:
@@ -363,7 +366,9 @@ class SqliteStore(ActionTable, StateTable):
                     connection.execute(f"DELETE FROM {table}")  # noqa: S608
                 count = int(connection.execute("DELETE FROM traces").rowcount)
                 mark_unclean(connection)
+                mark_index(connection)
             with self._use() as connection:
+                forget_index(connection, self.path)
                 overwrite(connection, self.path)
         return count
 

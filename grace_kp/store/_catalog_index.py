@@ -1,0 +1,215 @@
+"""Writing an index: runs are added, replaced and removed in one transaction each time, with the figures that they change."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.store._catalog_facts import (
+    AGENT,
+    DOMAIN,
+    LABELLED,
+    LEVEL,
+    OF_SESSION,
+    OF_USER,
+    STATUS,
+    Facts,
+    facts_of,
+    milliseconds,
+)
+from grace_kp.store._catalog_figures import Contributions
+from grace_kp.store._catalog_schema import SHIFT, has_words
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from grace_kp.store._catalog_source import StoredRun
+
+SLOTS = 1 << SHIFT
+MOST_REMEMBERED = 20_000
+END_OF_TEXT = "\n\n"
+"""Ends every indexed text, so that each of its last characters begins a trigram too."""
+
+
+def json_reader() -> Callable[[bytes], Any]:
+    """Return the fastest reader of JSON that is installed."""
+    try:
+        from orjson import loads
+    except ImportError:
+        return json.loads
+    return loads
+
+
+class IndexWriter:
+    """Adds runs to an index and removes them, over one connection and inside the caller's transactions."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._parse = json_reader()
+        self._names: dict[tuple[int, str], int] = {}
+        self._has_words = has_words(connection)
+
+    def forget_names(self) -> None:
+        """Forget the remembered names: a transaction was rolled back, or somebody else has written."""
+        self._names.clear()
+
+    def add(self, runs: Iterable[StoredRun], labelled: Collection[str]) -> None:
+        """Add runs, in place of those with the same id.
+
+        Args:
+            runs: the runs.
+            labelled: the ids of those with feedback.
+        """
+        newest = {run.id: run for run in runs}
+        pairs = [(run, facts_of(run, self._parse)) for run in newest.values()]
+        pairs.sort(key=lambda pair: (pair[1].at, pair[0].number))  # FTS5 wants ascending positions
+        contributions, counts = Contributions(), Counter[int]()
+        removed = self._remove(list(newest), contributions, counts)
+        positions = self._positions([(run.id, facts.at) for run, facts in pairs], removed)
+        rows, shown, marks, words = [], [], [], []
+        unreadable = 0
+        for (run, facts), position in zip(pairs, positions, strict=True):
+            has_feedback = run.id in labelled
+            if has_feedback:
+                facts.marks.add((LABELLED, ""))
+            values = {mark: self._value(mark) for mark in facts.marks}
+            rows.append(self._row(position, run.number, facts, values, has_feedback))
+            shown.append((position, run.id, _compact(facts.shown), _compact([*values.values(), not facts.is_readable])))
+            marks += [(value, position) for value in values.values()]
+            counts.update(values.values())
+            words.append((position, run.text + END_OF_TEXT))
+            contributions.add(facts.shown, values[AGENT, facts.agent])
+            unreadable += not facts.is_readable
+        execute = self._connection.executemany
+        execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
+        execute("INSERT INTO shown VALUES (?,?,?,?)", shown)
+        execute("INSERT INTO marks VALUES (?,?)", sorted(marks))
+        if self._has_words:
+            execute("INSERT INTO words (rowid, text) VALUES (?,?)", sorted(words))
+        self._finish(contributions, counts, runs=len(rows), unreadable=unreadable)
+        latest = max((row[-1] for row in rows), default=0)
+        if latest:
+            self._connection.execute("UPDATE facts SET value = MAX(value, ?) WHERE name = 'latest'", (latest,))
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove runs. The indexed words stay: whoever deletes contents from a file removes the index."""
+        contributions, counts = Contributions(), Counter[int]()
+        self._remove(ids, contributions, counts)
+        self._finish(contributions, counts)
+        self._connection.execute("DELETE FROM names WHERE runs <= 0")
+        self.forget_names()
+
+    def label(self, ids: Iterable[str]) -> None:
+        """Note that runs have feedback."""
+        counts = Counter[int]()
+        for name in dict.fromkeys(ids):
+            row = self._connection.execute(
+                "SELECT position, marks FROM shown JOIN runs USING (position) WHERE id = ? AND feedback = 0", (name,)
+            ).fetchone()
+            if row is not None:
+                position, value = row[0], self._value((LABELLED, ""))
+                self._connection.execute("UPDATE runs SET feedback = 1 WHERE position = ?", (position,))
+                marks = _compact([value, *json.loads(row[1])])
+                self._connection.execute("UPDATE shown SET marks = ? WHERE position = ?", (marks, position))
+                self._connection.execute("INSERT OR IGNORE INTO marks VALUES (?,?)", (value, position))
+                counts[value] += 1
+        self._count_names(counts)
+
+    def _remove(
+        self, ids: Sequence[str], contributions: Contributions, counts: Counter[int]
+    ) -> dict[str, tuple[int, int]]:
+        """Remove runs and return time and position of those that were there, by id."""
+        found = self._connection.execute(
+            "SELECT shown.id, position, agent, facts, marks FROM shown JOIN runs USING (position)"
+            " WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(ids),),
+        ).fetchall()
+        gone, removed, unreadable = [], {}, 0
+        for name, position, agent, facts, marks in found:
+            shown = json.loads(facts)
+            contributions.add(shown, agent, -1)
+            *values, was_unreadable = json.loads(marks)
+            unreadable += was_unreadable
+            counts.subtract(values)
+            gone += [(value, position) for value in values]
+            removed[name] = (milliseconds(shown[0]), position)
+        if found:
+            positions = [(row[1],) for row in found]
+            self._connection.executemany("DELETE FROM runs WHERE position = ?", positions)
+            self._connection.executemany("DELETE FROM shown WHERE position = ?", positions)
+            self._connection.executemany("DELETE FROM marks WHERE value = ? AND position = ?", gone)
+            self._grow("runs", -len(found))
+            self._grow("unreadable", -unreadable)
+        return removed
+
+    def _positions(self, wanted: Sequence[tuple[str, int]], before: dict[str, tuple[int, int]]) -> list[int]:
+        """Return a free position for each run, in ascending order of time; a run that was there keeps its own."""
+        kept = {name: before[name][1] for name, at in wanted if name in before and before[name][0] == at}
+        taken = set(kept.values())
+        positions: list[int] = []
+        following = None
+        for name, at in wanted:
+            position = kept.get(name)
+            if position is None:
+                first = at << SHIFT
+                if following is None or following <= first:
+                    (last,) = self._connection.execute(
+                        "SELECT MAX(position) FROM runs WHERE position >= ? AND position < ?", (first, first + SLOTS)
+                    ).fetchone()
+                    following = first if last is None else last + 1
+                position = following
+                while position in taken or self._is_taken(position):
+                    position += 1
+                following = position + 1
+            positions.append(position)
+        return positions
+
+    def _is_taken(self, position: int) -> bool:
+        return self._connection.execute("SELECT 1 FROM runs WHERE position = ?", (position,)).fetchone() is not None
+
+    def _row(
+        self, position: int, number: int, facts: Facts, values: dict[tuple[int, str], int], has_feedback: bool
+    ) -> tuple[Any, ...]:
+        columns = ((AGENT, facts.agent), (DOMAIN, facts.domain), (STATUS, facts.status), (LEVEL, facts.level))
+        late = (position >> SHIFT) - facts.at
+        return (
+            position, number, *(values[column] for column in columns), facts.score, facts.confidence, facts.is_root, has_feedback, late
+        )  # fmt: skip
+
+    def _value(self, mark: tuple[int, str]) -> int:
+        """Return the number of a name, entered if it is new."""
+        value = self._names.get(mark)
+        if value is None:
+            row = self._connection.execute("SELECT value FROM names WHERE kind = ? AND name = ?", mark).fetchone()
+            if row is None:
+                cursor = self._connection.execute("INSERT INTO names (kind, name, runs) VALUES (?,?,0)", mark)
+                value = int(cursor.lastrowid or 0)
+            else:
+                value = int(row[0])
+            if mark[0] not in {OF_USER, OF_SESSION} and len(self._names) < MOST_REMEMBERED:
+                self._names[mark] = value
+        return value
+
+    def _finish(
+        self, contributions: Contributions, counts: Counter[int], *, runs: int = 0, unreadable: int = 0
+    ) -> None:
+        contributions.write(self._connection)
+        self._count_names(counts)
+        self._grow("runs", runs)
+        self._grow("unreadable", unreadable)
+
+    def _count_names(self, counts: Counter[int]) -> None:
+        self._connection.executemany(
+            "UPDATE names SET runs = runs + ? WHERE value = ?",
+            [(count, value) for value, count in counts.items() if count],
+        )
+
+    def _grow(self, name: str, by: int) -> None:
+        if by:
+            self._connection.execute("UPDATE facts SET value = value + ? WHERE name = ?", (by, name))
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,225 @@
+"""Answering a query from an index: the rows of a page in the order of time, looked for in growing windows until the time is up."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.store._catalog_facts import instant
+from grace_kp.store._catalog_query import plan_of
+from grace_kp.store._catalog_rows import RunPage, row_of
+from grace_kp.store._catalog_schema import SHIFT, has_words
+from grace_kp.store._catalog_words import expression_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from grace_kp.store._catalog_query import CatalogQuery, Plan
+    from grace_kp.store._catalog_source import Source
+
+FIRST_WINDOW = 2_000
+LARGEST_WINDOW = 1_000_000
+GROWTH = 4
+STEPS = 2_000
+"""Steps of SQLite's machine between two looks at the clock."""
+FEW = 2_000
+"""So many runs are searched for a text one by one, rather than by their words."""
+FIRST_CHECKED, MOST_CHECKED = 64, 512
+"""Texts that are looked into at a time."""
+ENUMERATING_SECONDS = 0.03
+
+
+@dataclass(slots=True)
+class Found:
+    """What a walk has found."""
+
+    positions: list[int] = field(default_factory=list)
+    stopped_at: int | None = None
+    """Where it stopped because its time was up: everything before was looked at, this position included."""
+
+
+class Search:
+    """One question to an index.
+
+    Args:
+        connection: the index, for this thread.
+        source: holds the texts.
+        seconds: how long to search at most.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, source: Source, seconds: float) -> None:
+        self._connection, self._source = connection, source
+        self._deadline = time.monotonic() + seconds
+        self._reached: int | None = None
+        """The last position in a window whose text was looked into, if the window was left there."""
+
+    def page(self, query: CatalogQuery, before: int | None, after: int | None, limit: int) -> RunPage:
+        """Return a page; see `Catalog.find`."""
+        plan = plan_of(query, self._connection)
+        if plan is None or limit < 1:
+            return RunPage(rows=(), newer=None, older=None)
+        words = self._words(plan)
+        if words == "":
+            return RunPage(rows=(), newer=None, older=None)
+        down = after is None or before is not None
+        start = before if down else after
+        found = self._walk(plan, words, start, limit + 1, down=down)
+        positions, has_more = found.positions[:limit], len(found.positions) > limit
+        if not down:
+            positions.reverse()
+        rows = self._rows(positions)
+        onward = None
+        if has_more:
+            onward = positions[-1] if down else positions[0]
+        elif found.stopped_at is not None:
+            onward = found.stopped_at
+        back = self._back(plan, words, positions, start, down=down)
+        return RunPage(
+            rows=rows,
+            newer=back if down else onward,
+            older=onward if down else back,
+            searched_to=None if has_more or found.stopped_at is None else instant(found.stopped_at >> SHIFT),
+        )
+
+    def _words(self, plan: Plan) -> str | None:
+        """Return the expression for the index of words; None to look into every text, "" if no run has the words."""
+        if plan.text is None or plan.driver_runs <= FEW or not has_words(self._connection):
+            return None
+        found: list[str | None] = []
+        with self._until(min(self._deadline, time.monotonic() + ENUMERATING_SECONDS)):
+            found.append(expression_of(self._connection, plan.text))
+        return next(iter(found), None)  # a text that is frequent takes too long to look up
+
+    def _back(
+        self, plan: Plan, words: str | None, positions: list[int], start: int | None, *, down: bool
+    ) -> int | None:
+        """Return the cursor for the page before this one, if it has any rows; where the time is up, that is assumed."""
+        if start is None:
+            return None
+        edge = (positions[0] if down else positions[-1]) if positions else (start - 1 if down else start + 1)
+        found = self._walk(plan, words, edge, 1, down=not down)
+        return edge if found.positions or found.stopped_at is not None else None
+
+    def _walk(self, plan: Plan, words: str | None, start: int | None, wanted: int, *, down: bool) -> Found:
+        """Return the next positions that match, beyond `start`."""
+        found = Found()
+        window, is_first = FIRST_WINDOW, True
+        while True:
+            edge = self._edge(plan, start, window, down=down)
+            is_complete, self._reached = False, None
+            # The first window is small and always finished, so that a search that is continued gets on.
+            with self._until(None if is_first else self._deadline):
+                for position in self._matches(plan, words, (start, edge), wanted - len(found.positions), down=down):
+                    found.positions.append(position)
+                    if len(found.positions) == wanted:
+                        return found
+                is_complete = self._reached is None
+            if is_complete and edge is None:
+                return found
+            start = edge if is_complete else start if self._reached is None else self._reached
+            if not is_complete or self._is_late:
+                found.stopped_at = start
+                return found
+            window, is_first = min(window * GROWTH, LARGEST_WINDOW), False
+
+    @property
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    @contextlib.contextmanager
+    def _until(self, deadline: float | None) -> Iterator[None]:
+        """Leave the block without an error when the time is up."""
+        if deadline is None:
+            yield
+            return
+        self._connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise
+        finally:
+            self._connection.set_progress_handler(None, 0)
+
+    def _edge(self, plan: Plan, start: int | None, window: int, *, down: bool) -> int | None:
+        """Return the position at which a window of so many rows ends, itself included; None if it reaches the end."""
+        conditions, values = _range(plan, "position", start, None, down=down)
+        table = "runs"
+        if plan.driver is not None:
+            table, conditions, values = "marks", [*conditions, "value = ?"], [*values, plan.driver]
+        row = self._connection.execute(
+            f"SELECT position FROM {table} WHERE {' AND '.join(conditions) or '1'}"  # noqa: S608
+            f" ORDER BY position {'DESC' if down else 'ASC'} LIMIT 1 OFFSET ?",
+            (*values, window - 1),
+        ).fetchone()
+        return None if row is None else int(row[0])
+
+    def _matches(
+        self, plan: Plan, words: str | None, window: tuple[int | None, int | None], wanted: int, *, down: bool
+    ) -> Iterator[int]:
+        """Yield the positions in a window that match, in order."""
+        name = "w.rowid" if words is not None else "r.position" if plan.driver is None else "m.position"
+        conditions, values = _range(plan, name, *window, down=down)
+        conditions, values = [*conditions, *plan.conditions], [*values, *plan.values]
+        tables = "runs r"
+        if words is not None:
+            tables = "words w CROSS JOIN runs r ON r.position = w.rowid"
+            conditions.insert(0, "words MATCH ?")
+            values.insert(0, words)
+            if plan.driver is not None:
+                conditions.append("EXISTS (SELECT 1 FROM marks WHERE value = ? AND marks.position = r.position)")
+                values.append(plan.driver)
+        elif plan.driver is not None:
+            tables = "marks m CROSS JOIN runs r ON r.position = m.position"
+            conditions.append("m.value = ?")
+            values.append(plan.driver)
+        sql = (
+            f"SELECT r.position, r.number FROM {tables} WHERE {' AND '.join(conditions) or '1'}"  # noqa: S608
+            f" ORDER BY {name} {'DESC' if down else 'ASC'}"
+        )
+        if plan.text is None:
+            for position, _ in self._connection.execute(f"{sql} LIMIT ?", (*values, wanted)):
+                yield position
+            return
+        size = FIRST_CHECKED
+        cursor = self._connection.execute(sql, values)
+        while batch := cursor.fetchmany(size):
+            containing = self._source.containing([number for _, number in batch], plan.text)
+            for position, number in batch:
+                if number in containing:
+                    yield position
+            self._reached = batch[-1][0]
+            if self._is_late:
+                return
+            size = min(size * 2, MOST_CHECKED)
+        self._reached = None
+
+    def _rows(self, positions: list[int]) -> tuple[Any, ...]:
+        found = self._connection.execute(
+            "SELECT position, id, facts FROM shown WHERE position IN (SELECT value FROM json_each(?)) ORDER BY position DESC",
+            (json.dumps(positions),),
+        )
+        return tuple(row_of(*row) for row in found)
+
+
+def _range(plan: Plan, column: str, start: int | None, edge: int | None, *, down: bool) -> tuple[list[str], list[Any]]:
+    """Return the conditions on the position: within the times of the query, beyond `start`, and up to `edge`."""
+    lowest, beyond = plan.lowest, plan.beyond
+    if start is not None:
+        lowest, beyond = (lowest, _least(beyond, start)) if down else (_most(lowest, start + 1), beyond)
+    if edge is not None:
+        lowest, beyond = (_most(lowest, edge), beyond) if down else (lowest, _least(beyond, edge + 1))
+    conditions = [(f"{column} >= ?", lowest), (f"{column} < ?", beyond)]
+    return [c for c, value in conditions if value is not None], [value for _, value in conditions if value is not None]
+
+
+def _least(one: int | None, other: int) -> int:
+    return other if one is None else min(one, other)
+
+
+def _most(one: int | None, other: int) -> int:
+    return other if one is None else max(one, other)
