@@ -1,0 +1,142 @@
+"""Names under which the pages are reached."""
+
+from __future__ import annotations
+
+import pytest
+
+from grace_kp.errors import SettingsError
+from grace_kp.web.security._addresses import Addresses, local_path, network_of
+
+LOOPBACK = Addresses(port=8765)
+ANY_PORT = Addresses()
+PUBLIC = Addresses(public_url="https://Grace.example.com")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "host", "expected"),
+    [
+        (LOOPBACK, "127.0.0.1:8765", True),
+        (LOOPBACK, "localhost:8765", True),
+        (LOOPBACK, "LOCALHOST:8765", True),
+        (LOOPBACK, "[::1]:8765", True),
+        (LOOPBACK, "127.0.0.1", False),
+        (LOOPBACK, "127.0.0.1:8766", False),
+        (LOOPBACK, "localhost.:8765", False),
+        (LOOPBACK, "localhost:8765 ", False),
+        (LOOPBACK, "localhost:8765.evil.example", False),
+        (LOOPBACK, "evil.example:8765", False),
+        (LOOPBACK, "127.0.0.1.nip.io:8765", False),
+        (LOOPBACK, "user@localhost:8765", False),
+        (LOOPBACK, "", False),
+        (Addresses(port=80), "localhost", True),
+        (ANY_PORT, "localhost", True),
+        (ANY_PORT, "127.0.0.1:9", True),
+        (ANY_PORT, "localhost:", False),
+        (ANY_PORT, "localhost:9x", False),
+        (ANY_PORT, "localhost.evil.example", False),
+        (PUBLIC, "grace.example.com", True),
+        (PUBLIC, "grace.example.com:443", True),
+        (PUBLIC, "grace.example.com:80", False),
+        (PUBLIC, "localhost:8765", False),
+        (PUBLIC, "127.0.0.1", False),
+        (PUBLIC, "evil.example.com", False),
+        (Addresses(public_url="https://grace.example.com:8443"), "grace.example.com:8443", True),
+        (Addresses(public_url="https://grace.example.com:8443"), "grace.example.com", False),
+    ],
+)
+def test_only_own_names_are_accepted(addresses, host, expected):
+    """The name must be ours, with the port."""
+    assert expected is addresses.accepts(host)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "host", "scheme", "expected"),
+    [
+        (LOOPBACK, "localhost:8765", "http", "http://localhost:8765"),
+        (LOOPBACK, "127.0.0.1:8765", "http", "http://127.0.0.1:8765"),
+        (ANY_PORT, "localhost:80", "http", "http://localhost"),
+        (ANY_PORT, "localhost:443", "https", "https://localhost"),
+        (PUBLIC, "grace.example.com:443", "http", "https://grace.example.com"),
+        (Addresses(public_url="https://grace.example.com:443"), "grace.example.com", "http", "https://grace.example.com"),
+        (Addresses(public_url="https://[2001:db8::1]:8443"), "[2001:db8::1]:8443", "http", "https://[2001:db8::1]:8443"),
+    ],
+)
+def test_the_origin_is_that_of_the_browser(addresses, host, scheme, expected):
+    """As browsers write it: without the default port, and behind a proxy that of the public URL."""
+    assert expected == addresses.origin(host, scheme)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "grace.example.com",
+        "ftp://grace.example.com",
+        "https://",
+        "https://grace.example.com/path",
+        "https://grace.example.com?query",
+        "https://user@grace.example.com",
+        "https://grace.example.com:port",
+        "https://grace.example.com\r\nX: y",
+        "https://gräce.example.com",
+    ],
+)
+def test_a_public_url_that_is_none_is_refused(url):
+    """The message shows it."""
+    with pytest.raises(SettingsError, match="the public URL must be like"):
+        Addresses(public_url=url)
+
+
+def test_a_trusted_proxy_is_an_address():
+    """A name could be made to lead elsewhere."""
+    with pytest.raises(SettingsError, match="must be an IP address, not 'localhost'"):
+        Addresses(trusted_proxies=frozenset({"localhost"}))
+
+
+def test_headers_of_proxies_are_ignored_unless_configured():
+    """Only a trusted proxy says who its client is, and only its own statement counts, not what came from outside."""
+    stated = {"x-forwarded-for": "203.0.113.9, 198.51.100.7, 10.0.0.2"}
+    assert "192.0.2.1" == LOOPBACK.client("192.0.2.1", stated)
+    trusting = Addresses(port=1, trusted_proxies=frozenset({"10.0.0.1", "10.0.0.2"}))
+    assert "198.51.100.7" == trusting.client("10.0.0.1", stated)
+    assert "192.0.2.1" == trusting.client("192.0.2.1", stated)
+    assert "10.0.0.1" == trusting.client("10.0.0.1", {})
+    assert "10.0.0.1" == trusting.client("10.0.0.1", {"x-forwarded-for": "unknown\n"})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/inbox", "/inbox"),
+        ("/runs?text=a%20b&status=x", "/runs?text=a%20b&status=x"),
+        ("/", "/"),
+        ("", "/"),
+        ("//evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("\\\\evil.example", "/"),
+        ("/a\\b", "/"),
+        ("https://evil.example", "/"),
+        ("javascript:alert(1)", "/"),
+        ("/\t/evil.example", "/"),
+        ("/a\r\nSet-Cookie: x=y", "/"),
+        ("inbox", "/"),
+        ("/" + "a" * 3_000, "/"),
+    ],
+)
+def test_only_paths_of_this_application_are_gone_to(text, expected):
+    """Nobody is sent to another host after a login."""
+    assert expected == local_path(text)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:1", "2001:db8::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("testclient", "unknown"),
+    ],
+)
+def test_limits_are_by_network(address, expected):
+    """Whoever has a /64 has all of its addresses."""
+    assert expected == network_of(address)
