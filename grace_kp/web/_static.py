@@ -1,4 +1,4 @@
-"""The style sheet and the script: files of this package, sent with a validator so that browsers keep them until they change."""
+"""The style sheet and the scripts: files of this package, sent with a validator so that browsers keep them until they change."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 SHEETS = ("site.css", "inbox.css", "runs.css", "figures.css")
 """The style sheets of the pages, sent as one after the style that all pages share."""
+SCRIPTS = ("site.js", "runs.js")
+"""The script of all pages, and the one for the search inside a run."""
 
 
 def routes() -> list[PageRoute]:
-    """Return the routes of the style sheet and the script. They need no login."""
+    """Return the routes of the style sheet and the scripts. They need no login."""
     return [
         route("/static/site.css", _style, Right.ANYBODY),
-        route("/static/site.js", _script, Right.ANYBODY),
+        *(route(f"/static/{name}", functools.partial(_script, name), Right.ANYBODY) for name in SCRIPTS),
     ]
 
 
@@ -34,8 +36,8 @@ def _style(request: Request) -> Response:
     return _sent(request, _sheet(), "text/css")
 
 
-def _script(request: Request) -> Response:
-    return _sent(request, _file("site.js"), "text/javascript")
+def _script(name: str, request: Request) -> Response:
+    return _sent(request, _file(name), "text/javascript")
 
 
 def _sent(request: Request, text: str, kind: str) -> Response:

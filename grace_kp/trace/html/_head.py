@@ -16,7 +16,7 @@ from grace_kp.trace.html._document import (
     tokens,
 )
 from grace_kp.trace.html._links import ALONE, anchor
-from grace_kp.trace.html._scores import confidence_of, evaluation_of, kind_of, labels_of, scorers_of, value_of
+from grace_kp.trace.html._scores import confidence_of, evaluation_of, labels_of, scorers_of, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -121,7 +121,7 @@ def _figures_of(document: Mapping[str, Any], grace: dict[str, Any]) -> Iterator[
     yield "status", " ".join(words)
     confidence = share(mapping(document.get("outcome")).get("confidence"))
     if confidence is not None:
-        yield "confidence", f"{confidence:.2f}{meter(confidence, kind_of(confidence))}"
+        yield "confidence", f"{confidence:.2f}{meter(confidence)}"
     score = share(metadata.get("quality_score"))
     if score is not None:
         yield "value score", f"{score:.2f}{meter(score)}"

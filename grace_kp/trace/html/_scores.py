@@ -14,12 +14,6 @@ MAX_PARTS = 60
 """Entries of a list of figures on a page."""
 _VALUE_PARTS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
 _JUDGEMENTS = ("self_evaluation", "coverage", "source_agreement")
-_LOW, _FAIR = 0.5, 0.7
-
-
-def kind_of(value: float) -> str:
-    """Return the kind of a bar: the colour says again what the number beside it says."""
-    return "bad" if value < _LOW else "warn" if value < _FAIR else "good"
 
 
 def part_bars(parts: Mapping[str, Any]) -> str:
@@ -127,7 +121,8 @@ def _scorer(entry: dict[str, Any]) -> str:
         line.append(f"<span>{score:.3f}{'' if limit is None else f' of at least {limit:.3g}'}</span>")
     if isinstance(passed, bool):
         line.append(badge("passed", "good") if passed else badge("not passed", "bad"))
-    body = "" if score is None else meter(score, kind_of(score))
+    kind = "good" if passed is True else "bad" if passed is False else ""
+    body = "" if score is None else meter(score, kind)
     if text(entry.get("skipped")):
         body += f'<p class="text soft">Skipped: {linked(text(entry["skipped"]))}</p>'
     if entry.get("error"):
@@ -145,7 +140,7 @@ def _judgement(name: str, record: dict[str, Any]) -> str:
         line.append(badge("fallback, not measured", "warn"))
     if text(record.get("model")):
         line.append(f'<span class="soft mono">{safe(text(record["model"]))}</span>')
-    body = "" if score is None or record.get("fallback") is True else meter(score, kind_of(score))
+    body = "" if score is None or record.get("fallback") is True else meter(score)
     if text(record.get("reason")):
         body += f'<p class="text">{linked(text(record["reason"]))}</p>'
     if record.get("error"):

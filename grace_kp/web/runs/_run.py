@@ -1,0 +1,148 @@
+"""One run as a page: its head, the labels and a button for each, and its steps as a timeline, a tree, a waterfall or JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from grace_kp.pages import count_text, safe
+from grace_kp.trace import run_timeline, run_title, run_tree, run_waterfall
+from grace_kp.trace.html import document_of, items, labels_of, mapping, run_details, run_summary
+from grace_kp.web._person import Right
+from grace_kp.web._site import person_of, root_of, site_of
+from grace_kp.web.runs._addresses import PREFIX, links_from, run_address
+from grace_kp.web.runs._find import MAX_QUERY, marked, matching_steps, with_context
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+    from grace_kp.trace import ReasoningTrace
+    from grace_kp.web._site import Site
+
+VIEWS = {"timeline": "Timeline", "tree": "Tree", "waterfall": "Durations", "json": "JSON"}
+MAX_STEPS = 2_000
+"""Steps of a timeline on a page."""
+MAX_FOUND = 200
+"""Steps with a match on a page."""
+MAX_JSON = 200_000
+"""Characters of JSON on a page; the download has the rest."""
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def run_page(request: Request) -> Response:
+    """Return the page of a run."""
+    site, name = site_of(request), request.path_params["id"]
+    trace = stored(site, name)
+    if trace is None:
+        return missing_page(request, name)
+    document = document_of(trace)
+    view = request.query_params.get("view", "timeline")
+    view = view if view in VIEWS else "timeline"
+    root = root_of(request)
+    address = run_address(root, trace.id)
+    return site.page(
+        request,
+        "runs/run.html",
+        title=run_title(document),
+        address=address,
+        run=trace.id,
+        summary=_html(run_summary(document)),
+        details=_html(run_details(document, links=links_from(root), labels=False)),
+        labels=_html(labels_of(mapping(document.get("grace")))),
+        may_label=person_of(request).may(Right.LABEL),
+        tabs=[(label, f"{address}?view={word}", word == view) for word, label in VIEWS.items()],
+        view=view,
+        label=VIEWS[view],
+        **_VIEWS[view](site, document, request),
+    )
+
+
+def run_json(request: Request) -> Response:
+    """Return the JSON of a run as a file."""
+    site, name = site_of(request), request.path_params["id"]
+    trace = stored(site, name)
+    if trace is None:
+        return missing_page(request, name)
+    file = _UNSAFE.sub("-", trace.id.removeprefix(PREFIX))[:80].strip("-.") or "run"
+    headers = {"Content-Disposition": f'attachment; filename="run-{file}.json"'}
+    return Response(trace.to_json(), media_type="application/json", headers=headers)
+
+
+def stored(site: Site, name: str) -> ReasoningTrace | None:
+    """Return a run of the store by its id, with or without `kp:trace:`; None if there is none."""
+    if not name.isprintable() or len(name) > MAX_QUERY:
+        # No runtime makes such an id, and a store may refuse it.
+        return None
+    return site.grace.store.get(name if name.startswith(PREFIX) else PREFIX + name)
+
+
+def missing_page(request: Request, name: str) -> Response:
+    """Return the page that says why there may be no such run."""
+    return site_of(request).page(request, "runs/missing.html", status=404, run=name[:MAX_QUERY])
+
+
+def _timeline(_site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    """Return the steps from `from=` on, or those with a match of `q=`."""
+    links = links_from(root_of(request))
+    address = run_address(root_of(request), str(document.get("id")))
+    count = len(items(document.get("steps")))
+    query = request.query_params.get("q", "").strip()[:MAX_QUERY]
+    start = _whole(request.query_params.get("from", ""))
+    if query:
+        found = [place for place in matching_steps(document, query) if place >= start]
+        shown = found[:MAX_FOUND]
+        steps = marked(run_timeline(document, places=with_context(shown, count), links=links), query)
+        more = f"{address}?{urlencode({'q': query, 'from': found[MAX_FOUND]})}" if len(found) > MAX_FOUND else ""
+        words = f"{count_text(len(found), 'step')} of {count:,} contain{'s' if len(found) == 1 else ''} “{query}”"
+        return {
+            "content": _html(steps if found else ""),
+            "query": query,
+            "found": words,
+            "hits": len(found),
+            "pages": [("Next matches", more)] if more else [],
+            "count": count,
+        }
+    # The page with the step that is asked for begins at a multiple, so that addresses of steps share pages.
+    start = min(start, max(0, count - 1)) // MAX_STEPS * MAX_STEPS
+    steps = run_timeline(document, places=range(start, min(start + MAX_STEPS, count)), links=links)
+    pages = []
+    if count > MAX_STEPS:
+        for first in range(0, count, MAX_STEPS):
+            last = min(first + MAX_STEPS, count) - 1
+            pages.append((f"Steps {first:,} to {last:,}", "" if first == start else f"{address}?from={first}"))
+    return {"content": _html(steps), "query": "", "found": "", "hits": 0, "pages": pages[:50], "count": count}
+
+
+def _tree(site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    tree = run_tree(document, links=links_from(root_of(request)), nested=lambda name: stored(site, name))
+    return {"content": _html(tree)}
+
+
+def _waterfall(_site: Site, document: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    return {"content": _html(run_waterfall(document, links=links_from(root_of(request))))}
+
+
+def _json(_site: Site, document: Mapping[str, Any], _request: Request) -> dict[str, Any]:
+    pretty = json.dumps(document, ensure_ascii=False, indent=2)
+    left = len(pretty) - MAX_JSON
+    note = f"{left:,} more characters are not shown here; the download has them." if left > 0 else ""
+    code = f'<pre class="json" tabindex="0" role="region" aria-label="JSON of the run">{safe(pretty[:MAX_JSON], lines=True)}</pre>'
+    return {"content": _html(code), "note": note}
+
+
+def _whole(value: str) -> int:
+    return int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else 0
+
+
+def _html(made: str) -> Markup:
+    return Markup(made)  # noqa: S704 — pages and trace.html escape every text
+
+
+_VIEWS = {"timeline": _timeline, "tree": _tree, "waterfall": _waterfall, "json": _json}
