@@ -2,7 +2,7 @@
 
 from grace_kp.approvals._account_check import ACCOUNT, token_mark
 from grace_kp.approvals._actor import Actor
-from grace_kp.approvals._approval import Approval, Claimed, Decided, Earlier, Ended, Vote
+from grace_kp.approvals._approval import Approval
 from grace_kp.approvals._approvals import Approvals
 from grace_kp.approvals._canonical import SEALED, Sealed, canonical, encode
 from grace_kp.approvals._chain import append, append_view, contents_of, entry_of, was_viewed
@@ -16,6 +16,7 @@ from grace_kp.approvals._desk import Desk
 from grace_kp.approvals._digest import digest, has_digest, idempotency_key_of, same_digest, version_of
 from grace_kp.approvals._duration import seconds_of
 from grace_kp.approvals._export import export
+from grace_kp.approvals._facts import Claimed, Decided, Earlier, Ended, Vote
 from grace_kp.approvals._figures import ApprovalFigures, approval_figures
 from grace_kp.approvals._fitting import fitted_edit
 from grace_kp.approvals._inbox import Inbox, Notifier

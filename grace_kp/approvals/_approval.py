@@ -1,169 +1,22 @@
-"""A request for approval as people and programs see it: what would run, why a person is asked, who decided, and what came of it."""
+"""A request for approval as people and programs see it."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from grace_kp.approvals._actor import Actor
-    from grace_kp.approvals._states import ApprovalState
+from grace_kp.approvals._facts import RequestFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vote:
-    """One person's consent to one digest."""
-
-    actor: Actor
-    at: float
-    digest: str
-    counts: bool = True
-    """False where the quorum counts authenticated people only and this name was only stated."""
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """How a request was decided or closed."""
-
-    state: ApprovalState
-    actor: Actor
-    at: float
-    note: str = ""
-    """The note, reason or words of the person; or why it was closed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
-    """The one execution that a decision entitled to."""
-
-    at: float
-    process: str
-    actor: Actor
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """What came of the execution, as its claimant or a reconciliation states it."""
-
-    state: ApprovalState
-    at: float
-    actor: Actor
-    has_result: bool = False
-    result: Any = None
-    error: str = ""
-    """Type of the exception that the action raised."""
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Earlier:
-    """An earlier request with the same key that did not lead to the action, or failed."""
-
-    id: str
-    state: ApprovalState
-    at: float
-    by: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class Approval(RequestFacts):
     """A request for approval at one revision. It is a value: it never changes; read it again to see changes.
 
     Texts of people and agents may be hostile; whoever displays them makes control and bidirectional characters visible.
     """
 
-    id: str
-    state: ApprovalState
-    revision: int
-    action: str
-    version: str
-    """Version of the action: the declared one, or a hash of its signature."""
-    domain: str
-    digest: str
-    """Digest of the arguments that are decided on now; it changes with an edit. A verb with the digest that was shown fails after a change."""
-    arguments: Mapping[str, Any]
-    """What would run, by parameter name, decoded. Sealed values that cannot be opened here are `SEALED` objects, which print as `[SEALED]`."""
-    operation: str = ""
-    """What the idempotency key of the action is derived from: store, key, arguments and the number of failed attempts; without a key, the id."""
-    asked: Mapping[str, Any] | None = None
-    """The arguments before an edit; None without one."""
-    asked_encoded: Mapping[str, Any] | None = None
-    """`asked` as it is kept."""
-    asked_digest: str = ""
-    """Digest of the arguments that the program asked about; `digest` where nothing was edited."""
-    encoded: Mapping[str, Any] = field(default_factory=dict)
-    """The arguments as they are kept: canonical JSON with type tags."""
-    schema: Mapping[str, Any] = field(default_factory=dict)
-    """JSON schema of the parameters that an edit is checked with, as far as their types are known."""
-    not_covered: tuple[str, ...] = ()
-    """Parameters that the digest leaves out; they may differ between request and execution."""
-    sealed: tuple[str, ...] = ()
-    """Parameters that are kept encrypted."""
-    unencoded: tuple[str, ...] = ()
-    """Parameters that only the waiting process holds, because they have no encoding; nobody else can carry the action out."""
-    key: str | None = None
-    """What identifies the operation: domain, action and the named fields."""
-    key_fields: tuple[str, ...] = ()
-    """Parameters that the key is made of; an edit cannot change them."""
-    level: str = "confirm"
-    score: float | None = None
-    """The confidence; None where it could not be computed."""
-    breakdown: Mapping[str, float | None] = field(default_factory=dict)
-    """Parts of the confidence; None for those that were not evaluated."""
-    penalties: tuple[str, ...] = ()
-    reason: str = ""
-    gaps: tuple[str, ...] = ()
-    """Why evidence is missing or cannot be used."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """What else the decision rests on: profile, shadow, mismatches."""
-    policy: Mapping[str, Any] = field(default_factory=dict)
-    """Policy and thresholds at the time of the request, with their version."""
-    run_id: str | None = None
-    objective: str | None = None
-    user: str | None = None
-    """The user of the run, who may not decide where a group or a quorum above 1 is required."""
-    run: Mapping[str, Any] | None = None
-    """The trace of the run up to the request, redacted; None outside of a run, or once its contents are deleted."""
-    created_at: float = 0.0
-    deadline: float | None = None
-    """Seconds since the epoch until which it can be decided."""
-    use_by: float | None = None
-    """Until when an approved action must be claimed."""
-    on_deadline: str = "cancel"
-    groups: tuple[str, ...] = ()
-    """Groups whose members may decide; empty for anybody."""
-    quorum: int = 1
-    identity: str = "authenticated"
-    """Which names a quorum above 1 counts: `authenticated` or `stated`."""
-    votes: tuple[Vote, ...] = ()
-    decision: Decided | None = None
-    claim: Claimed | None = None
-    outcome: Ended | None = None
-    earlier: tuple[Earlier, ...] = ()
-    standing: str | None = None
-    """The standing approval that approved it."""
-    origin: str = "gate"
-    """`gate`, or the framework whose interrupt it is."""
-    waits: str = "wait"
-    """`wait`, `raise`, `hand_over`, or `interrupt` for an interrupt of a graph."""
-    is_awaited: bool | None = None
-    """Whether a live process waits for the decision; None where that cannot be known."""
-    same: int = 1
-    """Number of pending requests with this digest, this one included."""
-    deleted: bool = False
-    """Whether retention has deleted the contents."""
-    note: Mapping[str, Any] = field(default_factory=dict)
-    """What a framework needs to carry the action on."""
+    def _repr_html_(self) -> str:
+        """Return the request for a notebook: what would run, why a person is asked, and what came of it. Sealed arguments stay sealed."""
+        from grace_kp.approvals._html import approval_html
+        from grace_kp.pages import notebook
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the approval as JSON; arguments in their encoded form, with sealed ones sealed."""
-        # Decoded arguments may be no JSON, and sealed ones are open in them.
-        document = asdict(replace(self, arguments={}, asked=None))
-        document["arguments"], document["asked"] = document.pop("encoded"), document.pop("asked_encoded")
-        if self.asked_encoded is None:
-            document.pop("asked")
-        return document
+        return notebook(approval_html(self))

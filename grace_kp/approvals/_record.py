@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._actor import Actor
-from grace_kp.approvals._approval import Approval, Claimed, Decided, Earlier, Ended, Vote
+from grace_kp.approvals._approval import Approval
 from grace_kp.approvals._chain import contents_of
 from grace_kp.approvals._digest import operation_of
+from grace_kp.approvals._facts import Claimed, Decided, Earlier, Ended, Vote
 from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.errors import StoreError, UnknownApproval, brief
 from grace_kp.levels import InterventionLevel

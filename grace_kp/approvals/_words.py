@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from grace_kp.approvals._actor import Actor
-    from grace_kp.approvals._approval import Approval
+    from grace_kp.approvals._facts import RequestFacts
     from grace_kp.approvals._standing import Standing
     from grace_kp.approvals._verify import Verification
 
@@ -24,7 +24,7 @@ KEY_FIELD = "identifies the operation: an edit cannot change it"
 DELETED = "retention has deleted the contents"
 
 
-def remarks_of(approval: Approval) -> dict[str, str]:
+def remarks_of(approval: RequestFacts) -> dict[str, str]:
     """Return what else is to be known of an argument, by parameter name."""
     remarks: dict[str, list[str]] = {}
     for names, remark in (
@@ -40,7 +40,7 @@ def remarks_of(approval: Approval) -> dict[str, str]:
     return {name: "; ".join(found) for name, found in remarks.items()}
 
 
-def unheld_text(approval: Approval) -> str:
+def unheld_text(approval: RequestFacts) -> str:
     """Return why arguments are not shown at all; empty where all are."""
     if approval.deleted:
         return DELETED
@@ -49,12 +49,12 @@ def unheld_text(approval: Approval) -> str:
     return f"{', '.join(approval.unencoded)}: only the waiting process holds the object, which has no form that can be stored or shown"
 
 
-def consents(approval: Approval) -> int:
+def consents(approval: RequestFacts) -> int:
     """Return the number of votes that count."""
     return sum(vote.counts and vote.digest == approval.digest for vote in approval.votes)
 
 
-def rule_text(approval: Approval) -> str:
+def rule_text(approval: RequestFacts) -> str:
     """Return who may decide, how many must, and how many have."""
     who = f"members of {' or '.join(approval.groups)}" if approval.groups else "anybody"
     if approval.quorum > 1:
@@ -65,7 +65,7 @@ def rule_text(approval: Approval) -> str:
     return who
 
 
-def process_text(approval: Approval) -> str:
+def process_text(approval: RequestFacts) -> str:
     """Return in a sentence what happens with a decision, as far as the process that asked is concerned."""
     match approval.waits:
         case "raise":
@@ -82,7 +82,7 @@ def process_text(approval: Approval) -> str:
             }[approval.is_awaited]
 
 
-def deadline_text(approval: Approval) -> str:
+def deadline_text(approval: RequestFacts) -> str:
     """Return what happens when nobody decides in time."""
     kind, _, group = approval.on_deadline.partition(":")
     match kind:

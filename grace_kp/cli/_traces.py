@@ -163,14 +163,18 @@ def show(
     full: Annotated[bool, typer.Option("--full", help="Shorten nothing.")] = False,
     nested: Annotated[bool, typer.Option("--nested", help="Show the nested runs in full, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the document as it is stored.")] = False,
-) -> None:
+    html: Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write the trace as one HTML file that can be mailed.")] = None,
+) -> None:  # fmt: skip
     """Show one trace: its steps, confidence, score, tokens, decisions and nested runs.
 
     Example: grace-kp traces show last --full
     """
     with reading(store) as source:
         trace = find(source, id)
-        if as_json:
+        if html is not None:
+            trace.to_html(html)
+            put_text(console(), f"wrote {clean(short_id(trace.id))[:8]} to {clean(html)}")
+        elif as_json:
             put_json(trace.to_dict())
         else:
             Sheet(console(), full=full, nested=nested, store=source).print(trace)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import json
 
 import pytest
 
-from grace_kp.approvals import Actor, Approval, ApprovalState, Decided, Vote
-
-ANA = Actor(name="ana")
+from grace_kp.approvals import Approval, ApprovalState
 
 
 def approval(**more):
@@ -32,19 +28,8 @@ def test_an_approval_does_not_change():
         approval().state = ApprovalState.APPROVED
 
 
-def test_an_approval_is_json():
-    """With the arguments as they are kept, so that nothing is lost."""
-    decided = Decided(state=ApprovalState.APPROVED, actor=ANA, at=1.0)
-    document = approval(votes=(Vote(actor=ANA, at=1.0, digest="sha256:0"),), decision=decided).to_dict()
-    again = json.loads(json.dumps(document))
-    assert {"euros": {"$int": str(2**60)}} == again["arguments"]
-    assert ("ana", "approved") == (again["votes"][0]["actor"]["name"], again["decision"]["state"])
-    assert "asked" not in again
-
-
-def test_the_arguments_before_an_edit_are_json_too():
-    """As they are kept, with sealed ones sealed."""
-    kept = {"day": {"$date": "2026-01-31"}, "iban": {"$sealed": "AA==", "key": "k"}}
-    asked = {"day": datetime.date(2026, 1, 31), "iban": "DE89370400440532013000"}
-    document = approval(asked=asked, asked_encoded=kept).to_dict()
-    assert kept == json.loads(json.dumps(document))["asked"]
+def test_an_approval_shows_itself_in_a_notebook():
+    """As HTML with a style of its own."""
+    html = approval()._repr_html_()
+    assert html.startswith('<div class="grace-kp"><style>')
+    assert str(2**60) in html

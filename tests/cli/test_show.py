@@ -99,3 +99,14 @@ def test_show_survives_what_stands_under_grace(grace, width):
     sheet = Sheet(Console(file=file, width=width), nested=True, store=open_store("memory:"))
     sheet.print(gk.ReasoningTrace.model_validate(document("abcdef", **grace)))
     assert "run abcdef" in file.getvalue()
+
+
+def test_show_writes_a_file_that_can_be_mailed(command, recorded, tmp_path):
+    """The whole run as HTML; a folder is refused in one line."""
+    name = planner_id(command, recorded)
+    shown = command("traces", "show", name, "--store", recorded, "--html", str(tmp_path / "run.html"))
+    assert "run.html" in shown.stdout
+    assert "plan" in (tmp_path / "run.html").read_text(encoding="utf-8")
+    refused = command("traces", "show", name, "--store", recorded, "--html", str(tmp_path))
+    assert 1 == refused.returncode
+    assert "is a folder; name a file in it" in refused.stderr

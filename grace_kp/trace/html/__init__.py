@@ -4,7 +4,7 @@ Everything works on the document of a trace, which another program may have writ
 """
 
 from grace_kp.trace.html._document import HasDocument, as_json, document_of, items, mapping, number, share, text
-from grace_kp.trace.html._excerpt import run_excerpt
+from grace_kp.trace.html._excerpt import run_excerpt, steps_excerpt
 from grace_kp.trace.html._head import agent_name, run_details, run_head, run_summary, run_title, strictest
 from grace_kp.trace.html._links import Links
 from grace_kp.trace.html._page import run_page
@@ -16,5 +16,5 @@ from grace_kp.trace.html._waterfall import run_waterfall
 
 __all__ = [
     "HasDocument", "Links", "agent_name", "arguments_of", "as_json", "decisions_by_place", "document_of", "items", "labels_of", "mapping", "number",
-    "run_details", "run_excerpt", "run_head", "run_page", "run_summary", "run_timeline", "run_title", "run_tree", "run_waterfall", "share", "strictest", "text",
+    "run_details", "run_excerpt", "run_head", "run_page", "run_summary", "run_timeline", "run_title", "run_tree", "run_waterfall", "share", "steps_excerpt", "strictest", "text",
 ]  # fmt: skip

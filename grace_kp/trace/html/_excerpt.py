@@ -20,7 +20,7 @@ _LIMITS = (100, 40, 12, 4)
 """Steps that are shown; the first number whose HTML is small enough counts."""
 _OPEN = 12
 """Steps up to which they are unfolded."""
-_WHOLE = "`trace.to_html(path)` writes the whole run."
+WHOLE = "`trace.to_html(path)` writes the whole run."
 
 
 def run_excerpt(run: HasDocument | Mapping[str, Any]) -> str:
@@ -36,19 +36,26 @@ def run_excerpt(run: HasDocument | Mapping[str, Any]) -> str:
     return (
         f'<p class="name">{safe(run_title(document))}</p>{_bounded(run_summary(document), "key figures")}'
         f"<details><summary>confidence, score and facts</summary>{_bounded(details, 'figures')}</details>"
-        f"<details{' open' if count <= _OPEN else ''}><summary>{count_text(count, 'step')}</summary>{_steps(document, count)}</details>"
+        f"<details{' open' if count <= _OPEN else ''}><summary>{count_text(count, 'step')}</summary>{steps_excerpt(document)}</details>"
     )
 
 
-def _steps(document: Mapping[str, Any], count: int) -> str:
+def steps_excerpt(document: Mapping[str, Any], *, whole: str = WHOLE) -> str:
+    """Return so many steps of a run that a notebook stays small.
+
+    Args:
+        document: the document of a trace, which another program may have written.
+        whole: a sentence that says where all steps are.
+    """
+    count = len(items(document.get("steps")))
     for limit in _LIMITS:
         found = run_timeline(document, limit=limit)
         if len(found) <= MAX_PART:
-            return found + (f'<p class="note small">{safe(_WHOLE)}</p>' if count > limit else "")
-    return f'<p class="note">The steps are too long for a notebook. {safe(_WHOLE)}</p>'
+            return found + (f'<p class="note small">{safe(whole)}</p>' if count > limit else "")
+    return f'<p class="note">The steps are too long for a notebook. {safe(whole)}</p>'
 
 
 def _bounded(part: str, words: str) -> str:
     if len(part) <= MAX_PART:
         return part
-    return f'<p class="note">The {words} are too long for a notebook. {safe(_WHOLE)}</p>'
+    return f'<p class="note">The {words} are too long for a notebook. {safe(WHOLE)}</p>'

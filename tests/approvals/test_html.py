@@ -1,0 +1,201 @@
+"""A request for approval in a notebook."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import pathlib
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grace_kp.approvals import (
+    Actor,
+    Approval,
+    ApprovalState,
+    Claimed,
+    Decided,
+    Earlier,
+    Ended,
+    Secret,
+    Vote,
+    encode,
+    new_key,
+)
+from tests.approvals.desks import ANA, BO, Bureau, asked, sealing
+from tests.pages.reading import Elements, problems
+
+HOSTILE = '<img src=x onerror=alert(1)>"&\u202e'
+IBAN = "DE89370400440532013000"
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def approval(arguments=None, **more):
+    encoded, _ = encode({"euros": 5} if arguments is None else arguments)
+    fields = {"id": "ap-1", "state": ApprovalState.PENDING, "revision": 1, "action": "refund", "version": "1", "domain": "shop", "digest": "sha256:0"}  # fmt: skip
+    return Approval(**{**fields, "arguments": arguments or {}, "encoded": encoded, **more})
+
+
+def text_of(request):
+    html = request._repr_html_()
+    assert [] == problems(html)
+    return Elements(html.partition("</style>")[2]).text
+
+
+def test_a_pending_request_shows_what_would_run_and_who_may_decide():
+    """With level, confidence, reason, deadline and what follows it."""
+    bureau = Bureau()
+    text = text_of(
+        bureau.desk.request(
+            asked(score=0.42, breakdown={"search_quality": 0.4}, penalties=("no_sources",), reason="Below 0.7.", groups=("finance",), quorum=2, objective="Refund R-1")
+        )
+    )  # fmt: skip
+    for words in (
+        "refund", "confirm", "pending", 'invoice"R-1"', "euros500", "0.420", "search quality", "no sources", "Below 0.7.", "until", "then the request expires",
+        "2 people (authenticated names), members of finance; 0 of 2 so far", "Refund R-1",
+    ):  # fmt: skip
+        assert words in text
+
+
+def test_what_came_of_it_is_shown():
+    """Decision, execution, outcome with its result, votes and earlier requests."""
+    found = approval(
+        state=ApprovalState.DONE,
+        votes=(
+            Vote(actor=ANA, at=1.0, digest="sha256:0"),
+            Vote(actor=BO, at=2.0, digest="other", counts=False, note="ok"),
+        ),
+        decision=Decided(state=ApprovalState.APPROVED, actor=ANA, at=3.0, note="fine"),
+        claim=Claimed(at=4.0, process="p1", actor=Actor(name="gate")),
+        outcome=Ended(state=ApprovalState.DONE, at=5.0, actor=Actor(name="gate"), has_result=True, result={"sent": 5}),
+        earlier=(Earlier(id="ap-0", state=ApprovalState.REJECTED, at=0.5, by="cy", note="no"),),
+    )
+    text = text_of(found)
+    for words in ("done", "does not count: the name is only stated, for the arguments before the edit: ok", "approved by ana", "fine", "process p1", '"sent": 5', "rejected by cy", "ap-0"):  # fmt: skip
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("R-1", '"R-1"'),
+        ("5", '"5"'),
+        (5, "5"),
+        (2**60, str(2**60)),
+        (1.0, "1.0"),
+        (True, "true"),
+        (None, "null"),
+        (decimal.Decimal("1.10"), "1.10 decimal number"),
+        (dt.date(2026, 1, 31), "2026-01-31 date"),
+        (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001 UUID"),
+        (pathlib.Path("/srv/a"), "/srv/a path"),
+        (b"\xff\x00", "/wA= bytes in base64"),
+        ("a\ud800b", '"a\\ud800b"'),
+        ("a\u202eb", '"a\\u202eb"'),
+        ([1, "a"], '[1, "a"]'),
+        ({"day": dt.date(2026, 1, 31)}, '{"day": {"$date": "2026-01-31"}}'),
+        ((1, 2), '{"$tuple": [1, 2]}'),
+        ("first\nsecond", "first\nsecond"),
+        ("x" * 700, f"{'x' * 160}… 700 characters"),
+    ],
+)
+def test_an_argument_is_shown_exactly(value, shown):
+    """A text in quotes; a value of another type with its type."""
+    text = text_of(approval({"value": value}))
+    assert f"value{shown}" in text.replace("\u00a0", " ")
+
+
+def test_an_edit_is_shown_as_a_difference():
+    """Before and after, for what differs."""
+    bureau = Bureau()
+    request = bureau.desk.request(asked())
+    edited = bureau.desk.edit(request.id, {"euros": 300}, actor=ANA)
+    html = edited._repr_html_()
+    assert '<del><span class="mono">500</span></del> <ins><span class="mono">300</span></ins>' in html
+    assert 2 == html.count("invoice</dt>") + html.count("euros</dt>") - 1
+
+
+def test_sealed_arguments_stay_sealed():
+    """Where they can be opened, too, before and after an edit."""
+    secret = Secret(new_key())
+    bureau = Bureau(secret=secret)
+    request = bureau.desk.request(sealing(secret, {"iban": IBAN, "euros": 5}, ("iban",)))
+    assert IBAN == request.arguments["iban"]
+    edited = bureau.desk.edit(request.id, {"euros": 7}, actor=ANA)
+    for found in (request, edited):
+        html = found._repr_html_()
+        assert IBAN not in html
+        assert "$sealed" not in html
+        assert "sealed: it is kept encrypted" in html
+
+
+def test_a_secret_in_memory_is_hidden():
+    """A store in memory holds it in the clear, and a notebook is a file."""
+    html = approval({"token": "ghp_" + "a1B2" * 9, "note": "hello"})._repr_html_()
+    assert "ghp_" not in html
+    assert "it looks like a secret" in html
+    assert "hello" in html
+
+
+def test_arguments_that_nobody_can_show_are_named():
+    """Only the waiting process holds them; or retention has deleted them."""
+    assert "connection: only the waiting process holds the object" in text_of(approval(unencoded=("connection",)))
+    assert "retention has deleted the contents" in text_of(approval({}, deleted=True))
+    assert "It has no arguments." in text_of(approval({}, encoded={}))
+
+
+def test_nothing_is_cut_without_a_note():
+    """Neither arguments nor their texts, and the output stays small."""
+    assert "5,000 more characters are not shown here" in text_of(approval({"a": "x" * 25_000}))
+    assert "10 more arguments are not shown." in text_of(approval({f"a{place}": place for place in range(50)}))
+    large = approval({f"a{place}": "x" * 25_000 for place in range(40)})
+    assert "The arguments are too long for a notebook." in text_of(large)
+    many = approval(votes=(Vote(actor=ANA, at=1.0, digest="x", note="y" * 999),) * 60)
+    assert "10 more votes and earlier requests." in text_of(many)
+
+
+def test_the_run_so_far_is_folded():
+    """With as many steps as a notebook can hold."""
+    steps = [{"type": "thought", "content": f"thought {place}"} for place in range(2_000)]
+    html = approval(run={"steps": steps})._repr_html_()
+    assert "the run so far" in html
+    assert "thought 1<" in html
+    assert len(html) < 100_000
+
+
+def test_every_text_is_text():
+    """People and agents may write anything."""
+    actor = Actor(name=HOSTILE, channel=HOSTILE, os_user=HOSTILE, host=HOSTILE)
+    found = approval(
+        {HOSTILE: HOSTILE, "b": [HOSTILE]},
+        id=HOSTILE, action=HOSTILE, version=HOSTILE, domain=HOSTILE, digest=HOSTILE, asked_encoded={HOSTILE: "x"}, not_covered=(HOSTILE,), unencoded=(HOSTILE,),
+        key=HOSTILE, level=HOSTILE, breakdown={HOSTILE: 0.5}, penalties=(HOSTILE,), reason=HOSTILE, gaps=(HOSTILE,), facts={HOSTILE: HOSTILE}, policy={HOSTILE: [HOSTILE]},
+        run_id=HOSTILE, objective=HOSTILE, user=HOSTILE, groups=(HOSTILE,), on_deadline=f"escalate:{HOSTILE}", deadline=9.0, standing=HOSTILE, origin=HOSTILE,
+        votes=(Vote(actor=actor, at=1.0, digest="x", note=HOSTILE),), decision=Decided(state=ApprovalState.APPROVED, actor=actor, at=1.0, note=HOSTILE),
+        claim=Claimed(at=1.0, process=HOSTILE, actor=actor), earlier=(Earlier(id=HOSTILE, state=ApprovalState.REJECTED, at=1.0, by=HOSTILE, note=HOSTILE),),
+        outcome=Ended(state=ApprovalState.FAILED, at=float("nan"), actor=actor, has_result=True, result=HOSTILE, error=HOSTILE, note=HOSTILE), run={"steps": [{"content": HOSTILE}]},
+    )  # fmt: skip
+    html = found._repr_html_()
+    assert [] == problems(html)
+    assert "\u202e" not in html
+    assert html.count("&lt;img src=x") > 30
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=4), JSON)
+def test_any_stored_value_can_be_shown(encoded, value):
+    """Also where a store was written to by hand."""
+    found = approval(
+        encoded=encoded,
+        asked_encoded={"a": value},
+        run={"steps": value},
+        breakdown={"a": value},
+        policy={"a": value},
+        facts={"b": value},
+    )
+    assert [] == Elements(found._repr_html_()).unbalanced
