@@ -85,6 +85,7 @@ def histogram(
     counts: Sequence[float],
     *,
     edges: Sequence[float],
+    labels: Sequence[str] = (),
     rules: Sequence[Rule] = (),
     unit: str = "runs",
     axis: str = "",
@@ -96,6 +97,7 @@ def histogram(
         title: what it shows; different for each plot of a page.
         counts: numbers from 0, one for each bin.
         edges: where the bins begin, and where the last ends: one more than there are bins. Bins are drawn with the same width.
+        labels: how the edges read; their numbers when empty.
         rules: values of the axis that are marked.
         unit: what is counted.
         axis: name of the horizontal axis.
@@ -107,7 +109,8 @@ def histogram(
     if len(edges) != len(counts) + 1:
         raise ValueError(f"{len(counts)} bins have {len(counts) + 1} edges (got {len(edges)})")
     total = sum(map(_from_zero, counts))
-    spans = [f"{tick_text(low)} to {tick_text(high)}" for low, high in itertools.pairwise(edges)]
+    labels = labels or [tick_text(edge) for edge in edges]
+    spans = [f"{low} to {high}" for low, high in itertools.pairwise(labels)]
     rows = [
         (span, f"{count:,.6g}", f"{_from_zero(count) / total:.1%}" if total else "–")
         for span, count in zip(spans, counts, strict=True)
@@ -133,7 +136,7 @@ def histogram(
         for place in range(0, len(edges), _every(len(counts), size.ticks)):
             x = canvas.x(place * step)
             canvas.line("axis", x, canvas.y(0), x, canvas.y(0) + 4)
-            canvas.text(x, canvas.y(0) + 17, tick_text(edges[place]), anchor="middle", kind="tick")
+            canvas.text(x, canvas.y(0) + 17, labels[place], anchor="middle", kind="tick")
         if axis:
             canvas.text(canvas.x(0.5), canvas.height - 4, axis, anchor="middle", kind="tick")
         return canvas.height, canvas.drawn()

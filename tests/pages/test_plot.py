@@ -52,6 +52,8 @@ def test_tables_hold_the_numbers_of_the_plot():
     assert [["2026-11-01", "1,234", "0"], ["2026-11-02", "2", "5"]] == cells(figure)
     figure = histogram("Confidence", [1, 3], edges=[0, 0.5, 1])
     assert [["0 to 0.5", "1", "25.0%"], ["0.5 to 1", "3", "75.0%"]] == cells(figure)
+    figure = histogram("Waits", [1, 3], edges=[0, 60, 3_600], labels=["0", "1min", "1h"])
+    assert ["0 to 1min", "1min to 1h"] == [row[0] for row in cells(figure)]
     assert [["silent", "1", "25.0%"], ["none", "3", "75.0%"]] == cells(named_bars("Levels", {"silent": 1, "none": 3}))
     assert [["a", "1.5"]] == cells(named_bars("Levels", {"a": 1.5}, shares=False))
 

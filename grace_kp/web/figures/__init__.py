@@ -1,8 +1,12 @@
-"""Stub."""
+"""Figures of a period: what the runs were like, how people decided, what judges cost, and whether the confidence can be trusted."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from grace_kp.web._person import Right
+from grace_kp.web._route import route
+from grace_kp.web.figures._page import FiguresPage
 
 if TYPE_CHECKING:
     from grace_kp.web._route import PageRoute
@@ -10,4 +14,4 @@ if TYPE_CHECKING:
 
 def routes() -> list[PageRoute]:
     """Return the routes of this part."""
-    return []
+    return [route("/figures", FiguresPage().show, Right.SEE)]
