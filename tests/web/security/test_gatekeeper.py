@@ -1,0 +1,442 @@
+"""The gatekeeper: every attack on a request is refused before a handler sees it."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+
+from grace_kp import ActionPending, InboxReviewer
+from grace_kp.approvals import verify
+from grace_kp.web import Right, Role
+from grace_kp.web._person import RIGHTS
+from grace_kp.web._route import PageRoute
+from grace_kp.web.security import still_may
+from tests.web.security.conftest import OPERATOR, entries
+
+READS = {"GET", "HEAD"}
+FORM = "application/x-www-form-urlencoded"
+
+
+def address(route):
+    """A path that the route answers, with values for its parameters."""
+    return re.sub(r"\{[^}]*\}", "x", route.path)
+
+
+def calls(app):
+    """Every route with each of its methods."""
+    return [(route, method) for route in app.routes for method in sorted(route.methods)]
+
+
+def send(browser, route, method, **headers):
+    """A request that nothing but the right of the person stands against."""
+    body = {} if method in READS else {"json": {}} if address(route).startswith("/api/") else {"data": {"a": "b"}}
+    return browser.request(method, address(route), headers=headers, **body)
+
+
+@pytest.fixture
+def pending(grace):
+    """A request for approval that waits."""
+
+    @grace.gate(floor="confirm", key="refund:{order}", reviewer=InboxReviewer(wait="raise"))
+    def refund(order: str, amount: int) -> str:
+        return f"{order} {amount}"
+
+    with pytest.raises(ActionPending):
+        refund("A1", 5)
+    (approval,) = grace.approvals.inbox.desk.pending()
+    return approval
+
+
+@pytest.fixture
+def marked(server):
+    """A route that needs the right to decide, and notes that it was called."""
+    called = []
+
+    def decide(request):
+        called.append(request.state.form)
+        return PlainTextResponse("done")
+
+    route = PageRoute("/approvals/{id}/test-of-a-verb", decide, methods=["POST"])
+    route.right = Right.DECIDE
+    server.app.router.routes.insert(0, route)
+    return called
+
+
+# -- who may call what
+
+
+def test_every_route_states_a_right(server):
+    """There is no other kind of route, and no file server."""
+    for route in server.app.routes:
+        assert isinstance(route, PageRoute), route
+        assert isinstance(route.right, Right), route
+
+
+def test_only_these_need_no_login(server):
+    """The login itself, style and script, health and the description of the API."""
+    open_to_all = {route.path for route in server.app.routes if route.right is Right.ANYBODY}
+    files = {path for path in open_to_all if path.startswith("/static/") and "{" not in path}
+    assert {"/login", "/healthz", "/api/openapi.json"} >= open_to_all - files
+    assert "/login" in open_to_all
+
+
+def test_no_route_answers_without_a_session(server, visit):
+    """Pages lead to the login, everything else is refused."""
+    browser = visit()
+    for route, method in calls(server.app):
+        if route.right is Right.ANYBODY:
+            continue
+        response = send(browser, route, method)
+        is_page = method in READS and not route.path.startswith("/api/")
+        assert (303 if is_page else 401) == response.status_code, (method, route.path)
+        if is_page:
+            assert response.headers["location"].startswith("/login?next=/"), route.path
+
+
+def test_an_unknown_address_leads_to_the_login_too(visit, add):
+    """Nobody learns which addresses exist; who is logged in does."""
+    assert "/login?next=/no/such%3Fa%3Db" == visit().get("/no/such?a=b").headers["location"]
+    assert 404 == visit(add("ana", Role.VIEWER)).get("/no/such").status_code
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_no_route_answers_a_role_that_lacks_its_right(server, visit, add, role):
+    """By cookie, or by the header for programs; neither the page nor the write is done."""
+    token = add("ana", role)
+    browser = visit(Authorization=f"Bearer {token}") if role is Role.AGENT else visit(token)
+    refused = [(route, method) for route, method in calls(server.app) if route.right not in RIGHTS[role]]
+    assert refused or role is Role.ADMIN
+    for route, method in refused:
+        response = send(browser, route, method)
+        expected = 401 if role is Role.AGENT and not route.path.startswith("/api/") else 403
+        if role is Role.AGENT and expected == 401 and method in READS:
+            expected = 303
+        assert expected == response.status_code, (method, route.path)
+
+
+def test_rights_of_roles():
+    """What each role includes, as the documentation states it."""
+    everything = set(Right)
+    assert everything == RIGHTS[Role.ADMIN]
+    assert everything - {Right.MANAGE} == RIGHTS[Role.APPROVER]
+    assert {Right.ANYBODY, Right.SEE} == RIGHTS[Role.VIEWER]
+    assert {Right.ANYBODY, Right.SEE, Right.LABEL} == RIGHTS[Role.AGENT]
+
+
+def test_a_route_without_a_right_is_refused(server, visit, add):
+    """Whoever adds one by mistake opens nothing, not even to admins."""
+    page = Route("/forgotten", lambda request: PlainTextResponse("open"))
+    nameless = PageRoute("/nameless", lambda request: PlainTextResponse("open"))
+    mounted = Mount("/mounted", app=PlainTextResponse("open"))
+    server.app.router.routes[0:0] = [page, nameless, mounted]
+    browser = visit(add("ana", Role.ADMIN))
+    for path in ("/forgotten", "/nameless", "/mounted", "/mounted/x"):
+        assert 303 == visit().get(path).status_code
+        assert 404 == browser.get(path).status_code
+
+
+def test_a_head_request_needs_the_right_of_get(server, visit, add):
+    """It is no way around it."""
+    assert 303 == visit().head("/accounts").status_code
+    assert 403 == visit(add("ana", Role.VIEWER)).head("/accounts").status_code
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"])
+def test_other_methods_are_refused(visit, add, method):
+    """Whoever asks; OPTIONS grants no other origin anything."""
+    assert 401 == visit().request(method, "/accounts").status_code
+    browser = visit(add("ana", Role.ADMIN))
+    refused = browser.request(method, "/accounts", headers={"X-CSRF-Token": browser.csrf()})
+    assert 405 == refused.status_code
+    assert not [name for name in refused.headers if name.startswith("access-control")]
+
+
+def test_there_are_no_web_sockets(server):
+    """A connection is refused."""
+    from starlette.testclient import TestClient, WebSocketDisconnect
+
+    with pytest.raises(WebSocketDisconnect), TestClient(server.app).websocket_connect("/inbox"):
+        pass
+
+
+# -- where a request comes from
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "localhost:1", "127.0.0.1.nip.io", "[::ffff:127.0.0.1]", ""])
+def test_a_foreign_host_is_refused(visit, add, host):
+    """A page that has its name lead to this machine (DNS rebinding) gets nothing, with or without a session."""
+    for browser in (visit(), visit(add("ana", Role.ADMIN))):
+        for path in ("/", "/login", "/static/site.css", "/accounts"):
+            assert 421 == browser.get(path, headers={"Host": host}).status_code
+
+
+def test_a_foreign_host_is_refused_on_every_route(server, visit, add):
+    """Whatever the right of the route."""
+    browser = visit(add("ana", Role.ADMIN))
+    for route, method in calls(server.app):
+        assert 421 == send(browser, route, method, Host="evil.example").status_code, (method, route.path)
+
+
+def test_headers_of_proxies_do_not_stand_for_the_host(visit, server):
+    """Whoever sends them."""
+    foreign = {"Host": "evil.example", "X-Forwarded-Host": server.url.removeprefix("http://"), "Forwarded": "host=localhost"}
+    assert 421 == visit().get("/login", headers=foreign).status_code
+
+
+def test_a_message_about_a_host_shows_it_escaped(visit):
+    """Whatever it holds."""
+    shown = visit().get("/login", headers={"Host": "<script>alert(1)</script>"})
+    assert "<script>alert" not in shown.text
+    assert "&lt;script&gt;" in shown.text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Origin": "http://127.0.0.1"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "https://127.0.0.1:{port}"},
+        {"Origin": "http://localhost:{port}"},
+        {"Origin": "http://127.0.0.1:{port}.evil.example"},
+        {"Origin": "http://127.0.0.1:{port}/"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+    ],
+)
+def test_a_write_from_elsewhere_is_refused(server, visit, add, marked, headers):
+    """Another site, another port of this host, another scheme, or nobody who says: with a valid session and token."""
+    browser = visit(add("ana", Role.ADMIN))
+    csrf = browser.csrf()
+    port = server.url.rpartition(":")[2]
+    sent = {name: value.format(port=port) for name, value in headers.items()}
+    assert 403 == browser.post("/approvals/x/test-of-a-verb", data={"csrf": csrf}, headers=sent).status_code
+    assert 403 == browser.post("/logout", data={"csrf": csrf}, headers=sent).status_code
+    assert 403 == visit().post("/login", data={"credential": "x"}, headers=sent).status_code
+    assert [] == marked
+    assert browser.is_known()
+
+
+def test_a_write_without_an_origin_is_refused(server, visit, add, marked):
+    """Every browser states one with a write."""
+    browser = visit(add("ana", Role.ADMIN))
+    csrf = browser.csrf()
+    del browser.headers["origin"]
+    assert 403 == browser.post("/approvals/x/test-of-a-verb", data={"csrf": csrf}).status_code
+    assert [] == marked
+
+
+def test_every_write_needs_the_token_of_its_session(server, visit, add, marked):
+    """None, a wrong one, two, or that of somebody else is refused; the right one passes, in the form or in a header."""
+    ana, ben = visit(add("ana", Role.ADMIN)), visit(add("ben", Role.ADMIN))
+    own, other = ana.csrf(), ben.csrf()
+    path = "/approvals/x/test-of-a-verb"
+    for wrong in ({}, {"csrf": ""}, {"csrf": other}, {"csrf": own[:-1]}, {"csrf": [own, own]}, {"csrf": "é"}):
+        assert 403 == ana.post(path, data=wrong).status_code
+    assert 403 == ana.post(path, data={"csrf": own}, headers={"X-CSRF-Token": other}).status_code
+    assert 403 == ana.post(f"{path}?csrf={own}", data={"a": "b"}).status_code
+    assert [] == marked
+    assert 200 == ana.post(path, data={"csrf": own}).status_code
+    assert 200 == ana.post(path, data={"a": "b"}, headers={"X-CSRF-Token": own}).status_code
+    assert [{"csrf": [own]}, {"a": ["b"]}] == marked
+    for route, method in calls(server.app):
+        if method not in READS and route.right is not Right.ANYBODY:
+            assert 403 == send(ana, route, method).status_code, (method, route.path)
+
+
+def test_a_token_of_an_ended_session_is_refused(visit, add, marked):
+    """A new login has a new one."""
+    token = add("ana", Role.ADMIN)
+    browser = visit(token)
+    old = browser.csrf()
+    browser.log_in(token)
+    assert 403 == browser.post("/approvals/x/test-of-a-verb", data={"csrf": old}).status_code
+    assert [] == marked
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, 200),
+        ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, 200),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, 403),
+        ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, 403),
+        ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}, 200),
+    ],
+)
+def test_other_sites_can_link_and_nothing_else(visit, headers, expected):
+    """A link, as in a message about a request, leads here. Frames, images and scripts of other pages get nothing."""
+    assert expected == visit().get("/login", headers=headers).status_code
+
+
+# -- what a request holds
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "expected"),
+    [
+        (b"{}", "application/json", 415),
+        (b"csrf=x", "text/plain", 415),
+        (b"csrf=x", "", 415),
+        (b"--x", "multipart/form-data; boundary=x", 415),
+        (b"a=" + b"x" * (1 << 20), FORM, 413),
+        (b"&".join(b"a" for _ in range(10_000)), FORM, 400),
+        (b"a=%FF", FORM, 400),
+    ],
+)
+def test_bodies_of_other_kinds_and_sizes_are_refused(visit, add, marked, content, kind, expected):
+    """Forms only, at most 1 MB, with a bounded number of fields."""
+    browser = visit(add("ana", Role.ADMIN))
+    headers = {"Content-Type": kind, "X-CSRF-Token": browser.csrf()}
+    assert expected == browser.post("/approvals/x/test-of-a-verb", content=content, headers=headers).status_code
+    assert [] == marked
+
+
+def test_a_login_is_small(visit):
+    """Who is not known may send 16 kB."""
+    assert 413 == visit().log_in("x" * 20_000).status_code
+
+
+def test_an_address_is_bounded(visit):
+    """Path and query together."""
+    assert 414 == visit().get("/login?" + "a" * 9_000).status_code
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../../../../etc/passwd",
+        "/static/..%2f..%2f..%2fetc/passwd",
+        "/static/%2e%2e/%2e%2e/etc/passwd",
+        "/static//etc/passwd",
+        "/static/site.css%00.txt",
+        "/static/..\\..\\windows",
+        "/static/",
+        "//evil.example/",
+    ],
+)
+def test_no_path_leads_to_other_files(visit, add, path):
+    """There are two files, by their exact names; nothing is joined to a path of this machine."""
+    browser = visit(add("ana", Role.ADMIN))
+    response = browser.get(browser.server.url + path)
+    assert 404 == response.status_code
+    assert "root:" not in response.text
+
+
+# -- what a response holds
+
+
+@pytest.mark.parametrize("path", ["/login", "/static/site.css", "/no-such-page", "/", "/accounts", "/api/v1/none"])
+def test_every_response_has_the_headers(visit, add, path):
+    """Known or not: no script and no frame of others, no guessing of types, no referrer, nothing kept."""
+    for browser in (visit(), visit(add("ana", Role.ADMIN))):
+        headers = browser.get(path).headers
+        policy = dict(part.partition(" ")[::2] for part in headers["content-security-policy"].split("; "))
+        assert {"default-src": "'none'", "frame-ancestors": "'none'", "base-uri": "'none'"}.items() <= policy.items()
+        assert {"script-src": "'self'", "style-src": "'self'", "form-action": "'self'"}.items() <= policy.items()
+        assert "nosniff" == headers["x-content-type-options"]
+        assert "no-referrer" == headers["referrer-policy"]
+        assert "DENY" == headers["x-frame-options"]
+        assert "same-origin" == headers["cross-origin-resource-policy"]
+        assert "same-origin" == headers["cross-origin-opener-policy"]
+        assert ("no-cache" if path.startswith("/static") else "no-store") == headers["cache-control"]
+        assert "access-control-allow-origin" not in headers
+
+
+def test_a_failure_shows_nothing_of_itself(server, visit, add, caplog):
+    """A plain 500 with the same headers; the reason is one line of the log, without control characters."""
+
+    def broken(request):
+        raise RuntimeError("the secret\nis out")
+
+    route = PageRoute("/broken", broken)
+    route.right = Right.SEE
+    server.app.router.routes.insert(0, route)
+    response = visit(add("ana", Role.ADMIN)).get("/broken")
+    assert 500 == response.status_code
+    assert "secret" not in response.text
+    assert "no-referrer" == response.headers["referrer-policy"]
+    (line,) = [message for message in caplog.messages if "failed" in message]
+    assert line.startswith("GET /broken failed: RuntimeError: the secret is out at ")
+
+
+# -- what is recorded
+
+
+@pytest.mark.parametrize("reason", ["right", "csrf", "origin", "body"])
+def test_an_attack_on_a_decision_is_in_the_audit_trail(tables, visit, add, pending, marked, reason):
+    """By whom, on which request, and why it was refused. The request is as it was, and the chain holds."""
+    browser = visit(add("ana", Role.VIEWER if reason == "right" else Role.APPROVER))
+    headers = {"Origin": "http://evil.example"} if reason == "origin" else {}
+    headers |= {"X-CSRF-Token": browser.csrf()} if reason != "csrf" else {}
+    headers |= {"Content-Type": "text/plain" if reason == "body" else FORM}
+    refused = browser.post(f"/approvals/{pending.id}/test-of-a-verb", content="note=x", headers=headers)
+    assert (415 if reason == "body" else 403) == refused.status_code
+    (entry,) = entries(tables, "refused")
+    assert "ana" == entry["actor"]["name"]
+    assert entry["actor"]["authenticated"] is True
+    assert pending.id == entry["approval"]
+    assert {"reason": reason, "path": f"/approvals/{pending.id}/test-of-a-verb"}.items() <= entry["facts"].items()
+    assert [] == marked
+    assert "pending" == tables.row(pending.id).state
+    assert verify(tables, at=time.time()).ok
+
+
+def test_attacks_by_nobody_are_counted_only(tables, server, visit, pending, marked):
+    """They cannot fill the audit trail."""
+    before = tables.head()
+    browser = visit()
+    assert 401 == browser.post(f"/approvals/{pending.id}/test-of-a-verb", data={"a": "b"}).status_code
+    browser.get("/inbox", headers={"Host": "evil.example"})
+    browser.get("/api/v1/runs", headers={"Authorization": "Bearer x"})
+    assert before == tables.head()
+    counts = server.logins.attempts.counts()
+    assert {"no_login": 2, "foreign_host": 1, "wrong_token": 1} == counts
+
+
+def test_wrong_tokens_are_slowed_down(visit, add):
+    """After five failures programs are asked to wait; the right token is never refused."""
+    token = add("ana", Role.ADMIN)
+    statuses = [visit(Authorization="Bearer wrong").get("/api/v1/runs").status_code for _ in range(8)]
+    assert [401] * 5 + [429] * 3 == statuses
+    assert "8" == visit(Authorization="Bearer wrong").get("/api/v1/runs").headers["retry-after"]
+    assert 200 == visit(Authorization=f"Bearer {token}").get("/api/v1/runs").status_code
+
+
+# -- while a response goes on
+
+
+async def test_rights_are_asked_for_again(server, visit, add, accounts):
+    """By what a stream calls before each event: a removed account, another role or a logout end it."""
+    asked = []
+
+    async def stream(request):
+        asked.append(request)
+        return PlainTextResponse("")
+
+    route = PageRoute("/stream", stream)
+    route.right = Right.SEE
+    server.app.router.routes.insert(0, route)
+    add("root", Role.ADMIN)
+    ana, ben = visit(add("ana", Role.APPROVER)), visit(add("ben", Role.VIEWER))
+    ana.get("/stream")
+    ben.get("/stream")
+    assert [True, True, False] == [
+        await still_may(asked[0], Right.SEE),
+        await still_may(asked[0], Right.DECIDE),
+        await still_may(asked[0], Right.MANAGE),
+    ]
+    accounts.set_role("ana", Role.VIEWER, actor=OPERATOR)
+    assert not await still_may(asked[0], Right.SEE)
+    assert await still_may(asked[1], Right.SEE)
+    ben.post_form("/logout")
+    assert not await still_may(asked[1], Right.SEE)
