@@ -1,0 +1,179 @@
+"""Server-sent events: which requests have changed, in any process, for pages that are open. An event holds ids and no contents.
+
+One watcher serves all pages that are open. A page that was away states the number of the last event that it got, and receives what it missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from typing import TYPE_CHECKING
+
+from starlette.exceptions import HTTPException
+from starlette.responses import StreamingResponse
+
+from grace_kp.approvals import Change
+from grace_kp.errors import StoreError
+from grace_kp.web._person import Right
+from grace_kp.web._site import site_of
+from grace_kp.web.security import still_may
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from grace_kp.web._site import Site
+
+MAX_PAGES = 300
+"""Pages that can listen at once."""
+MAX_BEHIND = 200
+"""Events that a page may be behind; then its stream ends, and the browser asks again for what it missed."""
+MAX_MISSED = 500
+"""Events that a page receives of those that it missed; after more it is only told that there were many."""
+HEARTBEAT_SECONDS = 15.0
+"""How often a comment is sent when nothing happens, so that proxies keep the connection and logged-out pages lose it."""
+RETRY_MS = 3_000
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_SILENT = frozenset({"viewed"})
+_log = logging.getLogger("grace_kp.web")
+
+
+class Page:
+    """A page that listens."""
+
+    def __init__(self) -> None:
+        self._changes: asyncio.Queue[Change | None] = asyncio.Queue(MAX_BEHIND)
+        self._has_ended = False
+
+    def put(self, change: Change) -> None:
+        """Hand over a change; a page that is too far behind ends."""
+        if self._changes.full():
+            self.end()
+        else:
+            self._changes.put_nowait(change)
+
+    def end(self) -> None:
+        """End the stream at once."""
+        self._has_ended = True
+        if self._changes.empty():
+            self._changes.put_nowait(None)
+
+    async def changes(self) -> AsyncIterator[Change | None]:
+        """Yield changes, and None whenever nothing has happened for `HEARTBEAT_SECONDS`, until the stream ends."""
+        while not self._has_ended:
+            change = None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    change = await self._changes.get()
+            if not self._has_ended:
+                yield change
+
+
+class Feed:
+    """The event streams of one application."""
+
+    def __init__(self) -> None:
+        self._pages: set[Page] = set()
+        self._watch: asyncio.Task[None] | None = None
+        self._watches = asyncio.Event()
+        """Whether the watch has begun."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
+
+    async def stream(self, request: Request) -> Response:
+        """Answer with a stream of events; the query value `after` or the header `Last-Event-ID` states the last one that the page has."""
+        request.app.state.feed = self
+        if self._is_closed or len(self._pages) >= MAX_PAGES:
+            raise HTTPException(
+                503, "Too many pages listen for events. This page works without them.", {"Retry-After": "30"}
+            )
+        after = _number(request.headers.get("last-event-id") or request.query_params.get("after", ""))
+        return StreamingResponse(self._events(request, after), media_type="text/event-stream", headers=_HEADERS)
+
+    def close(self) -> None:
+        """End all streams at once, from any thread: the application ends."""
+        self._is_closed = True
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._end_pages)
+
+    async def _events(self, request: Request, after: int | None) -> AsyncIterator[str]:
+        site, page = site_of(request), Page()
+        try:
+            await self._listen(site, page)
+            yield f"retry: {RETRY_MS}\n\n"
+            seq = -1 if after is None else after
+            for change in () if after is None else await asyncio.to_thread(_missed, site, after):
+                if not await still_may(request, Right.SEE):
+                    return
+                seq = change.seq
+                yield _event(change)
+            async for found in page.changes():
+                if not await still_may(request, Right.SEE):
+                    return
+                if found is None:
+                    yield ": still here\n\n"
+                elif found.seq > seq and found.kind not in _SILENT:
+                    yield _event(found)
+        finally:
+            self._leave(page)
+
+    async def _listen(self, site: Site, page: Page) -> None:
+        """Add a page, and begin to watch with the first one. What happens from now on reaches the page."""
+        loop = asyncio.get_running_loop()
+        self._pages.add(page)
+        if self._watch is None or self._watch.done() or self._loop is not loop:
+            self._loop, self._watches = loop, asyncio.Event()
+            self._watch = loop.create_task(self._share(site, self._watches))
+        await self._watches.wait()
+
+    async def _share(self, site: Site, watches: asyncio.Event) -> None:
+        try:
+            changes = await asyncio.to_thread(site.grace.approvals.watch)
+            watches.set()
+            async for change in changes:
+                for page in list(self._pages):
+                    page.put(change)
+        except StoreError as error:
+            _log.warning("changes of approvals cannot be watched: %s", error)
+            self._end_pages()
+        finally:
+            watches.set()
+
+    def _leave(self, page: Page) -> None:
+        self._pages.discard(page)
+        if not self._pages and self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+
+    def _end_pages(self) -> None:
+        for page in list(self._pages):
+            page.end()
+
+
+def stop_events(application: Starlette) -> None:
+    """End the event streams of an application, so that its server need not wait for them."""
+    feed: Feed | None = getattr(application.state, "feed", None)
+    if feed is not None:
+        feed.close()
+
+
+def _missed(site: Site, after: int) -> list[Change]:
+    """Return what happened since an event; of very much, only the newest."""
+    head = site.tables.head()[0]
+    links = site.tables.links(after=max(after, head - MAX_MISSED), limit=MAX_MISSED)
+    return [change for change in map(Change.of, links) if change.kind not in _SILENT]
+
+
+def _event(change: Change) -> str:
+    data = json.dumps({"id": change.approval, "kind": change.kind, "seq": change.seq})
+    return f"id: {change.seq}\nevent: change\ndata: {data}\n\n"
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None

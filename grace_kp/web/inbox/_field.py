@@ -1,0 +1,323 @@
+"""The fields of the form that edits a request: one per argument, of the kind that its schema and its value ask for.
+
+A field that comes back as it was rendered is no change, whatever its text would read as. What a person does change is read as the kind of value
+that is there, and checked by the schema of the action.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from grace_kp.approvals import KEY_FIELD, NOT_COVERED, SEALED_REMARK, canonical, decode, encode, fitted_edit, json_text
+from grace_kp.errors import brief
+from grace_kp.web.inbox._value import coded, decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from grace_kp.approvals import Approval
+
+HINTS: Mapping[str, str] = MappingProxyType(
+    {
+        "$date": "a date such as 2026-01-31",
+        "$datetime": "a date with time such as 2026-01-31T12:00:00+01:00",
+        "$time": "a time such as 12:00:00",
+        "$timedelta": "a duration such as P1DT3600S: one day and 3,600 seconds",
+        "$uuid": "a UUID",
+        "$decimal": "a decimal number such as 1.10",
+        "$path": "a path",
+    }
+)
+"""Values that are written as one line of text, by type tag, with how to write them."""
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?|[+-]?\.\d+([eE][+-]?\d+)?")
+_INTEGER = re.compile(r"[+-]?\d+")
+_NULL = {"type": "null"}
+
+
+class Misread(ValueError):
+    """A field whose text is no value of its kind; the message says what it takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One of the values that a parameter can have."""
+
+    label: str
+    value: Any
+    """The value, encoded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One argument in the form."""
+
+    name: str
+    """Name of the parameter."""
+    number: int
+    """Its place among the arguments; names of form fields are made of it, because a parameter's name may hold anything."""
+    kind: str
+    """`text`, `number`, `date`, `line`, `choice`, `json`, or `fixed` for what cannot be edited."""
+    text: str = ""
+    """The text in the field; for a choice, the number of the chosen one."""
+    tag: str = ""
+    """Type tag of a value that is written as one line."""
+    is_null: bool = False
+    """Whether the value is null, where the field of a text has a box for that."""
+    is_nullable: bool = False
+    choices: tuple[Choice, ...] = ()
+    hint: str = ""
+    """How to write the value; for a fixed field, why it cannot be edited."""
+    problem: str = ""
+    """What is wrong with the text that was submitted."""
+
+    @property
+    def rows(self) -> int:
+        """Lines that the field shows at first."""
+        wrapped = sum(1 + len(line) // 70 for line in self.text.split("\n"))
+        return min(max(wrapped, 1), 16)
+
+
+def fields_of(approval: Approval) -> list[Field]:
+    """Return the fields of a request, in the order of its arguments."""
+    return [_field(approval, number, name) for number, name in enumerate(approval.encoded)]
+
+
+def changed_value(approval: Approval, field: Field, submitted: str | None, *, is_null: bool) -> Any:
+    """Return the new value of an argument, encoded and checked; the present one where nothing was changed.
+
+    Args:
+        approval: the request that was shown.
+        field: the field as it was rendered.
+        submitted: the text that came back; None where the field was not submitted.
+        is_null: whether the box for "no value" was checked.
+
+    Raises:
+        ValueError: the text is no value for the parameter.
+    """
+    now = approval.encoded[field.name]
+    if submitted is None or field.kind == "fixed":
+        return now
+    text = submitted.replace("\r\n", "\n").replace("\r", "\n")
+    becomes_null = is_null and field.kind == "text" and field.is_nullable
+    if becomes_null == field.is_null and (becomes_null or text == field.text):
+        return now
+    value = None if becomes_null else _read(field, text, now)
+    fitted = fitted_edit(
+        approval.schema, {field.name: value}, action=approval.action, current=approval.encoded, hidden=approval.sealed
+    )[field.name]
+    return now if canonical(fitted) == canonical(now) else fitted
+
+
+def with_submitted(field: Field, submitted: str | None, *, is_null: bool, problem: str) -> Field:
+    """Return a field as a person has filled it in, for a form that is shown again."""
+    if submitted is None or field.kind == "fixed":
+        return field
+    text = coded(submitted.replace("\r\n", "\n").replace("\r", "\n").replace("⟨U+", "\0")).replace("⟨U+0000⟩", "⟨U+")
+    return replace(field, text=text, is_null=is_null, problem=problem)
+
+
+def _field(approval: Approval, number: int, name: str) -> Field:
+    now, schema = approval.encoded[name], approval.schema
+    reason = _fixed(approval, name)
+    declared = _resolved((schema.get("properties") or {}).get(name, {}), schema)
+    base, is_nullable = _base(declared, schema)
+    if not reason and base.get("x-encoding") != "$enum" and _has_model(now):
+        reason = "an object of a class, whose values cannot be written here; reject the request, or respond with words"
+    made = functools.partial(Field, name=name, number=number)
+    if reason:
+        return made(kind="fixed", hint=reason)
+    choices = _choices(base, is_nullable)
+    if choices:
+        return _choice(made, choices, now)
+    tag = next((key for key in now if key.startswith("$")), "") if isinstance(now, dict) else ""
+    encoding = base.get("x-encoding", "$path" if base.get("format") == "path" else "")
+    is_null = now is None and is_nullable
+    if (tag in HINTS and encoding in {tag, ""} and isinstance(now[tag], str)) or (is_null and encoding in HINTS):
+        written = tag or encoding
+        text = "" if is_null else coded(now[tag], keep="")
+        kind = "date" if written == "$date" else "line"
+        return made(kind=kind, text=text, tag=written, is_nullable=is_nullable, hint=_hint(HINTS[written], is_nullable))
+    is_number = base.get("type") in {"integer", "number"} and not encoding
+    if is_number and (is_null or (type(now) in {int, float}) or tag in {"$int", "$float"}):
+        text = "" if is_null else str(now[tag]) if tag else json.dumps(now)
+        words = "a whole number" if base["type"] == "integer" else "a number"
+        return made(kind="number", text=text, is_nullable=is_nullable, hint=_hint(words, is_nullable))
+    is_text = not encoding and (base.get("type") == "string" or not base)
+    if is_text and (isinstance(now, str) or (is_null and base)):
+        return made(kind="text", text=coded(now or ""), is_null=is_null, is_nullable=is_nullable)
+    return made(kind="json", text=json_text(_with_numbers(now), indent=2), hint="JSON")
+
+
+def _hint(words: str, is_nullable: bool) -> str:
+    return f"{words}, or empty for no value" if is_nullable else words
+
+
+def _fixed(approval: Approval, name: str) -> str:
+    """Return why an argument cannot be edited; empty where it can."""
+    for names, reason in (
+        (approval.key_fields, KEY_FIELD),
+        (approval.sealed, SEALED_REMARK),
+        (approval.not_covered, NOT_COVERED),
+    ):
+        if name in names:
+            return reason
+    return ""
+
+
+def _choice(made: Callable[..., Field], choices: list[Choice], now: Any) -> Field:
+    forms = [canonical(choice.value) for choice in choices]
+    if canonical(now) not in forms:
+        choices, forms = [*choices, Choice(label=_label(now), value=now)], [*forms, canonical(now)]
+    return made(kind="choice", text=str(forms.index(canonical(now))), choices=tuple(choices))
+
+
+def _choices(base: Mapping[str, Any], is_nullable: bool) -> list[Choice]:
+    """Return the values that a schema lists; none where it lists none."""
+    if base.get("x-encoding") == "$enum":
+        values = base.get("x-members", [])
+    elif "x-encoding" in base:
+        values = []
+    elif base.get("type") == "boolean" and "enum" not in base and "const" not in base:
+        values = [True, False]
+    else:
+        values = base.get("enum", [base["const"]] if "const" in base else [])
+    if not values:
+        return []
+    members = values if base.get("x-encoding") else [encode({"": value})[0].get("", value) for value in values]
+    return [Choice(label=_label(member), value=member) for member in [*members, *([None] if is_nullable else [])]]
+
+
+def _label(encoded: Any) -> str:
+    """Return a value for a list of choices: a member of an enum by its value."""
+    if isinstance(encoded, dict) and "$model" in encoded:
+        encoded = encoded.get("value", encoded)
+    if encoded is None:
+        return "no value"
+    return coded(encoded, keep="") if isinstance(encoded, str) else json_text(encoded)
+
+
+def _read(field: Field, text: str, now: Any) -> Any:
+    """Return the value that a text stands for.
+
+    Raises:
+        Misread: it stands for none.
+    """
+    if field.kind == "choice":
+        if not text.isdecimal() or int(text) >= len(field.choices):
+            raise Misread("choose one of the values")
+        return field.choices[int(text)].value
+    if field.kind == "text":
+        return _encoded(decoded(text))
+    if field.is_nullable and not text.strip():
+        return None
+    if field.kind == "number":
+        return _number(text.strip(), field.hint)
+    if field.kind == "json":
+        return parsed_json(text)
+    return _line(field, decoded(text) if field.tag == "$path" else text.strip(), now)
+
+
+def _number(text: str, hint: str) -> int | float:
+    if not _NUMBER.fullmatch(text):
+        raise Misread(f"{brief(text)} is not {hint}")
+    try:
+        value = int(text) if _INTEGER.fullmatch(text) else float(text)
+    except ValueError:  # more digits than Python reads
+        raise Misread("has more digits than can be kept") from None
+    if not math.isfinite(value):
+        raise Misread(f"{text} is too large for a number with a fraction")
+    return value
+
+
+def _line(field: Field, text: str, now: Any) -> Any:
+    """Return a date, duration or the like from its text. A time zone that the value names stays, as long as the offset is its own."""
+    rest = {key: item for key, item in now.items() if key in {"zone", "name"}} if isinstance(now, dict) else {}
+    forms = [{field.tag: text, **rest, **({"fold": 1} if fold else {})} for fold in ([0, 1] if rest else [0])]
+    for form in forms:
+        try:
+            return _encoded(decode({field.name: form})[field.name])
+        except (ValueError, ArithmeticError):
+            continue
+    zone = f", in the time zone {rest['zone']} with its offset at that time" if "zone" in rest else ""
+    raise Misread(f"{brief(text)} is not {field.hint}{zone}")
+
+
+def parsed_json(text: str) -> Any:
+    """Return the JSON value of a text.
+
+    Raises:
+        Misread: it is no JSON, holds NaN or an infinity, or an object that has a name twice.
+    """
+    try:
+        return json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
+    except Misread:
+        raise
+    except json.JSONDecodeError as error:
+        raise Misread(f"is no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
+    except (ValueError, RecursionError):
+        raise Misread("is no JSON that can be kept") from None
+
+
+def _refused(constant: str) -> Any:
+    raise Misread(f"{constant} is no JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise Misread(
+            f"the name {brief(next(name for name in names if names.count(name) > 1))} stands twice in an object"
+        )
+    return found
+
+
+def _encoded(value: object) -> Any:
+    encoded, problems = encode({"": value})
+    if problems:
+        raise Misread(problems[""])
+    return encoded[""]
+
+
+def _with_numbers(encoded: Any) -> Any:
+    """Return an encoded value with whole floats and large integers as numbers of JSON, which `fitted_edit` tags again."""
+    if isinstance(encoded, list):
+        return [_with_numbers(item) for item in encoded]
+    if not isinstance(encoded, dict):
+        return encoded
+    if set(encoded) == {"$int"}:
+        return int(encoded["$int"])
+    if set(encoded) == {"$float"} and math.isfinite(float(encoded["$float"])):
+        return float(encoded["$float"])
+    return {key: _with_numbers(item) for key, item in encoded.items()}
+
+
+def _has_model(encoded: Any) -> bool:
+    if isinstance(encoded, dict):
+        return "$model" in encoded or any(map(_has_model, encoded.values()))
+    return isinstance(encoded, list) and any(map(_has_model, encoded))
+
+
+def _base(declared: Mapping[str, Any], whole: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+    """Return the schema of what a parameter holds beside null, and whether it may be null. Several alternatives are no schema of a field."""
+    branches = declared.get("anyOf") or declared.get("oneOf")
+    if not isinstance(branches, list):
+        return declared, False
+    others = [_resolved(branch, whole) for branch in branches if branch != _NULL]
+    is_nullable = len(others) < len(branches)
+    return (others[0] if len(others) == 1 else {"anyOf": others}), is_nullable
+
+
+def _resolved(schema: Any, whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    for _ in range(20):
+        if not isinstance(schema, dict) or "$ref" not in schema:
+            break
+        target = (whole.get("$defs") or {}).get(str(schema["$ref"]).removeprefix("#/$defs/"), {})
+        schema = {**target, **{key: item for key, item in schema.items() if key != "$ref"}}
+    return schema if isinstance(schema, dict) else {}

@@ -1,0 +1,163 @@
+"""Standing approvals: a list, a form that begins with a request, a review of what would run without asking, and their end."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse
+
+from grace_kp.approvals import Standing, json_text, seconds_of
+from grace_kp.errors import ApprovalError
+from grace_kp.web._person import Right
+from grace_kp.web._site import form_of, person_of, root_of, site_of
+from grace_kp.web.inbox._field import fields_of, parsed_json
+from grace_kp.web.inbox._lists import counts
+from grace_kp.web.inbox._request import approval_for
+from grace_kp.web.inbox._verbs import lines, one, sentence_of
+from grace_kp.web.inbox._words import WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from grace_kp.approvals import Approval
+
+UNTIL, USES = "8h", "10"
+"""What the form begins with."""
+
+
+def standing(request: Request) -> Response:
+    """List standing approvals."""
+    site, with_ended = site_of(request), request.query_params.get("ended") == "1"
+    found = site.desk.standing(ended=with_ended)
+    return site.page(
+        request,
+        "inbox/standing.html",
+        words=WORDS,
+        tab="standing",
+        found=list(reversed(found)),
+        with_ended=with_ended,
+        may_decide=person_of(request).may(Right.DECIDE),
+        **counts(site),
+    )
+
+
+def grant_form(request: Request) -> Response:
+    """Show the form that approves calls like those of a request in advance."""
+    return _form(request, {}, "", 200)
+
+
+def grant(request: Request) -> Response:
+    """Read the form and show what would run without asking; with `step=decide`, grant it."""
+    form, site = form_of(request), site_of(request)
+    approval = approval_for(site, person_of(request), request.path_params["id"])
+    try:
+        wanted = _wanted(request, approval, form)
+        if one(form, "step") != "decide":
+            fields = [(name, form[name][0]) for name in form if name not in {"csrf", "step"}]
+            return site.page(
+                request, "inbox/grant_review.html", words=WORDS, approval=approval, wanted=wanted, fields=fields
+            )
+        site.desk.grant(wanted, actor=person_of(request).actor)
+    except ApprovalError as error:
+        return _form(request, form, sentence_of(error), 422)
+    except ValueError as error:
+        return _form(request, form, f"{str(error)[:1].upper()}{str(error)[1:]}.", 422)
+    return RedirectResponse(f"{root_of(request)}/approvals/standing", 303)
+
+
+def end(request: Request) -> Response:
+    """End a standing approval; what it approved and nobody has started is cancelled."""
+    reason = lines(one(form_of(request), "reason"))
+    try:
+        site_of(request).desk.end_standing(request.path_params["id"], actor=person_of(request).actor, reason=reason)
+    except ApprovalError as error:
+        raise HTTPException(404, sentence_of(error)) from None
+    return RedirectResponse(f"{root_of(request)}/approvals/standing?ended=1", 303)
+
+
+def _form(request: Request, form: Mapping[str, list[str]], problem: str, status: int) -> Response:
+    site = site_of(request)
+    approval = approval_for(site, person_of(request), request.path_params["id"])
+    rows = []
+    for number, name in enumerate(approval.encoded):
+        only_any = name in approval.sealed or name in approval.not_covered
+        text = "" if only_any else json_text(approval.encoded[name])
+        rows.append(
+            {
+                "name": name,
+                "number": number,
+                "only_any": only_any,
+                "kind": one(form, f"kind{number}") or ("any" if only_any else "is"),
+                "value": one(form, f"value{number}") or text,
+                "low": one(form, f"low{number}"),
+                "high": one(form, f"high{number}"),
+                "is_number": any(field.name == name and field.kind == "number" for field in fields_of(approval)),
+            }
+        )
+    return site.page(
+        request,
+        "inbox/grant.html",
+        status=status,
+        words=WORDS,
+        approval=approval,
+        rows=rows,
+        problem=problem,
+        until=one(form, "until") or UNTIL,
+        uses=one(form, "uses") or USES,
+        note=one(form, "note"),
+        this_version=bool(form.get("this_version")) if form else True,
+    )
+
+
+def _wanted(request: Request, approval: Approval, form: Mapping[str, list[str]]) -> Standing:
+    """Return the standing approval that a form describes.
+
+    Raises:
+        ValueError: a field cannot be read.
+    """
+    uses, until = one(form, "uses").strip(), one(form, "until").strip()
+    if not (uses.isascii() and uses.isdecimal() and len(uses) < 10):
+        raise ValueError(f"uses must be a whole number from 1, not “{uses[:40]}”")
+    parameters = {name: _constraint(form, number, name) for number, name in enumerate(approval.encoded)}
+    return Standing(
+        action=approval.action,
+        domain=approval.domain,
+        parameters=parameters,
+        until=site_of(request).clock() + seconds_of("until", until),
+        uses=int(uses),
+        version=approval.version if form.get("this_version") else None,
+        note=lines(one(form, "note")),
+    )
+
+
+def _constraint(form: Mapping[str, list[str]], number: int, name: str) -> dict[str, Any]:
+    match one(form, f"kind{number}"):
+        case "any":
+            return {"any": True}
+        case "is":
+            return {"is": _json(one(form, f"value{number}"), name)}
+        case "in":
+            values = _json(one(form, f"value{number}"), name)
+            if not isinstance(values, list):
+                raise ValueError(f'{name}: “one of” needs a list such as ["EUR", "USD"]')
+            return {"in": values}
+        case "range":
+            bounds = {"from": one(form, f"low{number}").strip(), "to": one(form, f"high{number}").strip()}
+            found = {bound: _json(text, name) for bound, text in bounds.items() if text}
+            if not found or not all(type(each) in {int, float} and math.isfinite(each) for each in found.values()):
+                raise ValueError(f"{name}: a range needs one or two numbers")
+            return found
+        case _:
+            raise ValueError(f"{name}: choose what may stand for it")
+
+
+def _json(text: str, name: str) -> Any:
+    try:
+        return parsed_json(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None

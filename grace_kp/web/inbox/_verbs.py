@@ -1,0 +1,212 @@
+"""The verbs as forms: each carries the digest that was shown, and each leads back to the request, whose state says what came of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse
+
+from grace_kp.approvals import decode
+from grace_kp.errors import (
+    AlreadyDecided,
+    ApprovalError,
+    ChangedSinceShown,
+    EditRefused,
+    NotEntitled,
+    UnknownApproval,
+)
+from grace_kp.gating import unshown_arguments
+from grace_kp.gating.reviewers import UNSEEN
+from grace_kp.web._site import form_of, person_of, root_of, site_of
+from grace_kp.web.inbox._field import changed_value, fields_of, parsed_json, with_submitted
+from grace_kp.web.inbox._request import approval_for, shown_request
+from grace_kp.web.inbox._value import MAX_CHARACTERS
+from grace_kp.web.inbox._words import WORDS, request_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from grace_kp.approvals import Actor, Approval, Desk
+    from grace_kp.web.inbox._field import Field
+
+CONCLUDING = ("reject", "respond", "skip", "retry")
+_STATUS: tuple[tuple[type[ApprovalError], int], ...] = (
+    (NotEntitled, 403),
+    (AlreadyDecided, 409),
+    (ChangedSinceShown, 409),
+    (EditRefused, 422),
+    (ApprovalError, 422),
+)
+_CHANGED = "Somebody has changed the arguments since they were shown to you. Nothing was decided. They are shown below as they are now."
+
+
+def decide(request: Request) -> Response:
+    """Apply the verb of the path to a request."""
+    approval_id, verb = request.path_params["id"], request.path_params["verb"]
+    form, actor, desk = form_of(request), person_of(request).actor, site_of(request).desk
+    digest, note = one(form, "digest") or None, lines(one(form, "note"))
+    if verb not in {"approve", "withdraw", "reconcile", *CONCLUDING}:
+        raise HTTPException(404, f"There is no verb {verb!r:.40}.")
+    if digest is None:
+        raise HTTPException(400, "The form lacks the digest of the arguments that were shown. Open the request again.")
+    try:
+        if verb == "approve":
+            return _approve(request, approval_id, digest, note)
+        _apply(desk, verb, approval_id, actor, note, digest, form)
+    except ApprovalError as error:
+        return refused(request, approval_id, error, {verb: note})
+    return _back(request, approval_id)
+
+
+def _approve(request: Request, approval_id: str, digest: str, note: str) -> Response:
+    site, person = site_of(request), person_of(request)
+    approval = site.desk.get(approval_id)
+    if approval.state == "pending" and approval.digest == digest:
+        unshown = unshown_arguments(approval, MAX_CHARACTERS)
+        if unshown and one(form_of(request), "unseen").strip().lower() != UNSEEN:
+            names = ", ".join(unshown)
+            problem = f"These arguments cannot be shown in full: {names}. To approve the request unseen, type {UNSEEN!r} in its field."
+            return shown_request(request, approval_id, problem=problem, status=422, notes={"approve": note})
+    site.desk.approve(approval_id, actor=person.actor, note=note, digest=digest)
+    return _back(request, approval_id)
+
+
+def _apply(
+    desk: Desk, verb: str, approval_id: str, actor: Actor, note: str, digest: str, form: Mapping[str, list[str]]
+) -> Approval:
+    match verb:
+        case "reject":
+            return desk.reject(approval_id, actor=actor, reason=note, digest=digest)
+        case "respond":
+            return desk.respond(approval_id, note, actor=actor, digest=digest)
+        case "skip":
+            return desk.skip(approval_id, actor=actor, note=note, digest=digest)
+        case "retry":
+            return desk.retry(approval_id, actor=actor, note=note, digest=digest)
+        case "withdraw":
+            return desk.withdraw(approval_id, actor=actor, reason=note)
+        case _:
+            happened = one(form, "happened")
+            if happened not in {"yes", "no"}:
+                raise ApprovalError("say whether the action has happened", approval_id=approval_id)
+            return desk.reconcile(approval_id, actor=actor, happened=happened == "yes", note=note)
+
+
+def edit(request: Request) -> Response:
+    """Read an edit and show it as a difference; with `step=decide`, make the edit that was shown."""
+    form = form_of(request)
+    if not one(form, "digest"):
+        raise HTTPException(400, "The form lacks the digest of the arguments that were shown. Open the request again.")
+    if one(form, "step") == "decide":
+        return _edited(request, form)
+    return _reviewed(request, form)
+
+
+def _reviewed(request: Request, form: Mapping[str, list[str]]) -> Response:
+    site, person, approval_id = site_of(request), person_of(request), request.path_params["id"]
+    approval = approval_for(site, person, approval_id)
+    note = lines(one(form, "note"))
+    if approval.state != "pending":
+        problem = "This request is no longer pending, so that nothing can be edited. Nothing was changed."
+        return shown_request(request, approval_id, problem=problem, status=409)
+    if approval.digest != one(form, "digest"):
+        return shown_request(request, approval_id, problem=_CHANGED, status=409)
+    if approval.unencoded or approval.deleted:
+        return shown_request(request, approval_id, problem="This request cannot be edited.", status=422)
+    changes, fields = read_edit(approval, form)
+    problems = [field.name for field in fields if field.problem]
+    if problems or not changes:
+        problem = (
+            f"These values cannot be used: {', '.join(problems)}. The reason stands at each. Nothing was changed."
+            if problems
+            else "No value was changed. To run the action as it is, approve the request."
+        )
+        return shown_request(request, approval_id, problem=problem, status=422, fields=fields, notes={"edit": note})
+    after = {name: decode_shown(name, value) for name, value in changes.items()}
+    return site.page(
+        request,
+        "inbox/review.html",
+        words=WORDS,
+        approval=approval,
+        after=after,
+        changes=json.dumps(changes),
+        note=note,
+        digest=approval.digest,
+    )
+
+
+def read_edit(approval: Approval, form: Mapping[str, list[str]]) -> tuple[dict[str, Any], list[Field]]:
+    """Return the changed values by parameter name, encoded, and the fields as a person has filled them in, with what is wrong with each."""
+    changes: dict[str, Any] = {}
+    fields = []
+    for field in fields_of(approval):
+        submitted = form[f"v{field.number}"][0] if form.get(f"v{field.number}") else None
+        is_null = f"null{field.number}" in form
+        problem = ""
+        try:
+            value = changed_value(approval, field, submitted, is_null=is_null)
+            if value is not approval.encoded[field.name]:
+                changes[field.name] = value
+        except ValueError as error:
+            problem = str(error).removeprefix(f"{field.name}: ")
+        fields.append(with_submitted(field, submitted, is_null=is_null, problem=problem))
+    return changes, fields
+
+
+def decode_shown(name: str, encoded: object) -> object:
+    """Return a value for display; one that needs the declared type of its parameter stays encoded."""
+    try:
+        return decode({name: encoded})[name]
+    except ValueError:
+        return encoded
+
+
+def _edited(request: Request, form: Mapping[str, list[str]]) -> Response:
+    approval_id, note = request.path_params["id"], lines(one(form, "note"))
+    try:
+        changes = parsed_json(one(form, "changes"))
+        site_of(request).desk.edit(
+            approval_id, changes, actor=person_of(request).actor, note=note, digest=one(form, "digest"), is_encoded=True
+        )
+    except ApprovalError as error:
+        return refused(request, approval_id, error, {"edit": note})
+    except ValueError:
+        raise HTTPException(400, "The form of the edit is damaged. Open the request again.") from None
+    return _back(request, approval_id)
+
+
+def refused(request: Request, approval_id: str, error: ApprovalError, notes: dict[str, str]) -> Response:
+    """Show the request with what the desk said to a verb."""
+    if isinstance(error, UnknownApproval):
+        raise HTTPException(404, "There is no request with this id. It may belong to another store.")
+    status = next(status for kind, status in _STATUS if isinstance(error, kind))
+    problem = _CHANGED if isinstance(error, ChangedSinceShown) else sentence_of(error)
+    return shown_request(request, approval_id, problem=problem, status=status, notes=notes)
+
+
+def sentence_of(error: ApprovalError) -> str:
+    """Return the message of an error as a sentence."""
+    text = str(error)
+    return (
+        f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if not text.startswith("ap-") else f"{text}."
+    )
+
+
+def one(form: Mapping[str, list[str]], name: str) -> str:
+    """Return the value of a field of a form; empty without one."""
+    values = form.get(name) or [""]
+    return values[0]
+
+
+def lines(text: str) -> str:
+    """Return a text of a form with line breaks as they were typed."""
+    return text.replace("\r\n", "\n").strip()
+
+
+def _back(request: Request, approval_id: str) -> Response:
+    return RedirectResponse(f"{root_of(request)}{request_path(approval_id)}", 303)
