@@ -121,23 +121,15 @@ def read_all(
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,4})?")
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
-_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_LOCAL = rf"{_DAY}T[0-9]{{2}}:[0-9]{{2}}(?::[0-9]{{2}}(?:\.[0-9]{{1,9}})?)?"
+_DAY = "[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_LOCAL = rf"{_DAY}T(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?"
 _AGO = "[0-9]{1,4}[smhdw]"
-_ZONE = "(?:Z|[+-][0-9]{2}:[0-9]{2})"
+_ZONE = "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 _TIME = re.compile(f"{_DAY}|{_LOCAL}{_ZONE}?|{_AGO}")
 _SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
     Kind.FLAG: {"type": "boolean"},
-    Kind.DAY: {"type": "string", "format": "date"},
-    Kind.TIME: {
-        "type": "string",
-        "anyOf": [
-            {"format": "date-time", "pattern": f"^{_LOCAL}{_ZONE}$"},
-            {"format": "date"},
-            {"pattern": f"^{_LOCAL}$"},
-            {"pattern": f"^{_AGO}$"},
-        ],
-    },
+    Kind.DAY: {"type": "string", "format": "date", "pattern": f"^{_DAY}$"},
+    Kind.TIME: {"type": "string", "pattern": f"^(?:{_DAY}|{_LOCAL}{_ZONE}?|{_AGO})$"},
 }
 
 

@@ -39,6 +39,7 @@ CODES: Mapping[str, tuple[int, str]] = {
     "unsupported_media_type": (415, "The body is of another type than JSON."),
     "foreign_host": (421, "The Host header names another server."),
     "invalid": (422, "A parameter or a field is missing, unknown or cannot be used."),
+    "unseen": (422, "Arguments are sealed or have no JSON, so that nobody has seen them; consent to them says so."),
     "edit_refused": (422, "The new arguments do not fit the action, or change what identifies it."),
     "too_many_requests": (429, "Too many attempts; try again later."),
     "internal": (500, "The server failed; its log says how."),

@@ -8,10 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import Approval, export
-from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused
+from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, EditRefused, UnknownApproval
 from grace_kp.web._parameter import Kind, Parameter
 from grace_kp.web._person import Right
-from grace_kp.web._problem import Problem, code_of, problem_of
+from grace_kp.web._problem import Problem, problem_of
 from grace_kp.web._verbs import perform, perform_several
 from grace_kp.web.api._bodies import Approve, Edit, Pass, Reconcile, Reject, Respond, Several, Withdraw
 from grace_kp.web.api._operation import Operation
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from grace_kp.web.api._bodies import Decision
     from grace_kp.web.api._operation import Call
 
-ID = "kp:approval:7f3a5c52-8f0e-4a38-9d0c-5f0b8f3f6a10"
+ID = "ap-5e9c12e34cc947d6"
 DIGEST = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 ONLY_PAST = "by", "since"
 ONLY_PENDING = ("group",)
@@ -78,8 +78,11 @@ def decide_several(call: Call) -> dict[str, Any]:
     if any(shown[each.id] != each.digest for each in body.approvals):
         problem = "must not name an approval with two digests"
         raise Problem("invalid", f"approvals {problem}", fields={"approvals": problem})
-    outcomes = perform_several(call.request, body.verb, shown, words=body.note)
-    return {"outcomes": [_outcome(approval_id, outcome) for approval_id, outcome in outcomes.items()]}
+    consented = shown if body.verb == "approve" else ()
+    problems = {each: found for each in consented if (found := _unseen(call.site.desk, each))}
+    seen = {each: digest for each, digest in shown.items() if each not in problems}
+    outcomes = perform_several(call.request, body.verb, seen, words=body.note)
+    return {"outcomes": [_outcome(each, problems.get(each) or outcomes[each]) for each in shown]}
 
 
 def decide(verb: str) -> Callable[[Call], dict[str, Any]]:
@@ -87,6 +90,8 @@ def decide(verb: str) -> Callable[[Call], dict[str, Any]]:
 
     def answer(call: Call) -> dict[str, Any]:
         body: Decision = call.body
+        if isinstance(body, Approve | Edit) and not body.unseen and (problem := _unseen(call.site.desk, call.id)):
+            raise problem
         try:
             return perform(call.site.desk, verb, call.id, actor=call.person.actor, **body.arguments()).to_dict()
         except (AlreadyDecided, ChangedSinceShown, EditRefused) as error:
@@ -100,10 +105,28 @@ def listed(approval: Approval) -> dict[str, Any]:
     return {name: value for name, value in approval.to_dict().items() if name not in LEFT_OUT}
 
 
-def _outcome(approval_id: str, outcome: Approval | ApprovalError) -> dict[str, Any]:
-    if isinstance(outcome, ApprovalError):
-        return {"id": approval_id, "ok": False, "code": code_of(outcome), "message": str(outcome)}
-    return {"id": approval_id, "ok": True, "approval": listed(outcome)}
+def _outcome(approval_id: str, outcome: Approval | ApprovalError | Problem) -> dict[str, Any]:
+    if isinstance(outcome, Approval):
+        return {"id": approval_id, "ok": True, "approval": listed(outcome)}
+    problem = outcome if isinstance(outcome, Problem) else problem_of(outcome)
+    return {"id": approval_id, "ok": False, "code": problem.code, "message": problem.message}
+
+
+def _unseen(desk: Desk, approval_id: str) -> Problem | None:
+    """Return why a plain consent to an approval does not count: its JSON does not show everything that would run."""
+    try:
+        approval = desk.get(approval_id)
+    except UnknownApproval:
+        return None
+    hidden = ", ".join([*approval.sealed, *approval.unencoded])
+    if not hidden or approval.state != "pending":
+        return None
+    more = {"approval": _brief(desk, approval_id)}
+    return Problem(
+        "unseen",
+        f"the API does not show {hidden}; to consent unseen, state `unseen: true`, for one approval at a time",
+        more=more,
+    )
 
 
 def _brief(desk: Desk, approval_id: str) -> dict[str, Any]:
@@ -185,9 +208,9 @@ OPERATIONS = (
         problems=("unknown_approval",),
         id_example=ID,
     ),
-    _verb("approve", Approve, "Consent to an action", {"digest": DIGEST, "note": "checked the order"}, _CHANGED,
+    _verb("approve", Approve, "Consent to an action", {"digest": DIGEST, "note": "checked the order"}, _CHANGED, "unseen",
           description="With a quorum, this is one vote."),
-    _verb("edit", Edit, "Replace arguments and consent to the result", {"digest": DIGEST, "changes": {"euros": 20}}, _CHANGED, "edit_refused",
+    _verb("edit", Edit, "Replace arguments and consent to the result", {"digest": DIGEST, "changes": {"euros": 20}}, _CHANGED, "unseen", "edit_refused",
           description="Votes for other arguments are dropped; the edit counts as a vote."),
     _verb("reject", Reject, "Refuse an action", {"reason": "already refunded"}, _CHANGED),
     _verb("respond", Respond, "Answer the agent with instructions", {"words": "Ask the customer first."}, _CHANGED),

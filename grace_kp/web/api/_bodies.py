@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 Digest = Annotated[str, Field(min_length=1, max_length=200, description="Digest of the arguments that were shown.")]
 Words = Annotated[str, Field(max_length=10_000, description="Kept with the decision. Recognised secrets are removed.")]
+Unseen = Annotated[bool, Field(description="Consent although the JSON of the approval does not show some arguments.")]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -25,7 +26,7 @@ class Decision(Body):
 
     def arguments(self) -> dict[str, Any]:
         """Return the fields as the arguments of `perform`."""
-        fields = self.model_dump(exclude_unset=True)
+        fields = self.model_dump(exclude_unset=True, exclude={"unseen"})
         return {"words" if name == self.words_field else name: value for name, value in fields.items()}
 
 
@@ -34,6 +35,7 @@ class Approve(Decision):
 
     digest: Digest
     note: Words = ""
+    unseen: Unseen = False
 
 
 class Edit(Decision):
@@ -43,6 +45,7 @@ class Edit(Decision):
     changes: Annotated[dict[str, Any], Field(min_length=1, max_length=1_000)]
     """New values by parameter name, encoded as in `arguments` of the approval."""
     note: Words = ""
+    unseen: Unseen = False
 
 
 class Reject(Decision):
@@ -91,7 +94,7 @@ class Shown(Body):
 
 
 class Several(Body):
-    """A verb on several approvals, each named with what was shown of it."""
+    """A verb on several approvals, each named with what was shown of it. Those with unseen arguments are approved alone."""
 
     verb: Literal["approve", "reject", "respond", "skip", "retry", "withdraw"]
     approvals: Annotated[list[Shown], Field(min_length=1, max_length=200)]

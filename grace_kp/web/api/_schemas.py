@@ -166,18 +166,15 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
 
 
 def _field_texts(kind: type) -> dict[str, str]:
-    """Return the text below each field of a class; none where the source is not there."""
-    try:
-        (body,) = (
-            node.body
-            for node in ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-            if isinstance(node, ast.ClassDef)
-        )
-    except OSError:
-        return {}
-    return {
-        field.target.id: " ".join(str(text.value.value).split())
-        for field, text in itertools.pairwise(body)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
-    }  # fmt: skip
+    """Return the text below each field of a class, also of those that it inherits; none where the source is not there."""
+    texts: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        try:
+            parsed = ast.parse(textwrap.dedent(inspect.getsource(base)))
+        except OSError:
+            continue
+        body = next(node.body for node in parsed.body if isinstance(node, ast.ClassDef))
+        for field, text in itertools.pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                texts[ast.unparse(field.target)] = " ".join(str(text.value.value).split())
+    return texts

@@ -1,4 +1,4 @@
-"""The table of all operations. An address without a parameter stands before one that it would match."""
+"""The table of all operations: routes, checks and the description are made from it."""
 
 from __future__ import annotations
 

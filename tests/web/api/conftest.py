@@ -13,7 +13,7 @@ from grace_kp.web.security import Addresses, Logins
 from tests.approvals.desks import asked
 
 HOST = "http://127.0.0.1:8765"
-MISSING = "kp:approval:00000000-0000-0000-0000-000000000000"
+MISSING = "ap-0000000000000000"
 CY = Actor(name="cy", channel="web", authenticated=True)
 
 

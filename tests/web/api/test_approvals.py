@@ -271,3 +271,15 @@ def test_standing_approvals_are_listed(house, ana):
     house.desk.end_standing(granted.id, actor=CY)
     assert [] == ana.get("/api/v1/standing").json()["standing"]
     assert [granted.id] == [each["id"] for each in ana.get("/api/v1/standing?ended=true").json()["standing"]]
+
+
+def test_unseen_arguments_need_a_word_of_their_own(house, ana):
+    """Consent to what the JSON does not show says so, and is given for one approval at a time."""
+    approval = house.request(unencoded=("invoice",))
+    plain = ana.post(path(approval, "approve"), json={"digest": approval.digest})
+    assert (422, "unseen", "pending") == (*problem(plain), plain.json()["approval"]["state"])
+    several = {"verb": "approve", "approvals": [{"id": approval.id, "digest": approval.digest}]}
+    (outcome,) = ana.post("/api/v1/approvals/decide", json=several).json()["outcomes"]
+    assert (False, "unseen") == (outcome["ok"], outcome["code"])
+    unseen = ana.post(path(approval, "approve"), json={"digest": approval.digest, "unseen": True})
+    assert (200, "approved") == (unseen.status_code, unseen.json()["state"])

@@ -1,0 +1,142 @@
+"""The OpenAPI description, and that the API does what it describes: thousands of requests are made from it, usable and not."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import jsonschema
+import pytest
+import schemathesis
+from hypothesis import settings
+from schemathesis.config import SchemathesisConfig
+from schemathesis.engine import Status, events, from_schema
+
+from grace_kp.approvals import Actor, PolicyNow
+from grace_kp.web.api import _document
+from grace_kp.web.api._table import OPERATIONS
+from tests.exhaustive import exhaustive
+from tests.web.api.conftest import CY
+
+BY_NAME = {operation.name: operation for operation in OPERATIONS}
+EXAMPLES = max(3, settings.default.max_examples // 10)
+"""Examples of each operation and kind, beside those at the bounds, which are all tried."""
+CROSSED = {"checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", "422"]}}}
+"""For operations with conditions that a schema cannot state, such as a period that must not end before it begins."""
+
+
+def configured(token):
+    return SchemathesisConfig.from_dict(
+        {
+            "seed": 1,
+            "base-url": "http://127.0.0.1:8765",
+            "headers": {"Authorization": f"Bearer {token}"},
+            "generation": {"max-examples": EXAMPLES, "deterministic": True, "database": "none"},
+            "phases": {"stateful": {"enabled": False}},
+            "checks": {"ignored_auth": {"enabled": False}},  # after some wrong tokens it is 429; see test_table.py
+            "operations": [
+                {"include-operation-id": "listApprovals", **CROSSED},
+                {"include-operation-id": "getFigures", **CROSSED},
+                # A write without the origin of the pages is refused before its method is looked at.
+                {"include-operation-id": "getHealth", "checks": {"unsupported_method": {"enabled": False}}},
+            ],
+        }
+    )
+
+
+def described(house, name):
+    """The description with ids and digests of this store as examples, so that each operation is also tried with what is there."""
+    document = house.client(name).get("/api/openapi.json").json()
+    run = house.record("refunds", "返金 \u202e", tags=["a"])
+    house.index()
+    house.desk.reject(house.request().id, actor=CY)
+    for path, methods in document["paths"].items():
+        for method in methods.values():
+            approval = unknown(house) if path.endswith("reconcile") else house.request(run_id=method["operationId"])
+            for parameter in method.get("parameters", ()):
+                if parameter["name"] == "id":
+                    parameter["example"] = run if "runs" in path else approval.id
+            if "requestBody" in method:
+                content = method["requestBody"]["content"]["application/json"]
+                text = json.dumps(content["example"])
+                text = re.sub("sha256:[0-9a-f]+", approval.digest, text)
+                content["example"] = json.loads(re.sub("ap-[0-9a-f]+", approval.id, text))
+    return document
+
+
+def unknown(house):
+    """An approval whose action was begun, and of whose outcome nobody knows."""
+    approval = house.request(run_id="unknown")
+    house.desk.approve(approval.id, actor=CY, digest=approval.digest)
+    gate = Actor(name="gate", channel="gate")
+    claim = house.desk.claim(approval.id, digest=approval.digest, version="1", policy=PolicyNow(), actor=gate)
+    return house.desk.settle(approval.id, claim.token, state="unknown")
+
+
+@pytest.mark.parametrize("name", ["ana", pytest.param("vic", marks=exhaustive), "bot"])
+def test_the_api_does_what_it_describes(house, name):
+    """For each role and operation: no server error, only responses that are described, and nothing accepted that is described as unusable."""
+    schema = schemathesis.openapi.from_dict(described(house, name), config=configured(house.tokens[name]))
+    schema.app = house.app
+    failures, errors, statuses = [], [], {}
+    for event in from_schema(schema).execute():
+        if isinstance(event, events.NonFatalError | events.FatalError):
+            errors.append(str(event))
+        if isinstance(event, events.ScenarioFinished):
+            for interaction in event.recorder.interactions.values():
+                if interaction.response is not None:
+                    statuses.setdefault(event.recorder.label, set()).add(interaction.response.status_code)
+            failures += [
+                (event.recorder.label, check.name, check.failure_info.failure.message, check.failure_info.code_sample)
+                for checks in event.recorder.checks.values()
+                for check in checks
+                if check.status is Status.FAILURE
+            ]
+    assert ([], []) == (errors, failures)
+    rights = house.logins.accounts.get(name).role
+    able = {
+        f"{operation.method} {operation.path}": operation.status
+        for operation in OPERATIONS
+        if operation.right in _document.RIGHTS[rights]
+    }
+    assert able == {label: status for label, status in able.items() if status in statuses[label]}
+    assert all({403} >= statuses[label] - {400, 405, 415, 422} for label in statuses.keys() - able.keys())
+
+
+def test_the_description_is_valid(ana):
+    """OpenAPI 3.1 whose schemas are JSON Schema, and whose references lead somewhere."""
+    response = ana.get("/api/openapi.json")
+    document = response.json()
+    assert ("application/json", "3.1.0") == (response.headers["content-type"], document["openapi"])
+    for schema in document["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    for name in re.findall(r'"#/components/schemas/(\w+)"', response.text):
+        assert name in document["components"]["schemas"]
+
+
+def test_the_description_holds_every_operation(ana):
+    """With its id, its errors and an example of its body that its own schema allows."""
+    document = ana.get("/api/openapi.json").json()
+    found = {method["operationId"]: method for path in document["paths"].values() for method in path.values()}
+    assert sorted(BY_NAME) == sorted(found)
+    for name, operation in BY_NAME.items():
+        assert {"422", "503"} < set(found[name]["responses"])
+        if operation.body is not None:
+            operation.body.model_validate(dict(operation.example))
+
+
+def test_the_results_are_described_field_by_field(house, ana):
+    """Each member of what the API returns stands in the description, with what it means."""
+    document = ana.get("/api/openapi.json").json()
+    approval = ana.get(f"/api/v1/approvals/{house.request().id}").json()
+    described_as = document["components"]["schemas"]["Approval"]["properties"]
+    assert set() == set(approval) - set(described_as)
+    assert described_as["digest"]["description"].startswith("Digest of the arguments")
+    assert not {"run", "schema"} & set(document["components"]["schemas"]["ListedApproval"]["properties"])
+
+
+def test_a_mounted_application_describes_its_own_place():
+    """Under a path, and without a session of ours where the host application knows who calls."""
+    document = _document.document(OPERATIONS, root="/grace")
+    assert [{"url": "/grace"}] == document["servers"]
+    assert ["token"] == list(document["components"]["securitySchemes"])

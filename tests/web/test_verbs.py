@@ -1,0 +1,50 @@
+"""The verbs by name; how requests carry them out stands in the tests of the API."""
+
+from __future__ import annotations
+
+import pytest
+
+from grace_kp.approvals import PolicyNow
+from grace_kp.errors import ApprovalError, ChangedSinceShown
+from grace_kp.web._verbs import VERBS, perform
+from tests.approvals.desks import ANA, GATE, Bureau, asked
+
+
+@pytest.fixture
+def desk():
+    return Bureau().desk
+
+
+@pytest.mark.parametrize(
+    ("verb", "state"),
+    [("approve", "approved"), ("edit", "edited"), ("reject", "rejected"), ("respond", "responded"), ("skip", "skipped"),
+     ("retry", "retried"), ("withdraw", "cancelled")],
+)  # fmt: skip
+def test_a_verb_keeps_its_words(desk, verb, state):
+    """Each leads to its state, with the words of the person."""
+    request = desk.request(asked())
+    done = perform(desk, verb, request.id, actor=ANA, words="because", digest=request.digest, changes={"euros": 1})
+    assert (state, "because") == (done.state, done.decision.note)
+
+
+def test_reconcile(desk):
+    """States what has happened."""
+    request = desk.request(asked())
+    desk.approve(request.id, actor=ANA)
+    claim = desk.claim(request.id, digest=request.digest, version="1", policy=PolicyNow(), actor=GATE)
+    desk.settle(request.id, claim.token, state="unknown")
+    assert "done" == perform(desk, "reconcile", request.id, actor=ANA, happened=True).state
+
+
+def test_the_digest_is_compared(desk):
+    """Every verb that decides about arguments refuses others than were shown."""
+    request = desk.request(asked())
+    for verb in VERBS[:-2]:
+        with pytest.raises(ChangedSinceShown):
+            perform(desk, verb, request.id, actor=ANA, words="x", digest="sha256:00", changes={"euros": 1})
+
+
+def test_an_unknown_verb(desk):
+    """Is refused by name."""
+    with pytest.raises(ApprovalError, match="'bless'"):
+        perform(desk, "bless", desk.request(asked()).id, actor=ANA)
