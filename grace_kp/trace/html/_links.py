@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,9 @@ from grace_kp.pages import safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+_ALLOWED = re.compile(r"[#?]|https?://|/(?![/\\])")
 
 
 def _nowhere(*_: object) -> None:
@@ -41,6 +45,6 @@ def anchor(address: str | None, content: str) -> str:
         address: local, or of http or https; nothing else becomes a link.
         content: HTML.
     """
-    if address is None or not address.startswith(("/", "#", "?", "https://", "http://")):
+    if address is None or not _ALLOWED.match(address):
         return content
     return f'<a href="{safe(address)}">{content}</a>'

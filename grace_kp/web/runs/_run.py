@@ -96,13 +96,14 @@ def _timeline(_site: Site, document: Mapping[str, Any], request: Request) -> dic
     query = request.query_params.get("q", "").strip()[:MAX_QUERY]
     start = _whole(request.query_params.get("from", ""))
     if query:
-        found = [place for place in matching_steps(document, query) if place >= start]
-        shown = found[:MAX_FOUND]
+        found = matching_steps(document, query)
+        rest = [place for place in found if place >= start]
+        shown = rest[:MAX_FOUND]
         steps = marked(run_timeline(document, places=with_context(shown, count), links=links), query)
-        more = f"{address}?{urlencode({'q': query, 'from': found[MAX_FOUND]})}" if len(found) > MAX_FOUND else ""
+        more = f"{address}?{urlencode({'q': query, 'from': rest[MAX_FOUND]})}" if len(rest) > MAX_FOUND else ""
         words = f"{count_text(len(found), 'step')} of {count:,} contain{'s' if len(found) == 1 else ''} “{query}”"
         return {
-            "content": _html(steps if found else ""),
+            "content": _html(steps if shown else ""),
             "query": query,
             "found": words,
             "hits": len(found),
