@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from grace_kp.pages._plot_canvas import Size
 
 HEIGHT = 210.0
+WIDEST = 90.0
+"""Width of a bar at most: a single day is no wall."""
 _ROW = 26.0
 
 
@@ -226,7 +228,7 @@ def _column(
 ) -> None:
     left, right = canvas.x(start), canvas.x(start + step)
     gap = min(4.0, 0.15 * (right - left))
-    width = min(40.0, right - left - 2 * gap)
+    width = min(WIDEST, right - left - 2 * gap)
     top = canvas.y(base + value)
     if value > 0:
         height = max(1.0, canvas.y(base) - top)

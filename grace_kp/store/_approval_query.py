@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import RowQuery
 
-COLUMNS = ", ".join(field.name for field in fields(Row))
+_NAMES = tuple(field.name for field in fields(Row))
+COLUMNS = ", ".join(_NAMES)
 NEXT = {"due": "deadline, level DESC, created, number", "newest": "changed DESC, number DESC"}
 """The orders of a query, as SQL."""
 MAX_BRANCHES = 100
@@ -38,15 +39,16 @@ Branch = tuple[str, list[Any]]
 def values_of(row: Row) -> tuple[Any, ...]:
     """Return the values of a row, in the order of `COLUMNS`."""
     deadline = math.inf if row.deadline is None else row.deadline
-    return tuple(deadline if field.name == "deadline" else getattr(row, field.name) for field in fields(Row))
+    return tuple(deadline if name == "deadline" else getattr(row, name) for name in _NAMES)
 
 
 def row_of(values: Sequence[Any]) -> Row:
     """Return the row with these values of `COLUMNS`."""
-    columns = dict(zip((field.name for field in fields(Row)), values, strict=True))
+    columns = dict(zip(_NAMES, values, strict=True))
     if columns["deadline"] == math.inf:
         columns["deadline"] = None
-    return Row(**{**columns, "data": _bytes_of(columns["data"])})
+    columns["data"] = _bytes_of(columns["data"])
+    return Row(**columns)
 
 
 def link_of(values: Sequence[Any]) -> Link:

@@ -19,8 +19,6 @@ EDGES = (0.0, 10.0, 60.0, 600.0, 3_600.0, 14_400.0, 86_400.0, 604_800.0)
 _WORDS = {
     "responded": "answered",
     "retried": "sent back for a retry",
-    "expired": "expired",
-    "cancelled": "withdrawn or cancelled",
     "standing": "by a standing approval",
 }
 

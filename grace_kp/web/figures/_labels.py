@@ -1,17 +1,13 @@
-"""What labelled runs say about the confidence: read and assessed in the background, at most once a minute, and kept for those who look next."""
+"""What labelled runs say about the confidence that was recorded with them."""
 
 from __future__ import annotations
 
-import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from grace_kp.background import begin
-from grace_kp.errors import GraceError
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from grace_kp.calibrate import Assessment, RiskPoint
     from grace_kp.store import CatalogQuery
@@ -20,11 +16,6 @@ if TYPE_CHECKING:
 AT_MOST_READ = 5_000
 """Labelled runs that are read: the newest."""
 PAGE = 200
-FRESH_SECONDS = 60.0
-PATIENCE = 0.15
-"""Seconds that the first reader waits for the result; a page must be fast, and the next view shows it."""
-KEPT = 16
-"""Periods and agents whose results are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +41,6 @@ class Verdict:
     curve: Sequence[RiskPoint] = ()
     is_cut: bool = False
     """Whether there are more labelled runs, which are older."""
-    at: float = 0.0
-    """When it was computed, in seconds since the epoch."""
-    problem: str = ""
-    """Why it could not be computed."""
 
     @property
     def tasks(self) -> int:
@@ -113,7 +100,6 @@ def verdict_of(site: Site, query: CatalogQuery) -> Verdict:
         assessment=assessment,
         curve=_curve(samples) if any(sample.correct in (0, 1) for sample in samples) else (),
         is_cut=before is not None,
-        at=site.clock(),
     )
 
 
@@ -143,55 +129,3 @@ def _curve(samples: Sequence[Sample], points: int = 60) -> tuple[RiskPoint, ...]
     return risk_curve(
         columns["confidence"], columns["correct"], groups=columns["groups"], weights=weights, points=points
     )
-
-
-class _Entry:
-    """A result that is computed, or was, with the one before."""
-
-    def __init__(self, at: float, before: Verdict | None) -> None:
-        self.at, self.before, self.ended = at, before, threading.Event()
-        self.verdict: Verdict | None = None
-
-    @property
-    def latest(self) -> Verdict | None:
-        """The result, or the one before while there is none."""
-        return self.verdict or self.before
-
-
-class Verdicts:
-    """The results of one site, by period and agent. Several threads may ask."""
-
-    def __init__(self, patience: float = PATIENCE) -> None:
-        self._patience = patience
-        self._lock, self._turn = threading.Lock(), threading.Lock()
-        self._entries: OrderedDict[CatalogQuery, _Entry] = OrderedDict()
-
-    def get(self, query: CatalogQuery, now: float, read: Callable[[CatalogQuery], Verdict]) -> Verdict | None:
-        """Return the result for a query: a fresh one, else the one before, while another is computed; None if there is none yet.
-
-        Args:
-            query: which runs count.
-            now: seconds since the epoch.
-            read: computes the result in the background; at most once a minute for each query, and one query at a time.
-        """
-        with self._lock:
-            entry = self._entries.get(query)
-            is_new = entry is None or (entry.ended.is_set() and not 0 <= now - entry.at < FRESH_SECONDS)
-            if entry is None or is_new:
-                entry = self._entries[query] = _Entry(now, None if entry is None else entry.latest)
-            self._entries.move_to_end(query)
-            if len(self._entries) > KEPT:
-                self._entries.popitem(last=False)
-        if is_new and not begin(lambda: self._compute(query, entry, read), name="figures of labels"):
-            entry.ended.set()
-        entry.ended.wait(self._patience if entry.before is None else 0)
-        return entry.latest
-
-    def _compute(self, query: CatalogQuery, entry: _Entry, read: Callable[[CatalogQuery], Verdict]) -> None:
-        try:
-            with self._turn:
-                entry.verdict = read(query)
-        except (GraceError, ValueError) as error:
-            entry.verdict = Verdict(problem=str(error))
-        finally:
-            entry.ended.set()

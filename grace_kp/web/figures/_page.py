@@ -16,7 +16,8 @@ from grace_kp.web._site import root_of, site_of
 from grace_kp.web.figures import _approvals as approvals
 from grace_kp.web.figures import _runs as runs
 from grace_kp.web.figures import _trust as trust
-from grace_kp.web.figures._labels import Verdicts, verdict_of
+from grace_kp.web.figures._kept import Kept
+from grace_kp.web.figures._labels import verdict_of
 from grace_kp.web.figures._period import PRESETS, asked_for
 from grace_kp.web.figures._spending import money_text, spending, spending_table, sums_by_currency
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from grace_kp.store import RunFigures
     from grace_kp.web._site import Site
-    from grace_kp.web.figures._labels import Verdict
     from grace_kp.web.figures._period import Asked
 
 MOST_NAMES = 200
@@ -42,10 +42,10 @@ class Preset:
 
 
 class FiguresPage:
-    """The page, with what it keeps between views: the assessment of the labels, which takes too long for each view."""
+    """The page, with what it keeps between views: what labels and promises say, which takes too long for each view."""
 
     def __init__(self) -> None:
-        self._verdicts = Verdicts()
+        self._trust: Kept[CatalogQuery, dict[str, Any]] = Kept()
 
     def show(self, request: Request) -> Response:
         """Return the page for the period and the agent of an address."""
@@ -55,7 +55,9 @@ class FiguresPage:
         since, until = asked.period.since.isoformat(), asked.period.until.isoformat()
         query = CatalogQuery(agent=asked.agent, since=since, until=f"{until}T23:59:59.999Z")
         figures = site.catalog.figures(since, until, agent=asked.agent)
-        verdict = self._verdicts.get(replace(query, feedback=True), now, lambda query: verdict_of(site, query))
+        labelled = replace(query, feedback=True)
+        trusted = self._trust.get(labelled, now, lambda: _trust(site, labelled))
+        known = {} if trusted is None else trusted.value or {}
         return site.page(
             request,
             "figures/figures.html",
@@ -67,8 +69,9 @@ class FiguresPage:
             **_runs(site, figures, query, asked, root),
             **_approvals(site, asked),
             **_spending(site, figures),
-            **_labels(verdict),
-            **_promises(site, verdict),
+            trusted=trusted,
+            **_thresholds(site, known),
+            **known,
         )
 
 
@@ -150,28 +153,29 @@ def _spending(site: Site, figures: RunFigures) -> dict[str, Any]:
     }
 
 
-def _labels(verdict: Verdict | None) -> dict[str, Any]:
-    if verdict is None:
-        return {"verdict": None}
-    found = verdict.assessment
+def _thresholds(site: Site, known: dict[str, Any]) -> dict[str, Any]:
     return {
-        "verdict": verdict,
-        "assessment": found,
-        "intervals": trust.intervals_words(found) if found else {},
-        "sources": trust.sources_words(verdict.sources),
-        "left_out": trust.sources_words(verdict.left_out),
-        "reliability_plot": _html(trust.reliability_plot(verdict)) if found else "",
-        "risk_plot": _html(trust.risk_plot(verdict)) if verdict.curve else "",
+        "thresholds": trust.threshold_rows(site.grace, known.get("labelled", {})),
+        "profile": (site.grace.status()["profile"] or {}).get("name", ""),
+        "promise": trust.promise_words(site.grace),
     }
 
 
-def _promises(site: Site, verdict: Verdict | None) -> dict[str, Any]:
+def _trust(site: Site, labelled: CatalogQuery) -> dict[str, Any]:
+    """Return what labels and watched promises say; it may take seconds."""
+    verdict = verdict_of(site, labelled)
+    found = verdict.assessment
     watched, problem = trust.watched_promises(site.grace.store)
     return {
-        "thresholds": trust.threshold_rows(site.grace, verdict),
-        "profile": (site.grace.status()["profile"] or {}).get("name", ""),
-        "promise": trust.promise_words(site.grace),
+        "assessment": found,
+        "is_cut": verdict.is_cut,
+        "intervals": trust.intervals_words(found) if found else {},
+        "sources": trust.sources_words(verdict.sources),
+        "left_out": trust.sources_words(verdict.left_out),
+        "lacking": trust.needed_labels(verdict.tasks),
+        "reliability_plot": _html(trust.reliability_plot(verdict)) if found else "",
+        "risk_plot": _html(trust.risk_plot(verdict)) if verdict.curve else "",
+        "labelled": trust.wrong_at_thresholds(site.grace, verdict),
         "watched": watched,
         "watched_problem": problem,
-        "lacking": trust.needed_labels(0 if verdict is None else len(verdict.samples)),
     }

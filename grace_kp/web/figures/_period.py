@@ -72,7 +72,11 @@ def asked_for(params: QueryParams, today: date, oldest: Callable[[], date]) -> A
     notes = [f"{name} {problem}." for name, problem in problems.items()]
     preset = values.get("days", USUAL)
     if "since" in values or "until" in values:
-        period = _stated(values.get("since"), values.get("until"), today)
+        until = date.fromisoformat(values["until"]) if "until" in values else today
+        if until > today:
+            notes.append(f"until ({until}) is in the future; today is the last day.")
+            until = today
+        period = _stated(values.get("since"), until)
         if period.since > period.until:
             notes.append(f"since ({period.since}) must not be after until ({period.until}).")
             period = _preset(USUAL, today, oldest)
@@ -106,8 +110,7 @@ def bars_of(days: Sequence[Group]) -> tuple[str, list[tuple[date, list[Group]]]]
     return _UNITS[-1][0], bars
 
 
-def _stated(since: str | None, until: str | None, today: date) -> Period:
-    last = today if until is None else date.fromisoformat(until)
+def _stated(since: str | None, last: date) -> Period:
     first = last - timedelta(days=min(int(USUAL), last.toordinal()) - 1) if since is None else date.fromisoformat(since)
     return Period(since=first, until=last)
 

@@ -106,24 +106,35 @@ def risk_plot(verdict: Verdict) -> str:
     return curves("Risk and coverage", [curve], plane, caption=caption)
 
 
-def threshold_rows(grace: Grace, verdict: Verdict | None) -> list[ThresholdRow]:
-    """Return the thresholds in force, with what the labels say about the runs that reach them."""
+def wrong_at_thresholds(grace: Grace, verdict: Verdict) -> dict[str, str]:
+    """Return how many of the labelled runs that reach the threshold of a level are wrong, in words, by level."""
+    found = {}
+    for level in LEVELS[:3]:
+        value = getattr(grace.thresholds, level)
+        point = None if value == math.inf else verdict.above(value)
+        if point is not None:
+            found[level] = f"{point.risk:.1%} wrong ({point.low:.1%} to {point.high:.1%})"
+    return found
+
+
+def threshold_rows(grace: Grace, labelled: Mapping[str, str]) -> list[ThresholdRow]:
+    """Return the thresholds in force.
+
+    Args:
+        grace: the runtime.
+        labelled: what labels say about the runs that reach the threshold of a level, if they say anything.
+    """
     thresholds = grace.thresholds
     origins: Mapping[str, str] = (grace.status()["profile"] or {}).get("thresholds_from", {})
-    rows = []
-    for level in LEVELS[:3]:
-        value = getattr(thresholds, level)
-        point = None if verdict is None or value == math.inf else verdict.above(value)
-        labelled = "–" if point is None else f"{point.risk:.1%} wrong ({point.low:.1%} to {point.high:.1%})"
-        rows.append(
-            ThresholdRow(
-                level=level,
-                value="never" if value == math.inf else f"{value:g}",
-                origin=origins.get(level, "default"),
-                labelled=labelled,
-            )
+    return [
+        ThresholdRow(
+            level=level,
+            value="never" if (value := getattr(thresholds, level)) == math.inf else f"{value:g}",
+            origin=origins.get(level, "default"),
+            labelled=labelled.get(level, "–"),
         )
-    return rows
+        for level in LEVELS[:3]
+    ]
 
 
 def promise_words(grace: Grace) -> str:
