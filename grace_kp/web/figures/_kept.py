@@ -1,0 +1,88 @@
+"""Values that take too long for each view of a page: computed in the background, at most once a minute, and kept for those who look next."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from grace_kp.background import begin
+from grace_kp.errors import GraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+K = TypeVar("K", bound="Hashable")
+V = TypeVar("V")
+FRESH_SECONDS = 60.0
+PATIENCE = 0.15
+"""Seconds that a reader waits for a value that nobody has computed before; a page must be fast, and the next view shows it."""
+KEPT = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result(Generic[V]):
+    """A value, or why there is none."""
+
+    value: V | None = None
+    problem: str = ""
+    at: float = 0.0
+    """When it was asked for, in seconds since the epoch."""
+
+
+class _Entry(Generic[V]):
+    """A result that is computed, or was, with the one before."""
+
+    def __init__(self, at: float, before: Result[V] | None) -> None:
+        self.at, self.before, self.ended = at, before, threading.Event()
+        self.result: Result[V] | None = None
+
+    @property
+    def latest(self) -> Result[V] | None:
+        return self.result or self.before
+
+
+class Kept(Generic[K, V]):
+    """The values of one site, by key: those that were asked for last. Several threads may ask."""
+
+    def __init__(self, *, patience: float = PATIENCE, limit: int = KEPT) -> None:
+        """Keep nothing yet.
+
+        Args:
+            patience: seconds to wait for a first value.
+            limit: values that are kept at most.
+        """
+        self._patience, self._limit = patience, limit
+        self._lock, self._turn = threading.Lock(), threading.Lock()
+        self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
+
+    def get(self, key: K, now: float, compute: Callable[[], V]) -> Result[V] | None:
+        """Return a value of the last minute, else the one before while another is computed; None while there is none.
+
+        Args:
+            key: what the value is of.
+            now: seconds since the epoch.
+            compute: called in the background, one call at a time. A `GraceError` or `ValueError` in it becomes the problem of the result.
+        """
+        with self._lock:
+            entry = self._entries.get(key)
+            is_new = entry is None or (entry.ended.is_set() and not 0 <= now - entry.at < FRESH_SECONDS)
+            if entry is None or is_new:
+                entry = self._entries[key] = _Entry(now, None if entry is None else entry.latest)
+            self._entries.move_to_end(key)
+            if len(self._entries) > self._limit:
+                self._entries.popitem(last=False)
+        if is_new and not begin(lambda: self._compute(entry, compute), name="figures"):
+            entry.ended.set()
+        entry.ended.wait(self._patience if entry.before is None else 0)
+        return entry.latest
+
+    def _compute(self, entry: _Entry[V], compute: Callable[[], V]) -> None:
+        try:
+            with self._turn:
+                entry.result = Result(value=compute(), at=entry.at)
+        except (GraceError, ValueError) as error:
+            entry.result = Result(problem=str(error), at=entry.at)
+        finally:
+            entry.ended.set()
