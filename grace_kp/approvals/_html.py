@@ -41,6 +41,9 @@ SHORT = 120
 _SEALED = '<span class="badge warn">sealed</span>'
 _HIDDEN = '<span class="badge warn">hidden</span> <span class="small soft">it looks like a secret</span>'
 _WHOLE = "`grace-kp approvals show ID` shows the whole request."
+_KINDS = {
+    "pending": "warn", "approved": "good", "edited": "good", "done": "good", "rejected": "bad", "failed": "bad", "unknown": "bad",
+}  # fmt: skip
 _TEXTS = {
     "$int": "", "$float": "", "$decimal": "decimal number", "$date": "date", "$datetime": "date with time", "$time": "time",
     "$timedelta": "duration", "$uuid": "UUID", "$path": "path", "$bytes": "bytes in base64", "$bytearray": "bytes in base64",
@@ -51,7 +54,7 @@ def approval_html(approval: RequestFacts) -> str:
     """Return a request for approval as HTML. Nothing is cut without a note, and no sealed argument is opened."""
     secret = _secrets(approval.encoded) | _secrets(approval.asked_encoded or {})
     state = str(approval.state)
-    word = badge(APPROVAL_STATES.get(state, state), "warn" if approval.state in OPEN else "")
+    word = badge(APPROVAL_STATES.get(state, state), _KINDS.get(state, ""))
     return (
         f'<p><span class="name mono">{safe(approval.action)}</span> {badge(approval.level)} {word}</p>'
         f"{_arguments(approval, secret)}{_edits(approval, secret)}{facts(_facts(approval))}"
@@ -180,9 +183,10 @@ def _facts(approval: RequestFacts) -> Iterator[tuple[str, str]]:
 def _confidence(approval: RequestFacts) -> str:
     if approval.score is None and not approval.breakdown and not approval.reason:
         return ""
-    return confidence_html(
+    whole = confidence_html(
         approval.score, breakdown=approval.breakdown, penalties=approval.penalties, reason=approval.reason
     )
+    return f'<p class="kind">confidence</p>{whole}'
 
 
 def _run(approval: RequestFacts) -> str:

@@ -70,7 +70,9 @@ class ConfidenceScore:
         parts = confidence_html(
             self.score, breakdown=self.evaluated, penalties=self.penalties_applied, reason=self.reason, level=self.level
         )
-        return notebook(f"{parts}{contributions_html(self.contributions)}{factors_html(self.factors)}")
+        return notebook(
+            f'<p class="kind">confidence</p>{parts}{contributions_html(self.contributions)}{factors_html(self.factors)}'
+        )
 
 
 def _check_contributions(contributions: Mapping[str, float]) -> None:

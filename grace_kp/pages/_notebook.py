@@ -27,6 +27,8 @@ MAX_BODY = 1_000_000
 """Characters of an output; a notebook with larger ones cannot be opened or kept in git."""
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _RULE = re.compile(r"(@media[^{]*)\{((?:[^{}]*\{[^{}]*\})*)\s*\}|([^{}@]+)\{([^{}]*)\}")
+# A notebook that is printed or converted never scrolls to what is drawn on sight.
+_LAZY = re.compile(r";(?:content-visibility:auto|contain-intrinsic-size:[^;]*)")
 _COMMA = re.compile(r",(?![^()]*\))\s*")
 _NO_NAME = re.compile(r":not\([^)]*\)|\[[^\]]*\]|::?[\w-]+")
 _CLASS = re.compile(r"\.([\w-]+)")
@@ -84,7 +86,7 @@ def _sheet() -> tuple[tuple[str, tuple[tuple[str, frozenset[str]], ...], str], .
     found = []
     for rule in rules(style()):
         names = tuple((_scoped(selector), _needs(selector)) for selector in rule.selectors)
-        found.append((rule.condition, names, rule.declarations))
+        found.append((rule.condition, names, _LAZY.sub("", rule.declarations)))
     return tuple(found)
 
 
