@@ -33,9 +33,12 @@ FAILED_SECONDS = 5.0
 """How often it tries while the store or the index cannot be used."""
 TURN_SECONDS = 0.05
 """How long it works at a time."""
-BUSY_SHARE = 0.05
-"""Share of the time for which it works while others write to the store. They have the same processors and the same disk."""
-QUIET_SHARE = 0.7
+BUSY_RATE = 20.0
+"""Runs and labels stored per second from which on others count as busy. They have the same processors and the same disk."""
+BUSY_SHARE, QUIET_SHARE = 0.04, 0.7
+"""Share of the time for which it works while others are busy, and otherwise."""
+RATE_SECONDS = 0.2
+"""How long the rate is measured."""
 STOP_SECONDS = 5.0
 _log = logging.getLogger("grace_kp.store")
 
@@ -47,7 +50,8 @@ class Catalog:
         self._place = place
         self._follower = Follower(place)
         self._worker = Worker(self._work, name="catalog")
-        self._seen: object = None
+        self._seen: tuple[float, tuple[int, int]] | None = None
+        self._is_busy = True
         self._trouble = ""
 
     def find(
@@ -134,10 +138,8 @@ class Catalog:
         """Index for a short while; return when to go on."""
         start = time.monotonic()
         try:
-            changed = self._place.source.changed()
-            is_written = self._seen not in {None, changed}
-            self._seen = changed
-            self._follower.check(now=is_written and self._place.store is None)
+            self._look()
+            self._follower.check(now=self._place.store is None)
             is_done = self._follower.advance()
             while not is_done and time.monotonic() - start < TURN_SECONDS:
                 is_done = self._follower.advance()
@@ -151,8 +153,18 @@ class Catalog:
         self._trouble = ""
         if is_done:
             return LOOK_SECONDS
-        share = BUSY_SHARE if is_written else QUIET_SHARE
+        share = BUSY_SHARE if self._is_busy else QUIET_SHARE
         return (time.monotonic() - start) * (1 / share - 1)
+
+    def _look(self) -> None:
+        """Note whether others write much to the store; until that is known, assume it."""
+        now, changed = time.monotonic(), self._place.source.changed()
+        if self._seen is None:
+            self._seen = now, changed
+        elif now - self._seen[0] >= RATE_SECONDS:
+            stored = sum(changed) - sum(self._seen[1])
+            self._is_busy = stored / (now - self._seen[0]) > BUSY_RATE
+            self._seen = now, changed
 
 
 def open_catalog(store: Any) -> Catalog:

@@ -73,13 +73,13 @@ class Contributions:
         self._tallies: dict[tuple[int, int, int, str], list[int]] = {}
         self._lessened: set[tuple[int, int]] = set()
 
-    def add(self, shown: Sequence[Any], agent: int, sign: int = 1) -> None:
-        """Add a run, or with the sign -1 take it away.
+    def add(self, shown: Sequence[Any], agent: int, times: int = 1) -> None:
+        """Add a run, or with `times` -1 take it away.
 
         Args:
             shown: what the index keeps of it, as `Facts.shown`.
             agent: the number of its agent.
-            sign: 1 or -1.
+            times: 1 or -1.
         """
         run = dict(zip(SHOWN, shown, strict=False))
         calls, tokens, levels, models = shown[len(SHOWN) :]
@@ -87,17 +87,17 @@ class Contributions:
         score, confidence = _clamped(run["score"]), run["confidence"]
         sums = [0] * len(_COLUMNS)
         sums[: len(SUMS)] = (
-            sign, 0 if run["success"] else sign, sign * round(score * BILLION), sign * round((confidence or 0.0) * BILLION),
-            0 if confidence is None else sign, sign * run["tokens"], sign * calls, sign * tokens,
+            times, 0 if run["success"] else times, times * round(score * BILLION), times * round((confidence or 0.0) * BILLION),
+            0 if confidence is None else times, times * run["tokens"], times * calls, times * tokens,
         )  # fmt: skip
-        sums[len(SUMS) + BINS + _bin(score)] += sign
+        sums[len(SUMS) + BINS + _bin(score)] += times
         if confidence is not None:
-            sums[len(SUMS) + _bin(confidence)] += sign
-        tallies = [(BY_STATUS, run["status"], (sign, 0, 0))]
-        tallies += [(BY_LEVEL, name, (sign * count, 0, 0)) for name, count in levels.items()]
-        tallies += [(BY_MODEL, name, tuple(sign * count for count in counts)) for name, counts in models.items()]
+            sums[len(SUMS) + _bin(confidence)] += times
+        tallies = [(BY_STATUS, run["status"], (times, 0, 0))]
+        tallies += [(BY_LEVEL, name, (times * count, 0, 0)) for name, count in levels.items()]
+        tallies += [(BY_MODEL, name, tuple(times * count for count in counts)) for name, counts in models.items()]
         for owner in (EVERYBODY, agent):
-            if sign < 0:
+            if times < 0:
                 self._lessened.add((owner, day))
             known = self._sums.get((owner, day))
             self._sums[owner, day] = sums if known is None else [a + b for a, b in zip(known, sums, strict=True)]

@@ -86,13 +86,12 @@ class Connections(Resident):
         self._begin()
 
     @property
-    def file(self) -> tuple[int, int]:
-        """Device and inode of the file that the path names now.
-
-        Raises:
-            OSError: there is none.
-        """
-        found = self._path.stat()
+    def file(self) -> tuple[int, int] | None:
+        """Device and inode of the file that the path names now; None if there is none."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
         return found.st_dev, found.st_ino
 
     @contextlib.contextmanager

@@ -34,9 +34,9 @@ class MemorySource:
         """Return a constant: the index lives no longer than the store."""
         return "memory"
 
-    def changed(self) -> object:
-        """Return the number of changes."""
-        return self._log.changes
+    def changed(self) -> tuple[int, int]:
+        """Return the number of changes, deletions included."""
+        return self._log.changes, 0
 
     def extent(self, above: int = 0) -> Extent:
         """Return the newest number, and how many runs have a number above this one."""

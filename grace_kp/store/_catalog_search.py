@@ -217,9 +217,9 @@ def _range(plan: Plan, column: str, start: int | None, edge: int | None, *, down
     return [c for c, value in conditions if value is not None], [value for _, value in conditions if value is not None]
 
 
-def _least(one: int | None, other: int) -> int:
-    return other if one is None else min(one, other)
+def _least(bound: int | None, other: int) -> int:
+    return other if bound is None else min(bound, other)
 
 
-def _most(one: int | None, other: int) -> int:
-    return other if one is None else max(one, other)
+def _most(bound: int | None, other: int) -> int:
+    return other if bound is None else max(bound, other)

@@ -46,8 +46,8 @@ class Source(Protocol):
         """Return what distinguishes this store from another at the same place."""
         ...
 
-    def changed(self) -> object:
-        """Return a value that changes whenever the store may have changed."""
+    def changed(self) -> tuple[int, int]:
+        """Return the newest numbers of runs and labels, which change whenever something was stored."""
         ...
 
     def extent(self, above: int = 0) -> Extent:
@@ -96,16 +96,14 @@ class SqliteSource:
             (own,) = connection.execute("SELECT MIN(id) FROM approval_identity").fetchone() if named else ("",)
         return f"{self._connections.file} {applied} {own}"
 
-    def changed(self) -> object:
-        """Return the newest numbers, which every change of runs and labels but a deletion makes larger."""
+    def changed(self) -> tuple[int, int]:
+        """Return the newest numbers of runs and labels."""
         with self._connections.use() as connection:
-            newest = connection.execute("SELECT MAX(number) FROM traces").fetchone()
-            labels = (
-                connection.execute("SELECT MAX(number) FROM feedback").fetchone()
-                if has_feedback_table(connection)
-                else None
-            )
-        return newest, labels
+            (newest,) = connection.execute("SELECT COALESCE(MAX(number), 0) FROM traces").fetchone()
+            if not has_feedback_table(connection):
+                return newest, 0
+            (label,) = connection.execute("SELECT COALESCE(MAX(number), 0) FROM feedback").fetchone()
+        return newest, label
 
     def extent(self, above: int = 0) -> Extent:
         """Return both figures from one snapshot; the count reads the smallest index."""

@@ -1,0 +1,259 @@
+"""The catalog of a store: what it finds, in which order, and its figures, beside straightforward answers over the same runs."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import tempfile
+import threading
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grace_kp.errors import StoreError
+from grace_kp.runtime import record_of
+from grace_kp.store import CatalogQuery, FeedbackEntry, Progress, open_catalog, open_store
+from tests.store.listed import figures, meets, pages, plain, queries, run, runs
+from tests.store.samples import put
+
+ORDINARY = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.lists(runs(), min_size=1, max_size=6)),
+        st.tuples(st.just("label"), st.integers(0, 11)),
+        st.tuples(st.just("delete"), st.integers(0, 11)),
+        st.tuples(st.just("refresh"), st.none()),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def opened(request):
+    """Return a function that opens a new store with its catalog."""
+    with tempfile.TemporaryDirectory() as folder:
+        made, numbers = [], itertools.count()
+
+        def close_all():
+            while made:
+                made.pop().close()
+
+        def open_both():
+            close_all()  # an earlier example's
+            made.append(
+                open_store("memory:" if request.param == "memory" else f"sqlite:///{folder}/{next(numbers)}.db")
+            )
+            made.append(open_catalog(made[0]))
+            return made[0], made[1]
+
+        yield open_both
+        close_all()
+
+
+@pytest.fixture
+def small_windows(monkeypatch):
+    """Make a few runs take every path that a million takes."""
+    monkeypatch.setattr("grace_kp.store._catalog_search.FEW", 0)
+    monkeypatch.setattr("grace_kp.store._catalog_search.FIRST_WINDOW", 2)
+    monkeypatch.setattr("grace_kp.store._catalog_follower.OLD_BATCH", 3)
+    monkeypatch.setattr("grace_kp.store._catalog_follower.BATCH", 3)
+
+
+def follow_steps(store, catalog, steps):
+    """Do what the steps say; return the runs that the store then holds, by id, and the ids of those with feedback."""
+    held, labelled = {}, set()
+    for verb, what in steps:
+        if verb == "put":
+            put(store, *what)
+            held.update({made["id"]: made for made in what})
+        elif verb == "refresh":
+            catalog.refresh()
+        elif f"kp:trace:{what}" in held:
+            name = f"kp:trace:{what}"
+            if verb == "label":
+                store.put_feedback([FeedbackEntry(name, 1.0, "user", b'{"label":1}')])
+                labelled.add(name)
+            else:
+                store.delete(id=name)
+                gone = {name} | ({other for other in held if "parent" in held[other]["grace"]} if what == 0 else set())
+                for other in gone & set(held):
+                    # Deleting a run deletes the runs nested in it. All nested runs here name the run 0 as theirs.
+                    del held[other]
+                    labelled.discard(other)
+    return held, labelled
+
+
+def has_nested_root(steps):
+    """Whether the run 0 is nested in itself at any time, which no program records."""
+    return any(
+        made["id"] == "kp:trace:0" and "parent" in made["grace"]
+        for verb, what in steps
+        if verb == "put"
+        for made in what
+    )
+
+
+@ORDINARY
+@given(steps=STEPS.filter(lambda steps: not has_nested_root(steps)), asked=st.lists(queries, min_size=1, max_size=6))
+def test_it_finds_what_a_straightforward_filter_finds(opened, small_windows, steps, asked):
+    """Any combination of conditions, by pages in both directions, after runs were replaced, labelled and deleted."""
+    store, catalog = opened()
+    held, labelled = follow_steps(store, catalog, steps)
+    assert Progress(done=len(held), total=len(held)) == catalog.refresh()
+    for query in [CatalogQuery(), *asked]:
+        rows = pages(catalog, query)
+        assert {name for name, made in held.items() if meets(made, labelled, query)} == {row.id for row in rows}
+        assert sorted((row.created_at for row in rows), reverse=True) == [row.created_at for row in rows]
+        assert len(rows) == len({row.id for row in rows})
+
+
+@ORDINARY
+@given(steps=STEPS.filter(lambda steps: not has_nested_root(steps)))
+def test_figures_are_sums_over_the_runs(opened, small_windows, steps):
+    """By day, agent, status, level, model and bin; what was replaced or deleted leaves nothing behind."""
+    store, catalog = opened()
+    held, _ = follow_steps(store, catalog, steps)
+    catalog.refresh()
+    for first, last in (("1969-01-01", "1970-01-01"), ("2026-01-01", "2026-12-31"), ("2026-01-01", "2026-01-01")):
+        assert figures(held.values(), first, last) == plain(catalog.figures(first, last))
+    bots = [made for made in held.values() if made["grace"].get("name") == "bot"]
+    assert figures(bots, "2026-01-01", "2026-12-31") == plain(catalog.figures("2026-01-01", "2026-12-31", agent="bot"))
+
+
+def test_a_row_shows_the_run(opened):
+    """Each field comes from the place where a trace has it."""
+    store, catalog = opened()
+    put(
+        store,
+        run(
+            "a", agent="京都bot", domain="code", score=0.25, confidence=0.75, success=False, created_at="2026-01-02T03:04:05.678Z", status="failed",
+            duration_ms=12.5, decisions=[{"level": "confirm"}, {"level": "notify"}], usage={"input_tokens": 3, "output_tokens": 4}, user="ana",
+            session="s", tags=["x", "y"], parent={"trace_id": "kp:trace:p"}, awaits=["judgement"], text="…" * 400,
+        ),
+    )  # fmt: skip
+    catalog.refresh()
+    (row,) = catalog.find(CatalogQuery()).rows
+    assert ("kp:trace:a", "2026-01-02T03:04:05.678Z", "京都bot", "code", "failed", False) == (
+        row.id, row.created_at, row.agent, row.domain, row.status, row.success,
+    )  # fmt: skip
+    assert (0.25, 0.75, "confirm", 12.5, 1, 2, 7) == (
+        row.score, row.confidence, row.level, row.duration_ms, row.steps, row.gates, row.tokens,
+    )  # fmt: skip
+    assert ("ana", "s", ("x", "y"), "kp:trace:p", True) == (row.user, row.session, row.tags, row.parent, row.awaits)
+    assert f"objective a {'…' * 288}" == row.objective
+
+
+def test_names_are_listed_by_frequency(opened):
+    """Agents, domains, statuses, tags and scorers that occur; an unknown kind is refused."""
+    store, catalog = opened()
+    put(
+        store,
+        run("a", agent="bot"),
+        run("b", agent="bot", tags=["x"]),
+        run("c", agent="ant", scores=[{"name": "q", "score": 1}]),
+    )
+    catalog.refresh()
+    assert (["bot", "ant"], ["default"], ["completed"], ["x"], ["q"]) == tuple(
+        catalog.names(kind) for kind in ("agent", "domain", "status", "tag", "scorer")
+    )
+    assert ["bot"] == catalog.names("agent", 1)
+    with pytest.raises(ValueError, match=r"^kind must be one of agent, domain, status, tag, scorer, not 'user'$"):
+        catalog.names("user")
+
+
+def test_more_runs_in_a_millisecond_than_positions(opened):
+    """Their order stays total, and times are compared exactly all the same."""
+    store, catalog = opened()
+    put(store, *(run(number) for number in range(1_100)), run("later", created_at="2026-01-01T00:00:00.001Z"))
+    catalog.refresh()
+    assert 1_101 == len(pages(catalog, CatalogQuery(), 500))
+    assert 1_100 == len(pages(catalog, CatalogQuery(until="2026-01-01T00:00:00.000Z"), 500))
+    assert ["kp:trace:later"] == [row.id for row in pages(catalog, CatalogQuery(since="2026-01-01T00:00:00.001Z"), 500)]
+
+
+def test_a_search_whose_time_is_up_states_how_far_it_got(opened, small_windows):
+    """Each call gets on, and the caller reaches the end."""
+    store, catalog = opened()
+    put(
+        store,
+        *(
+            run(number, created_at=f"2026-01-01T00:00:{number:02d}.000Z", text="needle" if number == 3 else "hay")
+            for number in range(40)
+        ),
+    )
+    catalog.refresh()
+    query, before, found, calls = CatalogQuery(min_score=0.5, text="needle"), None, [], 0
+    while calls == 0 or before is not None:
+        page = catalog.find(query, before=before, seconds=0)
+        assert (page.searched_to is None) is (page.older is None)
+        found += page.rows
+        before, calls = page.older, calls + 1
+    assert ["kp:trace:3"] == [row.id for row in found]
+    assert calls > 3
+
+
+def test_it_follows_in_the_background(opened):
+    """What is stored after `follow` is found without another call."""
+    store, catalog = opened()
+    catalog.follow()
+    put(store, run("a"))
+    for _ in range(100):
+        if catalog.find(CatalogQuery()).rows:
+            break
+        threading.Event().wait(0.1)
+    assert ["kp:trace:a"] == [row.id for row in catalog.find(CatalogQuery()).rows]
+
+
+def test_many_threads_read_at_once(opened):
+    """All get their answers, while the index grows."""
+    store, catalog = opened()
+    put(store, *(run(number, agent=f"bot-{number % 3}") for number in range(60)))
+    catalog.refresh()
+    answers = []
+
+    def read(number):
+        rows = catalog.find(CatalogQuery(agent=f"bot-{number % 3}")).rows
+        answers.append((len(rows), {row.agent for row in rows}) == (20, {f"bot-{number % 3}"}))
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(200)]
+    for thread in threads:
+        thread.start()
+    put(store, *(run(f"more-{number}", agent="other") for number in range(60)))
+    catalog.refresh()
+    for thread in threads:
+        thread.join()
+    assert [True] * 200 == answers
+
+
+def test_a_store_without_changes_is_refused():
+    """The message names what can be followed."""
+    with pytest.raises(
+        StoreError, match=r"^object cannot be followed by a catalog; use memory: or sqlite:///path\.db$"
+    ):
+        open_catalog(object())
+
+
+def test_processes_that_index_one_store_take_turns(tmp_path):
+    """Nothing is counted twice."""
+    url = f"sqlite:///{tmp_path}/t.db"
+    store = open_store(url)
+    for start in range(0, 1_500, 500):
+        store.put([record_of(run(number, agent="bot")) for number in range(start, start + 500)])
+    program = f"""if True:
+        from grace_kp.store import open_catalog, open_store
+        catalog = open_catalog(open_store({url!r}))
+        print(catalog.refresh().done)
+        catalog.close()
+    """
+    started = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert ["1500\n"] * 3 == [process.communicate(timeout=120)[0] for process in started]
+    catalog = open_catalog(store)
+    assert Progress(done=1_500, total=1_500) == catalog.progress()
+    assert 1_500 == catalog.figures("2026-01-01", "2026-01-01").total.runs
+    catalog.close()
+    store.close()
