@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from pydantic import RootModel
@@ -11,8 +10,7 @@ from grace_kp.web._person import Right
 from grace_kp.web._site import root_of
 from grace_kp.web.api import _approvals, _figures, _health, _runs
 from grace_kp.web.api._document import document
-from grace_kp.web.api._json import json_text
-from grace_kp.web.api._operation import Operation, Text
+from grace_kp.web.api._operation import Operation
 
 if TYPE_CHECKING:
     from grace_kp.web.api._operation import Call
@@ -22,10 +20,10 @@ class OpenApi(RootModel[dict[str, Any]]):
     """The OpenAPI description."""
 
 
-def get_description(call: Call) -> Text:
+def get_description(call: Call) -> dict[str, Any]:
     """Return the OpenAPI description of all operations."""
     cookie = getattr(call.request.app.state.entrance, "cookie", "")
-    return Text(text=_description(root_of(call.request), cookie))
+    return document(OPERATIONS, root=root_of(call.request), cookie=cookie)
 
 
 OPERATIONS = (
@@ -43,8 +41,3 @@ OPERATIONS = (
     ),
 )
 """The operations of the API."""
-
-
-@functools.lru_cache(maxsize=4)
-def _description(root: str, cookie: str) -> str:
-    return json_text(document(OPERATIONS, root=root, cookie=cookie))
