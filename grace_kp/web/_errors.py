@@ -68,6 +68,7 @@ TITLES = {
     415: "That kind of content is not accepted",
     421: "This server has another name",
     422: "That does not fit",
+    431: "That is too large",
     429: "Too many attempts",
     503: "The store is not available",
 }

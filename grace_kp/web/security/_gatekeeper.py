@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from grace_kp.web.security._visitor import Entrance, Visitor
 
 READS = frozenset({"GET", "HEAD"})
+HEADER_BYTES = 32_768
+"""Headers of one request at most."""
 LONGEST_TARGET = 8_192
 """Bytes of path and query."""
 REFUSED = frozenset({400, 403, 404, 408, 409, 413, 415, 422})
@@ -83,6 +85,8 @@ class _Visit:
         self._visitor: Visitor | None = None
         self._reason = ""
         self._status = 0
+        headers = request.headers
+        self._has_unread_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
     async def run(self) -> None:
         """Answer the request, or pass it on."""
@@ -122,8 +126,8 @@ class _Visit:
         if message["type"] == "http.response.start":
             message = protected(message, may_keep=self._right is Right.ANYBODY)
             self._status = message["status"]
-            if self._request.method not in READS and self._status in {408, 413}:
-                MutableHeaders(raw=message["headers"])["connection"] = "close"  # the rest of the body is not read
+            if self._has_unread_body:  # otherwise the client could send the rest of it for ever
+                MutableHeaders(raw=message["headers"])["connection"] = "close"
         await self._send(message)
 
     async def _admitted(self) -> Receive:
@@ -152,7 +156,11 @@ class _Visit:
         if len(hosts) != 1 or not self._keeper._addresses.accepts(hosts[0]):
             self._keeper._attempts.count("foreign_host")
             raise HTTPException(421, _HOST.format(printable(", ".join(hosts)[:200])))
-        scope = self._request.scope
+        scope, headers = self._request.scope, self._request.headers
+        if sum(len(name) + len(value) for name, value in headers.raw) > HEADER_BYTES:
+            raise HTTPException(431, f"The headers are larger than {HEADER_BYTES:,} bytes.")
+        if "transfer-encoding" in headers and "content-length" in headers:
+            raise HTTPException(400, "The request states two lengths.")
         if len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"]) > LONGEST_TARGET:
             raise HTTPException(414, f"The address is longer than {LONGEST_TARGET:,} bytes.")
 
@@ -229,6 +237,7 @@ class _Visit:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         wanted = JSON if is_api else FORM
         body = await read_body(request.receive, limit)
+        self._has_unread_body = False
         if kind != wanted and (body or kind):
             self._reason = "body"
             raise HTTPException(415, f"The body must be {wanted}.")

@@ -57,8 +57,18 @@ def test_only_own_names_are_accepted(addresses, host, expected):
         (ANY_PORT, "localhost:80", "http", "http://localhost"),
         (ANY_PORT, "localhost:443", "https", "https://localhost"),
         (PUBLIC, "grace.example.com:443", "http", "https://grace.example.com"),
-        (Addresses(public_url="https://grace.example.com:443"), "grace.example.com", "http", "https://grace.example.com"),
-        (Addresses(public_url="https://[2001:db8::1]:8443"), "[2001:db8::1]:8443", "http", "https://[2001:db8::1]:8443"),
+        (
+            Addresses(public_url="https://grace.example.com:443"),
+            "grace.example.com",
+            "http",
+            "https://grace.example.com",
+        ),
+        (
+            Addresses(public_url="https://[2001:db8::1]:8443"),
+            "[2001:db8::1]:8443",
+            "http",
+            "https://[2001:db8::1]:8443",
+        ),
     ],
 )
 def test_the_origin_is_that_of_the_browser(addresses, host, scheme, expected):

@@ -166,7 +166,9 @@ def test_there_are_no_web_sockets(server):
 # -- where a request comes from
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "localhost:1", "127.0.0.1.nip.io", "[::ffff:127.0.0.1]", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1", "localhost:1", "127.0.0.1.nip.io", "[::ffff:127.0.0.1]", ""]
+)
 def test_a_foreign_host_is_refused(visit, add, host):
     """A page that has its name lead to this machine (DNS rebinding) gets nothing, with or without a session."""
     for browser in (visit(), visit(add("ana", Role.ADMIN))):
@@ -183,7 +185,11 @@ def test_a_foreign_host_is_refused_on_every_route(server, visit, add):
 
 def test_headers_of_proxies_do_not_stand_for_the_host(visit, server):
     """Whoever sends them."""
-    foreign = {"Host": "evil.example", "X-Forwarded-Host": server.url.removeprefix("http://"), "Forwarded": "host=localhost"}
+    foreign = {
+        "Host": "evil.example",
+        "X-Forwarded-Host": server.url.removeprefix("http://"),
+        "Forwarded": "host=localhost",
+    }
     assert 421 == visit().get("/login", headers=foreign).status_code
 
 

@@ -162,7 +162,9 @@ def test_cookies_are_kept_to_their_place(tables, addresses, root, name, secure, 
     Logins(tables, addresses, root=root).set_cookie(response, "secret")
     first, *rest = [part.strip() for part in response.headers["set-cookie"].split(";")]
     assert f"{name}=secret" == first
-    assert {"HttpOnly", "SameSite=lax", f"Path={path}", "Max-Age=604800"} | ({"Secure"} if secure else set()) == set(rest)
+    assert {"HttpOnly", "SameSite=lax", f"Path={path}", "Max-Age=604800"} | ({"Secure"} if secure else set()) == set(
+        rest
+    )
 
 
 def test_a_cookie_of_another_application_does_not_lock_anybody_out(server, visit, add):

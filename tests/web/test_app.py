@@ -1,0 +1,67 @@
+"""The application as a whole: who may make one, and what happens at its start and end."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+
+from grace_kp import Grace
+from grace_kp.errors import SettingsError
+from grace_kp.web import Person, Role, app
+from grace_kp.web._app import Following
+
+
+@pytest.fixture
+def grace(tmp_path):
+    with Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("auth", [None, "ana", Person(name="ana", role=Role.ADMIN)])
+def test_a_mounted_application_needs_auth(grace, auth):
+    """Without it everybody or nobody would be an admin; the message names it."""
+    with pytest.raises(SettingsError, match=r"app\(\) needs auth=: a function from the request"):
+        app(grace, auth=auth)
+
+
+def test_a_public_url_must_be_one(grace):
+    """It is checked when the application is made, not at the first request."""
+    with pytest.raises(SettingsError, match="the public URL must be like https://"):
+        app(grace, auth=lambda request: None, public_url="shop.example")
+
+
+class Catalog:
+    """Notes what is asked of it."""
+
+    def __init__(self):
+        self.calls = []
+
+    def follow(self):
+        self.calls.append("follow")
+
+    def close(self):
+        self.calls.append("close")
+
+
+async def answers(scope, receive, send):
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def test_the_catalog_follows_the_store_from_the_first_request():
+    """Once: a mounted application gets no word of its start."""
+    catalog = Catalog()
+    client = TestClient(Following(catalog).before(answers))
+    assert [] == catalog.calls
+    for _ in range(3):
+        assert 204 == client.get("/").status_code
+    assert ["follow"] == catalog.calls
+
+
+async def test_the_catalog_is_closed_at_the_end():
+    """Of an application that is told about it."""
+    catalog = Catalog()
+    following = Following(catalog)
+    async with following.lifespan(None):
+        assert ["follow"] == catalog.calls
+    assert ["follow", "close"] == catalog.calls

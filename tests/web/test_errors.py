@@ -1,0 +1,87 @@
+"""What becomes of errors."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.exceptions import HTTPException
+
+from grace_kp import errors
+from grace_kp.web._errors import status_of
+from grace_kp.web._route import route
+from tests.web.visiting import Browser
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (errors.UnknownApproval("x"), 404),
+        (errors.UnknownTrace("x"), 404),
+        (errors.NotEntitled("x"), 403),
+        (errors.AlreadyDecided("x"), 409),
+        (errors.ChangedSinceShown("x"), 409),
+        (errors.KeyReused("x"), 409),
+        (errors.EditRefused("x"), 422),
+        (errors.ApprovalError("x"), 422),
+        (ValueError("x"), 422),
+        (errors.StoreError("x"), 503),
+        (errors.GraceError("x"), 400),
+        (HTTPException(418), 418),
+        (RuntimeError("x"), 500),
+        (PermissionError("x"), 500),
+    ],
+)
+def test_each_error_has_its_status(error, expected):
+    """As the documentation of the module lists them."""
+    assert expected == status_of(error)
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """Returns the response of a page, or of the API, whose handler raises an error."""
+    from grace_kp import Grace
+    from grace_kp.web import Right
+
+    with Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
+        browser = Browser(grace)
+
+        def response(error, path="/broken"):
+            def handler(request):
+                raise error
+
+            browser.app.router.routes.insert(0, route(path, handler, Right.SEE))
+            return browser.get(path)
+
+        yield response
+        browser.app.state.site.catalog.close()
+
+
+def test_an_error_of_ours_is_a_page(broken):
+    """With its message, in which control characters and markup are harmless."""
+    response = broken(errors.AlreadyDecided("<b>ben</b>\u202e was faster"))
+    assert 409 == response.status_code
+    assert "&lt;b&gt;ben&lt;/b&gt;" in response.text
+    assert "\u202e" not in response.text
+    assert "Somebody was faster" in response.text
+
+
+def test_an_error_below_the_api_is_json(broken):
+    """With a message for people."""
+    response = broken(errors.UnknownTrace("no run has this id"), "/api/broken")
+    assert (404, "application/json") == (response.status_code, response.headers["content-type"])
+    assert "no run has this id" in response.json()["message"]
+
+
+@pytest.mark.parametrize("path", ["/broken", "/api/broken"])
+def test_an_unexpected_error_tells_nothing(broken, path, caplog):
+    """Neither type nor message nor place reach the client."""
+    response = broken(ZeroDivisionError("a secret of line 7"), path)
+    assert 500 == response.status_code
+    assert "Something went wrong here" in response.text
+    for told in ("ZeroDivisionError", "secret", "Traceback", ".py"):
+        assert told not in response.text
+    assert "ZeroDivisionError: a secret of line 7" in caplog.text
+
+
+def test_a_message_is_bounded(broken):
+    """However long what somebody sent is."""
+    assert len(broken(ValueError("x" * 100_000)).text) < 5_000

@@ -1,0 +1,125 @@
+"""The server of `grace-kp serve`: where it listens, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+
+import pytest
+from starlette.responses import StreamingResponse
+
+from grace_kp import Grace
+from grace_kp.approvals import Actor
+from grace_kp.errors import GraceError, SettingsError
+from grace_kp.web import Accounts, Right, Role, serving
+from grace_kp.web._route import route
+from tests.web.listening import PATIENCE, connect, listening
+
+PUBLIC = "https://grace.example.com"
+
+
+@pytest.fixture
+def grace(tmp_path):
+    with Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as opened:
+        yield opened
+
+
+@pytest.fixture
+def bind(grace):
+    """Binds servers, and closes them at the end."""
+    bound = []
+
+    def server(**options):
+        bound.append(serving(grace, port=0, **options))
+        return bound[-1]
+
+    yield server
+    for each in bound:
+        each.listener.close()
+        each.app.state.site.catalog.close()
+
+
+@pytest.fixture
+def add(grace):
+    return lambda: Accounts(grace.approvals.inbox.tables).add("ana", Role.ADMIN, actor=Actor(name="operator"))
+
+
+def test_it_listens_on_this_machine_only(bind):
+    """And takes a free port if it is to."""
+    server = bind()
+    host, port = server.listener.getsockname()
+    assert ("127.0.0.1", f"http://127.0.0.1:{port}") == (host, server.url)
+    assert f"http://127.0.0.1:{port}/login?code=" == server.address()[: len(server.url) + 12]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_other_addresses_need_a_public_url(bind, add, host):
+    """With TLS before it: otherwise tokens travel in the clear."""
+    add()
+    with pytest.raises(GraceError, match="put a proxy with TLS before it and name its address by --public-url"):
+        bind(host=host)
+    with pytest.raises(GraceError, match="--public-url must begin with https:// off this machine"):
+        bind(host=host, public_url="http://grace.example.com")
+
+
+def test_what_others_can_reach_needs_accounts(bind, add):
+    """Whether by its own address or through a proxy."""
+    for host in ("0.0.0.0", "127.0.0.1"):
+        with pytest.raises(
+            GraceError, match="there are no accounts: `grace-kp serve users add NAME --role admin` first"
+        ):
+            bind(host=host, public_url=PUBLIC)
+    add()
+    assert PUBLIC == bind(public_url=PUBLIC).url
+
+
+def test_a_path_is_part_of_the_address(bind, add):
+    """And of the links in pages."""
+    add()
+    server = bind(public_url=f"{PUBLIC}/", root="/grace/")
+    assert f"{PUBLIC}/grace/" == server.address()
+
+
+@pytest.mark.parametrize("root", ["/../x", "/a b", "/a//b", "/a?b", "/é", "https://x"])
+def test_a_path_that_is_none_is_refused(bind, root):
+    """The message shows it."""
+    with pytest.raises(SettingsError, match="the root path must be like /grace"):
+        bind(root=root)
+
+
+def test_a_taken_port_is_named(grace, bind):
+    """With what to do."""
+    port = bind().listener.getsockname()[1]
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    taken.listen()
+    port = taken.getsockname()[1]
+    with taken, pytest.raises(GraceError, match=f"port {port} of 127.0.0.1 is taken; --port names another"):
+        serving(grace, port=port)
+
+
+def test_open_streams_do_not_keep_it_from_ending(grace):
+    """Browsers that follow events leave them open for ever; they end with the server."""
+    ended = threading.Event()
+
+    async def events():
+        try:
+            yield b"data: 1\n\n"
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with listening(grace) as server:
+
+        async def stream(request):
+            return StreamingResponse(events(), media_type="text/event-stream")
+
+        server.app.router.routes.insert(0, route("/stream", stream, Right.ANYBODY))
+        connection = connect(server)
+        connection.sendall(f"GET /stream HTTP/1.1\r\nHost: {server.url[7:]}\r\n\r\n".encode())
+        data = b""
+        while b"data: 1" not in data:
+            data += connection.recv(4_096)
+    assert ended.wait(PATIENCE)
+    connection.close()
