@@ -19,6 +19,8 @@ MAX_WORDS = 400
 """Words of a text that are compared; longer ones stand side by side as a whole."""
 MAX_TEXT = 4_000
 """Characters of a text that are shown."""
+BEFORE = 100
+"""Characters of a long text before its first difference."""
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 
 
@@ -74,7 +76,7 @@ def _paired(left: range, right: range, one: list[Any], two: list[Any]) -> Iterat
         yield from (Pair(None, place) for place in right[b:b_end])
 
 
-def _shared(one: list[Any], two: list[Any]) -> int:
+def _shared(one: Sequence[Any], two: Sequence[Any]) -> int:
     count = 0
     for before, after in zip(one, two, strict=False):
         if before != after:
@@ -94,9 +96,16 @@ def _key(step: dict[str, Any]) -> tuple[str, str, str, str]:
 
 def differing(before: object, after: object) -> str:
     """Return two values as one text in HTML, with what was taken out and what was put in; equal ones without marks."""
-    one, two = (text(value)[:MAX_TEXT] for value in (before, after))
+    one, two = text(before), text(after)
     if one == two:
-        return safe(one, lines=True)
+        return safe(one[:MAX_TEXT], lines=True)
+    # A long text is shown from shortly before the first place where it differs.
+    start = max(0, _shared(one, two) - BEFORE) if max(len(one), len(two)) > MAX_TEXT else 0
+    note = f'<span class="soft">{start:,} equal characters … </span>' if start else ""
+    return note + _differing(one[start : start + MAX_TEXT], two[start : start + MAX_TEXT])
+
+
+def _differing(one: str, two: str) -> str:
     a, b = _WORD.findall(one), _WORD.findall(two)
     if len(a) > MAX_WORDS or len(b) > MAX_WORDS:
         return _taken(one) + _put(two)

@@ -1,0 +1,68 @@
+"""Feedback by a button."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pages.reading import Elements
+from tests.web.runs.house import thoughts
+
+
+def labels(house, name):
+    found = (house.grace.store.get(name).grace or {}).get("feedback", [])
+    return [(entry["correct"], entry["by"], entry["source"], entry.get("note")) for entry in found]
+
+
+@pytest.mark.parametrize(
+    ("value", "stored", "word"), [("1", True, "right"), ("0.5", 0.5, "partly"), ("0", False, "wrong")]
+)
+def test_a_button_stores_a_label(house, value, stored, word):
+    """Under the name of the person; the page shows it."""
+    name = house.add("a", thoughts(1))
+    browser = house.visit(name="ben")
+    answer = browser.post_form(f"/runs/{name}/feedback", {"correct": value, "note": " a remark "})
+    assert (303, f"/runs/{name}#labels") == (answer.status_code, answer.headers["location"])
+    assert [(stored, "ben", "user", "a remark")] == labels(house, name)
+    text = " ".join(Elements(browser.get(f"/runs/{name}").text).text.split())
+    assert f"{word} ben user" in text
+    assert "a remark" in text
+
+
+def test_a_second_label_stays_beside_the_first(house):
+    """Both are seen."""
+    name = house.add("a", thoughts(1))
+    browser = house.visit()
+    for value in ("1", "0"):
+        browser.post_form(f"/runs/{name}/feedback", {"correct": value})
+    assert [True, False] == [label[0] for label in labels(house, name)]
+    assert 2 == browser.get(f"/runs/{name}").text.count("<span>ana</span>") - browser.get(f"/runs/{name}").text.count(
+        'class="who"'
+    )
+
+
+def test_a_button_in_the_list_leads_back_to_it(house):
+    """With the filters and the page; never to another site."""
+    name = house.add("a", thoughts(1, status="completed"))
+    browser = house.visit()
+    answer = browser.post_form(f"/runs/{name}/feedback", {"correct": "1", "list": "status=completed&labelled=old"})
+    assert "/runs?status=completed&labelled=kp%3Atrace%3Aa" == answer.headers["location"]
+    assert "The label was stored" in browser.get(answer.headers["location"]).text
+    answer = browser.post_form(f"/runs/{name}/feedback", {"correct": "1", "list": "//evil.example/\r\nX: y"})
+    assert answer.headers["location"].startswith("/runs?")
+    assert "x" not in answer.headers
+
+
+@pytest.mark.parametrize("value", ["", "2", "nan", "0.7", "right"])
+def test_other_values_are_refused(house, value):
+    """Nothing is stored."""
+    name = house.add("a", thoughts(1))
+    assert 422 == house.visit().post_form(f"/runs/{name}/feedback", {"correct": value}).status_code
+    assert [] == labels(house, name)
+
+
+def test_a_label_needs_a_run_and_the_right(house):
+    """An unknown run is not found; a viewer is refused."""
+    name = house.add("a", thoughts(1))
+    assert 404 == house.visit().post_form("/runs/kp:trace:none/feedback", {"correct": "1"}).status_code
+    assert 403 == house.visit(role="viewer").post_form(f"/runs/{name}/feedback", {"correct": "1"}).status_code
+    assert [] == labels(house, name)
