@@ -63,9 +63,9 @@ def entry(place: int | None, head: Iterable[str], measures: str, body: str, clas
     """Return an entry of the timeline; `place` is None for what is no step. All but the classes are HTML."""
     identity = "" if place is None else f' id="step-{place}"'
     mark = '<span class="number"></span>' if place is None else f'<a class="number" href="#step-{place}">{place}</a>'
-    meta = f'<span class="meta">{measures}</span>' if measures else ""
+    meta = f' <span class="meta">{measures}</span>' if measures else ""
     names = " ".join(filter(None, classes))
-    return f'<li class="{names}"{identity}>{mark}<div class="body"><div class="line">{"".join(head)}{meta}</div>{body}</div></li>'
+    return f'<li class="{names}"{identity}>{mark}<div class="body"><div class="line">{" ".join(head)}{meta}</div>{body}</div></li>'
 
 
 def _measures(step: dict[str, Any], model: dict[str, Any], kind: str) -> str:
