@@ -12,7 +12,18 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
-from grace_kp.approvals import Actor, Approval, ApprovalState, Claimed, Decided, Earlier, Ended, Standing, Vote
+from grace_kp.approvals import (
+    Actor,
+    Approval,
+    ApprovalFigures,
+    ApprovalState,
+    Claimed,
+    Decided,
+    Earlier,
+    Ended,
+    Standing,
+    Vote,
+)
 from grace_kp.store import Group, RunFigures, RunPage, RunRow
 
 _NAMES = {"Actor": Actor, "Any": Any, "ApprovalState": ApprovalState, "Mapping": Mapping, "Sequence": Sequence}
@@ -21,7 +32,7 @@ PLACE = "#/components/schemas/"
 """Where the document holds schemas with a name."""
 _DATACLASSES = (
     *(Actor, Approval, Claimed, Decided, Earlier, Ended, Standing, Vote),
-    *(Group, RunFigures, RunPage, RunRow),
+    *(ApprovalFigures, Group, RunFigures, RunPage, RunRow),
 )
 """The dataclasses among the responses: their JSON has every field."""
 LEFT_OUT = frozenset({"run", "schema"})
@@ -101,6 +112,37 @@ class StandingList(Result):
     """Standing approvals, by the time they were granted."""
 
     standing: list[Standing]
+
+
+class Spending(Result):
+    """What one judge model cost."""
+
+    model: str
+    calls: int
+    tokens: int
+    fallbacks: int
+    """Runs and gates whose judgement is a fallback."""
+    price: tuple[float, str] | None
+    """The price of a million tokens in the settings, with its currency; null where none is set."""
+    money: float | None
+    """What the tokens cost, in the currency of the price."""
+
+
+class Figures(Result):
+    """The figures of a period."""
+
+    since: str
+    """The first day."""
+    until: str
+    """The last day."""
+    agent: str | None
+    """The agent that `runs` and `spending` are restricted to."""
+    runs: RunFigures
+    approvals: ApprovalFigures
+    spending: list[Spending]
+    """The model with the most tokens first."""
+    thresholds: dict[str, float | Literal["never"]]
+    """The thresholds in force: the lowest confidence of each level."""
 
 
 class ProblemDocument(Result):

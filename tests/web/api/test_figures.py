@@ -13,9 +13,12 @@ def test_the_figures_of_the_last_days(house, ana):
     house.record("search")
     house.index()
     figures = ana.get("/api/v1/figures").json()
-    assert (2, 30) == (figures["total"]["runs"], len(figures["days"]))
-    assert {"refunds", "search"} == {each["name"] for each in figures["agents"]}
-    assert 1 == ana.get("/api/v1/figures", params={"agent": "refunds"}).json()["total"]["runs"]
+    assert (2, 30) == (figures["runs"]["total"]["runs"], len(figures["runs"]["days"]))
+    assert {"refunds", "search"} == {each["name"] for each in figures["runs"]["agents"]}
+    assert {"silent": 0.9, "notify": 0.7, "confirm": 0.4} == figures["thresholds"]
+    assert [] == figures["spending"]
+    one = ana.get("/api/v1/figures", params={"agent": "refunds"}).json()
+    assert ("refunds", 1) == (one["agent"], one["runs"]["total"]["runs"])
 
 
 def test_a_period(house, ana):
@@ -24,22 +27,31 @@ def test_a_period(house, ana):
     house.index()
     today = datetime.now(UTC).date()
     period = {"since": today - timedelta(2), "until": today}
-    assert 3 == len(ana.get("/api/v1/figures", params=period).json()["days"])
-    assert (
-        0 == ana.get("/api/v1/figures", params={"since": "2001-01-01", "until": "2001-01-02"}).json()["total"]["runs"]
-    )
+    figures = ana.get("/api/v1/figures", params=period).json()
+    assert (3, str(today)) == (len(figures["runs"]["days"]), figures["until"])
+    past = ana.get("/api/v1/figures", params={"since": "2020-01-01", "until": "2020-01-02"}).json()
+    assert 0 == past["runs"]["total"]["runs"]
+
+
+def test_decisions_are_counted(house, ana):
+    """By their state, with what still waits."""
+    ana.post(f"/api/v1/approvals/{house.request().id}/reject", json={})
+    house.request(arguments={"invoice": "R-2", "euros": 1})
+    approvals = ana.get("/api/v1/figures").json()["approvals"]
+    assert (1, {"rejected": 1}, 1) == (approvals["pending"], approvals["outcomes"], len(approvals["waits"]))
 
 
 @pytest.mark.parametrize(
     "period",
-    [{"since": "2026-01-02", "until": "2026-01-01"}, {"since": "1001-01-01", "until": "2026-01-01"}, {"since": "2h"}],
+    [{"since": "2026-01-02", "until": "2026-01-01"}, {"since": "1001-01-01"}, {"until": "2999-01-01"}, {"since": "2h"}],
 )
 def test_a_period_that_cannot_be_used(ana, period):
-    """One that ends before it begins, or is longer than ten years, is refused."""
+    """One that ends before it begins or after today, or is longer than twenty years, is refused."""
     refused = ana.get("/api/v1/figures", params=period)
-    assert (422, ["since"]) == (refused.status_code, list(refused.json()["fields"]))
+    assert (422, "invalid") == (refused.status_code, refused.json()["code"])
+    assert refused.json()["message"]
 
 
-def test_the_first_days_of_the_calendar(ana):
-    """The default period does not lead before the first day that there is."""
-    assert 200 == ana.get("/api/v1/figures", params={"until": "1000-01-01"}).status_code
+def test_a_preset_belongs_to_the_page(ana):
+    """The API takes days."""
+    assert 422 == ana.get("/api/v1/figures", params={"days": "30"}).status_code
