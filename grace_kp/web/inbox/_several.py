@@ -10,6 +10,7 @@ from grace_kp.errors import ApprovalError, ChangedSinceShown, UnknownApproval
 from grace_kp.gating import changed_arguments, unshown_arguments
 from grace_kp.web._person import Right
 from grace_kp.web._site import form_of, person_of, site_of
+from grace_kp.web._verbs import perform_several
 from grace_kp.web.inbox._value import MAX_CHARACTERS
 from grace_kp.web.inbox._verbs import lines, one, sentence_of
 from grace_kp.web.inbox._words import WORDS
@@ -76,7 +77,7 @@ def _decided(request: Request, ids: list[str], verb: str, digests: dict[str, str
     if verb == "respond" and not note:
         problem = "An answer needs words for the agent. Nothing was decided."
         return _selected(request, ids, problem=problem, status=422)
-    outcomes = site.desk.decide_all(ids, verb, actor=person_of(request).actor, note=note, digests=digests)
+    outcomes = perform_several(request, verb, {each: digests[each] for each in ids}, words=note)
     results = []
     for each, outcome in outcomes.items():
         try:

@@ -147,9 +147,9 @@ def _marked(line: str) -> Iterator[Markup]:
     """Yield the pieces of a line, with marks for what cannot be seen."""
     start, is_hidden, before = 0, False, ""
     for place, character in enumerate(line):
-        # Whether a variation selector shows depends on the character before it.
-        is_plain = character == _SPACE or (character.isprintable() and not hides(character))
-        now_hidden = not is_plain and printable(f"{before}{character}", replace="\0")[-1] == "\0"
+        now_hidden = not character.isprintable() and character != _SPACE
+        if not now_hidden and hides(character):  # a variation selector may belong to the character before it
+            now_hidden = printable(f"{before}{character}", replace="\0")[-1] == "\0"
         if now_hidden is not is_hidden:
             yield from _marks(line[start:place]) if is_hidden else (escape(line[start:place]),)
             start, is_hidden = place, now_hidden

@@ -20,6 +20,7 @@ from grace_kp.errors import (
 from grace_kp.gating import unshown_arguments
 from grace_kp.gating.reviewers import UNSEEN
 from grace_kp.web._site import form_of, person_of, root_of, site_of
+from grace_kp.web._verbs import perform
 from grace_kp.web.inbox._field import changed_value, fields_of, parsed_json, with_submitted
 from grace_kp.web.inbox._request import approval_for, shown_request
 from grace_kp.web.inbox._value import MAX_CHARACTERS
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.approvals import Actor, Approval, Desk
+    from grace_kp.approvals import Approval
     from grace_kp.web.inbox._field import Field
 
 CONCLUDING = ("reject", "respond", "skip", "retry")
@@ -57,7 +58,8 @@ def decide(request: Request) -> Response:
     try:
         if verb == "approve":
             return _approve(request, approval_id, digest, note)
-        _apply(desk, verb, approval_id, actor, note, digest, form)
+        happened = verb == "reconcile" and _stated(approval_id, form)
+        perform(desk, verb, approval_id, actor=actor, words=note, digest=digest, happened=happened)
     except ApprovalError as error:
         return refused(request, approval_id, error, {verb: note})
     return _back(request, approval_id)
@@ -76,25 +78,11 @@ def _approve(request: Request, approval_id: str, digest: str, note: str) -> Resp
     return _back(request, approval_id)
 
 
-def _apply(
-    desk: Desk, verb: str, approval_id: str, actor: Actor, note: str, digest: str, form: Mapping[str, list[str]]
-) -> Approval:
-    match verb:
-        case "reject":
-            return desk.reject(approval_id, actor=actor, reason=note, digest=digest)
-        case "respond":
-            return desk.respond(approval_id, note, actor=actor, digest=digest)
-        case "skip":
-            return desk.skip(approval_id, actor=actor, note=note, digest=digest)
-        case "retry":
-            return desk.retry(approval_id, actor=actor, note=note, digest=digest)
-        case "withdraw":
-            return desk.withdraw(approval_id, actor=actor, reason=note)
-        case _:
-            happened = one(form, "happened")
-            if happened not in {"yes", "no"}:
-                raise ApprovalError("say whether the action has happened", approval_id=approval_id)
-            return desk.reconcile(approval_id, actor=actor, happened=happened == "yes", note=note)
+def _stated(approval_id: str, form: Mapping[str, list[str]]) -> bool:
+    happened = one(form, "happened")
+    if happened not in {"yes", "no"}:
+        raise ApprovalError("say whether the action has happened", approval_id=approval_id)
+    return happened == "yes"
 
 
 def edit(request: Request) -> Response:
@@ -170,9 +158,8 @@ def _edited(request: Request, form: Mapping[str, list[str]]) -> Response:
     approval_id, note = request.path_params["id"], lines(one(form, "note"))
     try:
         changes = parsed_json(one(form, "changes"))
-        site_of(request).desk.edit(
-            approval_id, changes, actor=person_of(request).actor, note=note, digest=one(form, "digest"), is_encoded=True
-        )
+        digest, actor = one(form, "digest"), person_of(request).actor
+        perform(site_of(request).desk, "edit", approval_id, actor=actor, words=note, digest=digest, changes=changes)
     except ApprovalError as error:
         return refused(request, approval_id, error, {"edit": note})
     except ValueError:

@@ -1,0 +1,180 @@
+"""The audit trail: its entries, its verification, the checkpoint, and the export."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+
+import pytest
+
+from grace_kp.approvals import checkpoint
+from grace_kp.web.inbox._audit import PAGE, Counted, entries_before
+from tests.web.inbox.forms import forms
+from tests.web.inbox.shop import HOSTILE, person
+
+
+def numbers(text):
+    return [int(found.replace(",", "")) for found in re.findall(r'data-label="number">([\d,]+)<', text)]
+
+
+def verify(browser, checkpoints=""):
+    return browser.post_form("/approvals/audit/verify", {"checkpoints": checkpoints})
+
+
+def test_the_newest_entries_stand_first(shop, ana):
+    """With what happened, to which request, and by whom."""
+    assert 'class="empty"' in ana.get("/approvals/audit").text
+    approval = shop.ask()
+    shop.desk.reject(approval.id, actor=person("bo"), reason="secret words")
+    text = ana.get("/approvals/audit").text
+    assert [2, 1] == numbers(text)
+    for words in ("rejected", "requested", "bo", approval.id):
+        assert words in text
+    assert "secret words" not in text  # contents stand on the page of the request
+
+
+def test_entries_are_paged(shop, ana):
+    """And those of one request are found by its id."""
+    made = [shop.ask({"invoice": f"A-{n}", "euros": n}) for n in range(PAGE + 5)]
+    text = ana.get("/approvals/audit").text
+    assert list(range(PAGE + 5, 5, -1)) == numbers(text)
+    (older,) = re.findall(r'rel="next" href="([^"]+)"', text)
+    assert [5, 4, 3, 2, 1] == numbers(ana.get(f"/approvals/audit{older}").text)
+    assert [7] == numbers(ana.get(f"/approvals/audit?approval={made[6].id}").text)
+    for query in ("before=x", "before=-1", "before=99999999999", "approval=nobody"):
+        assert 200 == ana.get(f"/approvals/audit?{query}").status_code
+
+
+@pytest.mark.parametrize("count", [0, 1, PAGE - 1, PAGE, PAGE + 1])
+def test_pages_leave_nothing_out(shop, count):
+    """Whatever the number of entries."""
+    for number in range(count):
+        shop.ask({"invoice": f"A-{number}", "euros": 1})
+    found, before = [], 0
+    while True:
+        entries, before = entries_before(shop.tables, before, None)
+        found += [entry["seq"] for entry in entries]
+        if not before:
+            break
+    assert list(range(count, 0, -1)) == found
+
+
+def test_a_verification_says_what_it_has_found(shop, ana):
+    """Without a checkpoint, only accidents."""
+    shop.ask()
+    answer = verify(ana)
+    assert (303, "/approvals/audit") == (answer.status_code, answer.headers["location"])
+    text = ana.get("/approvals/audit").text
+    assert "1 entries verified without a checkpoint: no accident found; a deliberate change would not show" in text
+    assert "whoever can write the store can write the whole chain anew" in text
+
+
+def test_a_checkpoint_that_was_kept_elsewhere_is_compared(shop, ana):
+    """The line of the page is one."""
+    shop.ask()
+    line = json.loads(
+        re.search(r"<pre data-copy[^>]*>(.*?)</pre>", ana.get("/approvals/audit").text)[1].replace("&#34;", '"')
+    )
+    shop.ask()
+    verify(ana, json.dumps(line))
+    assert "2 entries verified against the checkpoint: no problem found" in ana.get("/approvals/audit").text
+    other = checkpoint(shop.tables, at=1.0)
+    verify(ana, json.dumps(dataclasses.replace(other, hash="ab" * 32).to_dict()))
+    text = ana.get("/approvals/audit").text
+    assert "verified against the checkpoint: 1 problem" in text
+    assert 'class="bad"' in text
+
+
+@pytest.mark.parametrize("text", ["x", "{}", '{"seq": 1}', HOSTILE])
+def test_what_is_no_checkpoint_is_refused(shop, ana, text):
+    """With the line."""
+    answer = verify(ana, text)
+    assert 422 == answer.status_code
+    assert "line 1" in answer.text
+    assert "<script>alert" not in answer.text
+
+
+def test_a_damaged_chain_is_found(filed):
+    """And shown, entry by entry, while the page stays readable."""
+    import sqlite3
+
+    filed.ask()
+    browser = filed.browser("ana")
+    with sqlite3.connect(filed.grace.store.path) as connection:
+        connection.execute("UPDATE approval_chain SET data = replace(data, 'requested', 'forged')")
+    verify(browser)
+    text = browser.get("/approvals/audit").text
+    assert "problem" in text
+    assert "forged" in text
+
+
+def test_two_verifications_do_not_run_at_once(shop, ana):
+    """The second is refused; the page tells the progress."""
+    shop.ask()
+    answers = []
+
+    class Busy:
+        """Begins another verification while one reads."""
+
+        def __init__(self, tables):
+            self._tables = tables
+
+        def __getattr__(self, name):
+            return getattr(self._tables, name)
+
+        def links(self, **query):
+            if not answers and query.get("limit") != 200:
+                answers.append(None)
+                answers[:] = [verify(ana).status_code, ana.get("/approvals/audit").text]
+            return self._tables.links(**query)
+
+    site = ana.app.state.site
+    inbox = dataclasses.replace(shop.inbox, tables=Busy(shop.tables))
+    object.__setattr__(site, "grace", _With(site.grace, inbox))
+    verify(ana)
+    assert 409 == answers[0]
+    assert "Reading the chain" in answers[1]
+    assert "no accident found" in ana.get("/approvals/audit").text
+
+
+class _With:
+    """A runtime with another inbox."""
+
+    def __init__(self, grace, inbox):
+        self._grace, self.approvals = grace, self
+        self.inbox = inbox
+
+    def __getattr__(self, name):
+        return getattr(self._grace, name)
+
+
+def test_progress_is_counted_by_entries(shop):
+    """Of the chain as a whole; entries of one request do not count."""
+    approval, seen = shop.ask(), []
+    counted = Counted(shop.tables, seen.append)
+    assert [1] == [link.seq for link in counted.links()]
+    counted.links(approval=approval.id)
+    assert [1] == seen
+    assert shop.tables.identity == counted.identity
+
+
+def test_the_export_is_the_chain(shop, ana):
+    """As JSON lines, with contents or without."""
+    approval = shop.ask()
+    answer = ana.get("/approvals/audit/export")
+    assert 'attachment; filename="approvals.jsonl"' == answer.headers["content-disposition"]
+    (line,) = map(json.loads, answer.text.splitlines())
+    assert approval.id == line["entry"]["approval"]
+    assert "A-17" in line["contents"]
+    (bare,) = map(json.loads, ana.get("/approvals/audit/export?contents=0").text.splitlines())
+    assert bare["contents"] is None
+    assert line["hash"] == bare["hash"]
+
+
+def test_a_viewer_may_verify(shop):
+    """It reads only."""
+    shop.ask()
+    viewer = shop.browser("vi", role="viewer")
+    assert "verify" in forms(viewer.get("/approvals/audit").text)
+    assert 303 == verify(viewer).status_code

@@ -1,0 +1,199 @@
+"""Events for pages that are open: from any process, without contents, and only as long as the right lasts."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+import uvicorn
+
+from grace_kp.approvals import Change
+from grace_kp.web import Person, Role, app
+from grace_kp.web.inbox import _events as events
+from grace_kp.web.inbox import stop_events
+from tests.web.inbox.shop import Shop, person
+
+SECONDS = 30
+
+
+class Served:
+    """A shop behind a real server; `person` may change while pages are open."""
+
+    def __init__(self, url):
+        self.shop = Shop(url)
+        self.person = Person(name="ana", role=Role.APPROVER)
+        self.app = app(self.shop.grace, auth=lambda request: self.person)
+        self.server = uvicorn.Server(
+            uvicorn.Config(
+                self.app,
+                host="127.0.0.1",
+                port=0,
+                log_level="critical",
+                lifespan="off",
+                timeout_graceful_shutdown=SECONDS,
+            )
+        )
+        self.thread = threading.Thread(target=self.server.run)
+        self.begun = threading.Event()
+        startup = self.server.startup
+
+        async def started(sockets=None):
+            await startup(sockets)
+            self.begun.set()
+
+        self.server.startup = started
+        self.thread.start()
+        assert self.begun.wait(SECONDS)
+        self.port = self.server.servers[0].sockets[0].getsockname()[1]
+
+    @contextlib.contextmanager
+    def page(self, path="/events", **headers):
+        """A page that listens: yields the response."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        try:
+            connection.request("GET", path, headers=headers)
+            yield connection.getresponse()
+        finally:
+            connection.close()
+
+    def stop(self):
+        stop_events(self.app)
+        self.server.should_exit = True
+        self.thread.join(SECONDS)
+        assert not self.thread.is_alive()
+        self.shop.grace.close()
+
+
+@pytest.fixture
+def served(tmp_path):
+    made = Served(f"sqlite:///{tmp_path}/shop.db")
+    yield made
+    made.stop()
+
+
+def after_beginning(response):
+    """Read the first lines, after which everything that happens is sent."""
+    assert 200 == response.status
+    assert b"retry: 3000\n" == response.readline()
+    assert b"\n" == response.readline()
+    return response
+
+
+def next_event(response):
+    """Return the next event; None at the end of the stream."""
+    lines = []
+    while line := response.readline():
+        if line == b"\n" and any(each.startswith("data:") for each in lines):
+            return {name: value for name, _, value in (each.partition(": ") for each in lines)}
+        lines.append(line.decode().rstrip("\n"))
+    return None
+
+
+def test_what_happens_in_another_process_arrives(served, tmp_path):
+    """As ids and kinds, without contents and names."""
+    script = (
+        "import sys; from tests.web.inbox.shop import Shop; "
+        "print(Shop(sys.argv[1]).ask({'invoice': 'A-secret', 'euros': 1}).id)"
+    )
+    with served.page() as response:
+        after_beginning(response)
+        ran = subprocess.run(
+            [sys.executable, "-c", script, f"sqlite:///{tmp_path}/shop.db"], capture_output=True, text=True, timeout=SECONDS * 2, check=True
+        )  # fmt: skip
+        event = next_event(response)
+    assert {"id": ran.stdout.strip(), "kind": "requested", "seq": 1} == json.loads(event["data"])
+    assert ("1", "change") == (event["id"], event["event"])
+
+
+def test_all_pages_share_one_watcher(served):
+    """Each gets every event once; views are no events."""
+    with contextlib.ExitStack() as stack:
+        pages = [after_beginning(stack.enter_context(served.page())) for _ in range(5)]
+        approval = served.shop.ask()
+        served.shop.desk.get(approval.id, viewer=person("bo"))
+        served.shop.desk.approve(approval.id, actor=person("bo"))
+        assert [["requested", "decided"]] * 5 == [
+            [json.loads(next_event(page)["data"])["kind"] for _ in range(2)] for page in pages
+        ]
+        assert 1 == len(served.shop.inbox.watcher._all())
+
+
+def test_a_page_that_was_away_gets_what_it_missed(served):
+    """By the number of the last event that it has; both as a header and in the address."""
+    approval = served.shop.ask()
+    served.shop.desk.reject(approval.id, actor=person("bo"))
+    for path, headers in (("/events?after=1", {}), ("/events", {"Last-Event-ID": "1"})):
+        with served.page(path, **headers) as response:
+            event = next_event(after_beginning(response))
+            assert "decided" == json.loads(event["data"])["kind"]
+    with served.page("/events?after=0") as response:
+        after_beginning(response)
+        assert ["1", "2"] == [next_event(response)["id"] for _ in range(2)]
+
+
+def test_a_right_that_is_taken_away_ends_the_stream(served):
+    """Before the next event is sent."""
+    with served.page() as response:
+        after_beginning(response)
+        served.person = None
+        served.shop.ask()
+        assert next_event(response) is None
+
+
+def test_the_end_of_the_application_ends_all_streams(served):
+    """The server does not wait for pages that are open, and takes no new ones."""
+    with served.page() as response:
+        after_beginning(response)
+        stop_events(served.app)
+        assert next_event(response) is None
+        with served.page() as late:
+            assert 503 == late.status
+
+
+def test_the_number_of_pages_is_bounded(served, monkeypatch):
+    """Beyond it, a page works without events."""
+    monkeypatch.setattr(events, "MAX_PAGES", 1)
+    with served.page() as response:
+        after_beginning(response)
+        with served.page() as second:
+            assert 503 == second.status
+            assert "30" == second.headers["retry-after"]
+
+
+def test_a_heartbeat_keeps_the_connection(served, monkeypatch):
+    """A comment, when nothing happens."""
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.01)
+    with served.page() as response:
+        after_beginning(response)
+        assert b": still here\n" == response.readline()
+
+
+async def test_a_page_that_is_too_far_behind_ends():
+    """The browser asks again for what it missed."""
+    page = events.Page()
+    change = Change(seq=1, at=0.0, kind="decided", facts={})
+    for _ in range(events.MAX_BEHIND):
+        page.put(change)
+    page.put(change)
+    assert [] == [found async for found in page.changes()]
+
+
+def test_a_stranger_gets_no_events(served):
+    """Nobody is logged in."""
+    served.person = None
+    with served.page() as response:
+        assert response.status in {303, 401, 403}
+
+
+@pytest.mark.parametrize("after", ["-1", "x", "1" * 30, "٣"])
+def test_a_number_that_is_none_is_no_error(served, after):
+    """The page begins now."""
+    from urllib.parse import quote
+
+    with served.page(f"/events?after={quote(after)}") as response:
+        after_beginning(response)

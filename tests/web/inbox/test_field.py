@@ -1,0 +1,203 @@
+"""Fields of the form that edits a request: what comes back as it was rendered changes nothing."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import enum
+import inspect
+import pathlib
+import uuid
+from typing import Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grace_kp.approvals import canonical, decode
+from grace_kp.web.inbox._field import changed_value, fields_of, parsed_json, with_submitted
+from tests.approvals.values import values
+from tests.web.inbox.shop import Shop, anything
+
+SHOP = Shop()
+NOON, KEY = dt.datetime(2026, 1, 2, 12, tzinfo=dt.UTC), uuid.UUID(int=1)
+
+
+class Currency(enum.Enum):
+    EUR = "eur"
+    USD = "usd"
+
+
+def typed(
+    text: str = "", whole: int = 0, number: float = 0.5, yes: bool = True, day: dt.date = dt.date(2026, 1, 2),
+    at: dt.datetime = NOON, span: dt.timedelta = dt.timedelta(1), money: decimal.Decimal = decimal.Decimal("1.10"),
+    key: uuid.UUID = KEY, place: pathlib.Path = pathlib.Path("/a"), currency: Currency = Currency.EUR,
+    choice: Literal["a", "b"] = "a", maybe: str | None = None, due: dt.date | None = None, count: int | None = None, tags: list[str] = [],  # noqa: B006
+    pair: tuple[int, str] = (1, "a"), either: int | str = 1,
+): ...  # fmt: skip
+
+
+def field_of(value, action=anything, name="value"):
+    approval = SHOP.ask({name: value}, action)
+    return approval, fields_of(approval)[0]
+
+
+def change(approval, field, text, *, is_null=False):
+    """What a person's text makes of an argument, decoded."""
+    return decode({field.name: changed_value(approval, field, text, is_null=is_null)})[field.name]
+
+
+def sent(text):
+    return text.replace("\n", "\r\n")
+
+
+@given(values())
+@settings(max_examples=150, deadline=None)
+def test_an_unchanged_field_changes_nothing(value):
+    """Whatever the value, and whatever its text would read as."""
+    approval, field = field_of(value)
+    assert approval.encoded["value"] is changed_value(approval, field, sent(field.text), is_null=field.is_null)
+    assert approval.encoded["value"] is changed_value(approval, field, None, is_null=False)
+
+
+PLAIN = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text().filter(lambda key: "$" not in key), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(PLAIN.filter(lambda value: not isinstance(value, str)))
+@settings(max_examples=150, deadline=None)
+def test_json_reads_back_as_it_was(value):
+    """A text that a person has touched, but not changed in meaning, is the same value to the last bit."""
+    approval, field = field_of(value)
+    assert canonical(approval.encoded["value"]) == canonical(
+        changed_value(approval, field, f" {sent(field.text)}\r\n", is_null=False)
+    )
+
+
+@given(st.text(st.characters(codec=None)), st.text(st.characters(codec=None)))
+@settings(max_examples=100, deadline=None)
+def test_a_text_takes_any_characters(before, after):
+    """Hidden ones by their codes; carriage returns among them."""
+    from grace_kp.web.inbox._value import coded
+
+    approval, field = field_of(before)
+    assert after == change(approval, field, sent(coded(after)))
+
+
+KINDS = {
+    "text": "text", "whole": "number", "number": "number", "yes": "choice", "day": "date", "at": "line", "span": "line", "money": "line",
+    "key": "line", "place": "line", "currency": "choice", "choice": "choice", "maybe": "text", "due": "date", "count": "number",
+    "tags": "json", "pair": "json", "either": "json",
+}  # fmt: skip
+DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(typed).parameters.items()}
+
+
+def test_each_type_has_its_field():
+    """From the schema of the action and the value that is there."""
+    approval = SHOP.ask(DEFAULTS, typed)
+    assert KINDS == {field.name: field.kind for field in fields_of(approval)}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("text", "a\r\nb", "a\nb"), ("whole", " -7 ", -7), ("whole", "123456789012345678901234567890", 123456789012345678901234567890),
+        ("number", "1e3", 1000.0), ("number", ".25", 0.25), ("yes", "1", False), ("day", "2027-12-31", dt.date(2027, 12, 31)),
+        ("at", "2026-05-06T07:08:09+02:00", dt.datetime(2026, 5, 6, 7, 8, 9, tzinfo=dt.timezone(dt.timedelta(hours=2)))),
+        ("span", "P2DT5S", dt.timedelta(days=2, seconds=5)), ("money", "99.90", decimal.Decimal("99.90")), ("key", str(uuid.UUID(int=9)), uuid.UUID(int=9)),
+        ("place", "/b/c", pathlib.Path("/b/c")), ("choice", "1", "b"), ("maybe", "", ""), ("maybe", "x", "x"), ("due", "2026-02-03", dt.date(2026, 2, 3)),
+        ("count", "3", 3), ("tags", '["a", "\\u202e"]', ["a", "\u202e"]), ("pair", '[2, "b"]', (2, "b")), ("either", '"1"', "1"),
+    ],
+)  # fmt: skip
+def test_each_type_takes_what_a_person_writes(name, text, value):
+    """And encodes it as the action expects it."""
+    approval = SHOP.ask(DEFAULTS, typed)
+    field = next(field for field in fields_of(approval) if field.name == name)
+    found = change(approval, field, text)
+    assert (type(value), value) == (type(found), found)
+
+
+def test_a_member_of_an_enum_is_chosen_by_number():
+    """Its encoding names the class."""
+    approval = SHOP.ask({"currency": Currency.EUR}, typed)
+    (field,) = fields_of(approval)
+    assert ["eur", "usd"] == [choice.label for choice in field.choices]
+    assert "usd" == changed_value(approval, field, "1", is_null=False)["value"]
+
+
+def test_null_is_a_value_of_its_own():
+    """A text may be empty or absent; other fields are absent when they are empty."""
+    approval = SHOP.ask({"maybe": "x", "due": dt.date(2026, 1, 2), "count": 4}, typed)
+    maybe, due, count = fields_of(approval)
+    assert change(approval, maybe, "x", is_null=True) is None
+    assert change(approval, due, "") is None
+    assert change(approval, count, " ") is None
+    absent = SHOP.ask({"maybe": None}, typed)
+    (field,) = fields_of(absent)
+    assert field.is_null
+    assert change(absent, field, "", is_null=True) is None
+    assert "" == change(absent, field, "", is_null=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("whole", "seven", "not a whole number"), ("whole", "1.5", "integer"), ("whole", "9" * 5_000, "more digits"), ("number", "1e999", "too large"),
+        ("number", "1_000", "not a number"), ("day", "2026-02-30", "not a date"), ("span", "P1D", "not a duration"), ("money", "1,10", "not a decimal"),
+        ("key", "x", "not a UUID"), ("choice", "7", "choose one"), ("yes", "x", "choose one"), ("tags", "[1", "is no JSON"), ("tags", "[1]", "is not of type"),
+        ("tags", "NaN", "NaN is no JSON"), ("either", '{"a": 1, "a": 2}', "stands twice"), ("either", "[" * 100_000, "JSON"), ("either", "1e999", "no JSON"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_at_the_field(name, text, words):
+    """With the value and what the parameter takes."""
+    approval = SHOP.ask(DEFAULTS, typed)
+    field = next(field for field in fields_of(approval) if field.name == name)
+    with pytest.raises(ValueError, match=words):
+        changed_value(approval, field, text, is_null=False)
+
+
+def test_a_time_zone_stays():
+    """With the offset that it has at the new time; another offset is refused."""
+    from zoneinfo import ZoneInfo
+
+    approval, field = field_of(dt.datetime(2026, 1, 2, 12, tzinfo=ZoneInfo("Europe/Berlin")))
+    found = change(approval, field, "2026-07-02T12:00:00+02:00")
+    assert "Europe/Berlin" == str(found.tzinfo)
+    with pytest.raises(ValueError, match="Europe/Berlin with its offset"):
+        changed_value(approval, field, "2026-07-02T12:00:00+01:00", is_null=False)
+
+
+def test_what_identifies_the_operation_is_fixed():
+    """So is what is sealed, not covered, or an object of a class; the reason stands there."""
+    approval = SHOP.ask(
+        {"invoice": "A", "euros": 1, "memo": "x"}, key="k", key_fields=("invoice",), not_covered=("memo",)
+    )
+    fields = {field.name: field for field in fields_of(approval)}
+    assert ["fixed", "number", "fixed"] == [fields[name].kind for name in ("invoice", "euros", "memo")]
+    assert "identifies the operation" in fields["invoice"].hint
+    assert "not covered" in fields["memo"].hint
+    assert approval.encoded["invoice"] is changed_value(approval, fields["invoice"], "B", is_null=False)
+    from tests.approvals.values import Order
+
+    _, field = field_of([Order("a", 1)])
+    assert ("fixed", True) == (field.kind, "object of a class" in field.hint)
+
+
+def test_a_refused_text_stays_in_its_field():
+    """So that it can be corrected; hidden characters in it are shown."""
+    _, field = field_of("a")
+    again = with_submitted(field, "b\u202e⟨U+200B⟩\r\nc", is_null=False, problem="no")
+    assert ("b⟨U+202E⟩⟨U+200B⟩\nc", "no") == (again.text, again.problem)
+
+
+def test_json_is_read_strictly():
+    """No infinities, and no name twice."""
+    assert {"a": [1, 2.5, None]} == parsed_json('{"a": [1, 2.5, null]}')
+    for text in ("", "Infinity", '{"a": 1, "a": 1}', "{'a': 1}"):
+        with pytest.raises(ValueError, match=r"JSON|twice"):
+            parsed_json(text)

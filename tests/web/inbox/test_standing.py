@@ -1,0 +1,103 @@
+"""Standing approvals by form: granted from a request after a review, listed, and ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.web.inbox.forms import forms
+from tests.web.inbox.shop import HOSTILE
+
+
+def form_of(browser, approval):
+    return forms(browser.get(f"/approvals/{approval.id}/grant").text)["grant"]
+
+
+def grant(browser, approval, **changes):
+    """Fill in the form, and confirm what the review shows."""
+    review = browser.post(f"/approvals/{approval.id}/grant", data=form_of(browser, approval).submitted(**changes))
+    assert 200 == review.status_code, review.text
+    return browser.post(f"/approvals/{approval.id}/grant", data=forms(review.text)["grant"].submitted())
+
+
+def test_the_form_begins_with_exactly_these_values(shop, ana):
+    """Granted as it is, it covers the same call and no other."""
+    approval = shop.ask({"invoice": f"A{HOSTILE}", "euros": 40})
+    answer = grant(ana, approval)
+    assert (303, "/approvals/standing") == (answer.status_code, answer.headers["location"])
+    (standing,) = shop.desk.standing()
+    assert standing.covers(approval.encoded)
+    assert not standing.covers({**approval.encoded, "euros": 41})
+    assert ("ana", "sig:1", 10) == (standing.granted_by.name, standing.version, standing.uses)
+    assert "approved" == shop.ask({"invoice": f"A{HOSTILE}", "euros": 40}).state
+
+
+def test_each_kind_of_constraint(shop, ana):
+    """One of several values, a range, any value."""
+    approval = shop.ask({"invoice": "A", "euros": 40, "memo": "x"})
+    grant(
+        ana, approval, kind0="any", kind1="range", low1="0", high1="50", kind2="in", value2='["x", "y"]', uses="3", until="30m", note="why", this_version=None
+    )  # fmt: skip
+    (standing,) = shop.desk.standing()
+    assert {"invoice": {"any": True}, "euros": {"from": 0, "to": 50}, "memo": {"in": ["x", "y"]}} == standing.parameters
+    assert (3, "why", None) == (standing.uses, standing.note, standing.version)
+    text = ana.get("/approvals/standing").text
+    for words in ("any value", "from 0 to 50", "one of", "0 of 3 times", "why"):
+        assert words in text
+
+
+def test_the_review_grants_nothing(shop, ana):
+    """And says what would run without asking."""
+    approval = shop.ask()
+    answer = ana.post(f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted(kind0="any"))
+    assert "Let these calls run without asking?" in answer.text
+    assert "any value" in answer.text
+    assert [] == shop.desk.standing(ended=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"uses": "0"}, "Uses must be"), ({"uses": "x"}, "Uses must be"), ({"until": "soon"}, "until"), ({"until": "9999d"}, "until"),
+        ({"kind0": "in"}, "needs a list"), ({"kind0": "is", "value0": "A"}, "is no JSON"), ({"kind1": "range"}, "one or two numbers"),
+        ({"kind1": "range", "low1": '"a"'}, "one or two numbers"), ({"kind0": ""}, "choose what"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_granted_stays_in_the_form(shop, ana, changes, words):
+    """With the reason and what was typed."""
+    approval = shop.ask()
+    answer = ana.post(
+        f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted(note="mine", step="decide", **changes)
+    )
+    assert 422 == answer.status_code
+    assert words in answer.text
+    assert "mine" == forms(answer.text)["grant"].value("note")
+    assert [] == shop.desk.standing(ended=True)
+
+
+def test_what_is_not_covered_can_only_be_anything(shop, ana):
+    """The form offers nothing else."""
+    approval = shop.ask({"invoice": "A", "euros": 40}, not_covered=("invoice",))
+    assert "any" == form_of(ana, approval).value("kind0")
+    grant(ana, approval)
+    assert {"any": True} == shop.desk.standing()[0].parameters["invoice"]
+
+
+def test_it_is_ended_by_form(shop, ana):
+    """With a reason, once; another id is an error."""
+    grant(ana, shop.ask())
+    (standing,) = shop.desk.standing()
+    end = forms(ana.get("/approvals/standing").text)["end"].submitted(reason="enough")
+    for _ in range(2):
+        assert 303 == ana.post(f"/approvals/standing/{standing.id}/end", data=end).status_code
+    assert "enough" == shop.desk.standing(ended=True)[0].ended
+    assert "enough" in ana.get("/approvals/standing?ended=1").text
+    assert "enough" not in ana.get("/approvals/standing").text
+    assert 404 == ana.post_form("/approvals/standing/st-0/end").status_code
+
+
+def test_a_viewer_grants_nothing(shop):
+    """By the role."""
+    approval, viewer = shop.ask(), shop.browser("vi", role="viewer")
+    assert 403 == viewer.get(f"/approvals/{approval.id}/grant").status_code
+    assert 403 == viewer.post_form(f"/approvals/{approval.id}/grant", {"step": "decide"}).status_code
+    assert 404 == shop.browser("ana").get("/approvals/ap-0/grant").status_code
