@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from grace_kp.approvals import approval_figures
+from grace_kp.approvals import ApprovalState, RowQuery, approval_figures
 from grace_kp.store import CatalogQuery
 from grace_kp.web._site import root_of, site_of
 from grace_kp.web.figures import _approvals as approvals
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from grace_kp.approvals import ApprovalFigures
     from grace_kp.store import RunFigures
     from grace_kp.web._site import Site
+    from grace_kp.web.figures._kept import Result
     from grace_kp.web.figures._period import Asked
 
 MOST_NAMES = 200
@@ -42,10 +44,11 @@ class Preset:
 
 
 class FiguresPage:
-    """The page, with what it keeps between views: what labels and promises say, which takes too long for each view."""
+    """The page, with what it keeps between views, because it takes too long for each: what approvals, labels and promises say."""
 
     def __init__(self) -> None:
         self._trust: Kept[CatalogQuery, dict[str, Any]] = Kept()
+        self._decisions: Kept[tuple[float, float], ApprovalFigures] = Kept()
 
     def show(self, request: Request) -> Response:
         """Return the page for the period and the agent of an address."""
@@ -57,6 +60,8 @@ class FiguresPage:
         figures = site.catalog.figures(since, until, agent=asked.agent)
         labelled = replace(query, feedback=True)
         trusted = self._trust.get(labelled, now, lambda: _trust(site, labelled))
+        span = asked.period.seconds
+        decisions = self._decisions.get(span, now, lambda: approval_figures(site.tables, *span))
         known = {} if trusted is None else trusted.value or {}
         return site.page(
             request,
@@ -67,7 +72,7 @@ class FiguresPage:
             progress=site.catalog.progress(),
             runs_address=f"{root}/runs?{urlencode(_conditions(asked), errors='replace')}",
             **_runs(site, figures, query, asked, root),
-            **_approvals(site, asked),
+            **_approvals(site, decisions),
             **_spending(site, figures),
             trusted=trusted,
             **_thresholds(site, known),
@@ -131,15 +136,22 @@ def _runs(site: Site, figures: RunFigures, query: CatalogQuery, asked: Asked, ro
     }
 
 
-def _approvals(site: Site, asked: Asked) -> dict[str, Any]:
-    figures = approval_figures(site.tables, *asked.period.seconds)
+def _approvals(site: Site, decisions: Result[ApprovalFigures] | None) -> dict[str, Any]:
+    found = None if decisions is None else decisions.value
+    values: dict[str, Any] = {
+        "pending": site.tables.count(RowQuery(states=(ApprovalState.PENDING.value,))),
+        "decisions": decisions,
+        "approvals": found,
+    }
+    if found is None:
+        return values
     return {
-        "approvals": figures,
-        "decided": sum(figures.outcomes.values()),
-        "waits": approvals.waits_of(figures),
-        "approved_share": approvals.approved_share(figures),
-        "outcome_plot": _html(approvals.outcome_plot(figures)),
-        "wait_plot": _html(approvals.wait_plot(figures)),
+        **values,
+        "decided": sum(found.outcomes.values()),
+        "waits": approvals.waits_of(found),
+        "approved_share": approvals.approved_share(found),
+        "outcome_plot": _html(approvals.outcome_plot(found)),
+        "wait_plot": _html(approvals.wait_plot(found)),
     }
 
 
@@ -149,7 +161,7 @@ def _spending(site: Site, figures: RunFigures) -> dict[str, Any]:
         "spent": spent,
         "spending_table": _html(spending_table(spent)),
         "money": [money_text(amount, currency) for currency, amount in sums_by_currency(spent).items()],
-        "unpriced": [each.model for each in spent if each.price is None and each.tokens],
+        "unpriced": [each.model for each in spent if each.price is None],
     }
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from grace_kp.runtime import Grace
     from grace_kp.web.figures._labels import Verdict
 
+FIRST_SHARES = 0.1
+"""Coverage below which the share of errors rests on few runs, and does not decide how high the plot is."""
 MOST_ACTIONS = 20
 """Action classes that are listed for one promise."""
 USUAL_RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
@@ -91,7 +93,8 @@ def risk_plot(verdict: Verdict) -> str:
         band=[(point.low, point.high) for point in verdict.curve],
         notes=[f"{point.confidence:.3g}" for point in verdict.curve],
     )
-    top = max((point.high for point in verdict.curve), default=1.0)
+    settled = [point for point in verdict.curve if point.coverage >= FIRST_SHARES]
+    top = max((point.high for point in settled), default=1.0)
     plane = Plane(
         x="coverage: share of runs that act",
         y="share wrong, of these",

@@ -1,0 +1,63 @@
+"""Values that are computed in the background and kept for a minute."""
+
+from __future__ import annotations
+
+import threading
+
+from grace_kp.errors import StoreError
+from grace_kp.web.figures._kept import Kept
+
+PATIENT = 60.0
+
+
+def test_a_value_is_computed_once_a_minute():
+    """Those who ask within the minute get the same; a clock that was set back asks again."""
+    kept, computed = Kept(patience=PATIENT), []
+
+    def get(now):
+        return kept.get("key", now, lambda: computed.append(now) or len(computed))
+
+    assert (1, 0.0) == (get(0.0).value, get(0.0).at)
+    assert 1 == get(59.0).value
+    assert [0.0] == computed
+
+
+def test_the_value_before_is_shown_while_another_is_computed():
+    """Nobody waits for the second one."""
+    kept, go, done = Kept(patience=PATIENT), threading.Event(), threading.Event()
+    assert 1 == kept.get("key", 0.0, lambda: 1).value
+
+    def slow():
+        go.wait(PATIENT)
+        done.set()
+        return 2
+
+    assert 1 == kept.get("key", 61.0, slow).value
+    assert 1 == kept.get("key", 62.0, slow).value
+    go.set()
+    assert done.wait(PATIENT)
+
+
+def test_nobody_waits_long_for_the_first_value():
+    """The page is shown without it."""
+    kept, go = Kept(patience=0.0), threading.Event()
+    assert kept.get("key", 0.0, lambda: go.wait(PATIENT)) is None
+    go.set()
+
+
+def test_a_store_that_cannot_be_read_is_a_problem():
+    """Of the result, and not of the page."""
+
+    def fail():
+        raise StoreError("no such file")
+
+    result = Kept(patience=PATIENT).get("key", 0.0, fail)
+    assert (None, "no such file") == (result.value, result.problem)
+
+
+def test_what_is_kept_is_bounded():
+    """What was asked for longest ago is forgotten first."""
+    kept, computed = Kept(patience=PATIENT, limit=2), []
+    for key in ("a", "b", "a", "c", "a", "b"):
+        kept.get(key, 0.0, lambda key=key: computed.append(key))
+    assert ["a", "b", "c", "b"] == computed

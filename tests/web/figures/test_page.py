@@ -1,0 +1,239 @@
+"""The page of figures: equal to sums over the store, whole for any data, and with a next step where there is nothing."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+
+import pytest
+
+import grace_kp as gk
+from grace_kp import calibrate as cal
+from grace_kp.testing import ScriptedJudge
+from tests.approvals.desks import ANA, asked
+from tests.pages.drawing import drawings, ids, outside
+from tests.pages.reading import Elements
+from tests.web.figures.office import Office, notes, tiles, words
+
+HOSTILE = '</table><script>alert(1)</script>"&\u202e'
+
+
+def whole(page):
+    """The page is found, its ids occur once, and its drawings stand in their frames."""
+    assert 200 == page.status_code
+    assert len(set(ids(page.text))) == len(ids(page.text))
+    assert [] == [place for drawing in drawings(page.text) for place in outside(drawing)]
+    assert " style=" not in page.text
+    return page
+
+
+def rows(page, name):
+    """The rows of the first table after a heading, as texts."""
+    part = page.text[page.text.index(name) :]
+    body = part[part.index("<tbody") : part.index("</tbody>")]
+    return [
+        [
+            " ".join(re.sub(r"<[^>]+>", "", cell).split())
+            for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)
+        ]
+        for row in re.findall(r"<tr.*?</tr>", body, re.DOTALL)
+    ]
+
+
+def test_an_empty_store_says_what_to_do(office):
+    """Record a run, label it, let it be judged, watch a promise."""
+    page = whole(office.page())
+    assert "Figures appear here as soon as an agent records a run" in words(page)
+    assert "Open a run and say with one click whether it was right" in words(page)
+    assert "silent at 0.05 needs at least 67 labels without an error, and there are 0" in words(page)
+    assert "No promise is watched" in words(page)
+    assert [] == drawings(page.text)
+
+
+def test_one_run_is_shown(office):
+    """Its figures are its own."""
+    office.run("solo", confidence=0.7)
+    page = whole(office.page())
+    assert ("1", "0", "0.700") == tuple(tiles(page)[name] for name in ("Runs", "Failed", "Mean confidence"))
+    assert [["solo", "1", "0 (0.0%)", tiles(page)["Mean score"], "0.700"]] == rows(page, "By agent")
+
+
+def test_figures_are_the_sums_over_the_store(office):
+    """In all, by day, by agent, by bin and by level: counted one by one over all runs of the period."""
+    draw = random.Random(5)
+    for _ in range(60):
+        office.run(
+            draw.choice(["a", "b", "c"]), days=draw.randrange(12), confidence=draw.randrange(100) / 100,
+            success=draw.random() < 0.8, gates=["pay"] * draw.randrange(3),
+        )  # fmt: skip
+    page = whole(office.page("?days=7"))
+    first = re.search(r'name="since" value="([^"]+)"', page.text)[1]
+    found = [trace for trace in office.grace.store.iterate() if trace.metadata.created_at[:10] >= first]
+    assert 0 < len(found) < 60
+    failed = [trace for trace in found if not trace.metadata.success]
+    assert (f"{len(found)}", f"{len(failed)}") == (tiles(page)["Runs"], tiles(page)["Failed"])
+    confidence = sum(trace.outcome.confidence for trace in found) / len(found)
+    score = sum(trace.value.score for trace in found) / len(found)
+    assert (f"{confidence:.3f}", f"{score:.3f}") == (tiles(page)["Mean confidence"], tiles(page)["Mean score"])
+    days, bad_days = (Counter(trace.metadata.created_at[:10] for trace in group) for group in (found, failed))
+    assert 7 == len(rows(page, "Runs per day"))
+    for day, good, bad in rows(page, "Runs per day"):
+        assert (days[day] - bad_days[day], bad_days[day]) == (int(good), int(bad))
+    agents = Counter(trace.name for trace in found)
+    assert {name: str(count) for name, count in agents.items()} == {row[0]: row[1] for row in rows(page, "By agent")}
+    bins = Counter(min(19, int(trace.outcome.confidence * 20)) for trace in found)
+    assert [str(bins[place]) for place in range(20)] == [row[1] for row in rows(page, "<strong>Confidence</strong>")]
+    levels = Counter(decision.level for trace in found for decision in trace.decisions)
+    assert {level: str(levels[level]) for level in ("silent", "notify", "confirm", "escalate")} == {
+        row[0]: row[1] for row in rows(page, "Gates by level")
+    }
+
+
+def test_one_agent_is_shown_alone(office):
+    """Its name stands in the list to choose from, and in the links to its runs."""
+    office.run("a & b")
+    office.run("c", days=1)
+    page = whole(office.page("?agent=a+%26+b"))
+    assert "1" == tiles(page)["Runs"]
+    assert '<option value="a &amp; b" selected>' in page.text
+    assert '<option value="c">' in page.text
+    runs = next(link for link in Elements(page.text).links if link.startswith("/runs?"))
+    assert runs.startswith("/runs?agent=a+%26+b&since=")
+    assert all("agent=a+%26+b" in link for link in Elements(page.text).links if "days=" in link)
+
+
+def test_links_lead_to_the_runs_that_were_counted(office):
+    """The list of runs knows the conditions, and the last day belongs to them."""
+    office.run("a")
+    browser = office.visit()
+    page = browser.get("/figures")
+    links = [link for link in Elements(page.text).links if link.startswith("/runs?")]
+    assert 2 <= len(links)
+    for link in links:
+        found = browser.get(link)
+        assert 200 == found.status_code
+        assert "kp:trace:" in found.text
+
+
+@pytest.mark.parametrize("query", ["?days=8", "?since=2026-13-01", "?agent=" + "x" * 300, "?until=tomorrow&since=x"])
+def test_what_cannot_be_used_gives_a_note(query, office):
+    """And the usual period."""
+    office.run()
+    page = whole(office.page(query))
+    assert "1" == tiles(page)["Runs"]
+    assert any("must" in note for note in notes(page))
+
+
+def test_a_period_without_runs_leads_to_all(office):
+    """While there are runs in others."""
+    office.run(days=100)
+    page = whole(office.page())
+    assert "No runs in this period" in page.text
+    assert '<a class="button" href="/figures?days=all">Show all days</a>' in page.text
+    assert "1" == tiles(office.page("?days=all"))["Runs"]
+    assert "Runs per week" in office.page("?days=all").text
+
+
+def test_names_of_agents_are_text(office):
+    """Markup is shown, and characters that turn the text around are named."""
+    office.run(HOSTILE, objective=HOSTILE)
+    office.run("エージェント", label=True)
+    page = whole(office.page())
+    assert "alert(1)" not in "".join(re.findall(r"<script[^>]*>(.*?)</script>", page.text))
+    assert "⟨U+202E⟩" in page.text
+    assert "\u202e" not in page.text
+    assert "エージェント" in page.text
+    assert 200 == office.page("?agent=" + "%3C%2Ftable%3E%E2%80%AE%22").status_code
+
+
+def test_it_is_said_where_the_confidence_says_nothing(office):
+    """Most runs have one and the same value."""
+    for number in range(8):
+        office.run(confidence=0.7 if number else 0.2)
+    (note,) = [note for note in notes(office.page()) if "says nothing" in note]
+    assert "88% of the newest 8 runs have a confidence of 0.7: it says nothing about them" in note
+
+
+def test_approvals_are_counted(office):
+    """What waits now, how requests were decided, and how long people took."""
+    desk = office.visit().app.state.site.desk
+    requests = [desk.request(asked({"invoice": f"R-{number}", "euros": 1})) for number in range(4)]
+    for request in requests[:2]:
+        desk.approve(request.id, actor=ANA)
+    desk.reject(requests[2].id, actor=ANA, reason="no")
+    page = whole(office.page())
+    shown = tiles(page)
+    assert ("1", "3", "67%", "0") == tuple(
+        shown[name] for name in ("Pending now", "Decided or closed", "Let through by people", "Expired")
+    )
+    assert {"Median wait", "Nine of ten within"} <= set(shown)
+    assert [["approved", "2", "66.7%"], ["rejected", "1", "33.3%"]] == rows(page, "How requests were decided")
+    assert ["0 to 10s", "3", "100.0%"] == rows(page, "Time until people decided")[0]
+
+
+def test_judges_cost_what_their_price_says(tmp_path):
+    """A model without a price costs no 0."""
+
+    def page_of(folder, **settings):
+        folder.mkdir()
+        office = Office(folder, evaluator=ScriptedJudge(0.8), **settings)
+
+        @office.grace.agent
+        def answer(question):
+            return f"It is {question}."
+
+        answer("4")
+        page = whole(office.page())
+        office.close()
+        return page
+
+    plain = page_of(tmp_path / "a")
+    (row,) = rows(plain, "Judge spending")
+    assert (tiles(plain)["Money"], row[4:]) == ("no price set", ["no price set", "no price set"])
+    assert int(row[1]) >= 1
+    priced = page_of(tmp_path / "b", prices={"*": (1_000.0, "EUR")})
+    (row,) = rows(priced, "Judge spending")
+    tokens = int(row[2].replace(",", ""))
+    assert ("1,000 EUR", f"{tokens / 1_000:,.2f} EUR") == (row[4], row[5])
+
+
+def test_labels_show_what_the_confidence_is_worth(office):
+    """Reliability and risk with their intervals, and how many labels a promise still needs."""
+    for number in range(12):
+        office.run(confidence=number / 12, label=number > 4, objective=f"Refund {number}")
+    page = whole(office.page())
+    assert "12 labelled runs (12 test), 58% correct." in words(page)
+    assert {"AUROC", "Calibration error", "Brier score"} <= set(tiles(page))
+    assert "1.00" == tiles(page)["AUROC"]
+    assert "<strong>Reliability</strong>" in page.text
+    assert "<strong>Risk and coverage</strong>" in page.text
+    assert "notify at 0.15 needs at least 21 labels without an error, and there are 12" in words(page)
+    levels = {row[0]: row for row in rows(page, "Thresholds in force")}
+    assert ["silent", "0.9", "default"] == levels["silent"][:3]
+    assert levels["notify"][3].startswith("0.0% wrong (0.0% to ")
+
+
+def test_a_refuted_promise_is_shown(tmp_path):
+    """With the alarm, and the figures of each level."""
+    office = Office(tmp_path, monitor=cal.Monitor({"silent": 0.05}), thresholds=gk.Thresholds(0.0, 0.0, 0.0))
+    for _ in range(4):
+        office.run(label=False, gates=["pay"])
+    page = whole(office.page())
+    assert any("Refuted." in note and "all actions, silent: " in note for note in notes(page))
+    table = rows(page, "Watched promises")
+    assert [["all actions", "silent", "5.0%", "4 of 4"], ["pay", "silent", "5.0%", "4 of 4"]] == [
+        row[:4] for row in table
+    ]
+    assert {"refuted"} == {row[5] for row in table}
+    office.close()
+
+
+def test_everybody_who_may_see_sees_figures(office):
+    """Every role may, and links lead below the path that the application is mounted under."""
+    office.run()
+    page = office.visit(role="viewer", root_path="/desk").get("/desk/figures")
+    assert 200 == page.status_code
+    links = [link for link in Elements(page.text).links if not link.startswith(("#", "data:"))]
+    assert len(links) > 9
+    assert all(link.startswith("/desk/") for link in links)
