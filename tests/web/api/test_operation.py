@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
 
 from grace_kp.errors import StoreError
+from grace_kp.web import Person, Role, app
+from tests.web.visiting import Browser
 
 JSON = {"Content-Type": "application/json"}
 
@@ -103,3 +108,25 @@ def test_a_store_that_fails_is_no_server_error(house, ana, monkeypatch):
         response = ana.get(address)
         assert (503, "unavailable") == (response.status_code, response.json()["code"])
         assert "secret" not in response.text
+
+
+def test_a_page_may_call_the_api(house):
+    """With the session of its person it needs the origin and the CSRF token; without them nothing is done."""
+    browser = Browser(house.grace)
+    approval = house.request()
+    address = f"/api/v1/approvals/{approval.id}/reject"
+    foreign = {"Origin": "http://localhost:9000", "X-CSRF-Token": browser.csrf()}
+    for headers in ({}, foreign):
+        refused = browser.post(address, json={}, headers=headers)
+        assert (403, "forbidden") == (refused.status_code, refused.json()["code"])
+    assert "pending" == house.desk.get(approval.id).state
+    assert "rejected" == browser.post_json(address, {}).json()["state"]
+
+
+def test_the_api_of_a_mounted_application(house):
+    """Works below its path, and describes itself there."""
+    mounted = app(house.grace, auth=lambda request: Person(name="ana", role=Role.VIEWER))
+    host = TestClient(Starlette(routes=[Mount("/grace", mounted)]), base_url="http://localhost")
+    assert [{"url": "/grace"}] == host.get("/grace/api/openapi.json").json()["servers"]
+    assert 200 == host.get(f"/grace/api/v1/approvals/{house.request().id}").status_code
+    assert 404 == host.get("/grace/api/v1/approvals/x").status_code
