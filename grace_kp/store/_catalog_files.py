@@ -146,11 +146,20 @@ class Connections(Resident):
             files.leave(connection)
 
 
-class OneConnection:
+class OneConnection(Resident):
     """A database in memory for several threads, one at a time."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._lock = threading.RLock()
+        watch(self)
+
+    def fork_locks(self) -> Sequence[Lock]:
+        """Return what is held during a fork."""
+        return (self._lock,)
+
+    def after_fork(self) -> None:
+        """Replace the lock in a forked child, which has a copy of the database."""
         self._lock = threading.RLock()
 
     @contextlib.contextmanager

@@ -11,6 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from grace_kp.background import Resident, watch
 from grace_kp.store._catalog_index import IndexWriter
 from grace_kp.store._catalog_rows import Progress
 
@@ -29,18 +30,23 @@ COUNT_SECONDS = 1.0
 """How old the number of runs in the store may be that is shown."""
 
 
-class Follower:
+class Follower(Resident):
     """Brings an index up to date. Several threads may use it."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._lock = threading.RLock()
-        self._writer: IndexWriter | None = None
-        self._connection: sqlite3.Connection | None = None
         self._version: int | None = None
         self._up_to_date: object = None
         self._checked_at: float | None = None
         self._counted: tuple[float, int] | None = None
+        self.after_fork()
+        watch(self)
+
+    def after_fork(self) -> None:
+        """Begin anew in a forked child: the parent's thread may hold the lock."""
+        self._lock = threading.RLock()
+        self._writer: IndexWriter | None = None
+        self._connection: sqlite3.Connection | None = None
 
     def progress(self, *, counted_now: bool = False) -> Progress:
         """Return how much of the store is indexed.

@@ -87,3 +87,6 @@ class MemorySource:
             names = [(name, number) for name, number in self._log.runs.items() if number in wanted]
             records = [(number, self._records.get(name)) for name, number in names]
         return {number for number, record in records if record is not None and folded in searchable(record.text)}
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""

@@ -77,6 +77,7 @@ class Place:
         """Close all connections."""
         self.readers.close()
         self.writer.close()
+        self.source.close()
 
 
 def place_of(store: Any) -> Place:

@@ -66,6 +66,8 @@ class Search:
         if words == "":
             return RunPage(rows=(), newer=None, older=None)
         down = after is None or before is not None
+        if down and after is not None:
+            plan.lowest = _most(plan.lowest, after + 1)
         start = before if down else after
         found = self._walk(plan, words, start, limit + 1, down=down)
         positions, has_more = found.positions[:limit], len(found.positions) > limit

@@ -78,6 +78,10 @@ class Source(Protocol):
         """Return the numbers of those runs whose text contains a case-folded text."""
         ...
 
+    def close(self) -> None:
+        """Release files."""
+        ...
+
 
 _RUN = "number, id, created_at, domain, score, success, status, text, data"
 
@@ -172,3 +176,7 @@ class SqliteSource:
                 (json.dumps(list(numbers)), folded),
             )
             return {number for (number,) in found}
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._connections.close()

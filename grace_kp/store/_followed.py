@@ -1,24 +1,22 @@
-"""What lets a catalog follow a store in a SQLite file."""
+"""What lets a catalog follow a store in a SQLite file, and how a file is opened that is only read."""
 
 from __future__ import annotations
 
+import os
+import sqlite3
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import sqlite3
-    from pathlib import Path
-
     from grace_kp.store._catalog_source import SqliteSource
+
+PATIENCE_SECONDS = 2.0
 
 
 class Followed:
     """A store in a file whose changes can be read."""
 
     path: Path
-
-    def _connect(self) -> sqlite3.Connection:
-        """Open another connection to the file."""
-        raise NotImplementedError
 
     def changes(self) -> SqliteSource:
         """Return what a catalog follows. It reads over connections of its own, and holds up no writer."""
@@ -28,6 +26,20 @@ class Followed:
         return SqliteSource(Connections(self.path, self._connect_to_follow))
 
     def _connect_to_follow(self) -> sqlite3.Connection:
-        connection = self._connect()
+        uri = uri_to_read(self.path.resolve())
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=PATIENCE_SECONDS, isolation_level=None, check_same_thread=False
+        )
         connection.execute("PRAGMA query_only = ON")
         return connection
+
+
+def uri_to_read(path: Path) -> str:
+    """Return how a file is opened that must exist and is only read.
+
+    A read-only connection to a file in WAL mode leaves `-wal` and `-shm` behind, because only a writer may remove them. So the
+    connection may write, and is told not to. Where it could not, and no writer has left a WAL, the file is read as it is.
+    """
+    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    as_it_is = not writable and not Path(f"{path}-wal").exists()
+    return f"{path.as_uri()}?{'mode=ro&immutable=1' if as_it_is else 'mode=rw'}"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grace_kp.store._followed import uri_to_read
 from grace_kp.store._open import file_of
 from grace_kp.store._schema import APPROVALS, MIGRATIONS, READABLE, migrate
 from grace_kp.store._sqlite import BUSY_MS, SqliteStore
@@ -30,7 +29,11 @@ class SqliteReader(SqliteStore):
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(
-            _uri(self.path.resolve()), uri=True, timeout=BUSY_MS / 1_000, isolation_level=None, check_same_thread=False
+            uri_to_read(self.path.resolve()),
+            uri=True,
+            timeout=BUSY_MS / 1_000,
+            isolation_level=None,
+            check_same_thread=False,
         )
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -71,17 +74,6 @@ class SqliteReader(SqliteStore):
                 (prefix, len(prefix), prefix),
             ).fetchall()
         return [name for (name,) in rows]
-
-
-def _uri(path: Path) -> str:
-    """How the file is opened.
-
-    A read-only connection to a file in WAL mode leaves `-wal` and `-shm` behind, because only a writer may remove them. So the
-    connection may write, and is told not to. Where it could not, and no writer has left a WAL, the file is read as it is.
-    """
-    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-    as_it_is = not writable and not Path(f"{path}-wal").exists()
-    return f"{path.as_uri()}?{'mode=ro&immutable=1' if as_it_is else 'mode=rw'}"
 
 
 def _schema_version(connection: sqlite3.Connection) -> int:

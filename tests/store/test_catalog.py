@@ -230,6 +230,25 @@ def test_many_threads_read_at_once(opened):
     assert [True] * 200 == answers
 
 
+def test_a_file_that_is_gone_is_reported_and_not_created(tmp_path):
+    """What was indexed can still be listed, and the file is followed again when it is back."""
+    store = open_store(f"sqlite:///{tmp_path}/t.db")
+    put(store, run("a"))
+    catalog = open_catalog(store)
+    catalog.refresh()
+    store.close()
+    store.path.rename(tmp_path / "away.db")
+    with pytest.raises(StoreError, match=r"cannot be brought up to date: unable to open database file$"):
+        catalog.refresh()
+    assert ["kp:trace:a"] == [row.id for row in catalog.find(CatalogQuery()).rows]
+    assert not store.path.exists()
+    (tmp_path / "away.db").rename(store.path)
+    put(store, run("b"))
+    assert Progress(done=2, total=2) == catalog.refresh()
+    catalog.close()
+    store.close()
+
+
 def test_a_store_without_changes_is_refused():
     """The message names what can be followed."""
     with pytest.raises(
