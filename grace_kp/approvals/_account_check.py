@@ -50,7 +50,7 @@ class AccountCheck:
             return
         for name, data in self._documents.items():
             seq, facts = self._last.get(name, (0, {}))
-            if _facts(data) != (facts.get("role"), facts.get("token")) or facts.get("change") == "removed":
+            if not seq or _facts(data) != (facts.get("role"), facts.get("token")) or facts.get("change") == "removed":
                 wrong = f"is not as entry {seq} has left it" if seq else "was added without an entry"
                 self._found.add(seq, "account", f"the account {name} {wrong}")
         for name, (seq, facts) in self._last.items():

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import webbrowser
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,6 +48,8 @@ def run(
     Example: grace-kp serve --store sqlite:///traces.db
     """
     if context.invoked_subcommand is not None:
+        if store is not None:
+            raise ValueError("--store belongs behind the command: grace-kp serve users add NAME --store …")
         return
     from grace_kp.runtime import Grace
     from grace_kp.web import serving
@@ -59,7 +61,7 @@ def run(
         )
         address = server.address()
         _put_beginning(server, address, store)
-        with _browser(address) if not no_browser and _is_terminal() else nullcontext():
+        with _browser(address) if not no_browser and _is_terminal() else nullcontext(), suppress(KeyboardInterrupt):
             server.run()
         _put_end(server)
 
@@ -89,7 +91,8 @@ def _is_terminal() -> bool:
 def _put_beginning(server: Server, address: str, store: str | None) -> None:
     out = console()
     put_field(out, "store", described(store).removesuffix(f"; {CHOOSE}"), label=LABEL)
-    put(out, f"{'open':<{LABEL}}{address}")
+    put(out, "open")
+    put(out, f"  {address}")  # at 80 columns a code fits into a line of its own
     how = (
         "a token of an account; `grace-kp serve users` manages them"
         if server.logins.code_is_needless

@@ -174,6 +174,7 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
+        listener.listen(BACKLOG)  # the address can be opened as soon as it is printed
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:

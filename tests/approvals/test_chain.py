@@ -77,7 +77,7 @@ def test_an_entry_states_the_row_that_was_written_with_it():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kind": "approved"}, "must be one of claimed, decided, .*, not 'approved'"),
+        ({"kind": "approved"}, "must be one of account_changed, claimed, decided, .*, not 'approved'"),
         ({"approval": "ap-9"}, "put the row of ap-9 with revision 1 before its entry: it is not there"),
         ({"revision": 2}, "put the row of ap-1 with revision 2 before its entry: it has revision 1"),
         ({"contents": {"a": float("nan")}}, "not JSON compliant"),

@@ -119,7 +119,7 @@ def test_a_receiver_is_shown_without_its_secrets():
         ({"secret": []}, "base64 of 24 to 64 random bytes"),
         (
             {"events": ["asked"]},
-            r"events of the webhook to https://hooks.example must be among claimed, .*, not a list of 1",
+            r"events of the webhook to https://hooks.example must be among account_changed, claimed, .*, not a list of 1",
         ),
         ({"events": "requested"}, "must be among"),
         ({"events": []}, "must be among"),

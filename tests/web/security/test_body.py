@@ -20,7 +20,7 @@ def channel(*chunks, ends=True):
     async def receive():
         if messages:
             return messages.pop(0)
-        await asyncio.Event().wait()
+        return await asyncio.Event().wait()
 
     return receive
 

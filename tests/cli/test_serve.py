@@ -1,0 +1,175 @@
+"""`grace-kp serve`: what it prints, what it refuses, and how it ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pexpect
+import pytest
+
+from tests.cli.program import ROOT
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "NO_COLOR": "1", "COLUMNS": "80"}
+PATIENCE = 60
+
+
+@pytest.fixture
+def serve(url):
+    """Starts the command; returns it and the address that it printed."""
+    children = []
+
+    def start(*options):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "grace_kp.cli", "serve", "--store", url, "--port", "0", *options], env=ENVIRONMENT, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT,
+        )  # fmt: skip
+        children.append(child)
+        lines = []
+        while not lines or not lines[-1].startswith("stop"):
+            lines.append(child.stdout.readline())
+            assert lines[-1], child.stderr.read()
+        return child, lines
+
+    yield start
+    for child in children:
+        child.kill()
+        child.communicate()
+
+
+def address(lines):
+    return lines[lines.index("open\n") + 1].strip()
+
+
+def test_it_prints_where_to_go(recorded, url, serve):
+    """The store, the address with a code, what the code is, and how to stop; within 80 columns."""
+    _, lines = serve()
+    assert ["store", "open", "login", "stop"] == [line.split()[0] for line in lines if line[0] != " "]
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/login\?code=[\w-]{43}", address(lines))
+    assert url.removeprefix("sqlite:///") in "".join(line[8:-1] for line in lines)
+    assert all(len(line) <= 81 for line in lines)
+
+
+def test_with_accounts_there_is_no_code(recorded, url, serve, command):
+    """The address is all that is printed; people log in with their token."""
+    command("serve", "users", "add", "ana", "--role", "admin", "--store", url)
+    _, lines = serve()
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", address(lines))
+    assert "a token of an account; `grace-kp serve users` manages them" in "".join(lines)
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it(recorded, serve, kind):
+    """With success, also while a browser keeps a connection open; what was refused is stated."""
+    child, lines = serve()
+    base = address(lines).partition("/login")[0]
+    with pytest.raises(urllib.error.HTTPError):
+        urllib.request.urlopen(urllib.request.Request(base, headers={"Host": "evil.example"}), timeout=PATIENCE)
+    host, _, port = base.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))) as idle:
+        idle.sendall(f"GET /login HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        assert idle.recv(12) == b"HTTP/1.1 200"
+        child.send_signal(kind)
+        out, err = child.communicate(timeout=PATIENCE)
+    assert (0, "stopped\n") == (child.returncode, out)
+    assert "grace-kp: refused while it ran: 1 × foreign host\n" == err
+
+
+def test_nothing_secret_is_written(recorded, url, serve, command):
+    """Neither codes nor tokens that were tried, beside the one address."""
+    child, lines = serve()
+    base = address(lines).partition("/login")[0]
+    body = b"credential=gkp_tried_and_wrong"
+    for _ in range(3):
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(urllib.request.Request(f"{base}/login", body, {"Origin": base}), timeout=PATIENCE)
+    child.send_signal(signal.SIGTERM)
+    out, err = child.communicate(timeout=PATIENCE)
+    assert "a login from 127.0.0.1 was refused" in err
+    assert "tried_and_wrong" not in out + err
+    assert address(lines).partition("code=")[2] not in out + err
+
+
+def test_at_a_terminal_a_browser_opens(recorded, url, tmp_path):
+    """By way of a file that only this user can read, because other users see the arguments of a process; it is gone at the end."""
+    note = tmp_path / "note"
+    program = tmp_path / "browser"
+    program.write_text(
+        f'#!/bin/sh\nstat -c "%a %n" "$(echo "$1" | sed s,file://,,)" > {note}.new\ncat "$(echo "$1" | sed s,file://,,)" >> {note}.new\nmv {note}.new {note}\n'
+    )
+    program.chmod(0o755)
+    child = pexpect.spawn(
+        sys.executable, ["-m", "grace_kp.cli", "serve", "--store", url, "--port", "0"], encoding="utf-8", timeout=PATIENCE, dimensions=(24, 80),
+        env={**ENVIRONMENT, "BROWSER": f"{program} %s", "TERM": "xterm", "TMPDIR": str(tmp_path)}, cwd=str(ROOT),
+    )  # fmt: skip
+    child.expect(r"login\?code=([\w-]{43})")
+    code = child.match[1]
+    child.expect("Ctrl-C")
+    while not note.exists() and child.isalive():
+        child.expect([pexpect.TIMEOUT, pexpect.EOF], timeout=0.05)
+    child.sendintr()
+    child.expect("stopped")
+    child.expect(pexpect.EOF)
+    mode, file = note.read_text().splitlines()[0].split()
+    assert "600" == mode
+    assert f"code={code}" in note.read_text()
+    assert not (tmp_path / file).exists()
+    child.close()
+
+
+def test_a_store_that_is_not_there_is_an_error(command, url):
+    """With what creates one."""
+    ran = command("serve", "--store", url)
+    assert 1 == ran.returncode
+    assert "there is no store at" in ran.stderr
+    assert "recording a run creates it" in ran.stderr
+
+
+def test_a_taken_port_is_an_error(command, recorded, url):
+    """With the option that names another."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ran = command("serve", "--store", url, "--port", port)
+    assert (
+        1,
+        f"grace-kp: port {port} of 127.0.0.1 is taken; --port names another, and --port 0 takes a free one\n",
+    ) == (
+        ran.returncode,
+        ran.stderr,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--host", "0.0.0.0"), "put a proxy with TLS before it"),
+        (("--public-url", "https://g.example"), "there are no accounts"),
+        (("--public-url", "http://g.example"), "must begin with https://"),
+        (("--public-url", "g.example"), "the public URL must be like"),
+        (("--trusted-proxy", "localhost"), "must be an IP address"),
+        (("--root-path", "/../x"), "the root path must be like"),
+        (("--port", "99999"), "less than or equal to 65535"),
+    ],
+)
+def test_what_would_not_be_safe_is_refused(command, recorded, url, options, expected):
+    """With a line that says what to do."""
+    ran = command("serve", "--store", url, *options)
+    assert ran.returncode in {1, 2}
+    assert expected in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_the_extra_may_be_missing(command, recorded, url, monkeypatch):
+    """The message names the command that installs it."""
+    for name in [name for name in sys.modules if name.startswith("grace_kp.web")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    ran = command("serve", "--store", url)
+    assert (1, "pip install 'grace-kp[web]'") == (ran.returncode, ran.stderr.strip()[-27:])
