@@ -6,7 +6,6 @@ colours of JupyterLab, VS Code, Colab and Sphinx themes, and of any page that de
 
 from __future__ import annotations
 
-import functools
 import re
 import secrets
 from typing import NamedTuple
@@ -21,7 +20,7 @@ _OWN = (
     f":where({_DARK}) {_SCOPE}{{color-scheme:dark}}:where({_LIGHT}) {_SCOPE}{{color-scheme:light}}"
     # SVG keeps its attributes, which `revert` would take away.
     f"{_SCOPE}{{padding:.6rem .9rem;border-radius:6px;text-align:start;white-space:normal;max-width:64rem;"
-    ":where(:not(style,svg,svg *)){all:revert}>style+*{margin-top:0}>:last-child{margin-bottom:0}"
+    ":where(:not(style,svg,svg *)){all:revert}>style+*{margin-top:0!important}>:last-child{margin-bottom:0!important}"
 )
 MAX_BODY = 1_000_000
 """Characters of an output; a notebook with larger ones cannot be opened or kept in git."""
@@ -80,7 +79,6 @@ def _short(declarations: str) -> str:
     return re.sub(r"\s*([:;])\s*", r"\1", " ".join(declarations.split())).strip("; ")
 
 
-@functools.cache
 def _sheet() -> tuple[tuple[str, tuple[tuple[str, frozenset[str]], ...], str], ...]:
     """Return the rules of the one style: condition, selectors with the classes and elements that they need, declarations."""
     found = []
@@ -108,7 +106,6 @@ def _style_for(body: str) -> str:
     return _style_of(frozenset(present))
 
 
-@functools.lru_cache(maxsize=32)
 def _style_of(present: frozenset[str]) -> str:
     """Return the scoped style for a body with these elements and classes."""
     variables: dict[str, str] = {}
