@@ -110,7 +110,7 @@ class Canvas:
         """Write a legend at the top and make room for it.
 
         Args:
-            entries: words, and what draws a sign of 22 units from a place on.
+            entries: words, and what draws a sample of 22 units from a place on.
         """
         x, y = self.left, LINE
         for words, draw in entries:

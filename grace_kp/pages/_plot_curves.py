@@ -83,7 +83,7 @@ def curves(title: str, found: Sequence[Curve], plane: Plane, *, caption: str = "
     def draw(size: Size, plot_id: str) -> tuple[float, str]:
         canvas = Canvas(size, plot_id, HEIGHT, bottom=22 + LINE)
         canvas.legend(
-            [(curve.name, partial(_sign, number=number)) for number, curve in enumerate(found)]
+            [(curve.name, partial(_key, number=number)) for number, curve in enumerate(found)]
             + [(plane.diagonal, _guide)] * bool(plane.diagonal)
         )
         axes = _Axes.drawn(canvas, plane, *ranges)
@@ -208,7 +208,7 @@ def _mark(x: float, y: float, number: int, radius: float) -> str:
     return f'<polygon class="{kind}" points="{_joined(corners)}"/>'
 
 
-def _sign(canvas: Canvas, x: float, y: float, *, number: int) -> None:
+def _key(canvas: Canvas, x: float, y: float, *, number: int) -> None:
     canvas.line(f"c{number + 1} curve{_DASHES[number % len(_DASHES)]}", x, y, x + 22, y)
     canvas.parts.append(_mark(x + 11, y, number, 4))
 

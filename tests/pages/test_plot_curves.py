@@ -59,7 +59,7 @@ def test_points_stand_where_their_numbers_are():
     (x0, y0), (x1, y1), (x2, y2) = [tuple(map(float, pair.split(","))) for pair in points.split()]
     assert abs(x1 - (x0 + x2) / 2) < 0.1
     assert abs(y1 - (y0 + y2) / 2) < 0.1
-    assert 4 == len(list(wide.iter("circle")))  # three points, and the sign of the legend
+    assert 4 == len(list(wide.iter("circle")))  # three points, and the sample of the legend
 
 
 def test_curves_differ_in_line_and_marker():

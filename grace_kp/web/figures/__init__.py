@@ -11,6 +11,8 @@ from grace_kp.web.figures._page import FiguresPage
 if TYPE_CHECKING:
     from grace_kp.web._route import PageRoute
 
+__all__ = ["routes"]
+
 
 def routes() -> list[PageRoute]:
     """Return the routes of this part."""
