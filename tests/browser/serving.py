@@ -13,7 +13,7 @@ from pathlib import Path
 
 PROGRAM = Path(__file__).with_name("shop.py")
 ADDRESS = re.compile(r"https?://127\.0\.0\.1:\d+\S*")
-PATIENCE = 60
+PATIENCE = 30
 """Seconds that a process on a busy machine may take to start or to end."""
 FLAGS = (
     "--disable-gpu",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import itertools
 import os
 import signal
 import sys
@@ -23,6 +24,8 @@ HOSTILE = (
 )
 """Markup that would run, in every position that a page may put it in, and characters that cannot be seen."""
 
+INVOICES = itertools.count(1)
+
 
 class Shop:
     """The shop over one store. Each request is about another invoice, unless a test says which."""
@@ -30,7 +33,6 @@ class Shop:
     def __init__(self, store, *, wait="raise", deadline="4h"):
         reviewer = gk.InboxReviewer(deadline=deadline, wait=wait)
         self.grace = grace = gk.Grace(store=store, domain="shop", reviewer=reviewer, evaluator=None, embedder=None)
-        self.invoices = 0
 
         @grace.gate(key="refund:{invoice}", floor="confirm")
         @grace.tool
@@ -52,10 +54,19 @@ class Shop:
 
         self.refund, self.erase = refund, erase
 
+    def action(self, name):
+        """Return an action with one argument that only one test knows."""
+
+        @self.grace.gate(key=name + ":{customer}", name=name, floor="confirm")
+        def action(customer: str) -> str:
+            return customer
+
+        return action
+
     def ask(self, objective="Ana wants her money back", *, action=None, **arguments):
         """Have a run ask for approval, and return the pending request."""
-        self.invoices += 1
-        arguments = {"invoice": f"A-{self.invoices}", "euros": 40, **arguments} if action is None else arguments
+        if action is None:
+            arguments = {"invoice": f"A-{next(INVOICES)}", "euros": 40, **arguments}
         try:
             with self.grace.run(objective, user="eve", tags=["refunds"]):
                 self.grace.thought("The invoice is paid, and the goods came back.")

@@ -75,9 +75,8 @@ def test_a_viewer_is_offered_no_decision(own, strangers):
     """The role of an account decides what its pages offer."""
     token = own.add_user("vic", "viewer")
     own.start()
-    page = strangers("/inbox")
+    page = strangers("/runs")
     page.get_by_label("Your token").fill(token)
     page.keyboard.press("Enter")
-    page.goto(f"{own.origin}/runs")
     expect(page.get_by_role("banner")).to_contain_text("viewer")
     expect(page.get_by_role("link", name="Accounts")).to_have_count(0)
