@@ -22,12 +22,12 @@ from grace_kp.approvals._request import check_new, request
 from grace_kp.approvals._rights import Rights
 from grace_kp.approvals._standing import all_standing
 from grace_kp.approvals._standing_use import end_by_id, grant
-from grace_kp.approvals._states import ApprovalState
 from grace_kp.approvals._transactions import Transactions
 from grace_kp.approvals._turn import Office
 from grace_kp.approvals._verbs import check_actor
 from grace_kp.approvals._votes import vote_of
 from grace_kp.errors import ApprovalError, brief
+from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -117,19 +117,22 @@ class Desk:
             limit: at most this many.
             offset: how many of those that match to leave out at the beginning.
             group: only those that members of this group may decide.
-            level: only those at this level.
+            level: only those at this level, such as `escalate`.
             decider: only those that this person may decide and has not consented to.
+
+        Raises:
+            ValueError: there is no such level.
         """
         self._work.expire()
 
-        is_filtered = level is not None or decider is not None
-
-        def is_wanted(record: Record) -> bool:
-            is_at_level = level is None or record.data["level"] == level
-            return is_at_level and (decider is None or self._awaits(record, decider))
-
         records = pending_records(
-            self._tables, action, group, limit, offset=offset, is_wanted=is_wanted if is_filtered else None
+            self._tables,
+            action,
+            group,
+            limit,
+            offset=offset,
+            level=None if level is None else InterventionLevel(level).severity,
+            is_wanted=None if decider is None else lambda record: self._awaits(record, decider),
         )
         return [self._office.shown(self._tables, record) for record in records]
 
@@ -154,15 +157,7 @@ class Desk:
             offset: how many of those that match to leave out at the beginning.
         """
         self._work.expire()
-        records = past_records(
-            self._tables,
-            action,
-            since,
-            by,
-            limit,
-            offset=offset,
-            states=[state for state in states if state != ApprovalState.PENDING],
-        )
+        records = past_records(self._tables, action, since, by, limit, offset=offset, states=states)
         return [self._office.shown(self._tables, record) for record in records]
 
     def reason_against(self, approval_id: str, actor: Actor) -> str:

@@ -34,18 +34,19 @@ def pending_records(
     limit: int,
     *,
     offset: int = 0,
+    level: int | None = None,
     is_wanted: Callable[[Record], bool] | None = None,
 ) -> list[Record]:
     """Return pending requests that members of a group may decide, by deadline and level; `offset` of those that match are left out."""
     query = RowQuery(states=(_PENDING.value,), action=action)
-    if group is None and is_wanted is None:
+    if group is None and level is None and is_wanted is None:
         return [record_of(row) for row in reads.rows(replace(query, limit=limit, offset=offset))]
 
     def matches(record: Record) -> bool:
         is_theirs = group is None or not record.groups or group in record.groups
         return is_theirs and (is_wanted is None or is_wanted(record))
 
-    return _first(reads, query, limit + offset, matches)[offset:]
+    return _first(reads, query, limit + offset, matches, level)[offset:]
 
 
 def past_records(
@@ -62,7 +63,7 @@ def past_records(
 
     Where the person has few requests, these are read; where there are many, the newest rows hold enough of them.
     """
-    wanted = tuple(states) or _PAST
+    wanted = tuple(state for state in states if state in _PAST) or _PAST
     query = RowQuery(states=wanted, action=action, since=since, order="newest")
     if by is None:
         return [record_of(row) for row in reads.rows(replace(query, limit=limit, offset=offset))]
@@ -98,9 +99,11 @@ def same_as(reads: Reads, record: Record) -> int:
     return max(1, reads.count(RowQuery(states=(_PENDING.value,), digest=record.row.digest, domain=record.row.domain)))
 
 
-def _first(reads: Reads, query: RowQuery, limit: int, is_wanted: Callable[[Record], bool]) -> list[Record]:
+def _first(
+    reads: Reads, query: RowQuery, limit: int, is_wanted: Callable[[Record], bool], level: int | None = None
+) -> list[Record]:
     found: list[Record] = []
-    for record in _each(reads, query, limit):
+    for record in _each(reads, query, limit, level):
         if len(found) >= limit:
             break
         if is_wanted(record):
@@ -108,11 +111,12 @@ def _first(reads: Reads, query: RowQuery, limit: int, is_wanted: Callable[[Recor
     return found
 
 
-def _each(reads: Reads, query: RowQuery, limit: int) -> Iterator[Record]:
-    """Yield the records page by page; the first page is as large as what is asked for."""
+def _each(reads: Reads, query: RowQuery, limit: int, level: int | None) -> Iterator[Record]:
+    """Yield the records at a level, or at all, page by page; the first page is as large as what is asked for."""
     size, offset = max(1, min(limit, _PAGE)), 0
     while rows := reads.rows(replace(query, limit=size, offset=offset)):
-        yield from map(record_of, rows)
+        # The column is enough: to parse the data of a row takes longer than to read it.
+        yield from (record_of(row) for row in rows if level is None or row.level == level)
         offset, size = offset + len(rows), _PAGE
 
 

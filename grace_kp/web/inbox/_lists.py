@@ -41,7 +41,7 @@ def waiting(request: Request) -> Response:
         limit=PAGE + 1,
         offset=offset,
         group=values["group"] or None,
-        level=values["level"] or None,
+        level=values["level"] if values["level"] in LEVELS else None,
         decider=person.actor if values["mine"] else None,
     )
     return site.page(
