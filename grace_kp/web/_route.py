@@ -36,6 +36,6 @@ def route(
         right: what the person must have.
         methods: HTTP methods; GET includes HEAD.
     """
-    made = PageRoute(path, handler, methods=list(methods), name=f"{methods[0]} {path}")
-    made.right = right
-    return made
+    stated = PageRoute(path, handler, methods=list(methods), name=f"{methods[0]} {path}")
+    stated.right = right
+    return stated

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -25,34 +24,25 @@ SCRIPTS = ("site.js", "runs.js")
 
 
 def routes() -> list[PageRoute]:
-    """Return the routes of the style sheet and the scripts. They need no login."""
+    """Return the routes of the style sheet and the scripts. They need no login. The files are read now, and never again."""
+    sheet = "\n".join([style(), *map(_file, SHEETS)])
     return [
-        route("/static/site.css", _style, Right.ANYBODY),
-        *(route(f"/static/{name}", functools.partial(_script, name), Right.ANYBODY) for name in SCRIPTS),
+        _sends("site.css", sheet, "text/css"),
+        *(_sends(name, _file(name), "text/javascript") for name in SCRIPTS),
     ]
 
 
-def _style(request: Request) -> Response:
-    return _sent(request, _sheet(), "text/css")
-
-
-def _script(name: str, request: Request) -> Response:
-    return _sent(request, _file(name), "text/javascript")
-
-
-def _sent(request: Request, text: str, kind: str) -> Response:
+def _sends(name: str, text: str, kind: str) -> PageRoute:
     tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    return Response(text, media_type=kind, headers=headers)
+
+    def send(request: Request) -> Response:
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(text, media_type=kind, headers=headers)
+
+    return route(f"/static/{name}", send, Right.ANYBODY)
 
 
-@functools.cache
-def _sheet() -> str:
-    return "\n".join([style(), *map(_file, SHEETS)])
-
-
-@functools.cache
 def _file(name: str) -> str:
     return files("grace_kp.web").joinpath("static", name).read_text(encoding="utf-8")
