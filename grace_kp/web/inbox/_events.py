@@ -39,7 +39,7 @@ HEARTBEAT_SECONDS = 15.0
 """How often a comment is sent when nothing happens, so that proxies keep the connection and logged-out pages lose it."""
 RETRY_MS = 3_000
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-_SILENT = frozenset({"viewed"})
+_SILENT = frozenset({"viewed", "refused", "account_changed"})
 _log = logging.getLogger("grace_kp.web")
 
 

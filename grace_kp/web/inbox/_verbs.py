@@ -171,6 +171,7 @@ def refused(request: Request, approval_id: str, error: ApprovalError, notes: dic
     """Show the request with what the desk said to a verb."""
     if isinstance(error, UnknownApproval):
         raise HTTPException(404, "There is no request with this id. It may belong to another store.")
+    request.scope["grace_kp.error"] = type(error).__name__  # for the record of refused decisions
     status = next(status for kind, status in _STATUS if isinstance(error, kind))
     problem = _CHANGED if isinstance(error, ChangedSinceShown) else sentence_of(error)
     return shown_request(request, approval_id, problem=problem, status=status, notes=notes)
