@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -18,6 +19,8 @@ V = TypeVar("V")
 FRESH_SECONDS = 60.0
 PATIENCE = 0.15
 """Seconds that a reader waits for a value that nobody has computed before; a page must be fast, and the next view shows it."""
+SHARE_OF_TIME = 0.05
+"""The largest part of the time in which one value may be computed."""
 KEPT = 16
 
 
@@ -36,11 +39,16 @@ class _Entry(Generic[V]):
 
     def __init__(self, at: float, before: Result[V] | None) -> None:
         self.at, self.before, self.ended = at, before, threading.Event()
+        self.seconds = 0.0
         self.result: Result[V] | None = None
 
     @property
     def latest(self) -> Result[V] | None:
         return self.result or self.before
+
+    def is_due(self, now: float) -> bool:
+        """Return whether the value is too old; one that takes long is kept for longer."""
+        return self.ended.is_set() and not 0 <= now - self.at < max(FRESH_SECONDS, self.seconds / SHARE_OF_TIME)
 
 
 class Kept(Generic[K, V]):
@@ -67,7 +75,7 @@ class Kept(Generic[K, V]):
         """
         with self._lock:
             entry = self._entries.get(key)
-            is_new = entry is None or (entry.ended.is_set() and not 0 <= now - entry.at < FRESH_SECONDS)
+            is_new = entry is None or entry.is_due(now)
             if entry is None or is_new:
                 entry = self._entries[key] = _Entry(now, None if entry is None else entry.latest)
             self._entries.move_to_end(key)
@@ -79,10 +87,13 @@ class Kept(Generic[K, V]):
         return entry.latest
 
     def _compute(self, entry: _Entry[V], compute: Callable[[], V]) -> None:
+        began = time.perf_counter()
         try:
             with self._turn:
+                began = time.perf_counter()
                 entry.result = Result(value=compute(), at=entry.at)
         except (GraceError, ValueError) as error:
             entry.result = Result(problem=str(error), at=entry.at)
         finally:
+            entry.seconds = time.perf_counter() - began
             entry.ended.set()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 from grace_kp.errors import StoreError
+from grace_kp.web.figures import _kept
 from grace_kp.web.figures._kept import Kept
 
 PATIENT = 60.0
@@ -61,3 +63,15 @@ def test_what_is_kept_is_bounded():
     for key in ("a", "b", "a", "c", "a", "b"):
         kept.get(key, 0.0, lambda key=key: computed.append(key))
     assert ["a", "b", "c", "b"] == computed
+
+
+def test_a_slow_value_is_kept_for_longer(monkeypatch):
+    """So that at most a twentieth of the time goes into computing it."""
+    readings = iter([0.0, 0.0, 10.0, 0.0, 0.0, 0.0])
+    monkeypatch.setattr(_kept, "time", SimpleNamespace(perf_counter=lambda: next(readings)))
+    kept, again = Kept(patience=PATIENT), threading.Event()
+    assert 1 == kept.get("key", 0.0, lambda: 1).value
+    kept.get("key", 199.0, again.set)
+    assert not again.is_set()
+    kept.get("key", 201.0, again.set)
+    assert again.wait(PATIENT)
