@@ -14,6 +14,8 @@ from grace_kp.web.runs._run import run_json, run_page
 if TYPE_CHECKING:
     from grace_kp.web._route import PageRoute
 
+__all__ = ["routes"]
+
 
 def routes() -> list[PageRoute]:
     """Return the routes of this part. Ids may hold a slash, which arrives as one."""

@@ -45,28 +45,28 @@ def aligned(first: Sequence[Any], second: Sequence[Any]) -> list[Block]:
 
     Where the runs differ, steps with the same type and tool stand beside each other, in order.
     """
-    one, two = ([_key(mapping(step)) for step in steps[:MAX_STEPS]] for steps in (first, second))
+    former, latter = ([_key(mapping(step)) for step in steps[:MAX_STEPS]] for steps in (first, second))
     # The equal beginning and end are cut off first: that is quick, and it keeps what is left short.
-    start = _shared(one, two)
-    end = _shared(one[start:][::-1], two[start:][::-1])
-    matcher = difflib.SequenceMatcher(None, one[start : len(one) - end], two[start : len(two) - end])
+    start = _shared(former, latter)
+    end = _shared(former[start:][::-1], latter[start:][::-1])
+    matcher = difflib.SequenceMatcher(None, former[start : len(former) - end], latter[start : len(latter) - end])
     blocks = [Block(True, tuple(Pair(place, place) for place in range(start)))] if start else []
     for tag, a, a_end, b, b_end in matcher.get_opcodes():
         left, right = range(start + a, start + a_end), range(start + b, start + b_end)
         if tag == "equal":
             blocks.append(Block(True, tuple(map(Pair, left, right))))
         else:
-            blocks.append(Block(False, tuple(_paired(left, right, one, two))))
+            blocks.append(Block(False, tuple(_paired(left, right, former, latter))))
     if end:
-        rest = range(len(one) - end, len(one)), range(len(two) - end, len(two))
+        rest = range(len(former) - end, len(former)), range(len(latter) - end, len(latter))
         blocks.append(Block(True, tuple(map(Pair, *rest))))
     return blocks
 
 
-def _paired(left: range, right: range, one: list[Any], two: list[Any]) -> Iterator[Pair]:
+def _paired(left: range, right: range, former: list[Any], latter: list[Any]) -> Iterator[Pair]:
     """Yield the steps of a difference: those with the same type and tool together."""
     kinds = difflib.SequenceMatcher(
-        None, [one[place][:2] for place in left], [two[place][:2] for place in right]
+        None, [former[place][:2] for place in left], [latter[place][:2] for place in right]
     ).get_opcodes()
     for tag, a, a_end, b, b_end in kinds:
         if tag == "equal":
@@ -76,9 +76,9 @@ def _paired(left: range, right: range, one: list[Any], two: list[Any]) -> Iterat
         yield from (Pair(None, place) for place in right[b:b_end])
 
 
-def _shared(one: Sequence[Any], two: Sequence[Any]) -> int:
+def _shared(former: Sequence[Any], latter: Sequence[Any]) -> int:
     count = 0
-    for before, after in zip(one, two, strict=False):
+    for before, after in zip(former, latter, strict=False):
         if before != after:
             break
         count += 1
@@ -96,19 +96,19 @@ def _key(step: dict[str, Any]) -> tuple[str, str, str, str]:
 
 def differing(before: object, after: object) -> str:
     """Return two values as one text in HTML, with what was taken out and what was put in; equal ones without marks."""
-    one, two = text(before), text(after)
-    if one == two:
-        return safe(one[:MAX_TEXT], lines=True)
+    former, latter = text(before), text(after)
+    if former == latter:
+        return safe(former[:MAX_TEXT], lines=True)
     # A long text is shown from shortly before the first place where it differs.
-    start = max(0, _shared(one, two) - BEFORE) if max(len(one), len(two)) > MAX_TEXT else 0
+    start = max(0, _shared(former, latter) - BEFORE) if max(len(former), len(latter)) > MAX_TEXT else 0
     note = f'<span class="soft">{start:,} equal characters … </span>' if start else ""
-    return note + _differing(one[start : start + MAX_TEXT], two[start : start + MAX_TEXT])
+    return note + _differing(former[start : start + MAX_TEXT], latter[start : start + MAX_TEXT])
 
 
-def _differing(one: str, two: str) -> str:
-    a, b = _WORD.findall(one), _WORD.findall(two)
+def _differing(former: str, latter: str) -> str:
+    a, b = _WORD.findall(former), _WORD.findall(latter)
     if len(a) > MAX_WORDS or len(b) > MAX_WORDS:
-        return _taken(one) + _put(two)
+        return _taken(former) + _put(latter)
     parts = []
     for tag, start, stop, begin, finish in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         old, new = "".join(a[start:stop]), "".join(b[begin:finish])

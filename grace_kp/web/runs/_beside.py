@@ -73,9 +73,9 @@ def _pair(pair: Pair, documents: Sequence[Mapping[str, Any]], links: Links, *, m
         address = links.step(text(document.get("id")), place)
         number_of = f'<a href="{safe(address)}">step {place}</a>' if address else f"step {place}"
         sides.append(f'<div class="side"><span class="letter">{letter}</span> {number_of} {_head(step)}</div>')
-    one, two = steps
-    body = _whole(one or two or {}) if one is None or two is None else _changes(one, two)
-    word = "only in A" if two is None else "only in B" if one is None else "changed"
+    former, latter = steps
+    body = _whole(former or latter or {}) if former is None or latter is None else _changes(former, latter)
+    word = "only in A" if latter is None else "only in B" if former is None else "changed"
     identity = ' id="difference" tabindex="-1"' if mark else ""
     label = badge("first difference", "warn") + " " if mark else ""
     return (
@@ -102,18 +102,18 @@ def _head(step: dict[str, Any]) -> str:
 def _changes(before: dict[str, Any], after: dict[str, Any]) -> str:
     """Return what changed between two steps, argument by argument."""
     rows = []
-    one, two = before.get("input"), after.get("input")
-    if isinstance(one, dict) and isinstance(two, dict):
-        names = list(dict.fromkeys(chain(one, two)))
-        changed = [name for name in names if name not in one or name not in two or one[name] != two[name]]
+    former, latter = before.get("input"), after.get("input")
+    if isinstance(former, dict) and isinstance(latter, dict):
+        names = list(dict.fromkeys(chain(former, latter)))
+        changed = [name for name in names if name not in former or name not in latter or former[name] != latter[name]]
         for name in changed[:MAX_ARGUMENTS]:
-            pair = (as_json(side[name]) if name in side else "" for side in (one, two))
+            pair = (as_json(side[name]) if name in side else "" for side in (former, latter))
             rows.append((name[:200], differing(*pair)))
         equal = len(names) - len(changed)
         if equal and changed:
             rows.append(("arguments", f'<span class="soft">{count_text(equal, "other")} equal</span>'))
-    elif one != two:
-        rows.append(("input", differing(one, two)))
+    elif former != latter:
+        rows.append(("input", differing(former, latter)))
     for label, name in (("text", "content"), ("summary", "output_summary")):
         if text(before.get(name)) != text(after.get(name)):
             rows.append((label, differing(before.get(name), after.get(name))))

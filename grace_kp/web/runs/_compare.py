@@ -53,17 +53,17 @@ def compare_page(request: Request) -> Response:
         if trace is None:
             return missing_page(request, name)
         documents.append(document_of(trace))
-    one, two = documents
+    former, latter = documents
     steps = [items(document.get("steps")) for document in documents]
     blocks = aligned(*steps)
     first = next((block.pairs[0] for block in blocks if not block.equal), None)
     links = links_from(root)
     left, shown = MAX_SHOWN, []
     for block in blocks:
-        made, used = block_of(
+        html, used = block_of(
             block, documents, links, left=left, is_first=first is not None and block.pairs[0] is first
         )
-        shown.append(made)
+        shown.append(html)
         left -= used
     ids = [text(document.get("id")) for document in documents]
     return site.page(
@@ -73,8 +73,8 @@ def compare_page(request: Request) -> Response:
         addresses=[run_address(root, name) for name in ids],
         swapped=f"{root}/runs/compare?{urlencode({'a': names[1], 'b': names[0]})}",
         same=ids[0] == ids[1],
-        facts=list(_rows(_facts_of(one), _facts_of(two))),
-        figures=list(_rows(_figures_of(one), _figures_of(two))),
+        facts=list(_rows(_facts_of(former), _facts_of(latter))),
+        figures=list(_rows(_figures_of(former), _figures_of(latter))),
         first=first,
         blocks=Markup("".join(shown)),  # noqa: S704 — block_of escapes every text
         summary=_summary(blocks),
@@ -99,10 +99,10 @@ def _summary(blocks: list[Block]) -> str:
     return ", ".join(words)
 
 
-def _rows(one: Mapping[str, Any], two: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+def _rows(former: Mapping[str, Any], latter: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Yield label, both values, and in words whether and how they differ."""
-    for label in dict.fromkeys([*one, *two]):
-        a, b = one.get(label, ""), two.get(label, "")
+    for label in dict.fromkeys([*former, *latter]):
+        a, b = former.get(label, ""), latter.get(label, "")
         if a == b == "":
             continue
         yield {"label": label, "a": _shown(label, a), "b": _shown(label, b), "word": _difference(label, a, b)}
@@ -112,8 +112,8 @@ def _difference(label: str, a: object, b: object) -> str:
     if a == b:
         return "same"
     if isinstance(a, float | int) and isinstance(b, float | int):
-        sign = "+" if b > a else "−"
-        return f"{sign}{_shown(label, abs(b - a))}"
+        plus = "+" if b > a else "−"
+        return f"{plus}{_shown(label, abs(b - a))}"
     return "differs"
 
 

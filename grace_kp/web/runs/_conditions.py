@@ -88,33 +88,33 @@ def fields(catalog: Catalog, pairs: Sequence[tuple[str, str]], problems: Mapping
         pairs: the conditions in the address.
         problems: what is wrong with some of them, by name.
     """
-    made = []
+    form = []
     for item in CONDITIONS:
         name = item.name
-        given = [value for stated_name, value in pairs if stated_name == name]
-        value = given[0] if given and not item.many else ""
+        values = [value for stated_name, value in pairs if stated_name == name]
+        value = values[0] if values and not item.many else ""
         choices = list(_CHOICES.get(name, ()))
         if name in _FROM_CATALOG:
             choices = catalog.names(_FROM_CATALOG[name])
         if choices and value and value not in choices:
             choices.insert(0, value)
-        options = tuple((choice, _word(name, choice)) for choice in choices if choice and choice not in given[1:])
+        options = tuple((choice, _word(name, choice)) for choice in choices if choice and choice not in values[1:])
         problem = problems.get(name, "")
-        made.append(
+        form.append(
             Field(
                 name=name,
-                label="add a tag" if item.many and given else "scorer result" if name == "scorer_passed" else _label(name),
+                label="add a tag" if item.many and values else "scorer result" if name == "scorer_passed" else _label(name),
                 value=value,
                 problem=problem,
                 options=options if item.many or name in _CHOICES or options else (),
-                kept=tuple(given) if item.many else (),
+                kept=tuple(values) if item.many else (),
                 hint=_HINTS.get(name, ""),
                 number=name in _RANGE,
                 first=name in _FIRST,
             )
         )  # fmt: skip
-    made.sort(key=lambda field: _FIRST.index(field.name) if field.first else len(_FIRST))
-    return made
+    form.sort(key=lambda field: _FIRST.index(field.name) if field.first else len(_FIRST))
+    return form
 
 
 def _label(name: str) -> str:

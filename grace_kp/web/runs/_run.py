@@ -142,8 +142,8 @@ def _whole(value: str) -> int:
     return int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else 0
 
 
-def _html(made: str) -> Markup:
-    return Markup(made)  # noqa: S704 — pages and trace.html escape every text
+def _html(code: str) -> Markup:
+    return Markup(code)  # noqa: S704 — pages and trace.html escape every text
 
 
 _VIEWS = {"timeline": _timeline, "tree": _tree, "waterfall": _waterfall, "json": _json}
