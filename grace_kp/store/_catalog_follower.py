@@ -26,6 +26,7 @@ OLD_BATCH = 1_000
 LABELS = 1_000
 CHECK_SECONDS = 30.0
 """How often the number of runs in the store is compared."""
+MOST_UNSEEN = 1_000
 COUNT_SECONDS = 1.0
 """How old the number of runs in the store may be that is shown."""
 
@@ -58,11 +59,16 @@ class Follower(Resident):
             StoreError: the index cannot be read.
         """
         with self._place.reading() as connection:
-            facts = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('runs', 'unreadable')"))
+            facts = dict(connection.execute("SELECT name, value FROM facts"))
+        done = facts["runs"]
+        if not counted_now and facts.get("oldest") == 0:
+            unseen = self._place.source.unseen(facts["newest"], MOST_UNSEEN)
+            if unseen < MOST_UNSEEN:  # counting all runs takes longer
+                return Progress(done=done, total=done + unseen, unreadable=facts["unreadable"])
         now = time.monotonic()
         if counted_now or self._counted is None or now - self._counted[0] > COUNT_SECONDS:
             self._counted = now, self._place.source.extent().runs
-        return Progress(done=facts["runs"], total=max(self._counted[1], facts["runs"]), unreadable=facts["unreadable"])
+        return Progress(done=done, total=max(self._counted[1], done), unreadable=facts["unreadable"])
 
     def check(self, *, now: bool = False) -> bool:
         """Drop what the store no longer holds, and an index of another store. It looks from time to time, or `now`.

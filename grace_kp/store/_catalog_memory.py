@@ -44,6 +44,10 @@ class MemorySource:
             numbers = self._log.runs.values()
             return Extent(next(reversed(numbers), 0), sum(number > above for number in numbers))
 
+    def unseen(self, above: int, limit: int) -> int:
+        """Return how many runs have a number above this one, and no more than `limit`."""
+        return min(limit, self.extent(above).runs)
+
     def after(self, number: int, limit: int) -> list[StoredRun]:
         """Return the next runs with larger numbers."""
         with self._lock():

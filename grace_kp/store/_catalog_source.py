@@ -54,6 +54,10 @@ class Source(Protocol):
         """Return the newest number, and how many runs have a number above this one."""
         ...
 
+    def unseen(self, above: int, limit: int) -> int:
+        """Return how many runs have a number above this one, and no more than `limit`; quick for few."""
+        ...
+
     def after(self, number: int, limit: int) -> list[StoredRun]:
         """Return the next runs with larger numbers, in ascending order."""
         ...
@@ -118,6 +122,12 @@ class SqliteSource:
                 (above,),
             ).fetchone()
         return Extent(*row)
+
+    def unseen(self, above: int, limit: int) -> int:
+        """Return how many runs have a number above this one, and no more than `limit`."""
+        with self._connections.use() as connection:
+            counted = "SELECT COUNT(*) FROM (SELECT 1 FROM traces WHERE number > ? LIMIT ?)"
+            return int(connection.execute(counted, (above, limit)).fetchone()[0])
 
     def after(self, number: int, limit: int) -> list[StoredRun]:
         """Return the next runs with larger numbers."""

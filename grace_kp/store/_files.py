@@ -67,7 +67,7 @@ class OpenFiles:
 
     def _remove_left_over(self) -> None:
         """Remove the log and the index of a database that stands there no more."""
-        with contextlib.suppress(OSError, ImportError), locked(self._real.parent):
+        with contextlib.suppress(OSError), locked(self._real.parent):
             for path, opened in self._beside.items():
                 if _identity(path) == opened:
                     path.unlink()
@@ -101,8 +101,11 @@ def _identity(path: Path) -> Identity:
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from doing the same in a folder. Without this, each could remove what another has just created."""
-    import fcntl  # only systems that have it let a file be removed while it is open
-
+    try:
+        import fcntl
+    except ImportError:  # such a system lets no file be removed while it is open
+        yield
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
