@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from grace_kp.errors import GraceError, MissingExtra, SettingsError, brief
 from grace_kp.web._app import application, tables_of
+from grace_kp.web.inbox import stop_events
 from grace_kp.web.security import Addresses, Logins
 
 if TYPE_CHECKING:
@@ -56,11 +57,14 @@ class Server:
 
         from grace_kp.web._protocol import GuardedProtocol
 
+        served = self.app
+
         class Ending(uvicorn.Server):
             def handle_exit(self, sig: int, frame: FrameType | None) -> None:
                 # Without a note of the signal, which uvicorn would raise again: this is how a server ends.
                 del sig, frame
                 self.force_exit, self.should_exit = self.should_exit, True
+                stop_events(served)
 
         config = uvicorn.Config(
             self.app,
