@@ -49,6 +49,17 @@ def test_the_newest_runs_of_a_store_are_indexed_first(store, catalog, monkeypatc
     assert ["7", "5", "4", "3", "2", "1", "0"] == found(catalog)
 
 
+def test_progress_counts_what_is_not_indexed_yet(store, catalog, monkeypatch):
+    """Few runs and many."""
+    put(store, run("a"))
+    catalog.refresh()
+    put(store, run("b"), run("c"))
+    assert Progress(done=1, total=3) == catalog.progress()
+    monkeypatch.setattr("grace_kp.store._catalog_follower.MOST_UNSEEN", 1)
+    monkeypatch.setattr("grace_kp.store._catalog_follower.COUNT_SECONDS", -1.0)
+    assert Progress(done=1, total=3) == catalog.progress()
+
+
 def test_a_run_that_is_replaced_before_it_is_indexed_counts_once(store, catalog, monkeypatch):
     """Its new version has a larger number."""
     monkeypatch.setattr("grace_kp.store._catalog_follower.OLD_BATCH", 1)

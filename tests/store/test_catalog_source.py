@@ -25,6 +25,7 @@ def test_runs_are_read_in_both_directions(store):
     assert [2, 3] == [found.number for found in source.after(1, 2)]
     assert [3, 2] == [found.number for found in source.up_to(3, 2)]
     assert (6, 4) == tuple(source.extent(2))
+    assert (4, 3) == (source.unseen(2, 10), source.unseen(2, 3))
 
 
 def test_large_documents_are_read_few_at_a_time(store, monkeypatch):
