@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 
+import httpx
 import pytest
 from starlette.responses import StreamingResponse
 
@@ -97,6 +98,21 @@ def test_a_taken_port_is_named(grace, bind):
     port = taken.getsockname()[1]
     with taken, pytest.raises(GraceError, match=f"port {port} of 127.0.0.1 is taken; --port names another"):
         serving(grace, port=port)
+
+
+def test_links_and_redirects_begin_with_the_path(grace):
+    """Which the proxy has removed from the request; the cookie is kept to it."""
+    with listening(grace, root="/grace") as server:
+        browser = httpx.Client(
+            base_url=server.url.removesuffix("/grace"), headers={"Origin": server.url[: -len("/grace")]}
+        )
+        with browser:
+            assert "/grace/login?next=/inbox%3Fa%3Db" == browser.get("/inbox?a=b").headers["location"]
+            assert 'action="/grace/login"' in browser.get("/login").text
+            code = server.address().partition("code=")[2]
+            entered = browser.post("/login", data={"credential": code, "next": "/runs"})
+            assert "/grace/runs" == entered.headers["location"]
+            assert "Path=/grace;" in entered.headers["set-cookie"]
 
 
 def test_open_streams_do_not_keep_it_from_ending(grace):
