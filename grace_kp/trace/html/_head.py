@@ -182,7 +182,7 @@ def _family(grace: dict[str, Any], links: Links) -> Iterator[tuple[str, str]]:
     if children:
         listed = "".join(f"<li>{_run(child, links)}</li>" for child in children[:MAX_LISTED])
         more = f"<li>and {len(children) - MAX_LISTED:,} more</li>" if len(children) > MAX_LISTED else ""
-        yield "nested runs", f'<ul class="plain">{listed}{more}</ul>'
+        yield "nested runs", f'<ul class="bare">{listed}{more}</ul>'
 
 
 def _run(name: str, links: Links) -> str:

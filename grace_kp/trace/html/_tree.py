@@ -207,7 +207,7 @@ def _line(step: dict[str, Any], model: dict[str, Any], call: dict[str, Any]) -> 
     if status not in {"", "ok"}:
         parts.append(badge(status[:100]))
     if step.get("input"):
-        parts.append(f'<span class="mono arguments">{_arguments(step["input"])}</span>')
+        parts.append(f'<span class="mono inputs">{_arguments(step["input"])}</span>')
     words = [*tokens(model), *tokens(mapping(call.get("usage")))]
     took = number(step.get("latency_ms"))
     if took is not None and kind != "observation":

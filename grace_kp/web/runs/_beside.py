@@ -53,7 +53,7 @@ def _equal(block: Block, documents: Sequence[Mapping[str, Any]]) -> str:
     where = f"A {_range(first.first, last.first)}, B {_range(first.second, last.second)}"
     return (
         f'<details class="equal"><summary>{count_text(len(block.pairs), "equal step")} <span class="soft">({where})</span></summary>'
-        f'<ul class="plain small">{listed}</ul></details>'
+        f'<ul class="bare small">{listed}</ul></details>'
     )
 
 

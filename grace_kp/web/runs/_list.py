@@ -34,6 +34,7 @@ def run_list(request: Request) -> Response:
         return RedirectResponse(f"{root}/runs{'?' if kept else ''}{kept}", 303)
     conditions = stated(pairs)
     query, problems = query_from(request.query_params)
+    active = [pair for pair in conditions if pair[0] not in problems]
     cursor = _cursor(request)
     found = site.catalog.find(query, limit=LIMIT, **cursor)
     progress = site.catalog.progress()
@@ -43,16 +44,17 @@ def run_list(request: Request) -> Response:
         "runs/list.html",
         status=422 if problems else 200,
         rows=[_row(row, root) for row in found.rows],
-        chips=chips(conditions),
+        chips=chips(active),
         fields=fields(site.catalog, conditions, problems),
         problems=problems,
-        query=urlencode(conditions),
-        here=urlencode([*conditions, *cursor.items()]),
-        newer=_page(conditions, "after", found.newer),
-        older=_page(conditions, "before", found.older),
+        query=urlencode(active),
+        here=urlencode([*active, *cursor.items()]),
+        newer=_page(active, "after", found.newer),
+        older=_page(active, "before", found.older),
         searched_to=_seconds(found.searched_to) if found.searched_to else None,
         progress=progress,
         later_page=bool(cursor),
+        backwards="after" in cursor,
         labelled=(labelled, run_address(root, labelled)) if labelled else None,
         may_label=person_of(request).may(Right.LABEL),
         record=_lines(site.grace.settings.store),

@@ -61,6 +61,8 @@ def test_a_wrong_value_is_noted_at_its_field(house):
     field = next(attributes for _, attributes in found.elements if attributes.get("id") == "f-min_score")
     assert ("true", "p-min_score") == (field["aria-invalid"], field["aria-describedby"].strip())
     assert ["Objective 1"] == objectives(answer.text)
+    assert "/runs?status=failed" not in found.links
+    assert "/runs" in found.links
 
 
 def test_pages_follow_each_other(house):
@@ -103,8 +105,8 @@ class Slow:
     """A catalog that ran out of time, and that is still being built."""
 
     def find(self, query, **options):
-        self.asked = options
-        return RunPage(rows=(), newer=None, older=7, searched_to="2026-01-02T03:04:05.000Z")
+        newer = 9 if "after" in options else None
+        return RunPage(rows=(), newer=newer, older=7, searched_to="2026-01-02T03:04:05.000Z")
 
     def progress(self):
         return Progress(done=10, total=1_000)
@@ -124,8 +126,9 @@ def test_a_search_that_ran_out_of_time_can_go_on(house):
     object.__setattr__(site, "catalog", Slow())
     page = browser.get("/runs?text=needle").text
     text = " ".join(Elements(page).text.split())
-    assert "The search went back to 2026-01-02 03:04:05 UTC" in text
+    assert "The search got as far as 2026-01-02 03:04:05 UTC" in text
     assert "/runs?text=needle&before=7" in Elements(page).links
+    assert "/runs?text=needle&after=9" in Elements(browser.get("/runs?text=needle&after=3").text).links
     assert "10 of 1,000 runs are in it so far" in text
     assert "No run meets" not in text
 
