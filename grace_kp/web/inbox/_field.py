@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import KEY_FIELD, NOT_COVERED, SEALED_REMARK, canonical, decode, encode, fitted_edit, json_text
 from grace_kp.errors import brief
+from grace_kp.pages import printable
 from grace_kp.web.inbox._value import coded, decoded
 
 if TYPE_CHECKING:
@@ -118,6 +119,9 @@ def with_submitted(field: Field, submitted: str | None, *, is_null: bool, proble
     """Return a field as a person has filled it in, for a form that is shown again."""
     if submitted is None or field.kind == "fixed":
         return field
+    if field.kind == "json":
+        text = printable(submitted, keep="\r\n", replace=lambda character: json.dumps(character)[1:-1])
+        return replace(field, text=text, problem=problem)
     text = coded(submitted.replace("\r\n", "\n").replace("\r", "\n").replace("⟨U+", "\0")).replace("⟨U+0000⟩", "⟨U+")
     return replace(field, text=text, is_null=is_null, problem=problem)
 

@@ -82,6 +82,11 @@ def fact_text(name: str, value: object) -> str:
     return f"{name.replace('_', ' ')}: {value if isinstance(value, str) else json_text(value)}"
 
 
+def own_text(text: str) -> Markup:
+    """Return what a person has typed, for a field that brings it back unchanged: escaped, with every character as it is."""
+    return Markup.escape(text)
+
+
 def request_path(approval_id: str) -> str:
     """Return the path of a request within the site."""
     return f"/approvals/{quote(approval_id, safe='')}"
@@ -114,6 +119,7 @@ WORDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "member": member_of,
         "moment": moment,
         "opaque": opaque_parts,
+        "own": own_text,
         "process": process_word,
         "process_sentence": process_text,
         "query": query,

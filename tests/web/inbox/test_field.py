@@ -193,6 +193,8 @@ def test_a_refused_text_stays_in_its_field():
     _, field = field_of("a")
     again = with_submitted(field, "b\u202e⟨U+200B⟩\r\nc", is_null=False, problem="no")
     assert ("b⟨U+202E⟩⟨U+200B⟩\nc", "no") == (again.text, again.problem)
+    _, nested = field_of([1])
+    assert '["\\u202e"\n' == with_submitted(nested, '["\u202e"\n', is_null=False, problem="no").text
 
 
 def test_json_is_read_strictly():

@@ -101,3 +101,10 @@ def test_a_viewer_grants_nothing(shop):
     assert 403 == viewer.get(f"/approvals/{approval.id}/grant").status_code
     assert 403 == viewer.post_form(f"/approvals/{approval.id}/grant", {"step": "decide"}).status_code
     assert 404 == shop.browser("ana").get("/approvals/ap-0/grant").status_code
+
+
+def test_what_was_reviewed_is_what_is_granted(shop, ana):
+    """Also where somebody types a character that cannot be seen."""
+    approval = shop.ask()
+    grant(ana, approval, value0='"A\u202e\u200b"', kind1="any")
+    assert {"is": "A\u202e\u200b"} == shop.desk.standing()[0].parameters["invoice"]

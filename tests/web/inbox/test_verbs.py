@@ -238,3 +238,17 @@ def test_a_get_decides_nothing(shop, ana):
     for verb in ("approve", "edit", "reject"):
         assert 405 == ana.get(f"/approvals/{approval.id}/{verb}").status_code
     assert "pending" == shop.get(approval).state
+
+
+def test_a_note_comes_through_the_review_as_it_was_typed(shop, ana):
+    """Joined emoji hold a character that cannot be seen."""
+    approval, note = shop.ask(), "👩\u200d💻 と相談\nfine"
+    form = visit(ana, approval)["edit"]
+    review = forms(ana.post(f"/approvals/{approval.id}/edit", data=form.submitted(v1="20", note=note)).text)["edit"]
+    assert 303 == ana.post(f"/approvals/{approval.id}/edit", data=review.submitted()).status_code
+    assert note == shop.get(approval).decision.note
+    ended = shop.ask()
+    form = visit(ana, ended)["reject"].submitted(note=note)
+    shop.desk.approve(ended.id, actor=person("bo"))
+    again = ana.post(f"/approvals/{ended.id}/reject", data=form)
+    assert (409, "approved") == (again.status_code, shop.get(ended).state)
