@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 2_000
 """Steps of each run that are compared."""
-MAX_WORDS = 400
-"""Words of a text that are compared; longer ones stand side by side as a whole."""
+MAX_WORDS = 200
+"""Words and spaces that are compared between the first and the last difference of a text; more of them stand as a whole."""
 MAX_TEXT = 4_000
 """Characters of a text that are shown."""
 BEFORE = 100
@@ -107,13 +107,18 @@ def differing(before: object, after: object) -> str:
 
 def _differing(former: str, latter: str) -> str:
     a, b = _WORD.findall(former), _WORD.findall(latter)
-    if len(a) > MAX_WORDS or len(b) > MAX_WORDS:
-        return _taken(former) + _put(latter)
-    parts = []
-    for tag, start, stop, begin, finish in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        old, new = "".join(a[start:stop]), "".join(b[begin:finish])
-        parts.append(safe(old, lines=True) if tag == "equal" else _taken(old) + _put(new))
-    return "".join(parts)
+    start = _shared(a, b)
+    end = _shared(a[start:][::-1], b[start:][::-1])
+    middle_a, middle_b = a[start : len(a) - end], b[start : len(b) - end]
+    parts = [safe("".join(a[:start]), lines=True)]
+    if max(len(middle_a), len(middle_b)) > MAX_WORDS:
+        parts.append(_taken("".join(middle_a)) + _put("".join(middle_b)))
+    else:
+        matcher = difflib.SequenceMatcher(None, middle_a, middle_b, autojunk=False)
+        for tag, first, last, begin, finish in matcher.get_opcodes():
+            old, new = "".join(middle_a[first:last]), "".join(middle_b[begin:finish])
+            parts.append(safe(old, lines=True) if tag == "equal" else _taken(old) + _put(new))
+    return "".join(parts) + safe("".join(a[len(a) - end :]), lines=True)
 
 
 def _taken(words: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from grace_kp.web.runs._alignment import Block, Pair
 
 MAX_SHOWN = 300
-"""Differing pairs of steps on a page."""
+"""Differing fields of steps on a page."""
 MAX_LISTED = 50
 """Equal steps that a folded line lists."""
 MAX_ARGUMENTS = 40
@@ -25,23 +25,28 @@ MAX_ARGUMENTS = 40
 def block_of(
     block: Block, documents: Sequence[Mapping[str, Any]], links: Links, *, left: int, is_first: bool
 ) -> tuple[str, int]:
-    """Return a block as HTML, and the number of differing pairs that it shows.
+    """Return a block as HTML, and the number of differing fields that it shows; a pair without any counts as one.
 
     Args:
         block: steps that are equal, or that differ.
         documents: both runs.
         links: addresses of steps.
-        left: differing pairs that may still be shown.
+        left: differing fields that may still be shown; the last pair may exceed it.
         is_first: whether it begins with the first difference, which gets the id `difference`.
     """
     if block.equal:
         return _equal(block, documents), 0
-    shown = block.pairs[: max(0, left)]
-    rows = "".join(_pair(pair, documents, links, mark=is_first and place == 0) for place, pair in enumerate(shown))
-    hidden = len(block.pairs) - len(shown)
+    parts, used, shown = [], 0, 0
+    for pair in block.pairs:
+        if used >= left:
+            break
+        html, changes = _pair(pair, documents, links, mark=is_first and shown == 0)
+        parts.append(html)
+        used, shown = used + max(1, changes), shown + 1
+    hidden = len(block.pairs) - shown
     if hidden:
-        rows += f'<p class="note small">{count_text(hidden, "more differing step")} are not shown here.</p>'
-    return rows, len(shown)
+        parts.append(f'<p class="note small">{count_text(hidden, "more differing step")} are not shown here.</p>')
+    return "".join(parts), used
 
 
 def _equal(block: Block, documents: Sequence[Mapping[str, Any]]) -> str:
@@ -61,7 +66,7 @@ def _range(first: int | None, last: int | None) -> str:
     return f"{first}" if first == last else f"{first}–{last}"
 
 
-def _pair(pair: Pair, documents: Sequence[Mapping[str, Any]], links: Links, *, mark: bool) -> str:
+def _pair(pair: Pair, documents: Sequence[Mapping[str, Any]], links: Links, *, mark: bool) -> tuple[str, int]:
     sides = []
     steps = [_step(document, place) for document, place in zip(documents, (pair.first, pair.second), strict=True)]
     for letter, document, place, step in zip("AB", documents, (pair.first, pair.second), steps, strict=True):
@@ -74,14 +79,12 @@ def _pair(pair: Pair, documents: Sequence[Mapping[str, Any]], links: Links, *, m
         number_of = f'<a href="{safe(address)}">step {place}</a>' if address else f"step {place}"
         sides.append(f'<div class="side"><span class="letter">{letter}</span> {number_of} {_head(step)}</div>')
     former, latter = steps
-    body = _whole(former or latter or {}) if former is None or latter is None else _changes(former, latter)
+    rows = _whole(former or latter or {}) if former is None or latter is None else _changes(former, latter)
     word = "only in A" if latter is None else "only in B" if former is None else "changed"
     identity = ' id="difference" tabindex="-1"' if mark else ""
     label = badge("first difference", "warn") + " " if mark else ""
-    return (
-        f'<div class="pair{" first" if mark else ""}"{identity}><p class="what">{label}{badge(word, "")}</p>'
-        f'<div class="sides">{"".join(sides)}</div>{body}</div>'
-    )
+    head = f'<p class="what">{label}{badge(word, "")}</p><div class="sides">{"".join(sides)}</div>'
+    return f'<div class="pair{" first" if mark else ""}"{identity}>{head}{_listed(rows)}</div>', len(rows)
 
 
 def _step(document: Mapping[str, Any], place: int | None) -> dict[str, Any] | None:
@@ -99,7 +102,7 @@ def _head(step: dict[str, Any]) -> str:
     return " ".join(parts)
 
 
-def _changes(before: dict[str, Any], after: dict[str, Any]) -> str:
+def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what changed between two steps, argument by argument."""
     rows = []
     former, latter = before.get("input"), after.get("input")
@@ -117,17 +120,17 @@ def _changes(before: dict[str, Any], after: dict[str, Any]) -> str:
     for label, name in (("text", "content"), ("summary", "output_summary")):
         if text(before.get(name)) != text(after.get(name)):
             rows.append((label, differing(before.get(name), after.get(name))))
-    return _listed(rows)
+    return rows
 
 
-def _whole(step: dict[str, Any]) -> str:
+def _whole(step: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         (name[:200], safe(as_json(value)[:1_000]))
         for name, value in list(mapping(step.get("input")).items())[:MAX_ARGUMENTS]
     ]
     if text(step.get("content")):
         rows.append(("text", safe(text(step["content"])[:1_000], lines=True)))
-    return _listed(rows)
+    return rows
 
 
 def _listed(rows: list[tuple[str, str]]) -> str:

@@ -63,8 +63,8 @@ def test_a_difference_marks_words():
     assert "paid <del>5</del><ins>7</ins> euros" == differing("paid 5 euros", "paid 7 euros")
     assert "&lt;b&gt;" == differing("<b>", "<b>")
     assert "<ins>new</ins>" == differing(None, "new")
-    long = "a b " * 1_000
-    assert differing(long, "c").startswith("<del>a b")
+    assert differing("a b " * 900, "c").startswith("<del>a b")
+    assert "a b " * 900 + "<ins>c</ins>" == differing("a b " * 900, "a b " * 900 + "c")
 
 
 def test_a_late_difference_of_long_texts_is_shown():

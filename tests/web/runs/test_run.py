@@ -100,6 +100,15 @@ def test_a_search_without_script_shows_the_matches(house):
     assert "No step contains this text" in browser.get(f"/runs/{name}?q=nothing").text
 
 
+def test_a_timeline_brings_the_script_of_its_search(house):
+    """Other views need none."""
+    name = house.add("a")
+    browser = house.visit()
+    assert "/static/runs.js" in Elements(browser.get(f"/runs/{name}").text).links
+    assert "/static/runs.js" not in Elements(browser.get(f"/runs/{name}?view=tree").text).links
+    assert 200 == browser.get("/static/runs.js").status_code
+
+
 def test_a_search_with_many_matches_has_pages(house):
     """Every match is reached."""
     name = house.add("long", thoughts(450))
