@@ -15,7 +15,7 @@ from grace_kp.approvals import checkpoint, entry_of, export, parse_checkpoints, 
 from grace_kp.errors import ApprovalError, StoreError
 from grace_kp.web._site import form_of, root_of, site_of
 from grace_kp.web.inbox._lists import counts, texts_of
-from grace_kp.web.inbox._verbs import one, sentence_of
+from grace_kp.web.inbox._verbs import sentence_of, value_of
 from grace_kp.web.inbox._words import WORDS
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Audit:
 
     def verify(self, request: Request) -> Response:
         """Begin a verification, which runs after the answer was sent; refuse a second one meanwhile."""
-        site, text = site_of(request), one(form_of(request), "checkpoints")
+        site, text = site_of(request), value_of(form_of(request), "checkpoints")
         try:
             points = parse_checkpoints(text.strip(), secret=site.grace.approvals.inbox.secret, place="the checkpoints")
         except ApprovalError as error:

@@ -133,12 +133,12 @@ def _field(approval: Approval, number: int, name: str) -> Field:
     base, is_nullable = _base(declared, schema)
     if not reason and base.get("x-encoding") != "$enum" and _has_model(now):
         reason = "an object of a class, whose values cannot be written here; reject the request, or respond with words"
-    made = functools.partial(Field, name=name, number=number)
+    new_field = functools.partial(Field, name=name, number=number)
     if reason:
-        return made(kind="fixed", hint=reason)
+        return new_field(kind="fixed", hint=reason)
     choices = _choices(base, is_nullable)
     if choices:
-        return _choice(made, choices, now)
+        return _choice(new_field, choices, now)
     tag = next((key for key in now if key.startswith("$")), "") if isinstance(now, dict) else ""
     encoding = base.get("x-encoding", "$path" if base.get("format") == "path" else "")
     is_null = now is None and is_nullable
@@ -146,16 +146,18 @@ def _field(approval: Approval, number: int, name: str) -> Field:
         written = tag or encoding
         text = "" if is_null else coded(now[tag], keep="")
         kind = "date" if written == "$date" else "line"
-        return made(kind=kind, text=text, tag=written, is_nullable=is_nullable, hint=_hint(HINTS[written], is_nullable))
+        return new_field(
+            kind=kind, text=text, tag=written, is_nullable=is_nullable, hint=_hint(HINTS[written], is_nullable)
+        )
     is_number = base.get("type") in {"integer", "number"} and not encoding
     if is_number and (is_null or (type(now) in {int, float}) or tag in {"$int", "$float"}):
         text = "" if is_null else str(now[tag]) if tag else json.dumps(now)
         words = "a whole number" if base["type"] == "integer" else "a number"
-        return made(kind="number", text=text, is_nullable=is_nullable, hint=_hint(words, is_nullable))
+        return new_field(kind="number", text=text, is_nullable=is_nullable, hint=_hint(words, is_nullable))
     is_text = not encoding and (base.get("type") == "string" or not base)
     if is_text and (isinstance(now, str) or (is_null and base)):
-        return made(kind="text", text=coded(now or ""), is_null=is_null, is_nullable=is_nullable)
-    return made(kind="json", text=json_text(_with_numbers(now), indent=2), hint="JSON")
+        return new_field(kind="text", text=coded(now or ""), is_null=is_null, is_nullable=is_nullable)
+    return new_field(kind="json", text=json_text(_with_numbers(now), indent=2), hint="JSON")
 
 
 def _hint(words: str, is_nullable: bool) -> str:
@@ -174,11 +176,11 @@ def _fixed(approval: Approval, name: str) -> str:
     return ""
 
 
-def _choice(made: Callable[..., Field], choices: list[Choice], now: Any) -> Field:
+def _choice(new_field: Callable[..., Field], choices: list[Choice], now: Any) -> Field:
     forms = [canonical(choice.value) for choice in choices]
     if canonical(now) not in forms:
         choices, forms = [*choices, Choice(label=_label(now), value=now)], [*forms, canonical(now)]
-    return made(kind="choice", text=str(forms.index(canonical(now))), choices=tuple(choices))
+    return new_field(kind="choice", text=str(forms.index(canonical(now))), choices=tuple(choices))
 
 
 def _choices(base: Mapping[str, Any], is_nullable: bool) -> list[Choice]:

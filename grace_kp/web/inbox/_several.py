@@ -12,7 +12,7 @@ from grace_kp.web._person import Right
 from grace_kp.web._site import form_of, person_of, site_of
 from grace_kp.web._verbs import perform_several
 from grace_kp.web.inbox._value import MAX_CHARACTERS
-from grace_kp.web.inbox._verbs import lines, one, sentence_of
+from grace_kp.web.inbox._verbs import lines, sentence_of, value_of
 from grace_kp.web.inbox._words import WORDS
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ def decide_several(request: Request) -> Response:
     ids = list(dict.fromkeys(form.get("id", [])))
     if len(ids) > AT_MOST:
         raise HTTPException(422, f"At most {AT_MOST} requests can be decided at once, and {len(ids):,} are selected.")
-    verb = one(form, "verb")
+    verb = value_of(form, "verb")
     if not verb:
         return _selected(request, ids)
     if verb not in VERBS:
         raise HTTPException(422, f"The verb must be one of {', '.join(VERBS)}.")
-    digests = {each: one(form, f"digest-{each}") for each in ids}
+    digests = {each: value_of(form, f"digest-{each}") for each in ids}
     if not all(digests.values()):
         raise HTTPException(400, "The form lacks the digest of a request. Select the requests again.")
     return _decided(request, ids, verb, digests)
@@ -73,7 +73,7 @@ def _selected(request: Request, ids: list[str], *, problem: str = "", note: str 
 
 
 def _decided(request: Request, ids: list[str], verb: str, digests: dict[str, str]) -> Response:
-    site, note = site_of(request), lines(one(form_of(request), "note"))
+    site, note = site_of(request), lines(value_of(form_of(request), "note"))
     if verb == "respond" and not note:
         problem = "An answer needs words for the agent. Nothing was decided."
         return _selected(request, ids, problem=problem, status=422)

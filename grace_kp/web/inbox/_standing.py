@@ -15,7 +15,7 @@ from grace_kp.web._site import form_of, person_of, root_of, site_of
 from grace_kp.web.inbox._field import fields_of, parsed_json
 from grace_kp.web.inbox._lists import counts
 from grace_kp.web.inbox._request import approval_for
-from grace_kp.web.inbox._verbs import lines, one, sentence_of
+from grace_kp.web.inbox._verbs import lines, sentence_of, value_of
 from grace_kp.web.inbox._words import WORDS
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def grant(request: Request) -> Response:
     approval = approval_for(site, person_of(request), request.path_params["id"])
     try:
         wanted = _wanted(request, approval, form)
-        if one(form, "step") != "decide":
+        if value_of(form, "step") != "decide":
             fields = [(name, form[name][0]) for name in form if name not in {"csrf", "step"}]
             return site.page(
                 request, "inbox/grant_review.html", words=WORDS, approval=approval, wanted=wanted, fields=fields
@@ -72,7 +72,7 @@ def grant(request: Request) -> Response:
 
 def end(request: Request) -> Response:
     """End a standing approval; what it approved and nobody has started is cancelled."""
-    reason = lines(one(form_of(request), "reason"))
+    reason = lines(value_of(form_of(request), "reason"))
     try:
         site_of(request).desk.end_standing(request.path_params["id"], actor=person_of(request).actor, reason=reason)
     except ApprovalError as error:
@@ -92,10 +92,10 @@ def _form(request: Request, form: Mapping[str, list[str]], problem: str, status:
                 "name": name,
                 "number": number,
                 "only_any": only_any,
-                "kind": one(form, f"kind{number}") or ("any" if only_any else "is"),
-                "value": one(form, f"value{number}") or text,
-                "low": one(form, f"low{number}"),
-                "high": one(form, f"high{number}"),
+                "kind": value_of(form, f"kind{number}") or ("any" if only_any else "is"),
+                "value": value_of(form, f"value{number}") or text,
+                "low": value_of(form, f"low{number}"),
+                "high": value_of(form, f"high{number}"),
                 "is_number": any(field.name == name and field.kind == "number" for field in fields_of(approval)),
             }
         )
@@ -107,9 +107,9 @@ def _form(request: Request, form: Mapping[str, list[str]], problem: str, status:
         approval=approval,
         rows=rows,
         problem=problem,
-        until=one(form, "until") or UNTIL,
-        uses=one(form, "uses") or USES,
-        note=one(form, "note"),
+        until=value_of(form, "until") or UNTIL,
+        uses=value_of(form, "uses") or USES,
+        note=value_of(form, "note"),
         this_version=bool(form.get("this_version")) if form else True,
     )
 
@@ -120,7 +120,7 @@ def _wanted(request: Request, approval: Approval, form: Mapping[str, list[str]])
     Raises:
         ValueError: a field cannot be read.
     """
-    uses, until = one(form, "uses").strip(), one(form, "until").strip()
+    uses, until = value_of(form, "uses").strip(), value_of(form, "until").strip()
     if not (uses.isascii() and uses.isdecimal() and len(uses) < 10):
         raise ValueError(f"uses must be a whole number from 1, not “{uses[:40]}”")
     parameters = {name: _constraint(form, number, name) for number, name in enumerate(approval.encoded)}
@@ -131,23 +131,23 @@ def _wanted(request: Request, approval: Approval, form: Mapping[str, list[str]])
         until=site_of(request).clock() + seconds_of("until", until),
         uses=int(uses),
         version=approval.version if form.get("this_version") else None,
-        note=lines(one(form, "note")),
+        note=lines(value_of(form, "note")),
     )
 
 
 def _constraint(form: Mapping[str, list[str]], number: int, name: str) -> dict[str, Any]:
-    match one(form, f"kind{number}"):
+    match value_of(form, f"kind{number}"):
         case "any":
             return {"any": True}
         case "is":
-            return {"is": _json(one(form, f"value{number}"), name)}
+            return {"is": _json(value_of(form, f"value{number}"), name)}
         case "in":
-            values = _json(one(form, f"value{number}"), name)
+            values = _json(value_of(form, f"value{number}"), name)
             if not isinstance(values, list):
                 raise ValueError(f'{name}: “one of” needs a list such as ["EUR", "USD"]')
             return {"in": values}
         case "range":
-            bounds = {"from": one(form, f"low{number}").strip(), "to": one(form, f"high{number}").strip()}
+            bounds = {"from": value_of(form, f"low{number}").strip(), "to": value_of(form, f"high{number}").strip()}
             found = {bound: _json(text, name) for bound, text in bounds.items() if text}
             if not found or not all(type(each) in {int, float} and math.isfinite(each) for each in found.values()):
                 raise ValueError(f"{name}: a range needs one or two numbers")

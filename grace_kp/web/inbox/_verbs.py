@@ -50,7 +50,7 @@ def decide(request: Request) -> Response:
     """Apply the verb of the path to a request."""
     approval_id, verb = request.path_params["id"], request.path_params["verb"]
     form, actor, desk = form_of(request), person_of(request).actor, site_of(request).desk
-    digest, note = one(form, "digest") or None, lines(one(form, "note"))
+    digest, note = value_of(form, "digest") or None, lines(value_of(form, "note"))
     if verb not in {"approve", "withdraw", "reconcile", *CONCLUDING}:
         raise HTTPException(404, f"There is no verb {verb!r:.40}.")
     if digest is None:
@@ -70,7 +70,7 @@ def _approve(request: Request, approval_id: str, digest: str, note: str) -> Resp
     approval = site.desk.get(approval_id)
     if approval.state == "pending" and approval.digest == digest:
         unshown = unshown_arguments(approval, MAX_CHARACTERS)
-        if unshown and one(form_of(request), "unseen").strip().lower() != UNSEEN:
+        if unshown and value_of(form_of(request), "unseen").strip().lower() != UNSEEN:
             names = ", ".join(unshown)
             problem = f"These arguments cannot be shown in full: {names}. To approve the request unseen, type {UNSEEN!r} in its field."
             return shown_request(request, approval_id, problem=problem, status=422, notes={"approve": note})
@@ -79,7 +79,7 @@ def _approve(request: Request, approval_id: str, digest: str, note: str) -> Resp
 
 
 def _stated(approval_id: str, form: Mapping[str, list[str]]) -> bool:
-    happened = one(form, "happened")
+    happened = value_of(form, "happened")
     if happened not in {"yes", "no"}:
         raise ApprovalError("say whether the action has happened", approval_id=approval_id)
     return happened == "yes"
@@ -88,9 +88,9 @@ def _stated(approval_id: str, form: Mapping[str, list[str]]) -> bool:
 def edit(request: Request) -> Response:
     """Read an edit and show it as a difference; with `step=decide`, make the edit that was shown."""
     form = form_of(request)
-    if not one(form, "digest"):
+    if not value_of(form, "digest"):
         raise HTTPException(400, "The form lacks the digest of the arguments that were shown. Open the request again.")
-    if one(form, "step") == "decide":
+    if value_of(form, "step") == "decide":
         return _edited(request, form)
     return _reviewed(request, form)
 
@@ -98,11 +98,11 @@ def edit(request: Request) -> Response:
 def _reviewed(request: Request, form: Mapping[str, list[str]]) -> Response:
     site, person, approval_id = site_of(request), person_of(request), request.path_params["id"]
     approval = approval_for(site, person, approval_id)
-    note = lines(one(form, "note"))
+    note = lines(value_of(form, "note"))
     if approval.state != "pending":
         problem = "This request is no longer pending, so that nothing can be edited. Nothing was changed."
         return shown_request(request, approval_id, problem=problem, status=409)
-    if approval.digest != one(form, "digest"):
+    if approval.digest != value_of(form, "digest"):
         return shown_request(request, approval_id, problem=_CHANGED, status=409)
     if approval.unencoded or approval.deleted:
         return shown_request(request, approval_id, problem="This request cannot be edited.", status=422)
@@ -155,10 +155,10 @@ def decode_shown(name: str, encoded: object) -> object:
 
 
 def _edited(request: Request, form: Mapping[str, list[str]]) -> Response:
-    approval_id, note = request.path_params["id"], lines(one(form, "note"))
+    approval_id, note = request.path_params["id"], lines(value_of(form, "note"))
     try:
-        changes = parsed_json(one(form, "changes"))
-        digest, actor = one(form, "digest"), person_of(request).actor
+        changes = parsed_json(value_of(form, "changes"))
+        digest, actor = value_of(form, "digest"), person_of(request).actor
         perform(site_of(request).desk, "edit", approval_id, actor=actor, words=note, digest=digest, changes=changes)
     except ApprovalError as error:
         return refused(request, approval_id, error, {"edit": note})
@@ -185,7 +185,7 @@ def sentence_of(error: ApprovalError) -> str:
     )
 
 
-def one(form: Mapping[str, list[str]], name: str) -> str:
+def value_of(form: Mapping[str, list[str]], name: str) -> str:
     """Return the value of a field of a form; empty without one."""
     values = form.get(name) or [""]
     return values[0]
