@@ -147,13 +147,20 @@ def histogram(
 
 
 def named_bars(
-    title: str, values: Mapping[str, float], *, unit: str = "runs", shares: bool = True, caption: str = ""
+    title: str,
+    values: Mapping[str, float],
+    *,
+    kind: str = "name",
+    unit: str = "runs",
+    shares: bool = True,
+    caption: str = "",
 ) -> str:
     """Return a horizontal bar for each name as a figure, with its number and its share beside it.
 
     Args:
         title: what it shows; different for each plot of a page.
         values: numbers from 0 by name, from top to bottom.
+        kind: what the names are.
         unit: what is counted.
         shares: whether the values are parts of a whole, so that their shares are shown.
         caption: a sentence below the title.
@@ -179,7 +186,7 @@ def named_bars(
         canvas.line("axis", canvas.left, 4, canvas.left, height - 4)
         return height, canvas.drawn()
 
-    header = ("", unit, "share") if shares else ("", unit)
+    header = (kind, unit, "share") if shares else (kind, unit)
     rows = [
         (name, f"{value:,.6g}", *((f"{_from_zero(value) / total:.1%}" if total else "–",) if shares else ()))
         for name, value in values.items()

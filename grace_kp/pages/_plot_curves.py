@@ -244,4 +244,9 @@ def _numbers(title: str, found: Sequence[Curve], plane: Plane) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4g}".replace("-", "−")
+    """Return a number for the table: three decimals, where these say something about it."""
+    if 0.001 <= abs(value) < 1_000:
+        text = f"{value:.3f}".rstrip("0").rstrip(".")
+    else:
+        text = f"{value:,.6g}" if abs(value) >= 1 else f"{value:.2g}"
+    return text.replace("-", "−")

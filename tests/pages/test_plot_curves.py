@@ -47,7 +47,7 @@ def test_a_long_curve_is_thinned_in_its_table():
     """The first and the last point stay."""
     rows = cells(curves("A", [Curve(name="a", points=[(x, 2 * x) for x in range(1_001)])], UNIT))
     assert 50 == len(rows)
-    assert (["0", "0"], ["1000", "2000"]) == (rows[0], rows[-1])
+    assert (["0", "0"], ["1,000", "2,000"]) == (rows[0], rows[-1])
 
 
 def test_points_stand_where_their_numbers_are():

@@ -59,7 +59,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 def outcome_plot(figures: ApprovalFigures) -> str:
     """Return how requests were decided or closed."""
     values = {_WORDS.get(name, name): count for name, count in figures.outcomes.items()}
-    return named_bars("How requests were decided", values, unit="requests")
+    return named_bars("How requests were decided", values, kind="decision", unit="requests")
 
 
 def wait_plot(figures: ApprovalFigures) -> str:

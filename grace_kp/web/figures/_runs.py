@@ -131,6 +131,7 @@ def level_plot(figures: RunFigures) -> str:
     return named_bars(
         "Gates by level",
         values,
+        kind="level",
         unit="gates",
         caption="What the gates of these runs decided, before anybody was asked.",
     )

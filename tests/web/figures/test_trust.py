@@ -42,7 +42,7 @@ def test_reliability_is_drawn_bin_by_bin():
     low, high = cells(reliability_plot(verdict(ROWS)))
     assert (["0.35", "0.5"], "2") == (low[:2], low[3])
     assert (["0.95", "0.9"], "10") == (high[:2], high[3])
-    assert "0.555 to 0.9975" == high[2]
+    assert "0.555 to 0.997" == high[2]
     weighted = reliability_plot(verdict(ROWS, [1.0] * 11 + [20.0]))
     assert "95 % interval" not in weighted
     assert 3 == len(cells(weighted)[0])
@@ -51,8 +51,8 @@ def test_reliability_is_drawn_bin_by_bin():
 def test_risk_is_drawn_against_coverage():
     """With the threshold of each point."""
     strict, mild = cells(risk_plot(verdict(ROWS)))
-    assert (["0.8333", "0.1"], "0.95") == (strict[:2], strict[3])
-    assert (["1", "0.1667"], "0.35") == (mild[:2], mild[3])
+    assert (["0.833", "0.1"], "0.95") == (strict[:2], strict[3])
+    assert (["1", "0.167"], "0.35") == (mild[:2], mild[3])
 
 
 def test_thresholds_are_shown_with_their_origin():
