@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.cli._output import clean, shorten, visible
-from grace_kp.pages import APPROVAL_STATES as STATES
+from grace_kp.pages import APPROVAL_STATES
 from grace_kp.pages import span_text
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def listed(names: Iterable[str]) -> str:
 
 def in_state(state: str) -> str:
     """Return a state in words."""
-    return STATES[state]
+    return APPROVAL_STATES[state]
 
 
 def duration(seconds: float) -> str:

@@ -52,7 +52,7 @@ def list_approvals(
     action: Annotated[str | None, typer.Option(help="Only of this action, or of those that match a glob: 'refund*'.")] = None,
     group: Annotated[str | None, typer.Option(help="Only what members of this group may decide.")] = None,
     past: Annotated[bool, typer.Option("--past", help="What is no longer pending, newest first.")] = False,
-    state: Annotated[list[str] | None, typer.Option(help=f"Only in this state: {', '.join(words.STATES)}; may be repeated. Implies --past.")] = None,
+    state: Annotated[list[str] | None, typer.Option(help=f"Only in this state: {', '.join(APPROVAL_STATES)}; may be repeated. Implies --past.")] = None,
     decided_by: Annotated[str | None, typer.Option("--decided-by", help="Only what this person decided. Implies --past.")] = None,
     since: Annotated[str | None, typer.Option(help="Only what changed at this time or later: 2h (ago), 2026-01-31. Implies --past.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Show pending requests with the same digest one by one.")] = False,
@@ -101,10 +101,11 @@ def _in_states(
     place: Office, states: Sequence[str], action: str | None, since: float | None, limit: int
 ) -> list[Approval]:
     from grace_kp.approvals import RowQuery
+    from grace_kp.pages import APPROVAL_STATES
 
-    wrong = next((state for state in states if state not in words.STATES), None)
+    wrong = next((state for state in states if state not in APPROVAL_STATES), None)
     if wrong is not None:
-        raise ValueError(f"--state must be one of {', '.join(words.STATES)}, not {wrong!r:.40}")
+        raise ValueError(f"--state must be one of {', '.join(APPROVAL_STATES)}, not {wrong!r:.40}")
     rows = place.tables.rows(RowQuery(states=tuple(states), action=action, since=since, order="newest", limit=limit))
     return [place.desk.get(row.id) for row in rows]
 

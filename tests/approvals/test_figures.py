@@ -48,7 +48,16 @@ def test_only_people_take_their_time(bureau):
     bureau.desk.request(asked(deadline_seconds=30.0))
     bureau.clock.now += 20
     bureau.desk.approve(first.id, actor=ANA)
-    bureau.desk.grant(Standing(action="refund", domain="shop", parameters={"euros": {"to": 20}, "invoice": {"any": True}}, until=9_000.0, uses=3), actor=ANA)
+    bureau.desk.grant(
+        Standing(
+            action="refund",
+            domain="shop",
+            parameters={"euros": {"to": 20}, "invoice": {"any": True}},
+            until=9_000.0,
+            uses=3,
+        ),
+        actor=ANA,
+    )
     bureau.desk.request(asked({"invoice": "R-2", "euros": 1}))
     bureau.clock.now += 100
     bureau.desk.sweep()

@@ -56,7 +56,11 @@ def test_values(parameter, stated, expected):
         (WHOLE, ["0"], "must be from 1 to 200, not '0'"),
         (FLAG, ["True"], "must be true or false, not 'True'"),
         (TIME, ["2026-02-31"], "must be a time that exists, not '2026-02-31'"),
-        (TIME, ["2026-01-02T24:00"], "must be a time like 2026-01-02, 2026-01-02T03:04:05Z or 2h, not '2026-01-02T24:00'"),
+        (
+            TIME,
+            ["2026-01-02T24:00"],
+            "must be a time like 2026-01-02, 2026-01-02T03:04:05Z or 2h, not '2026-01-02T24:00'",
+        ),
         (TIME, ["yesterday"], "must be a time like 2026-01-02, 2026-01-02T03:04:05Z or 2h, not 'yesterday'"),
         (DAY, ["2h"], "must be a day like 2026-01-02, not '2h'"),
         (DAY, ["2026-13-01"], "must be a day like 2026-01-02, not '2026-13-01'"),
