@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.cli._output import clean, shorten, visible
-from grace_kp.pages import APPROVAL_STATES
-from grace_kp.pages import span_text
+from grace_kp.pages import APPROVAL_STATES, span_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,6 +14,7 @@ from grace_kp.cli._lookup import StoreOption, described
 from grace_kp.cli._output import clean, console, put_json, put_jsonl
 from grace_kp.cli._page import put, put_text
 from grace_kp.cli._table import Column, Table
+from grace_kp.pages import APPROVAL_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,6 @@ def _in_states(
     place: Office, states: Sequence[str], action: str | None, since: float | None, limit: int
 ) -> list[Approval]:
     from grace_kp.approvals import RowQuery
-    from grace_kp.pages import APPROVAL_STATES
 
     wrong = next((state for state in states if state not in APPROVAL_STATES), None)
     if wrong is not None:
