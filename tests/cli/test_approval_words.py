@@ -9,6 +9,7 @@ import pytest
 
 from grace_kp.approvals import ENTITLING, ApprovalState, Vote
 from grace_kp.cli import _approval_words as words
+from grace_kp.pages import APPROVAL_STATES
 from tests.cli.approvals import ANA, HOSTILE, pending
 
 
@@ -57,7 +58,7 @@ def test_it_says_whether_a_process_waits(waits, is_awaited, text):
 
 def test_every_state_has_its_words():
     """Those in which an action may be started are known, too."""
-    assert {str(state) for state in ApprovalState} == set(words.STATES)
+    assert {str(state) for state in ApprovalState} == set(APPROVAL_STATES)
     assert set(ENTITLING) == set(words.TO_BE_USED)
 
 
