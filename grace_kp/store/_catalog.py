@@ -140,9 +140,9 @@ class Catalog:
         try:
             self._look()
             self._follower.check(now=self._place.store is None)
-            is_done = self._follower.advance()
+            is_done = self._follower.advance(is_busy=self._is_busy)
             while not is_done and time.monotonic() - start < TURN_SECONDS:
-                is_done = self._follower.advance()
+                is_done = self._follower.advance(is_busy=self._is_busy)
         except (sqlite3.Error, OSError, StoreError) as error:
             if str(error) != self._trouble:
                 self._trouble = str(error)

@@ -113,8 +113,11 @@ class Follower(Resident):
             self._place.rebuild()
         return not (is_other or has_lost)
 
-    def advance(self) -> bool:
+    def advance(self, *, is_busy: bool = False) -> bool:
         """Index the next runs or labels, in one transaction. Return whether nothing is left.
+
+        Args:
+            is_busy: whether others are busy, so that a transaction should be short.
 
         Raises:
             sqlite3.Error, OSError: the store or the index cannot be used.
@@ -125,7 +128,7 @@ class Follower(Resident):
                 return True
             try:
                 with self._place.writing() as connection:
-                    is_done = self._index_next(connection)
+                    is_done = self._index_next(connection, BATCH if is_busy else OLD_BATCH)
             except sqlite3.Error as error:
                 self._writer = None
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
@@ -134,20 +137,20 @@ class Follower(Resident):
             self._up_to_date = state if is_done else None
             return is_done
 
-    def _index_next(self, connection: sqlite3.Connection) -> bool:
+    def _index_next(self, connection: sqlite3.Connection, batch: int) -> bool:
         source = self._place.source
         facts = dict(connection.execute("SELECT name, value FROM facts WHERE name IN ('newest', 'oldest', 'label')"))
         if facts.get("newest") is None:
             facts["newest"] = facts["oldest"] = source.extent().newest
         newest, oldest, label = (int(facts[name]) for name in ("newest", "oldest", "label"))
         is_done = False
-        if runs := source.after(newest, BATCH):
+        if runs := source.after(newest, batch):
             self._add(connection, runs)
             newest = runs[-1].number
         elif labels := source.feedback(label, LABELS):
             self._writer_on(connection).label([name for _, name in labels])
             label = labels[-1][0]
-        elif oldest and (runs := source.up_to(oldest, OLD_BATCH)):
+        elif oldest and (runs := source.up_to(oldest, batch)):
             self._add(connection, runs)
             oldest = runs[-1].number - 1
         else:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from grace_kp.store._catalog_source import Source
 
 FIRST_WINDOW = 2_000
-LARGEST_WINDOW = 1_000_000
-GROWTH = 4
+GROWTH = 8
 STEPS = 2_000
 """Steps of SQLite's machine between two looks at the clock."""
 FEW = 2_000
@@ -53,7 +52,8 @@ class Search:
 
     def __init__(self, connection: sqlite3.Connection, source: Source, seconds: float) -> None:
         self._connection, self._source = connection, source
-        self._deadline = time.monotonic() + seconds
+        now = time.monotonic()
+        self._halfway, self._deadline = now + seconds / 2, now + seconds
         self._reached: int | None = None
         """The last position in a window whose text was looked into, if the window was left there."""
 
@@ -109,24 +109,49 @@ class Search:
     def _walk(self, plan: Plan, words: str | None, start: int | None, wanted: int, *, down: bool) -> Found:
         """Return the next positions that match, beyond `start`."""
         found = Found()
-        window, is_first = FIRST_WINDOW, True
-        while True:
-            edge = self._edge(plan, start, window, down=down)
-            is_complete, self._reached = False, None
-            # The first window is small and always finished, so that a search that is continued gets on.
-            with self._until(None if is_first else self._deadline):
-                for position in self._matches(plan, words, (start, edge), wanted - len(found.positions), down=down):
-                    found.positions.append(position)
-                    if len(found.positions) == wanted:
-                        return found
-                is_complete = self._reached is None
-            if is_complete and edge is None:
+        if words is not None:
+            # Words are mostly so rare or so frequent that all is found at once.
+            is_done = False
+            with self._until(self._halfway):
+                is_done = self._collect(plan, words, (start, None), found, wanted, down=down)
+            if is_done:
                 return found
-            start = edge if is_complete else start if self._reached is None else self._reached
-            if not is_complete or self._is_late:
+            if self._reached is not None:
+                start = self._reached
+            if self._is_late and self._reached is not None:
                 found.stopped_at = start
                 return found
-            window, is_first = min(window * GROWTH, LARGEST_WINDOW), False
+        window, left = FIRST_WINDOW, plan.driver_runs
+        while True:
+            edge = None if window >= left else self._edge(plan, start, window, down=down)
+            is_done, self._reached = False, None
+            # The first window is small and always finished, so that a search that is continued gets on.
+            with self._until(self._deadline if left < plan.driver_runs else None):
+                is_done = self._collect(plan, words, (start, edge), found, wanted, down=down)
+            if is_done and (edge is None or len(found.positions) == wanted):
+                return found
+            start = edge if is_done else start if self._reached is None else self._reached
+            if not is_done or self._is_late:
+                found.stopped_at = start
+                return found
+            window, left = window * GROWTH, left - window
+
+    def _collect(
+        self,
+        plan: Plan,
+        words: str | None,
+        window: tuple[int | None, int | None],
+        found: Found,
+        wanted: int,
+        *,
+        down: bool,
+    ) -> bool:
+        """Add the positions in a window that match; return whether it was finished or enough were found."""
+        for position in self._matches(plan, words, window, wanted - len(found.positions), down=down):
+            found.positions.append(position)
+            if len(found.positions) == wanted:
+                return True
+        return self._reached is None
 
     @property
     def _is_late(self) -> bool:

@@ -194,7 +194,7 @@ def test_a_search_whose_time_is_up_states_how_far_it_got(opened, small_windows):
         found += page.rows
         before, calls = page.older, calls + 1
     assert ["kp:trace:3"] == [row.id for row in found]
-    assert calls > 3
+    assert calls > 1
 
 
 def test_it_follows_in_the_background(opened):
