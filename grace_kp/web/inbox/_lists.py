@@ -11,6 +11,7 @@ from grace_kp.levels import InterventionLevel
 from grace_kp.pages import APPROVAL_STATES
 from grace_kp.web._person import Right
 from grace_kp.web._site import person_of, site_of
+from grace_kp.web.inbox._search import Found, find
 from grace_kp.web.inbox._words import WORDS
 
 if TYPE_CHECKING:
@@ -34,31 +35,36 @@ LEVELS = tuple(level.value for level in InterventionLevel)
 def waiting(request: Request) -> Response:
     """List pending requests by deadline and level."""
     site, person = site_of(request), person_of(request)
-    values, seq = texts_of(request, "action", "level", "group", "mine"), site.tables.head()[0]
+    values, seq = texts_of(request, "action", "level", "group", "mine", "text"), site.tables.head()[0]
     offset = offset_of(request)
-    found = site.desk.pending(
-        pattern_of(values["action"]),
-        limit=PAGE + 1,
-        offset=offset,
-        group=values["group"] or None,
-        level=values["level"] if values["level"] in LEVELS else None,
-        decider=person.actor if values["mine"] else None,
-    )
+
+    def read(limit: int, offset: int) -> list[Approval]:
+        return site.desk.pending(
+            pattern_of(values["action"]),
+            limit=limit,
+            offset=offset,
+            group=values["group"] or None,
+            level=values["level"] if values["level"] in LEVELS else None,
+            decider=person.actor if values["mine"] else None,
+        )
+
+    page = find(read, values["text"], offset=offset, limit=PAGE)
     return site.page(
         request,
         "inbox/list.html",
         words=WORDS,
         tab="waiting",
         seq=seq,
-        found=found[:PAGE],
-        reasons={approval.id: site.desk.reason_against(approval.id, person.actor) for approval in found[:PAGE]},
+        found=page.approvals,
+        is_cut=page.is_cut,
+        reasons={approval.id: site.desk.reason_against(approval.id, person.actor) for approval in page.approvals},
         may_decide=person.may(Right.DECIDE),
         values=values,
         is_filtered=any(values.values()),
         levels=LEVELS,
         offset=offset,
-        newer=None if not offset else WORDS["query"](values, offset=max(0, offset - PAGE)),
-        older=WORDS["query"](values, offset=offset + PAGE) if len(found) > PAGE else None,
+        newer=_newer(values, offset),
+        older=None if page.older is None else WORDS["query"](values, offset=page.older),
         **counts(site),
     )
 
@@ -88,37 +94,50 @@ def attention(request: Request) -> Response:
 def history(request: Request) -> Response:
     """List and search what is no longer pending, by last change."""
     site = site_of(request)
-    values = texts_of(request, "q", "by", "since", "state")
+    values = texts_of(request, "q", "text", "by", "since", "state")
     offset = offset_of(request)
     since, problem = since_of(values["since"])
-    is_id = values["q"].startswith("ap-")
-    found: list[Approval] = []
-    if is_id:
-        found = [site.desk.get(each) for each in site.tables.ids(values["q"], limit=PAGE)]
-    elif not problem:
-        found = site.desk.history(
+
+    def read(limit: int, offset: int) -> list[Approval]:
+        return site.desk.history(
             action=pattern_of(values["q"]),
             by=values["by"] or None,
             since=since,
             states=[values["state"]] if values["state"] in PAST else (),
-            limit=PAGE + 1,
+            limit=limit,
             offset=offset,
         )
+
+    if values["q"].startswith("ap-"):
+        page = Found(approvals=[site.desk.get(each) for each in site.tables.ids(values["q"], limit=PAGE)])
+    elif problem:
+        page = Found(approvals=())
+    else:
+        page = find(read, values["text"], offset=offset, limit=PAGE)
     return site.page(
         request,
         "inbox/history.html",
         status=422 if problem else 200,
         words=WORDS,
         tab="history",
-        found=found[:PAGE],
+        found=page.approvals,
+        is_cut=page.is_cut,
         values=values,
         problem=problem,
         is_filtered=any(values.values()),
         states=[(state, APPROVAL_STATES[state]) for state in PAST],
-        newer=None if not offset else WORDS["query"](values, offset=max(0, offset - PAGE)),
-        older=WORDS["query"](values, offset=offset + PAGE) if len(found) > PAGE else None,
+        newer=_newer(values, offset),
+        older=None if page.older is None else WORDS["query"](values, offset=page.older),
         **counts(site),
     )
+
+
+def _newer(values: Mapping[str, str], offset: int) -> str | None:
+    """Return the query of the page before. A search goes back to its beginning: it knows no place of the matches before this page."""
+    if not offset:
+        return None
+    query: str = WORDS["query"](values, offset=0 if values["text"] else max(0, offset - PAGE))
+    return query or "?"
 
 
 def counts(site: Site) -> dict[str, int]:
