@@ -124,6 +124,7 @@ def request_state(request: Request) -> Response:
             "revision": approval.revision,
             "state": approval.state.value,
             "words": APPROVAL_STATES[approval.state],
+            "process": WORDS["process"](approval),
             "digest": approval.digest,
             "event": WORDS["event"](newest[0]).replace("_", " ") if newest else "",
             "by": actor,

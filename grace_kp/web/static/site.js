@@ -90,12 +90,22 @@
 
   const requestNews = () => {
     const {id, digest, revision} = live.dataset;
+    const read = async () => {
+      const answer = await fetch(`${root}/approvals/${encodeURIComponent(id)}/state`, {headers: {Accept: "application/json"}});
+      return answer.ok ? answer.json() : null;
+    };
+    // A process that dies changes nothing in the store, so that there is no news of it.
+    const watch = live.dataset.process !== "waits" ? 0 : setInterval(async () => {
+      const state = document.hidden ? null : await read().catch(() => null);
+      if (!state || state.process === "waits") return;
+      clearInterval(watch);
+      if (state.process === "gone") say("The process that waited for this decision is gone. The decision is kept for the next one.", "Reload");
+    }, 5000);
     return async (event) => {
       if (event.id !== id) return;
-      const answer = await fetch(`${root}/approvals/${encodeURIComponent(id)}/state`, {headers: {Accept: "application/json"}});
-      if (!answer.ok) return;
-      const state = await answer.json();
-      if (String(state.revision) === revision) return;
+      const state = await read();
+      if (!state || String(state.revision) === revision) return;
+      clearInterval(watch);
       const by = state.by ? ` by ${state.by}` : "";
       say(`This request has changed ${distance(state.at)}: ${state.event || state.words}${by}.`, "Reload");
       if (state.state !== "pending" || state.digest !== digest) {
@@ -114,7 +124,34 @@
         // An event that is no JSON is no news.
       }
     });
-    window.addEventListener("pagehide", () => source.close());
+    // A stream that ends is opened again by the browser, unless somebody else answers, such as the login.
+    let alarm = 0;
+    let isLost = false;
+    const calm = () => {
+      clearTimeout(alarm);
+      alarm = 0;
+    };
+    const lose = (words, link) => {
+      isLost = true;
+      say(words, link);
+    };
+    source.addEventListener("error", () => {
+      if (source.readyState === EventSource.CLOSED) {
+        calm();
+        lose("This page is no longer updated. You may have to log in again.", "Reload");
+      } else if (!alarm && !isLost) {
+        alarm = setTimeout(lose, 5000, "The server cannot be reached. This page may be out of date.");
+      }
+    });
+    source.addEventListener("open", () => {
+      calm();
+      if (isLost) say("The server is back. This page may be out of date.", "Reload");
+      isLost = false;
+    });
+    window.addEventListener("pagehide", () => {
+      calm();
+      source.close();
+    });
   }
 
   // A page that waits for work in the background replaces the part that tells its progress.

@@ -145,6 +145,7 @@ def test_the_state_of_an_open_page_is_json(shop, ana):
     shop.desk.reject(approval.id, actor=person("bo"))
     state = ana.get(f"/approvals/{approval.id}/state").json()
     assert ("rejected", "bo", approval.digest) == (state["state"], state["by"], state["digest"])
+    assert "handed over" == state["process"]
     assert "viewed" not in shop.kinds(approval)
     assert 404 == ana.get("/approvals/ap-0/state").status_code
 
