@@ -15,7 +15,6 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.serving import PATIENCE, PROGRAM, Server, executable, flags
-from tests.browser.shop import Shop
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = Path(sys.prefix) / "axe" / "node_modules" / "axe-core" / "axe.min.js"
@@ -66,7 +65,7 @@ def visit(browser, server, signed_in):
 @pytest.fixture
 def shop(server):
     """The shop whose runs and requests the server shows, in another process than the server."""
-    opened = Shop(server.store)
+    opened = server.shop()
     yield opened
     opened.grace.close()
 

@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.browser.shop import Shop
+
 PROGRAM = Path(__file__).with_name("shop.py")
 ADDRESS = re.compile(r"https?://127\.0\.0\.1:\d+\S*")
 PATIENCE = 30
@@ -71,6 +73,13 @@ class Server:
         """Add an account, and return its token."""
         command = ("serve", "users", "add", name, "--role", role, "--store", self.store)
         return self._run("-m", "grace_kp.cli", *command).strip()
+
+    def remove_user(self, name):
+        self._run("-m", "grace_kp.cli", "serve", "users", "remove", name, "--store", self.store)
+
+    def shop(self, **settings):
+        """Return the shop over this store, in this process."""
+        return Shop(self.store, **settings)
 
     def _run(self, *command):
         done = subprocess.run(

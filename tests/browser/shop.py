@@ -19,19 +19,19 @@ import grace_kp as gk
 JAPANESE = "東京支店の返金依頼を処理してください（請求書番号：Ａ－１７）"
 HOSTILE = (
     "\"'><script>window.__pwned=1</script><img src=x onerror=window.__pwned=1><svg onload=window.__pwned=1>"
-    "</textarea></title></style><iframe srcdoc='<script>parent.__pwned=1</script>'></iframe>{{7*7}}<!--"
-    " javascript:window.__pwned=1 \u202e\u200b\x1b[2J\x00"
+    "</textarea></title></style><iframe srcdoc='<script>parent.__pwned=1</script>'></iframe>{{7+7}}<!--"
+    " javascript:window.__pwned=1 \u202e\u200b\x1b\x00"
 )
 """Markup that would run, in every position that a page may put it in, and characters that cannot be seen."""
 
-INVOICES = itertools.count(1)
+INVOICES = itertools.count(100 if __name__ == "__main__" else 1_000)
 
 
 class Shop:
     """The shop over one store. Each request is about another invoice, unless a test says which."""
 
-    def __init__(self, store, *, wait="raise", deadline="4h"):
-        reviewer = gk.InboxReviewer(deadline=deadline, wait=wait)
+    def __init__(self, store, *, wait="raise", quorum=1):
+        reviewer = gk.InboxReviewer(deadline="4h", wait=wait, quorum=quorum)
         self.grace = grace = gk.Grace(store=store, domain="shop", reviewer=reviewer, evaluator=None, embedder=None)
 
         @grace.gate(key="refund:{invoice}", floor="confirm")
@@ -54,10 +54,10 @@ class Shop:
 
         self.refund, self.erase = refund, erase
 
-    def action(self, name):
+    def action(self, name, group=None):
         """Return an action with one argument that only one test knows."""
 
-        @self.grace.gate(key=name + ":{customer}", name=name, floor="confirm")
+        @self.grace.gate(key="{customer}", name=name, policy=gk.Policy(floor="confirm", group=group))
         def action(customer: str) -> str:
             return customer
 
@@ -117,6 +117,14 @@ def fill(shop):
     with contextlib.suppress(RuntimeError):
         broken("Where is my parcel?")
     hostile(grace)
+    for arguments in ({"message": "long " * 80}, {"message": JAPANESE}, {"message": HOSTILE, "invoice": HOSTILE}):
+        shop.ask(arguments["message"], **arguments)
+    ended = [shop.ask(f"Pay back invoice {number}") for number in range(3)]
+    shop.ask(HOSTILE, action=shop.action(HOSTILE, HOSTILE), customer=HOSTILE)
+    grace.approvals.edit(ended[0].id, {"euros": 20}, by=HOSTILE[:150], note=HOSTILE)
+    grace.approvals.reject(ended[1].id, by="ana", reason=HOSTILE)
+    grace.approvals.respond(ended[2].id, JAPANESE, by="bo")
+    grace.approvals.grant(HOSTILE, {HOSTILE: {"in": [HOSTILE]}}, until="8h", uses=5, by="ana", note=HOSTILE)
     grace.flush()
     for trace in grace.store.query(limit=3):
         grace.feedback(trace.id, True, source="test")
