@@ -22,7 +22,7 @@ HEADER_SECONDS = 10.0
 UNREAD_SECONDS = 30.0
 """A client that reads nothing of a response for this time is disconnected."""
 CONNECTIONS = 512
-"""Open connections. At a further one, the oldest of those that have sent no request yet is closed, or else the new one."""
+"""Open connections. At a further one, the one that has kept the server waiting for the longest time is closed, or else the new one."""
 
 
 class GuardedProtocol(H11Protocol):
@@ -32,20 +32,22 @@ class GuardedProtocol(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self._header_timer: asyncio.TimerHandle | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
+        self._idle_since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for the headers of a request."""
         if len(self.connections) >= CONNECTIONS:
             waiting = [
-                other for other in self.connections if isinstance(other, GuardedProtocol) and other.awaits_headers
+                other for other in self.connections if isinstance(other, GuardedProtocol) and other.awaits_client
             ]
-            victim = min(waiting, key=lambda other: other.deadline, default=None)
+            victim = min(waiting, key=lambda other: other.idle_since, default=None)
             if victim is None:
                 transport.abort()  # type: ignore[attr-defined]
             else:
                 victim.transport.abort()
                 self.connections.discard(victim)
         super().connection_made(transport)  # type: ignore[arg-type]
+        self._idle_since = self.loop.time()
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -64,6 +66,7 @@ class GuardedProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request."""
+        self._idle_since = self.loop.time()
         super().on_response_complete()
         if self.timeout_keep_alive_task is not None:
             self._disarm()
@@ -82,14 +85,14 @@ class GuardedProtocol(H11Protocol):
         super().resume_writing()
 
     @property
-    def awaits_headers(self) -> bool:
-        """Whether no request has arrived completely since the connection or the last response."""
-        return self._header_timer is not None
+    def awaits_client(self) -> bool:
+        """Whether the next step is the client's: to send a request, or the rest of one, or to read what waits for it."""
+        return self.conn.their_state in {h11.IDLE, h11.SEND_BODY} or self._unread_timer is not None
 
     @property
-    def deadline(self) -> float:
-        """When the headers must have arrived, by the clock of the loop."""
-        return 0.0 if self._header_timer is None else self._header_timer.when()
+    def idle_since(self) -> float:
+        """When the connection or its last response ended what the server had to do, by the clock of the loop."""
+        return self._idle_since
 
     def _arm(self) -> None:
         self._header_timer = self.loop.call_later(HEADER_SECONDS, self._too_slow)

@@ -81,15 +81,47 @@ def test_the_second_request_of_a_connection_has_the_same_deadline(grace, monkeyp
         assert 200 == status(exchange(server, head(server, "GET /login HTTP/1.1", "Connection: close")))
 
 
-def test_slow_clients_do_not_keep_others_out(grace, monkeypatch):
-    """When all places are taken by connections without a request, the oldest of them makes room."""
+def half_a_form(server):
+    host, port = server.place[:2]
+    lines = [f"Origin: http://{host}:{port}", "Content-Type: application/x-www-form-urlencoded", "Content-Length: 9"]
+    return head(server, "POST /login HTTP/1.1", *lines) + b"a=b"
+
+
+@pytest.mark.parametrize(
+    ("sent", "answers"),
+    [
+        pytest.param(lambda server: b"GET /login HTTP/1.1\r\n", 0, id="half a head"),
+        pytest.param(half_a_form, 0, id="half a body"),
+        pytest.param(lambda server: head(server, "HEAD /login HTTP/1.1"), 1, id="one request, and silence"),
+    ],
+)
+def test_slow_clients_do_not_keep_others_out(grace, monkeypatch, sent, answers):
+    """When all places are taken by connections that wait for their clients, the oldest of them makes room."""
     monkeypatch.setattr(_protocol, "CONNECTIONS", 5)
     with listening(grace) as server, contextlib.ExitStack() as stack:
         slow = [stack.enter_context(connect(server)) for _ in range(5)]
         for connection in slow:
-            connection.sendall(b"GET /login HTTP/1.1\r\n")
+            connection.sendall(sent(server))
+            if answers:
+                assert b"HTTP/1.1 200" == connection.recv(65_536)[:12]
         for _ in range(3):
             assert 200 == status(exchange(server, head(server, "GET /login HTTP/1.1", "Connection: close")))
+
+
+def test_clients_that_read_nothing_do_not_keep_others_out(grace, monkeypatch):
+    """A response that nobody reads holds its place only until somebody else needs it."""
+    monkeypatch.setattr(_protocol, "CONNECTIONS", 3)
+    from starlette.responses import Response
+
+    with listening(grace) as server, contextlib.ExitStack() as stack:
+        big = Response(b"x" * 50_000_000)
+        server.app.router.routes.insert(0, route("/big", lambda request: big, Right.ANYBODY))
+        for _ in range(3):
+            connection = stack.enter_context(connect(server))
+            connection.sendall(head(server, "GET /big HTTP/1.1"))
+            while b"xx" not in connection.recv(4_096):
+                pass
+        assert 200 == status(exchange(server, head(server, "GET /login HTTP/1.1", "Connection: close")))
 
 
 def test_a_body_that_does_not_come_is_refused(grace, monkeypatch):
