@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import AXE, Visits
 
@@ -46,9 +47,9 @@ def paths(browser, server, signed_in):
 
 
 def kind_of(path):
-    """The address without what is of one run, request or filter."""
+    """The address without the ids of runs and requests, and of its query only the view."""
     parts = urlsplit(path)
-    return ID.sub("{id}", parts.path), tuple(sorted({pair.partition("=")[0] for pair in parts.query.split("&")}))
+    return ID.sub("{id}", parts.path), *parse_qs(parts.query).get("view", ())
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -59,6 +60,50 @@ def test_axe_finds_nothing_to_complain_of(visit, paths, scheme, width):
     for path in paths:
         page.goto(visit.origin + path)
         violations |= {(path, kind): places for kind, places in violations_of(page)}
+    assert {} == violations
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1400, "dark")])
+def test_axe_finds_nothing_on_pages_that_follow_a_form(visit, shop, width, scheme):
+    """The review of an edit, of several requests and of a standing approval, what came of them, a comparison, and pages of errors."""
+    asked = [shop.ask(), shop.ask()]
+    page, violations = visit("/inbox", scheme=scheme, width=width), {}
+
+    def look(heading):
+        expect(page.get_by_role("heading", level=1)).to_contain_text(heading)
+        violations.update({(heading, kind): places for kind, places in violations_of(page)})
+        assert [] == page.evaluate(OVERFLOWING)
+
+    page.goto(visit.origin + f"/approvals/{asked[0].id}")
+    page.locator("summary", has_text="Edit the arguments").click()
+    visit.expect_message("422")
+    page.get_by_label("euros").fill("many")
+    page.get_by_role("button", name="Review the changes").click()
+    look("wants to run")
+    page.get_by_label("euros").fill("5")
+    page.get_by_role("button", name="Review the changes").click()
+    look("with these values instead?")
+    page.get_by_role("button", name="Approve with these values").click()
+    look("wanted to run")
+    page.goto(visit.origin + f"/approvals/{asked[1].id}/grant")
+    page.get_by_role("button", name="Review").click()
+    look("Let these calls run without asking?")
+    page.goto(visit.origin + "/inbox?action=refund")
+    page.get_by_role("checkbox", name=asked[1].id).check()
+    page.get_by_role("button", name="Decide selected").click()
+    look("to decide at once")
+    page.get_by_role("button", name="Skip all").click()
+    look("1 request")
+    page.goto(visit.origin + "/runs")
+    for box in page.get_by_role("checkbox", name="Compare: ").all()[:2]:
+        box.check()
+    page.get_by_role("button", name="Compare two runs").click()
+    look("Two runs side by side")
+    visit.expect_message("404")
+    page.goto(visit.origin + "/runs/kp:trace:00000000-0000-4000-8000-000000000000")
+    look("No such run")
+    page.goto(visit.origin + "/approvals/ap-0000000000000000")
+    look("")
     assert {} == violations
 
 
