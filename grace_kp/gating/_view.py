@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
+from grace_kp.approvals import Sealed
 from grace_kp.gating._instance import dictionary_getter, is_transparent, slots_of
 from grace_kp.gating._tree import Node, flat
 from grace_kp.trace import SCALARS
@@ -185,6 +186,8 @@ class _Viewing:
             node.label, node.quoted = _name(kind), package != "numpy"
             node.scalar = node.text if node.quoted else None
             return []
+        if kind is Sealed:
+            return self._close(node, "sealed value")
         parts = _parts(node, value, kind)
         if parts is not None:
             return parts

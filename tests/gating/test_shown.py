@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from grace_kp.approvals import Secret, new_key
 from grace_kp.gating import changed_arguments, unshown_arguments
-from tests.approvals.desks import ANA, Bureau, asked
+from tests.approvals.desks import ANA, Bureau, asked, sealing
 
 
 def test_an_edit_is_found_by_comparing_values():
@@ -22,3 +23,12 @@ def test_arguments_that_cannot_be_shown_are_named():
     approval = Bureau().desk.request(asked({"memo": "x" * 100, "euros": 1}))
     assert [] == unshown_arguments(approval, 1_000)
     assert ["memo", "handle"] == unshown_arguments(dataclasses.replace(approval, unencoded=("handle",)), 50)
+
+
+def test_a_value_that_is_sealed_and_cannot_be_opened_here_is_not_shown():
+    """Where the key is, people see it; elsewhere nobody has seen what they would consent to."""
+    secret = Secret(new_key())
+    bureau = Bureau(secret=secret)
+    approval = bureau.desk.request(sealing(secret, {"iban": "DE89370400440532013000", "euros": 5}, ["iban"]))
+    assert [] == unshown_arguments(bureau.desk.get(approval.id), 1_000)
+    assert ["iban"] == unshown_arguments(bureau.another("p2", secret=None).get(approval.id), 1_000)

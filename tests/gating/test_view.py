@@ -22,6 +22,7 @@ import pydantic
 import pytest
 
 import grace_kp as gk
+from grace_kp.approvals import SEALED
 from grace_kp.gating import NotCheckable, digest_of, recorded_arguments
 from grace_kp.gating._tree import flat
 from grace_kp.gating._view import view
@@ -321,6 +322,7 @@ OPAQUE = [
     (np.array([None]), "<ndarray, cannot be shown in full>"),
     ([1].append, "<builtin_function_or_method, cannot be shown in full>"),
     (array.array("i", [1]), "<array, cannot be shown in full>"),
+    (SEALED, "<sealed value, cannot be shown in full>"),
 ]
 
 

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from grace_kp.approvals import Approval
+    from grace_kp.web._site import Site
 
 AT_MOST = 200
 """Requests that can be decided at once."""
+_UNSHOWN = "Its arguments cannot be shown in full. It can only be approved on its own page."
 VERBS = ("approve", "reject", "respond", "skip", "retry", "withdraw")
 
 
@@ -77,14 +79,16 @@ def _decided(request: Request, ids: list[str], verb: str, digests: dict[str, str
     if verb == "respond" and not note:
         problem = "An answer needs words for the agent. Nothing was decided."
         return _selected(request, ids, problem=problem, status=422)
-    outcomes = perform_several(request, verb, {each: digests[each] for each in ids}, words=note)
+    unseen = [each for each in ids if verb == "approve" and _is_unshown(site, each)]
+    shown = {each: digests[each] for each in ids if each not in unseen}
+    outcomes = perform_several(request, verb, shown, words=note)
     results = []
-    for each, outcome in outcomes.items():
+    for each in ids:
         try:
             approval = site.desk.get(each)
         except UnknownApproval:
             approval = None
-        results.append((each, approval, _problem(outcome)))
+        results.append((each, approval, _UNSHOWN if each in unseen else _problem(outcomes[each])))
     failed = sum(bool(problem) for _, _, problem in results)
     return site.page(
         request,
@@ -95,6 +99,15 @@ def _decided(request: Request, ids: list[str], verb: str, digests: dict[str, str
         results=results,
         failed=failed,
     )
+
+
+def _is_unshown(site: Site, approval_id: str) -> bool:
+    """Return whether a request must be approved on its own page, because its arguments cannot be shown in full."""
+    try:
+        approval = site.desk.get(approval_id)
+    except UnknownApproval:
+        return False
+    return approval.state == "pending" and bool(unshown_arguments(approval, MAX_CHARACTERS))
 
 
 def _problem(outcome: Approval | ApprovalError) -> str:

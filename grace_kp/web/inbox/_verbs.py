@@ -23,11 +23,11 @@ from grace_kp.web._site import form_of, person_of, root_of, site_of
 from grace_kp.web._verbs import perform
 from grace_kp.web.inbox._field import changed_value, fields_of, parsed_json, with_submitted
 from grace_kp.web.inbox._request import approval_for, shown_request
-from grace_kp.web.inbox._value import MAX_CHARACTERS
+from grace_kp.web.inbox._value import MAX_CHARACTERS, opaque_parts
 from grace_kp.web.inbox._words import WORDS, request_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -69,13 +69,19 @@ def _approve(request: Request, approval_id: str, digest: str, note: str) -> Resp
     site, person = site_of(request), person_of(request)
     approval = site.desk.get(approval_id)
     if approval.state == "pending" and approval.digest == digest:
-        unshown = unshown_arguments(approval, MAX_CHARACTERS)
-        if unshown and value_of(form_of(request), "unseen").strip().lower() != UNSEEN:
-            names = ", ".join(unshown)
-            problem = f"These arguments cannot be shown in full: {names}. To approve the request unseen, type {UNSEEN!r} in its field."
+        problem = _unseen(unshown_arguments(approval, MAX_CHARACTERS), form_of(request))
+        if problem:
             return shown_request(request, approval_id, problem=problem, status=422, notes={"approve": note})
     site.desk.approve(approval_id, actor=person.actor, note=note, digest=digest)
     return _back(request, approval_id)
+
+
+def _unseen(unshown: Sequence[str], form: Mapping[str, list[str]]) -> str:
+    """Return why a consent does not count yet: arguments cannot be shown in full, and the form does not say that it is given unseen."""
+    if not unshown or value_of(form, "unseen").strip().lower() == UNSEEN:
+        return ""
+    names = ", ".join(unshown)
+    return f"These arguments cannot be shown in full: {names}. To approve the request unseen, type {UNSEEN!r} in its field."
 
 
 def _stated(approval_id: str, form: Mapping[str, list[str]]) -> bool:
@@ -115,17 +121,32 @@ def _reviewed(request: Request, form: Mapping[str, list[str]]) -> Response:
             else "No value was changed. To run the action as it is, approve the request."
         )
         return shown_request(request, approval_id, problem=problem, status=422, fields=fields, notes={"edit": note})
-    after = {name: decode_shown(name, value) for name, value in changes.items()}
-    return site.page(
+    return _review(request, approval, changes, note)
+
+
+def _review(
+    request: Request, approval: Approval, changes: Mapping[str, Any], note: str, *, problem: str = "", status: int = 200
+) -> Response:
+    """Show an edit as a difference, with the form that makes it."""
+    return site_of(request).page(
         request,
         "inbox/review.html",
+        status=status,
         words=WORDS,
         approval=approval,
-        after=after,
+        after={name: decode_shown(name, value) for name, value in changes.items()},
         changes=json.dumps(changes),
         note=note,
-        digest=approval.digest,
+        problem=problem,
+        unshown=_unshown_after(approval, changes),
+        unseen=UNSEEN,
     )
+
+
+def _unshown_after(approval: Approval, changes: Mapping[str, Any]) -> list[str]:
+    """Return the arguments that cannot be shown in full once an edit is made."""
+    kept = [name for name in unshown_arguments(approval, MAX_CHARACTERS) if name not in changes]
+    return [*kept, *(name for name, value in changes.items() if opaque_parts(decode_shown(name, value)))]
 
 
 def read_edit(approval: Approval, form: Mapping[str, list[str]]) -> tuple[dict[str, Any], list[Field]]:
@@ -159,6 +180,11 @@ def _edited(request: Request, form: Mapping[str, list[str]]) -> Response:
     try:
         changes = parsed_json(value_of(form, "changes"))
         digest, actor = value_of(form, "digest"), person_of(request).actor
+        approval = site_of(request).desk.get(approval_id)
+        if approval.state == "pending" and approval.digest == digest and isinstance(changes, dict):
+            problem = _unseen(_unshown_after(approval, changes), form)
+            if problem:
+                return _review(request, approval, changes, note, problem=problem, status=422)
         perform(site_of(request).desk, "edit", approval_id, actor=actor, words=note, digest=digest, changes=changes)
     except ApprovalError as error:
         return refused(request, approval_id, error, {"edit": note})

@@ -69,6 +69,17 @@ def test_what_cannot_be_decided_together_is_left_out(shop, ana):
     assert "has ended meanwhile" in text
 
 
+def test_arguments_that_cannot_be_shown_are_not_approved_with_others(shop, ana):
+    """Also where the form was not made by the page; the others are approved, and a refusal needs nothing shown."""
+    hidden, free = shop.ask(unencoded=("handle",)), shop.ask()
+    fields = {"id": [hidden.id, free.id], **{f"digest-{each.id}": each.digest for each in (hidden, free)}}
+    text = ana.post_form("/approvals/decide", fields, verb="approve").text
+    assert "only be approved on its own page" in text
+    assert ["pending", "approved"] == [shop.get(each).state for each in (hidden, free)]
+    ana.post_form("/approvals/decide", {**fields, "id": [hidden.id]}, verb="reject")
+    assert "rejected" == shop.get(hidden).state
+
+
 def test_an_empty_selection_says_what_to_do(shop, ana):
     """And unknown ids are no error."""
     assert "Nothing is selected" in selected(ana).text

@@ -232,6 +232,38 @@ def test_what_cannot_be_shown_needs_an_explicit_word(shop, ana):
     assert "approved" == shop.get(approval).state
 
 
+def test_an_edit_beside_what_cannot_be_shown_needs_an_explicit_word(shop, ana):
+    """Its result is consented to as a whole, also what the edit left alone; and so does a new value that cannot be shown."""
+    from grace_kp.gating.reviewers import UNSEEN
+
+    many = [0] * 100_001
+    for start, changes in (([many, 1], {"v0": None, "v1": "2"}), ([1, 1], {"v0": json.dumps(many)})):
+        approval = shop.ask(dict(zip(("rows", "euros"), start, strict=True)), action=load)
+        answer = ana.post(f"/approvals/{approval.id}/edit", data=visit(ana, approval)["edit"].submitted(**changes))
+        for _ in range(2):
+            review = forms(answer.text)["edit"]
+            answer = ana.post(f"/approvals/{approval.id}/edit", data=review.submitted())
+            assert 422 == answer.status_code
+            assert "cannot be shown in full: rows" in answer.text
+        assert "pending" == shop.get(approval).state
+        answer = ana.post(f"/approvals/{approval.id}/edit", data=review.submitted(unseen=UNSEEN))
+        assert (303, "edited") == (answer.status_code, shop.get(approval).state)
+
+
+@pytest.mark.parametrize(
+    "changes", ['{"euros": {"$date": 5}}', '{"euros": {"$tuple": 1}}', '{"nothing": 1}', "[]", "{}", "7"]
+)
+def test_a_damaged_edit_is_refused(shop, ana, changes):
+    """A second step that no page has made changes nothing."""
+    approval = shop.ask()
+    fields = {"digest": approval.digest, "step": "decide", "changes": changes}
+    assert 422 == ana.post_form(f"/approvals/{approval.id}/edit", fields).status_code
+    assert "pending" == shop.get(approval).state
+
+
+def load(rows, euros: int): ...
+
+
 def test_a_get_decides_nothing(shop, ana):
     """Links in notifications open the request; the address of a verb has no page."""
     approval = shop.ask()
