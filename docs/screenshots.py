@@ -1,4 +1,4 @@
-"""Make the pictures of `docs/how-to/serve.md`: two weeks of an invented shop, served by `grace-kp serve` and looked at in a browser.
+"""Make the pictures of `docs/how-to/serve.md`: four weeks of an invented shop, served by `grace-kp serve` and looked at in a browser.
 
     make screenshots
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
+import os
 import random
 import tempfile
 import time
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 START = time.time()
-DAYS = 14
+DAYS = 28
 clock = [START - DAYS * 86_400]
 # Approvals read the clock of the system. It is set before the library is imported, which keeps a reference to it.
 time.time = lambda: clock[0]
@@ -26,7 +28,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import grace_kp as gk
 from grace_kp.record import ModelCall, current_run
-from grace_kp.testing import ScriptedJudge, fixed_ids
+from grace_kp.testing import fixed_ids
 from tests.browser.serving import Server, executable, flags
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ QUESTIONS = [
     ("注文 {order} の返金はいつになりますか？", "refund"),
 ]
 draw = random.Random(14)
+taste = random.Random(14)  # judges are asked on another thread, which must not disturb the drawing of runs
 ticks = [0]
 
 
@@ -65,6 +68,13 @@ def think(text: str, *, seconds: float, prompt: int, completion: int) -> None:
     run.model_called(ModelCall("claude-sonnet-5", start=start, end=ticks[0], text=text, usage=usage))
 
 
+def judge(prompt: str) -> gk.JudgeReply:
+    """Stand for a model that judges answers."""
+    score = round(taste.betavariate(9, 2), 2)
+    text = json.dumps({"score": score, "reason": "as in the policy", "coverage": score, "coverage_reason": "all of it"})
+    return gk.JudgeReply(text, tokens_in=len(prompt) // 4, tokens_out=len(text) // 4, model="house-judge")
+
+
 class Shop:
     """A support agent with tools, a nested clerk, and three actions that people are asked about."""
 
@@ -73,7 +83,8 @@ class Shop:
             store=store,
             domain="customer_service",
             reviewer=gk.InboxReviewer(deadline="8h", wait="raise"),
-            evaluator=ScriptedJudge(lambda prompt: round(draw.betavariate(9, 2), 2)),
+            evaluator=judge,
+            judge_calls_per_minute=0,
             embedder=None,
             clock=lambda: ticks[0],
             wall_clock=lambda: round(clock[0] * 1e9),
@@ -159,9 +170,9 @@ class Shop:
 
         self.support, self.refund, self.supplier = support, refund, write_to_supplier
 
-    def serve(self, number: int) -> None:
+    def serve(self, number: int, question: int | None = None) -> None:
         """Answer one question."""
-        words, topic = draw.choice(QUESTIONS)
+        words, topic = draw.choice(QUESTIONS) if question is None else QUESTIONS[question]
         order = f"B-{1000 + number}"
         with contextlib.suppress(gk.ActionPending, TimeoutError):
             self.support(words.format(order=order), order, topic)
@@ -187,13 +198,13 @@ class Shop:
 
 
 def fill(store: str) -> tuple[str, str]:
-    """Record two weeks of runs and decisions, and what waits now; return the ids of a run and of a pending request."""
+    """Record four weeks of runs and decisions, and what waits now; return the ids of a run and of a pending request."""
     shop = Shop(store)
     number = 0
     for day in range(DAYS):
         clock[0] = START - (DAYS - day) * 86_400
-        for _ in range(draw.randint(8, 20)):
-            pass_time(draw.uniform(300, 2_400))
+        for _ in range(draw.randint(6, 14)):
+            pass_time(draw.uniform(600, 3_600))
             shop.serve(number := number + 1)
             if number % 5 == 0:
                 shop.decide()
@@ -204,9 +215,9 @@ def fill(store: str) -> tuple[str, str]:
             sure = trace.outcome.confidence or 0.5
             shop.grace.feedback(trace.id, draw.random() < 0.3 + 0.7 * sure, source="customer")
     clock[0] = START - 2_400
-    for _ in range(6):
+    for question in (2, 4, 2, 3, 3, 0, 2, 3, 1):
         pass_time(240)
-        shop.serve(number := number + 1)
+        shop.serve(number := number + 1, question)
     with contextlib.suppress(gk.ActionPending), shop.grace.run("Order more brass lamps", user="chi"):
         shop.supplier(
             f"B-{1000 + number}", "Brass lamps", "Please send 40 more by Friday, at the price of the last order."
@@ -274,6 +285,7 @@ def take_all(camera: Camera, run: str, request: str) -> None:
     camera.take("approval-phone", f"/approvals/{request}", scheme="dark", width=360, height=780)
     camera.take("runs", "/runs")
     camera.take("run", f"/runs/{run}", scheme="dark")
+    camera.take("run-durations", f"/runs/{run}?view=waterfall", height=560)
     camera.take("figures", "/figures", height=1_100)
 
 
@@ -282,6 +294,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder))
+        os.environ["GRACE_KP_PRICES"] = "house-judge=0.30 USD"
         run, request = fill(server.store)
         address = server.start()
         with sync_playwright() as playwright:
@@ -290,6 +303,8 @@ def main() -> None:
             page.goto(address)
             page.get_by_role("button", name="Open the pages").click()
             page.wait_for_url(f"{server.origin}/inbox")
+            while "indexed so far" in page.goto(f"{server.origin}/figures").text():
+                page.wait_for_timeout(200)
             take_all(Camera(browser, server.origin, page.context.storage_state()), run, request)
             browser.close()
         server.kill()
