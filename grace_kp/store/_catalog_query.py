@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = {AGENT: "agent", DOMAIN: "domain", STATUS: "status", LEVEL: "level"}
 COLUMN_ADVANTAGE = 8
-"""How many rows of `runs` are compared in the time in which a row of `marks` is looked up there."""
+"""How many rows of `runs` are compared in the time in which a row of `marks` is looked up there. It counts where other conditions have to be
+met as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +98,11 @@ def plan_of(query: CatalogQuery, connection: sqlite3.Connection) -> Plan | None:
         if row is None or row[1] <= 0:
             return None
         names.append((kind, *row))
+    _compare(plan, query)
+    is_only = len(names) == 1 and not plan.conditions and plan.text is None
+    advantage = 1 if is_only else COLUMN_ADVANTAGE
     drivers = [
-        (runs, value)
-        for kind, value, runs in names
-        if kind not in _COLUMNS or runs * COLUMN_ADVANTAGE < plan.driver_runs
+        (runs, value) for kind, value, runs in names if kind not in _COLUMNS or runs * advantage < plan.driver_runs
     ]
     if drivers:
         plan.driver_runs, plan.driver = min(drivers)
@@ -111,7 +113,6 @@ def plan_of(query: CatalogQuery, connection: sqlite3.Connection) -> Plan | None:
         elif value != plan.driver:
             plan.conditions.append("EXISTS (SELECT 1 FROM marks WHERE value = ? AND marks.position = r.position)")
             plan.values.append(value)
-    _compare(plan, query)
     _limit(plan, query, facts["latest"])
     return plan
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from grace_kp.store._catalog_source import Source
 
 FIRST_WINDOW = 2_000
+LARGEST_WINDOW = 250_000
 GROWTH = 8
 STEPS = 2_000
 """Steps of SQLite's machine between two looks at the clock."""
@@ -134,7 +135,7 @@ class Search:
             if not is_done or self._is_late:
                 found.stopped_at = start
                 return found
-            window, left = window * GROWTH, left - window
+            window, left = min(window * GROWTH, LARGEST_WINDOW), left - window
 
     def _collect(
         self,

@@ -38,7 +38,7 @@ def place():
 @pytest.mark.parametrize(
     ("conditions", "walked"),
     [
-        ({}, 40), ({"agent": "frequent"}, 40), ({"agent": "rare"}, 1), ({"user": "user-1"}, 10), ({"user": "user-1", "agent": "rare"}, 1),
+        ({}, 40), ({"agent": "frequent"}, 39), ({"agent": "frequent", "min_score": 0.1}, 40), ({"agent": "rare"}, 1), ({"user": "user-1"}, 10), ({"user": "user-1", "agent": "rare"}, 1),
         ({"tags": ["x"], "agent": "frequent"}, 10), ({"min_score": 0.1}, 40),
     ],
 )  # fmt: skip
