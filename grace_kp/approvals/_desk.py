@@ -350,7 +350,7 @@ class Desk:
         return self._work.expire() + self._work.lose()
 
     def grant(self, standing: Standing, *, actor: Actor) -> Standing:
-        """Record a standing approval and return it with its id.
+        """Record a standing approval and return it with its id. Repeating a grant, until the same moment, changes nothing.
 
         Raises:
             ApprovalError: a constraint, a time or a number of uses that cannot be used.

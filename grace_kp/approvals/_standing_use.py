@@ -15,7 +15,7 @@ from grace_kp.approvals._seal import secret_parameters
 from grace_kp.approvals._standing import all_standing, check_standing, put_standing, read_standing
 from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.approvals._tables import RowQuery
-from grace_kp.approvals._verbs import close
+from grace_kp.approvals._verbs import close, is_same_person
 from grace_kp.errors import ApprovalError, NotEntitled, UnknownApproval, brief
 
 if TYPE_CHECKING:
@@ -25,29 +25,30 @@ if TYPE_CHECKING:
 
 
 def grant(turn: Turn, standing: Standing, actor: Actor) -> Standing:
-    """Record a standing approval.
+    """Record a standing approval; return the one that there is if this person has granted the very same, until the same moment.
 
     Raises:
         ApprovalError: it cannot be used.
     """
     check_standing(standing, turn.now)
     _check_open(turn, standing)
-    granted = replace(
-        standing,
-        id=f"st-{secrets.token_hex(6)}",
-        granted_by=actor,
-        granted_at=turn.now,
-        used=0,
-        open=(),
-        ended="",
-        note=clean_note(standing.note, ""),
-    )
+    wanted = replace(_terms(standing), ended="", note=clean_note(standing.note, ""))
+    for other in all_standing(turn.writes):
+        # As text, because 1 equals True. A form that is sent twice must not double the uses.
+        if is_same_person(other.granted_by, actor) and repr(wanted) == repr(_terms(other)):
+            return other
+    granted = replace(wanted, id=f"st-{secrets.token_hex(6)}", granted_by=actor, granted_at=turn.now)
     put_standing(turn.writes, granted)
     facts = {"standing": granted.id, "action": granted.action, "until": granted.until, "uses": granted.uses}
     contents = {"parameters": granted.parameters, "note": granted.note}
     append(turn.writes, "standing_granted", at=turn.now, actor=actor, facts=facts, contents=contents)
     turn.changes += 1
     return granted
+
+
+def _terms(standing: Standing) -> Standing:
+    """Return what a standing approval allows, without who granted it and how often it was used."""
+    return replace(standing, id="", granted_by=None, granted_at=0.0, used=0, open=())
 
 
 def _check_open(turn: Turn, standing: Standing) -> None:

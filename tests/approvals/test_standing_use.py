@@ -69,6 +69,22 @@ def test_hidden_values_are_covered_by_any_only(bureau, hidden):
     assert "approved" == bureau.desk.request(asked(**{hidden: ("invoice",)})).state
 
 
+def test_a_repeated_grant_changes_nothing(bureau):
+    """A form that is sent twice does not double the uses. Other terms, another person, or the end of the first make another one."""
+    first = granted(bureau)
+    claim(bureau.desk, bureau.desk.request(asked()))
+    assert first.id == granted(bureau).id
+    assert [(2, 1)] == [(each.uses, each.used) for each in bureau.desk.standing()]
+    others = [
+        granted(bureau, uses=3),
+        granted(bureau, parameters={"invoice": {"is": 1}, "euros": ANY}),
+        granted(bureau, parameters={"invoice": {"is": True}, "euros": ANY}),
+        granted(bureau, actor=BO),
+    ]
+    bureau.desk.end_standing(first.id, actor=ANA)
+    assert 6 == len({first.id, granted(bureau).id, *(each.id for each in others)})
+
+
 def test_a_version_can_be_required(bureau):
     """Then another version asks."""
     granted(bureau, version="1")

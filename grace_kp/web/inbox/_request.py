@@ -64,7 +64,7 @@ def shown_request(
     """
     site, person = site_of(request), person_of(request)
     seq = site.tables.head()[0]
-    approval = approval_for(site, person, approval_id)
+    approval = approval_for(request, approval_id)
     entries = _entries(site, approval)
     return site.page(
         request,
@@ -90,14 +90,15 @@ def shown_request(
     )
 
 
-def approval_for(site: Site, person: Person, approval_id: str) -> Approval:
-    """Return a request, after recording that a person sees it.
+def approval_for(request: Request, approval_id: str) -> Approval:
+    """Return a request, after recording that a person sees it; who asks for the headers alone sees nothing.
 
     Raises:
         HTTPException: 404, there is none.
     """
     try:
-        return site.desk.get(approval_id, viewer=person.actor)
+        viewer = None if request.method == "HEAD" else person_of(request).actor
+        return site_of(request).desk.get(approval_id, viewer=viewer)
     except UnknownApproval:
         raise HTTPException(404, "There is no request with this id. It may belong to another store.") from None
 

@@ -54,13 +54,18 @@ def grant_form(request: Request) -> Response:
 def grant(request: Request) -> Response:
     """Read the form and show what would run without asking; with `step=decide`, grant it."""
     form, site = form_of(request), site_of(request)
-    approval = approval_for(site, person_of(request), request.path_params["id"])
+    approval = approval_for(request, request.path_params["id"])
     try:
         wanted = _wanted(request, approval, form)
         if value_of(form, "step") != "decide":
-            fields = [(name, form[name][0]) for name in form if name not in {"csrf", "step"}]
+            fields = [(name, form[name][0]) for name in form if name not in {"csrf", "step", "until_at"}]
             return site.page(
-                request, "inbox/grant_review.html", words=WORDS, approval=approval, wanted=wanted, fields=fields
+                request,
+                "inbox/grant_review.html",
+                words=WORDS,
+                approval=approval,
+                wanted=wanted,
+                fields=[*fields, ("until_at", repr(wanted.until))],
             )
         site.desk.grant(wanted, actor=person_of(request).actor)
     except ApprovalError as error:
@@ -82,7 +87,7 @@ def end(request: Request) -> Response:
 
 def _form(request: Request, form: Mapping[str, list[str]], problem: str, status: int) -> Response:
     site = site_of(request)
-    approval = approval_for(site, person_of(request), request.path_params["id"])
+    approval = approval_for(request, request.path_params["id"])
     rows = []
     for number, name in enumerate(approval.encoded):
         only_any = name in approval.sealed or name in approval.not_covered
@@ -120,7 +125,7 @@ def _wanted(request: Request, approval: Approval, form: Mapping[str, list[str]])
     Raises:
         ValueError: a field cannot be read.
     """
-    uses, until = value_of(form, "uses").strip(), value_of(form, "until").strip()
+    uses = value_of(form, "uses").strip()
     if not (uses.isascii() and uses.isdecimal() and len(uses) < 10):
         raise ValueError(f"uses must be a whole number from 1, not “{uses[:40]}”")
     parameters = {name: _constraint(form, number, name) for number, name in enumerate(approval.encoded)}
@@ -128,11 +133,25 @@ def _wanted(request: Request, approval: Approval, form: Mapping[str, list[str]])
         action=approval.action,
         domain=approval.domain,
         parameters=parameters,
-        until=site_of(request).clock() + seconds_of("until", until),
+        until=_until(form, site_of(request).clock()),
         uses=int(uses),
         version=approval.version if form.get("this_version") else None,
         note=lines(value_of(form, "note")),
     )
+
+
+def _until(form: Mapping[str, list[str]], now: float) -> float:
+    """Return the end in seconds since the epoch: in the second step the moment that the review has shown, whenever its button is pressed.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    if value_of(form, "step") != "decide":
+        return now + seconds_of("until", value_of(form, "until").strip())
+    try:
+        return float(value_of(form, "until_at"))
+    except ValueError:
+        raise ValueError("the form lacks the end that was reviewed; review it again") from None
 
 
 def _constraint(form: Mapping[str, list[str]], number: int, name: str) -> dict[str, Any]:

@@ -102,8 +102,8 @@ def edit(request: Request) -> Response:
 
 
 def _reviewed(request: Request, form: Mapping[str, list[str]]) -> Response:
-    site, person, approval_id = site_of(request), person_of(request), request.path_params["id"]
-    approval = approval_for(site, person, approval_id)
+    approval_id = request.path_params["id"]
+    approval = approval_for(request, approval_id)
     note = lines(value_of(form, "note"))
     if approval.state != "pending":
         problem = "This request is no longer pending, so that nothing can be edited. Nothing was changed."

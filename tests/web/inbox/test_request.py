@@ -46,6 +46,14 @@ def test_a_view_is_recorded_once(shop, ana):
     assert 1 == shop.get(approval).revision
 
 
+def test_who_asks_for_the_headers_has_seen_nothing(shop, ana):
+    """No view is recorded."""
+    approval = shop.ask()
+    for path in ("", "/grant"):
+        assert 200 == ana.head(f"/approvals/{approval.id}{path}").status_code
+    assert ["requested"] == shop.kinds(approval)
+
+
 def test_a_request_that_is_not_there_is_said_so(ana):
     """With a page and the status 404."""
     assert 404 == ana.get("/approvals/ap-0000000000000000").status_code

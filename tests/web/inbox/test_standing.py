@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.web.inbox.forms import forms
@@ -57,7 +59,7 @@ def test_the_review_grants_nothing(shop, ana):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"uses": "0"}, "Uses must be"), ({"uses": "x"}, "Uses must be"), ({"until": "soon"}, "until"), ({"until": "9999d"}, "until"),
+        ({"uses": "0"}, "Uses must be"), ({"uses": "x"}, "Uses must be"), ({"until": "soon"}, "Until must"), ({"until": "9999d"}, "Until must"),
         ({"kind0": "in"}, "needs a list"), ({"kind0": "is", "value0": "A"}, "is no JSON"), ({"kind1": "range"}, "one or two numbers"),
         ({"kind1": "range", "low1": '"a"'}, "one or two numbers"), ({"kind0": ""}, "choose what"),
     ],
@@ -65,9 +67,10 @@ def test_the_review_grants_nothing(shop, ana):
 def test_what_cannot_be_granted_stays_in_the_form(shop, ana, changes, words):
     """With the reason and what was typed."""
     approval = shop.ask()
-    answer = ana.post(
-        f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted(note="mine", step="decide", **changes)
-    )
+    path = f"/approvals/{approval.id}/grant"
+    answer = ana.post(path, data=form_of(ana, approval).submitted(note="mine", **changes))
+    if answer.status_code == 200:
+        answer = ana.post(path, data=forms(answer.text)["grant"].submitted())
     assert 422 == answer.status_code
     assert words in answer.text
     assert "mine" == forms(answer.text)["grant"].value("note")
@@ -101,6 +104,34 @@ def test_a_viewer_grants_nothing(shop):
     assert 403 == viewer.get(f"/approvals/{approval.id}/grant").status_code
     assert 403 == viewer.post_form(f"/approvals/{approval.id}/grant", {"step": "decide"}).status_code
     assert 404 == shop.browser("ana").get("/approvals/ap-0/grant").status_code
+
+
+def test_the_end_is_the_one_that_was_reviewed(shop, ana):
+    """However long the review stays open before its button is pressed; a form without it grants nothing."""
+    approval = shop.ask()
+    state, site = ana.app.state, ana.app.state.site
+    now = site.clock()
+    state.site = replace(site, clock=lambda: now - 600)
+    answer = ana.post(f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted(until="1h"))
+    state.site = site
+    review = forms(answer.text)["grant"]
+    for end in ("", "soon", "nan"):
+        answer = ana.post(f"/approvals/{approval.id}/grant", data=review.submitted(until_at=end))
+        assert 422 == answer.status_code
+    assert 303 == ana.post(f"/approvals/{approval.id}/grant", data=review.submitted()).status_code
+    assert [now + 3_000] == [each.until for each in shop.desk.standing()]
+
+
+def test_a_second_click_grants_nothing_more(shop, ana):
+    """The uses that were reviewed are not doubled; another review is another grant."""
+    approval = shop.ask()
+    answer = ana.post(f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted())
+    review = forms(answer.text)["grant"].submitted()
+    for _ in range(3):
+        assert 303 == ana.post(f"/approvals/{approval.id}/grant", data=review).status_code
+    assert [10] == [each.uses for each in shop.desk.standing()]
+    grant(ana, approval)
+    assert 2 == len(shop.desk.standing())
 
 
 def test_what_was_reviewed_is_what_is_granted(shop, ana):
