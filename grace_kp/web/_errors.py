@@ -6,7 +6,7 @@
 | `NotEntitled` | 403 |
 | `AlreadyDecided`, `ChangedSinceShown`, `KeyReused` | 409 |
 | `EditRefused`, any other `ApprovalError`, `ValueError` | 422 |
-| `StoreError` | 503 |
+| `StoreError` | 503, without details; they are in the log |
 | any other `GraceError` | 400 |
 | anything else | 500, without details; they are in the log |
 """
@@ -32,7 +32,7 @@ from grace_kp.errors import (
     UnknownTrace,
 )
 from grace_kp.pages import printable
-from grace_kp.web._problem import http_problem
+from grace_kp.web._problem import http_problem, problem_of
 from grace_kp.web._site import root_of, site_of
 
 if TYPE_CHECKING:
@@ -91,6 +91,11 @@ def answer(request: Request, error: Exception) -> Response:
         return unexpected(request, error)
     if isinstance(error, HTTPException):
         return refusal(request, status, error.detail, error.headers)
+    if isinstance(error, StoreError):
+        _log.error(
+            "%s %s failed: %s", request.method, printable(request.url.path[:200]), printable(str(error))[:LONGEST]
+        )
+        return refusal(request, status, problem_of(error).message)
     return refusal(request, status, str(error))
 
 

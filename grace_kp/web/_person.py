@@ -46,12 +46,18 @@ class Person:
     """A person, or a program with the role `agent`, whose identity a login, a token or the host application has established.
 
     Return one from the `auth=` of `app` to use the identities of your own application.
+
+    Raises:
+        ValueError: there is no such role.
     """
 
     name: str
     role: Role
     authenticated: bool = True
     """Whether a login established the name; False for the operating system's user while there are no accounts."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "role", Role(self.role))
 
     def may(self, right: Right) -> bool:
         """Return whether the role has a right."""

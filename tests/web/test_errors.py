@@ -55,6 +55,16 @@ def broken(tmp_path):
         browser.app.state.site.catalog.close()
 
 
+@pytest.mark.parametrize("path", ["/broken", "/api/broken"])
+def test_what_a_store_says_stays_in_the_log(broken, caplog, path):
+    """It names its file."""
+    response = broken(errors.StoreError("store /secret/place.db: it is locked"), path)
+    assert 503 == response.status_code
+    assert "cannot be read or written" in response.text
+    assert "place" not in response.text
+    assert "place.db: it is locked" in caplog.text
+
+
 def test_an_error_of_ours_is_a_page(broken):
     """With its message, in which control characters and markup are harmless."""
     response = broken(errors.AlreadyDecided("<b>ben</b>\u202e was faster"))

@@ -25,6 +25,14 @@ def test_a_role_includes_its_rights(role, right, expected):
     assert expected is Person(name="ana", role=role).may(right)
 
 
+def test_a_role_is_one_of_the_known():
+    """Its word is taken for it; another one is refused, before anything is asked of it."""
+    assert Role.ADMIN is Person(name="ana", role="admin").role
+    for role in ("root", "", None):
+        with pytest.raises(ValueError, match="is not a valid Role"):
+            Person(name="ana", role=role)
+
+
 def test_a_person_is_the_author_of_decisions():
     """By name, through the web, with a login or without."""
     actor = Person(name="ana", role=Role.ADMIN, authenticated=False).actor

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grace_kp.approvals import ACCOUNT, append, person, token_mark
-from grace_kp.errors import GraceError
+from grace_kp.errors import GraceError, StoreError
 from grace_kp.pages import printable
 from grace_kp.web._person import Role
 from grace_kp.web.security._token import hash_of, is_same, new_token
@@ -63,8 +63,7 @@ class Accounts:
         """Return the accounts by id, in alphabetical order.
 
         Raises:
-            StoreError: the store cannot be read.
-            GraceError: an account in it cannot be read.
+            StoreError: the store, or an account in it, cannot be read.
         """
         known, now = self._known, self._tables.changes()
         if known is not None and known[0] == now:
@@ -205,7 +204,7 @@ def _account(name: str, data: bytes) -> Account:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         readable = False
     if not readable:
-        raise GraceError(f"the account {printable(name)!r:.80} in the store cannot be read")
+        raise StoreError(f"the account {printable(name)!r:.80} in the store cannot be read")
     return account
 
 

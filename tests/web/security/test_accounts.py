@@ -8,7 +8,7 @@ import time
 import pytest
 
 from grace_kp.approvals import ACCOUNT, verify
-from grace_kp.errors import GraceError
+from grace_kp.errors import GraceError, StoreError
 from grace_kp.web import Accounts, Role
 from tests.web.security.conftest import OPERATOR, entries
 
@@ -134,7 +134,7 @@ def test_an_account_that_cannot_be_read_is_an_error(accounts, tables, data):
     """It is not left out, which would open the pages to whoever needs no account."""
     with tables.transaction() as writes:
         writes.put_document(ACCOUNT, "ana", data)
-    with pytest.raises(GraceError, match="the account 'ana' in the store cannot be read"):
+    with pytest.raises(StoreError, match="the account 'ana' in the store cannot be read"):
         accounts.all()
 
 
