@@ -70,6 +70,7 @@ def test_a_script_of_a_stranger_decides_nothing(visit, server, shop, stranger):
     visit.expect_message("403")
     visit.expect_message("CORS")
     visit.expect_message("ERR_FAILED")
+    visit.expect_message("ERR_BLOCKED_BY_RESPONSE")
     page = stranger.open(visit.context(), "")
     for path in (f"/approvals/{approval.id}/approve", f"/api/v1/approvals/{approval.id}/approve"):
         for kind in ("application/x-www-form-urlencoded", "text/plain", "application/json"):

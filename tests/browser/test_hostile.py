@@ -46,6 +46,7 @@ def test_a_hostile_run_is_text(visit, shop, view):
 
 def test_hostile_runs_are_text_in_lists_and_searches(visit, shop):
     """And in the filters, which repeat what was asked for."""
+    visit.expect_message("404")
     visit.expect_message("422")
     page = visit("/runs")
     for path in (
