@@ -28,6 +28,7 @@ KEEP_ALIVE_SECONDS = 15
 END_SECONDS = 1
 """Time for requests that are being answered when the server ends. Event streams end, too."""
 BACKLOG = 256
+HINT = "it answers to 127.0.0.1 and localhost only; --public-url https://… names the address that others open"
 
 
 class Server:
@@ -39,10 +40,13 @@ class Server:
         listener: the bound socket.
         url: the address that people open, without a slash at its end.
         root: the path in it.
+        hint: what an operator should know about the address; empty for nothing.
     """
 
-    def __init__(self, app: Starlette, logins: Logins, listener: socket.socket, *, url: str, root: str) -> None:
-        self.app, self.logins, self.listener, self.url = app, logins, listener, url
+    def __init__(
+        self, app: Starlette, logins: Logins, listener: socket.socket, *, url: str, root: str, hint: str = ""
+    ) -> None:
+        self.app, self.logins, self.listener, self.url, self.hint = app, logins, listener, url, hint
         self._root = root
         self._uvicorn: uvicorn.Server | None = None
 
@@ -108,7 +112,8 @@ def serving(
 
     Args:
         grace: the runtime.
-        host: an address of this machine. Other addresses than loopback need accounts and a public URL.
+        host: an address of this machine. Other addresses than loopback need accounts. Without a public URL, the server answers to the names
+            of this machine only, whatever address it listens on: as in a container whose port is published on its host.
         port: a port; 0 for any that is free.
         public_url: `https://host[:port]` under which a proxy offers the pages. It needs accounts.
         trusted_proxies: addresses of proxies whose `X-Forwarded-For` names the client.
@@ -136,9 +141,10 @@ def serving(
     except BaseException:
         listener.close()
         raise
-    name = f"[{host}]" if ":" in host else host
+    reached = host if _is_loopback(host) else "127.0.0.1"
+    name = f"[{reached}]" if ":" in reached else reached
     url = f"{addresses.public_url or f'http://{name}:{number}'}{root}"
-    return Server(app, logins, listener, url=url, root=root)
+    return Server(app, logins, listener, url=url, root=root, hint="" if public_url or _is_loopback(host) else HINT)
 
 
 def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:
@@ -146,10 +152,6 @@ def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:
     is_local = _is_loopback(host)
     if is_local and addresses.is_loopback:
         return
-    if not is_local and not addresses.public_url:
-        raise GraceError(
-            f"{host} is not an address of this machine alone: put a proxy with TLS before it and name its address by --public-url https://…"
-        )
     if not addresses.is_loopback and not addresses.is_secure:
         raise GraceError(
             "--public-url must begin with https:// off this machine, because logins would travel in the clear"

@@ -149,7 +149,7 @@ def test_a_taken_port_is_an_error(command, recorded, url):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--host", "0.0.0.0"), "put a proxy with TLS before it"),
+        (("--host", "0.0.0.0"), "there are no accounts"),
         (("--public-url", "https://g.example"), "there are no accounts"),
         (("--public-url", "http://g.example"), "must begin with https://"),
         (("--public-url", "g.example"), "the public URL must be like"),

@@ -55,13 +55,29 @@ def test_it_listens_on_this_machine_only(bind):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
-def test_other_addresses_need_a_public_url(bind, add, host):
-    """With TLS before it: otherwise tokens travel in the clear."""
+def test_a_public_url_needs_tls(bind, add, host):
+    """Otherwise tokens travel in the clear."""
     add()
-    with pytest.raises(GraceError, match="put a proxy with TLS before it and name its address by --public-url"):
-        bind(host=host)
     with pytest.raises(GraceError, match="--public-url must begin with https:// off this machine"):
         bind(host=host, public_url="http://grace.example.com")
+
+
+def test_other_addresses_answer_to_local_names_without_a_public_url(bind, add, monkeypatch):
+    """As in a container whose port is published on its host. Before there are accounts, they are refused."""
+    real = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **options: real("127.0.0.1", *rest, **options))
+    with pytest.raises(GraceError, match="there are no accounts"):
+        bind(host="0.0.0.0")
+    add()
+    server = bind(host="0.0.0.0")
+    port = server.listener.getsockname()[1]
+    assert f"http://127.0.0.1:{port}" == server.url
+    assert "answers to 127.0.0.1 and localhost only" in server.hint
+    accepts = server.app.state.addresses.accepts
+    assert [True, True, False, False] == [
+        accepts(f"{name}:{port}") for name in ("127.0.0.1", "localhost", "192.0.2.1", "grace.example.com")
+    ]
+    assert "" == bind().hint
 
 
 def test_what_others_can_reach_needs_accounts(bind, add):
