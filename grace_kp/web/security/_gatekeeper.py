@@ -141,7 +141,8 @@ class _Visit:
         self._check_target()
         self._check_source()
         self._route = self._matched()
-        self._visitor = await self._keeper._entrance.visitor(request)
+        if self._right is not Right.ANYBODY:  # what needs no login must not wait for finding out who asks
+            self._visitor = await self._keeper._entrance.visitor(request)
         if self._visitor is not None:
             state.person, state.csrf = self._visitor.person, self._visitor.csrf
             state.session = self._visitor.is_session
