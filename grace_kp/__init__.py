@@ -10,7 +10,7 @@
     @grace.agent
     def answer(question): ...
 
-Names and sub-packages (`gk.calibrate`, `gk.scorers`, `gk.rubric`, `gk.integrations`, `gk.testing`) are resolved on first use, so that importing
+Names and sub-packages (`gk.calibrate`, `gk.scorers`, `gk.rubric`, `gk.integrations`, `gk.testing`, `gk.web`) are resolved on first use, so that importing
 the package costs next to nothing.
 """
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from grace_kp import rubric as rubric
     from grace_kp import scorers as scorers
     from grace_kp import testing as testing
+    from grace_kp import web as web
     from grace_kp.approvals import Approval as Approval
     from grace_kp.approvals import ApprovalState as ApprovalState
     from grace_kp.approvals import Webhook as Webhook
@@ -155,7 +156,7 @@ _PLACES = {
     "value": "ScoringWeights ValueScore ValueScorer VectorCache WEIGHT_PROFILES evaluate_value register_profile",
 }
 _LAZY = {name: place for place, names in _PLACES.items() for name in names.split()}
-_SUBPACKAGES = ("calibrate", "integrations", "rubric", "scorers", "testing")
+_SUBPACKAGES = ("calibrate", "integrations", "rubric", "scorers", "testing", "web")
 
 __all__ = [
     *sorted(_LAZY),

@@ -20,7 +20,7 @@ PACKAGES = sorted(
     for module in pkgutil.walk_packages(grace_kp.__path__, "grace_kp.")
     if not any(part.startswith("_") for part in module.name.split("."))
 )
-SUBPACKAGES = ("calibrate", "integrations", "rubric", "scorers", "testing")
+SUBPACKAGES = ("calibrate", "integrations", "rubric", "scorers", "testing", "web")
 PUBLIC = [name for name in grace_kp.__all__ if name != "__version__"]
 
 
