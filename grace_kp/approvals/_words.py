@@ -69,11 +69,11 @@ def process_text(approval: RequestFacts) -> str:
     """Return in a sentence what happens with a decision, as far as the process that asked is concerned."""
     match approval.waits:
         case "raise":
-            return "none waits; the program asks again and then runs the action"
+            return "no process waits; the program asks again and then runs the action"
         case "hand_over":
-            return "none waits; `grace-kp approvals work` carries out what is approved"
+            return "no process waits; `grace-kp approvals work` carries out what is approved"
         case "interrupt":
-            return "none waits; the graph is resumed with the decision"
+            return "no process waits; the graph is resumed with the decision"
         case _:
             return {
                 True: "a live process waits for the decision",

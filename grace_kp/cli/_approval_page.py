@@ -260,7 +260,8 @@ def _fact(name: str, value: object) -> str:
     if name == "thresholds" and isinstance(value, Mapping):
         return "thresholds: " + ", ".join(f"{level} from {clean(str(score))}" for level, score in value.items())
     if name == "step":
-        return f"the {value} steps of the run before the request" if value else "the run before its first step"
+        count = f"the {value} steps" if value != 1 else "the first step"
+        return f"{count} of the run, before the request" if value else "the run before its first step"
     return f"{name.replace('_', ' ')}: {_words(value)}"
 
 

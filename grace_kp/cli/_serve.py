@@ -36,7 +36,7 @@ LABEL = 8
 def run(
     context: typer.Context,
     store: StoreOption = None,
-    host: Annotated[str, typer.Option(help="The address to listen on. Others than loopback need accounts, and --public-url to be opened from elsewhere.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address to listen on. Any other than loopback requires accounts; --public-url lets other machines open the pages.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 takes a free one.")] = 8765,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
     public_url: Annotated[str, typer.Option("--public-url", help="https://HOST under which a proxy offers the pages.")] = "",

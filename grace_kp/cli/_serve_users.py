@@ -46,7 +46,7 @@ def _role(name: str) -> Role:
 def _put_token(token: str) -> None:
     put(console(), token)
     err = console(stderr=True)
-    put_text(err, "This token is shown once and kept nowhere. It opens the pages and the API under this name.")
+    put_text(err, "This token is shown once and kept nowhere. Whoever has it acts under this name.")
 
 
 @users.command()

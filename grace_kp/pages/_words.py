@@ -49,9 +49,11 @@ def spaced(name: object) -> str:
 
 
 def duration_text(milliseconds: float) -> str:
-    """Return a duration: `0.4 ms`, `420 ms`, `3.2 s`, `4 min 10 s`, `3 h 5 min`; empty for a number that is none."""
+    """Return a duration: `40 µs`, `0.4 ms`, `420 ms`, `3.2 s`, `4 min 10 s`, `3 h 5 min`; empty for a number that is none."""
     if not math.isfinite(milliseconds) or milliseconds < 0:
         return ""
+    if 0 < milliseconds < 0.0995:
+        return f"{max(1, round(milliseconds * 1_000))} µs"
     if milliseconds < 999.5:
         return f"{milliseconds:.1f} ms" if 0 < milliseconds < 9.95 else f"{milliseconds:.0f} ms"
     seconds = milliseconds / 1_000

@@ -121,7 +121,7 @@ def test_calls_are_approved_in_advance(visit, shop, way):
     page = hand.page
     hand.press(page.get_by_role("link", name="Approve such calls in advance"))
     hand.choose(page.get_by_label("may be"), "any value")
-    hand.write(page.get_by_label("holds for"), "8h")
+    hand.write(page.get_by_label("valid for"), "8h")
     hand.write(page.get_by_label("at most this many times"), "3")
     hand.press(page.get_by_role("button", name="Review…"))
     assert [] == [each for each in shop.grace.approvals.standing() if each.action == approval.action]

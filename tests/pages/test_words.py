@@ -10,7 +10,7 @@ from grace_kp.pages import count_text, duration_text, penalty_text, spaced, span
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
     [
-        (0, "0 ms"), (0.04, "0.0 ms"), (3.26, "3.3 ms"), (36.4, "36 ms"), (999.4, "999 ms"), (999.5, "1.0 s"), (59_940, "59.9 s"),
+        (0, "0 ms"), (0.000_2, "1 µs"), (0.04, "40 µs"), (0.0994, "99 µs"), (0.0996, "0.1 ms"), (3.26, "3.3 ms"), (36.4, "36 ms"), (999.4, "999 ms"), (999.5, "1.0 s"), (59_940, "59.9 s"),
         (59_960, "1 min"), (61_000, "1 min 1 s"), (3_599_400, "59 min 59 s"), (3_600_000, "1 h"), (7_500_000, "2 h 5 min"), (-1, ""),
         (float("nan"), ""), (float("inf"), ""),
     ],

@@ -123,7 +123,7 @@ class _Tree:
             result = ended.get(position)
             opened = open_calls.pop(text(result.get("call_id")), None) if result else None
             if result and opened is not None and step.get("type") == "observation":
-                opened.line += _brief(text(step.get("content")) or text(step.get("output_summary")), "gives ")
+                opened.line += _brief(text(step.get("content")) or text(step.get("output_summary")), "result ")
                 continue
             call = begun.get(position, {})
             number_of = self._number(name, place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
@@ -25,7 +26,17 @@ if TYPE_CHECKING:
 AT_MOST = 200
 """Requests that can be decided at once."""
 _UNSHOWN = "Its arguments cannot be shown in full. It can only be approved on its own page."
-VERBS = ("approve", "reject", "respond", "skip", "retry", "withdraw")
+VERBS = MappingProxyType(
+    {
+        "approve": "approved",
+        "reject": "rejected",
+        "respond": "answered",
+        "skip": "skipped",
+        "retry": "sent back",
+        "withdraw": "withdrew",
+    }
+)
+"""Verbs for several requests, with what the person has done then."""
 
 
 def decide_several(request: Request) -> Response:
@@ -95,7 +106,7 @@ def _decided(request: Request, ids: list[str], verb: str, digests: dict[str, str
         "inbox/decided.html",
         status=409 if failed == len(results) and results else 200,
         words=WORDS,
-        verb=verb,
+        done=VERBS[verb],
         results=results,
         failed=failed,
     )

@@ -77,7 +77,7 @@ def test_the_list_is_paged(shop, ana):
     assert {each.id for each in made} == {*ids(text), *ids(rest)}
     assert 3 == len(ids(rest))
     assert 'rel="prev"' in rest
-    assert "There is no such page" in ana.get("/inbox?offset=5000").text
+    assert "This page is empty now" in ana.get("/inbox?offset=5000").text
 
 
 def test_who_may_not_decide_cannot_select(shop):
@@ -98,7 +98,7 @@ def test_what_needs_attention(shop, ana):
     shop.desk.settle(lost.id, claim.token, state="unknown")
     text = ana.get("/inbox/attention").text
     assert [lost.id, unused.id, started.id] == ids(text)
-    for words in ("Outcome unknown", "Approved, and not started", "Being carried out"):
+    for words in ("Outcome unknown", "Approved, not started", "Running"):
         assert words in text
     assert '<span class="count warn">2</span>' in ana.get("/inbox").text
 

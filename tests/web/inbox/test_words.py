@@ -55,7 +55,8 @@ def test_parts_that_were_not_evaluated_say_so(shop):
 def test_facts_read_as_sentences():
     """Thresholds and the place in the run."""
     assert "thresholds: notify from 0.9, confirm from 0.7" == fact_text("thresholds", {"notify": 0.9, "confirm": 0.7})
-    assert "the 3 steps of the run before the request" == fact_text("step", 3)
+    assert "the 3 steps of the run, before the request" == fact_text("step", 3)
+    assert "the first step of the run, before the request" == fact_text("step", 1)
     assert 'own fact: {"a": 1}' == fact_text("own_fact", {"a": 1})
 
 

@@ -20,7 +20,7 @@ def test_a_run_has_four_views(house):
     """Each with the head; another word shows the timeline."""
     name = house.add("a")
     browser = house.visit()
-    for view, words in zip(VIEWS, ("Recovered from lookup", "gives", "began after", "@context"), strict=True):
+    for view, words in zip(VIEWS, ("Recovered from lookup", "result ", "began after", "@context"), strict=True):
         text = Elements(browser.get(f"/runs/{name}?view={view}").text).text
         assert words in text
         assert "0.620" in text
