@@ -90,21 +90,12 @@ def pages(path: Path) -> dict[str, str]:
     store = open_store(f"sqlite:///{path}", create=False)
     catalog = open_catalog(store)
     newest = catalog.find(web_scale.CatalogQuery(), limit=2).rows
-    agents, tags = catalog.names("agent"), catalog.names("tag")
     catalog.close()
     store.close()
     request = gk.Grace(store=f"sqlite:///{path}", evaluator=None, embedder=None).approvals.pending(limit=1)[0].id
-    search = {
-        "rare": web_scale.RARE, "absent": "qqqzzzxxx", "two Japanese characters": web_scale.RARE_JAPANESE[:2], "frequent": "karimo",
-    }  # fmt: skip
     return {
         "/healthz (floor)": "/healthz",
-        "runs, first page": "/runs",
-        "runs of an agent": f"/runs?{urlencode({'agent': agents[0]})}",
-        "runs of an agent with a tag": f"/runs?{urlencode({'agent': agents[0], 'tag': tags[0]})}",
-        "failed runs": "/runs?status=failed",
-        "confidence from 0.4 to 0.5": "/runs?min_confidence=0.4&max_confidence=0.5",
-        **{f"text, {name}": f"/runs?{urlencode({'text': text})}" for name, text in search.items()},
+        **{f"runs: {name}": f"/runs?{urlencode(fields(query))}" for name, query in web_scale.QUERIES.items()},
         "one run": f"/runs/{quote(newest[0].id, safe=':')}",
         "two runs side by side": f"/runs/compare?{urlencode({'a': newest[0].id, 'b': newest[1].id})}",
         "figures of 30 days": "/figures?days=30",
@@ -114,6 +105,16 @@ def pages(path: Path) -> dict[str, str]:
         "one request": f"/approvals/{quote(request)}",
         "API, runs": "/api/v1/runs",
     }
+
+
+def fields(query: dict[str, object]) -> list[tuple[str, object]]:
+    """The fields of an address for conditions; a list is a field for each of its values."""
+    words = {True: "true", False: "false"}
+    return [
+        (name, words[each] if isinstance(each, bool) else each)
+        for name, value in query.items()
+        for each in (value if isinstance(value, list) else [value])
+    ]
 
 
 def page_rows(served: Served, found: dict[str, str], rounds: int) -> list[tuple[object, ...]]:
