@@ -75,7 +75,7 @@ def run_bars(days: Sequence[Group]) -> str:
             "failed": [sum(day.failed for day in group) for _, group in bars],
         },
         unit=unit,
-        caption="Days are those of UTC.",
+        caption="Days are in UTC.",
     )
 
 
@@ -121,7 +121,7 @@ def confidence_plot(figures: RunFigures, thresholds: Thresholds) -> str:
 def score_plot(figures: RunFigures) -> str:
     """Return the distribution of the value score."""
     return histogram(
-        "Value score", figures.scores, edges=EDGES, axis="value score", caption="How much a run has to teach."
+        "Value score", figures.scores, edges=EDGES, axis="value score", caption="How much others can learn from a run."
     )
 
 
@@ -133,7 +133,7 @@ def level_plot(figures: RunFigures) -> str:
         values,
         kind="level",
         unit="gates",
-        caption="What the gates of these runs decided, before anybody was asked.",
+        caption="Levels that the gates of these runs chose, before anybody was asked.",
     )
 
 

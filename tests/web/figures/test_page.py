@@ -45,7 +45,7 @@ def test_an_empty_store_says_what_to_do(office):
     """Record a run, label it, let it be judged, watch a promise."""
     page = whole(office.page())
     assert "Figures appear here as soon as an agent records a run" in words(page)
-    assert "Open a run and say with one click whether it was right" in words(page)
+    assert "Open a run and label it with one click: right" in words(page)
     assert "silent at 0.05 needs at least 67 labels without an error, and there are 0" in words(page)
     assert "No promise is watched" in words(page)
     assert [] == drawings(page.text)

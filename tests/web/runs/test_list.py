@@ -129,7 +129,7 @@ def test_a_search_that_ran_out_of_time_can_go_on(house):
     assert "The search got as far as 2026-01-02 03:04:05 UTC" in text
     assert "/runs?text=needle&before=7" in Elements(page).links
     assert "/runs?text=needle&after=9" in Elements(browser.get("/runs?text=needle&after=3").text).links
-    assert "10 of 1,000 runs are in it so far" in text
+    assert "it has 10 of 1,000 runs" in text
     assert "No run meets" not in text
 
 
