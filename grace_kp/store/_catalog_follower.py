@@ -1,4 +1,5 @@
-"""Bringing an index up to date: what is new in a store first, then what is older, from the newest back, in short transactions.
+"""Bringing an index up to date: what is new in a store first, then what is older, from the newest back, then words that a deletion took along,
+in short transactions.
 
 Where it stands is kept in the index and changes in the same transaction as the runs. So a crash loses nothing, and processes that index the
 same store take turns.
@@ -74,7 +75,7 @@ class Follower(Resident):
         """Drop what the store no longer holds, and an index of another store. It looks from time to time, or `now`.
 
         Returns:
-            Whether the index is as it was; False if something was dropped.
+            Whether the index is as it was; False if something was dropped, or if another process writes to the index.
 
         Raises:
             sqlite3.Error, OSError, StoreError: the store or the index cannot be used.
@@ -86,6 +87,8 @@ class Follower(Resident):
             try:
                 is_kept = self._compare()
             except sqlite3.DatabaseError as error:
+                if _is_busy(error):
+                    return False  # for example because it erases deleted runs
                 if isinstance(error, sqlite3.OperationalError):
                     raise
                 self._place.rebuild()  # the file is damaged
@@ -123,15 +126,17 @@ class Follower(Resident):
             sqlite3.Error, OSError: the store or the index cannot be used.
         """
         with self._lock:
-            state = (self._place.source.changed(), self._place.writer.file)
-            if state == self._up_to_date:
-                return True
             try:
+                with self._place.writer.use() as connection:
+                    (version,) = connection.execute("PRAGMA data_version").fetchone()  # changes when others write
+                state = (self._place.source.changed(), self._place.writer.file, version)
+                if state == self._up_to_date:
+                    return True
                 with self._place.writing() as connection:
                     is_done = self._index_next(connection, BATCH if is_busy else OLD_BATCH)
             except sqlite3.Error as error:
                 self._writer = None
-                if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+                if _is_busy(error):
                     return False  # another process indexes
                 raise
             self._up_to_date = state if is_done else None
@@ -154,7 +159,8 @@ class Follower(Resident):
             self._add(connection, runs)
             oldest = runs[-1].number - 1
         else:
-            is_done, oldest = True, 0
+            oldest = 0
+            is_done = not self._writer_on(connection).add_words(source.texts, batch)
         values = {"newest": newest, "oldest": oldest, "label": label}
         if values != facts:
             connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", values.items())
@@ -176,3 +182,7 @@ class Follower(Resident):
         """Forget the connection."""
         with self._lock:
             self._writer = self._connection = None
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY

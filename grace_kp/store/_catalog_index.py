@@ -19,7 +19,7 @@ from grace_kp.store._catalog_facts import (
     milliseconds,
 )
 from grace_kp.store._catalog_figures import Contributions
-from grace_kp.store._catalog_schema import SHIFT, has_words
+from grace_kp.store._catalog_schema import SHIFT, has_words, words_from
 
 if TYPE_CHECKING:
     import sqlite3
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SLOTS = 1 << SHIFT
 MOST_REMEMBERED = 20_000
+REMOVED_AT_A_TIME = 1_000
 END_OF_TEXT = "\n\n"
 """Ends every indexed text, so that each of its last characters begins a trigram too."""
 
@@ -87,16 +88,43 @@ class IndexWriter:
         execute("INSERT INTO shown VALUES (?,?,?,?)", shown)
         execute("INSERT INTO marks VALUES (?,?)", sorted(marks))
         if self._has_words:
-            execute("INSERT INTO words (rowid, text) VALUES (?,?)", sorted(words))
+            first = words_from(self._connection)  # those before it come with `add_words`
+            self._insert_words(pair for pair in words if first is None or pair[0] >= first)
         self._finish(contributions, counts, runs=len(rows), unreadable=unreadable)
         latest = max((row[-1] for row in rows), default=0)
         if latest:
             self._connection.execute("UPDATE facts SET value = MAX(value, ?) WHERE name = 'latest'", (latest,))
 
+    def add_words(self, read: Callable[[Sequence[int]], Sequence[str | None]], limit: int) -> bool:
+        """Index the words of the next runs that lack them, from the newest back. Return whether there was anything to do.
+
+        Args:
+            read: returns the texts of runs with these numbers, None for those that are gone, and no more than fit the memory.
+            limit: how many runs.
+        """
+        first = words_from(self._connection)
+        if first is None:
+            return False
+        rows = self._connection.execute(
+            "SELECT position, number FROM runs WHERE position < ? ORDER BY position DESC LIMIT ?", (first, limit)
+        ).fetchall()
+        if not rows:
+            self._connection.execute("DELETE FROM facts WHERE name = 'words_from'")
+            return True
+        texts = read([number for _, number in rows])
+        found = list(zip((position for position, _ in rows), texts, strict=False))
+        self._insert_words((position, text + END_OF_TEXT) for position, text in found if text is not None)
+        self._connection.execute("UPDATE facts SET value = ? WHERE name = 'words_from'", (found[-1][0],))
+        return True
+
+    def _insert_words(self, pairs: Iterable[tuple[int, str]]) -> None:
+        self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?,?)", sorted(pairs))
+
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove runs. The indexed words stay: whoever deletes contents from a file removes the index."""
+        """Remove runs, and names that no other run has. The indexed words stay; see `_catalog_erasure`."""
         contributions, counts = Contributions(), Counter[int]()
-        self._remove(ids, contributions, counts)
+        for start in range(0, len(ids), REMOVED_AT_A_TIME):
+            self._remove(ids[start : start + REMOVED_AT_A_TIME], contributions, counts)
         self._finish(contributions, counts)
         self._connection.execute("DELETE FROM names WHERE runs <= 0")
         self.forget_names()

@@ -92,5 +92,12 @@ class MemorySource:
             records = [(number, self._records.get(name)) for name, number in names]
         return {number for number, record in records if record is not None and folded in searchable(record.text)}
 
+    def texts(self, numbers: Sequence[int]) -> list[str | None]:
+        """Return the texts of these runs."""
+        with self._lock():
+            names = {number: name for name, number in self._log.runs.items()}
+            records = [self._records.get(names.get(number, "")) for number in numbers]
+        return [None if record is None else searchable(record.text) for record in records]
+
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

@@ -12,6 +12,8 @@ HISTOGRAMS = (*(f"c{number}" for number in range(BINS)), *(f"s{number}" for numb
 """Columns of `rollups`: runs by confidence and by score."""
 SHIFT = 10
 """A position is the time of a run in milliseconds, shifted by so many bits, plus a number among the runs of the same millisecond."""
+LAST_POSITION = (1 << 63) - 1
+"""Behind all positions."""
 TABLES = (
     # `late` is by how many milliseconds the position is later than the run, where one millisecond has too many runs.
     """CREATE TABLE runs (
@@ -51,10 +53,15 @@ def create_tables(connection: sqlite3.Connection, *, identity: str, with_words: 
     for statement in TABLES:
         connection.execute(statement)
     if with_words and has_trigrams(connection):
-        for statement in WORDS:
-            connection.execute(statement)
+        create_words(connection)
     values = {"version": VERSION, "store": identity, "runs": 0, "unreadable": 0, "label": 0, "latest": 0}
     connection.executemany("INSERT INTO facts VALUES (?, ?)", values.items())
+
+
+def create_words(connection: sqlite3.Connection) -> None:
+    """Create the empty index of words."""
+    for statement in WORDS:
+        connection.execute(statement)
 
 
 def has_trigrams(connection: sqlite3.Connection) -> bool:
@@ -70,6 +77,12 @@ def has_trigrams(connection: sqlite3.Connection) -> bool:
 def has_words(connection: sqlite3.Connection) -> bool:
     """Return whether texts are indexed."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone() is not None
+
+
+def words_from(connection: sqlite3.Connection) -> int | None:
+    """Return the position from which on the words of all runs are indexed, while those before it are not; None if all words are."""
+    row = connection.execute("SELECT value FROM facts WHERE name = 'words_from'").fetchone()
+    return None if row is None else int(row[0])
 
 
 def is_current(connection: sqlite3.Connection, identity: str) -> bool | None:

@@ -6,13 +6,13 @@ import contextlib
 import json
 import sqlite3
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.store._catalog_facts import instant
 from grace_kp.store._catalog_query import plan_of
 from grace_kp.store._catalog_rows import RunPage, row_of
-from grace_kp.store._catalog_schema import SHIFT, has_words
+from grace_kp.store._catalog_schema import SHIFT, has_words, words_from
 from grace_kp.store._catalog_words import expression_of
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class Search:
         self._connection, self._source = connection, source
         now = time.monotonic()
         self._halfway, self._deadline = now + seconds / 2, now + seconds
+        self._first_word: int | None = None
+        """The position before which words are not indexed."""
         self._reached: int | None = None
         """The last position in a window whose text was looked into, if the window was left there."""
 
@@ -63,8 +65,9 @@ class Search:
         plan = plan_of(query, self._connection)
         if plan is None or limit < 1:
             return RunPage(rows=(), newer=None, older=None)
+        self._first_word = words_from(self._connection)
         words = self._words(plan)
-        if words == "":
+        if words == "" and self._first_word is None:
             return RunPage(rows=(), newer=None, older=None)
         down = after is None or before is not None
         if down and after is not None:
@@ -108,7 +111,27 @@ class Search:
         return edge if found.positions or found.stopped_at is not None else None
 
     def _walk(self, plan: Plan, words: str | None, start: int | None, wanted: int, *, down: bool) -> Found:
-        """Return the next positions that match, beyond `start`."""
+        """Return the next positions that match, beyond `start`. Where words are not indexed, look into every text."""
+        self._reached = None
+        if words is None or self._first_word is None:
+            return self._walk_part(plan, words, start, wanted, down=down)
+        parts: list[tuple[Plan, str | None]] = [
+            (replace(plan, lowest=_most(plan.lowest, self._first_word)), words),
+            (replace(plan, beyond=_least(plan.beyond, self._first_word)), None),
+        ]
+        found = Found()
+        for part, expression in parts if down else reversed(parts):
+            if expression == "":
+                continue
+            self._reached = None
+            more = self._walk_part(part, expression, start, wanted - len(found.positions), down=down)
+            found.positions += more.positions
+            found.stopped_at = more.stopped_at
+            if len(found.positions) == wanted or found.stopped_at is not None:
+                break
+        return found
+
+    def _walk_part(self, plan: Plan, words: str | None, start: int | None, wanted: int, *, down: bool) -> Found:
         found = Found()
         if words is not None:
             # Words are mostly so rare or so frequent that all is found at once.

@@ -82,6 +82,10 @@ class Source(Protocol):
         """Return the numbers of those runs whose text contains a case-folded text."""
         ...
 
+    def texts(self, numbers: Sequence[int]) -> list[str | None]:
+        """Return the case-folded texts of the first of these runs, at least one; None for a run that is gone."""
+        ...
+
     def close(self) -> None:
         """Release files."""
         ...
@@ -186,6 +190,19 @@ class SqliteSource:
                 (json.dumps(list(numbers)), folded),
             )
             return {number for (number,) in found}
+
+    def texts(self, numbers: Sequence[int]) -> list[str | None]:
+        """Return the texts of these runs, up to about `BATCH_BYTES`."""
+        found: list[str | None] = []
+        size = 0
+        with self._connections.use() as connection:
+            for number in numbers:
+                row = connection.execute("SELECT text FROM traces WHERE number = ?", (number,)).fetchone()
+                found.append(None if row is None else row[0])
+                size += 0 if row is None else len(row[0])
+                if size > BATCH_BYTES:
+                    break
+        return found
 
     def close(self) -> None:
         """Close all connections."""

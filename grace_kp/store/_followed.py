@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from grace_kp.store._catalog_erasure import HeldIndex
     from grace_kp.store._catalog_source import SqliteSource
 
 PATIENCE_SECONDS = 2.0
@@ -24,6 +28,24 @@ class Followed:
         from grace_kp.store._catalog_source import SqliteSource
 
         return SqliteSource(Connections(self.path, self._connect_to_follow))
+
+    @contextlib.contextmanager
+    def _holding_index(self) -> Iterator[HeldIndex | None]:
+        """Keep other processes from writing to the index of the store, during a deletion; None if there is none or they do not let go of it."""
+        from grace_kp.store._catalog_files import index_of  # only where runs are deleted
+
+        held = None
+        if index_of(self.path).exists():
+            from grace_kp.store._catalog_erasure import hold_index
+
+            source = self.changes()
+            held = hold_index(self.path, source)
+            source.close()
+        try:
+            yield held
+        finally:
+            if held is not None:
+                held.release()
 
     def _connect_to_follow(self) -> sqlite3.Connection:
         uri = uri_to_read(self.path.resolve())

@@ -9,32 +9,52 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from grace_kp.store._catalog_erasure import HeldIndex
+
 
 def mark_unclean(connection: sqlite3.Connection) -> None:
     """Note, in the transaction that deletes, that the file holds deleted contents until `overwrite` has succeeded."""
     connection.execute("INSERT OR REPLACE INTO state VALUES ('unclean', ?)", (secrets.token_hex(8),))
 
 
-def mark_index(connection: sqlite3.Connection) -> None:
-    """Note, in the transaction that deletes runs, that an index beside the file holds contents of them until `forget_index` has succeeded."""
-    connection.execute("INSERT OR REPLACE INTO state VALUES ('unclean_index', '')")
+def mark_index(connection: sqlite3.Connection) -> str:
+    """Note, in the transaction that deletes runs, that an index beside the file holds contents of them until `forget_index` has succeeded.
+
+    Returns:
+        The mark; empty if an earlier deletion has left its own, so that the index holds contents of runs that nobody knows any more.
+    """
+    earlier = connection.execute("SELECT 1 FROM state WHERE name = 'unclean_index'").fetchone()
+    mark = secrets.token_hex(8)
+    connection.execute("INSERT OR REPLACE INTO state VALUES ('unclean_index', ?)", (mark,))
+    return "" if earlier else mark
 
 
-def forget_index(connection: sqlite3.Connection, path: Path) -> str:
-    """Remove the index of the file if runs were deleted that it may hold; whoever serves it builds it again.
+def forget_index(connection: sqlite3.Connection, path: Path, index: HeldIndex | None = None) -> str:
+    """Erase deleted runs from the index of the file, or remove it where that fails; whoever serves it builds it again.
 
-    Erasing runs from it is no choice: words that were deleted stay in an index of words until its parts are merged.
+    Args:
+        connection: the connection to the file.
+        path: the file.
+        index: the index, held since before the deletion. None to remove it.
 
     Returns:
         Why it could not be removed and what to do; an empty text if no deleted contents remain.
     """
-    if connection.execute("SELECT 1 FROM state WHERE name = 'unclean_index'").fetchone() is None:
+    mark = connection.execute("SELECT value FROM state WHERE name = 'unclean_index'").fetchone()
+    if index is not None:
+        is_erased = bool(index.mark) and index.erase()
+        index.release()
+        if is_erased:
+            # Another process may have deleted meanwhile. Its mark is another and stays.
+            connection.execute("DELETE FROM state WHERE name = 'unclean_index' AND value = ?", (index.mark,))
+            return ""
+    if mark is None:
         return ""
     from grace_kp.store._catalog_files import remove_index  # only where runs were deleted
 
     problem = remove_index(path)
     if not problem:
-        connection.execute("DELETE FROM state WHERE name = 'unclean_index'")
+        connection.execute("DELETE FROM state WHERE name = 'unclean_index' AND value = ?", mark)
     return problem
 
 

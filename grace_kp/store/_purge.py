@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Container, Iterable
 
+    from grace_kp.store._catalog_erasure import HeldIndex
     from grace_kp.store._deletion import Selection
 
 
@@ -38,13 +39,16 @@ TABLES = (
 """The tables that hold a run, each with the column of its id."""
 
 
-def delete_rows(connection: sqlite3.Connection, selection: Selection, dead: Container[str] = ()) -> Deleted:
+def delete_rows(
+    connection: sqlite3.Connection, selection: Selection, dead: Container[str] = (), index: HeldIndex | None = None
+) -> Deleted:
     """Delete the selected runs and the runs nested in them, inside the caller's transaction.
 
     Args:
         connection: the connection to the store.
         selection: which runs.
         dead: the owners whose open runs count as interrupted; those of any other owner are not deleted.
+        index: the index of the store, which is told what to erase.
 
     Raises:
         StoreError: the run named by the selection is still open.
@@ -70,7 +74,9 @@ def delete_rows(connection: sqlite3.Connection, selection: Selection, dead: Cont
     deleted = len(stored.union(lost) & set(runs))
     if deleted:
         _empty_reports(connection)
-        mark_index(connection)
+        mark = mark_index(connection)
+        if index is not None:
+            index.expect(connection, runs, mark)
     if runs or emptied:
         mark_unclean(connection)
     return Deleted(deleted, actions=actions + emptied, open=sorted(matching_and_open))

@@ -331,12 +331,12 @@ class SqliteStore(ActionTable, Followed, StateTable):
         selection = Selection(id=id, session=session, user=user, older_than=older_than)
         with self.lock:
             waiting = self._take_in_rescued()
-            with self._use(write=True) as connection:
-                deleted = delete_rows(connection, selection, self._owners.dead(connection))
-            with self._use() as connection:
-                remains = "; ".join(
-                    filter(None, (forget_index(connection, self.path), overwrite(connection, self.path), waiting))
-                )
+            with self._holding_index() as index:
+                with self._use(write=True) as connection:
+                    deleted = delete_rows(connection, selection, self._owners.dead(connection), index)
+                with self._use() as connection:
+                    left = (forget_index(connection, self.path, index), overwrite(connection, self.path), waiting)
+                remains = "; ".join(filter(None, left))
         return Deleted(deleted, actions=deleted.actions, open=deleted.open, remains=remains)
 
     def retain(self, days: float) -> int:

@@ -9,7 +9,7 @@ import pytest
 from grace_kp.runtime import record_of
 from grace_kp.store._catalog_facts import TAGGED
 from grace_kp.store._catalog_index import IndexWriter, json_reader
-from grace_kp.store._catalog_schema import create_tables
+from grace_kp.store._catalog_schema import LAST_POSITION, create_tables, has_words, words_from
 from grace_kp.store._catalog_source import StoredRun
 from tests.store.listed import run
 
@@ -84,6 +84,38 @@ def test_a_run_keeps_its_position_unless_its_time_changes(connection):
     assert ["kp:trace:b", "kp:trace:a"] == [
         name for (name,) in connection.execute("SELECT id FROM shown ORDER BY position")
     ]
+
+
+def test_missing_words_are_indexed_from_the_newest_run_back(connection):
+    """Those of runs that are added meanwhile as soon as their turn has come, and once only."""
+    if not has_words(connection):
+        pytest.skip("this SQLite has no trigrams")
+    writer = IndexWriter(connection)
+    made = [stored(n, str(n), text="same", created_at=f"2026-01-01T00:00:0{n}.000Z") for n in (1, 2, 3)]
+    writer.add(made, set())
+    texts = {run.number: run.text for run in made}
+    assert not writer.add_words(lambda numbers: [], 10)
+    connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
+    connection.execute("INSERT INTO facts VALUES ('words_from', ?)", (LAST_POSITION,))
+
+    def with_words():
+        """The runs whose words are indexed."""
+        found = connection.execute("SELECT id FROM words JOIN shown ON position = words.rowid WHERE words MATCH 'sam'")
+        return [name.removeprefix("kp:trace:") for (name,) in found]
+
+    def read(numbers):
+        return [texts.get(number) for number in numbers][:1]
+
+    seen = [with_words()]
+    for late in (0, 4):
+        assert writer.add_words(read, 2)
+        seen.append(with_words())
+        writer.add([stored(10 + late, str(late), text="same", created_at=f"2026-01-01T00:00:0{late}.000Z")], set())
+        texts[10 + late] = "same"
+    while writer.add_words(read, 2):
+        pass
+    assert [[], ["3"], ["2", "3"], ["0", "1", "2", "3", "4"]] == [*seen, with_words()]
+    assert words_from(connection) is None
 
 
 def test_json_is_read_without_a_fast_reader(monkeypatch):

@@ -32,3 +32,11 @@ def test_texts_are_searched_whatever_their_case():
     put(store, run("a", text="Straße 京都"), run("b", text="other"))
     catalog.refresh()
     assert (["a"], ["a"], []) == (found(catalog, text="STRASSE"), found(catalog, text="京"), found(catalog, text="東"))
+
+
+def test_texts_are_read_by_number():
+    """As from a file."""
+    store = open_store("memory:")
+    put(store, run("a", text="ß"))
+    (text, missing) = store.changes().texts([1, 2])
+    assert ("ss" in text, None) == (True, missing)

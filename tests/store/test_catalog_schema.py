@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from grace_kp.store._catalog_schema import create_tables, has_trigrams, has_words, is_current
+from grace_kp.store._catalog_schema import create_tables, has_trigrams, has_words, is_current, words_from
 
 
 @pytest.fixture
@@ -35,3 +35,11 @@ def test_words_are_indexed_where_sqlite_can(connection):
     """Elsewhere texts are read one by one."""
     create_tables(connection, identity="a", with_words=True)
     assert has_trigrams(connection) is has_words(connection)
+
+
+def test_words_can_lack_before_a_position(connection):
+    """A new index lacks none."""
+    create_tables(connection, identity="a", with_words=False)
+    assert words_from(connection) is None
+    connection.execute("INSERT INTO facts VALUES ('words_from', 7)")
+    assert 7 == words_from(connection)

@@ -39,6 +39,15 @@ def test_texts_are_compared_in_the_store(store):
     assert {2, 6} == store.changes().containing([1, 2, 6], "text")
 
 
+def test_texts_are_read_by_number(store, monkeypatch):
+    """In the order that was asked for, up to some bytes; nothing stands for a run that is gone."""
+    source = store.changes()
+    texts = source.texts([2, 99, 1])
+    assert (None, True, False) == (texts[1], "text" in texts[0], "text" in texts[2])
+    monkeypatch.setattr("grace_kp.store._catalog_source.BATCH_BYTES", 1)
+    assert texts[:1] == source.texts([2, 99, 1])
+
+
 def test_the_identity_is_that_of_the_file(store, tmp_path):
     """Another store has another."""
     other = open_store(f"sqlite:///{tmp_path}/other.db")
