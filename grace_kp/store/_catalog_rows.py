@@ -35,6 +35,8 @@ class RunRow:
     parent: str | None
     awaits: bool
     """Whether a judgement or a score is still to be added."""
+    labelled: bool = False
+    """Whether somebody has stated whether the run was right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +70,8 @@ SHOWN = (
 """The fields that the index keeps in one JSON list, in this order, before what only figures need."""
 
 
-def row_of(position: int, name: str, facts: str) -> RunRow:
+def row_of(position: int, name: str, facts: str, labelled: int) -> RunRow:
     """Return a row of the index as a run."""
     fields = dict(zip(SHOWN, json.loads(facts), strict=False))
     fields["tags"] = tuple(fields["tags"])
-    return RunRow(position=position, id=name, **fields)
+    return RunRow(position=position, id=name, labelled=bool(labelled), **fields)

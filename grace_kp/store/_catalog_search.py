@@ -251,7 +251,8 @@ class Search:
 
     def _rows(self, positions: list[int]) -> tuple[Any, ...]:
         found = self._connection.execute(
-            "SELECT position, id, facts FROM shown WHERE position IN (SELECT value FROM json_each(?)) ORDER BY position DESC",
+            "SELECT position, id, facts, feedback FROM shown JOIN runs USING (position) "
+            "WHERE position IN (SELECT value FROM json_each(?)) ORDER BY position DESC",
             (json.dumps(positions),),
         )
         return tuple(row_of(*row) for row in found)

@@ -144,3 +144,13 @@ def test_only_people_who_may_label_see_the_buttons(house):
     fill(house)
     assert 'value="0.5"' in house.visit().get("/runs").text
     assert 'value="0.5"' not in house.visit(role="viewer").get("/runs").text
+
+
+def test_labelled_runs_are_marked(house):
+    """So that nobody labels them twice by accident."""
+    for name in ("a", "b"):
+        house.add(name, thoughts(1))
+    browser = house.visit()
+    assert 0 == browser.get("/runs").text.count('<span class="badge">labelled</span>')
+    browser.post_form("/runs/kp:trace:a/feedback", {"correct": "1"})
+    assert 1 == house.visit().get("/runs").text.count('<span class="badge">labelled</span>')
