@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.cli._lookup import CHOOSE, StoreOption, described, existing
+from grace_kp.cli._lookup import CHOOSE, StoreOption, described, existing, opened
 from grace_kp.cli._output import clean, console, say_error
 from grace_kp.cli._page import put, put_field, put_text
 from grace_kp.cli._serve_users import users
@@ -55,6 +55,7 @@ def run(
     from grace_kp.web import serving
 
     url = existing(store)
+    opened(url).close()  # what cannot be opened is reported here, once
     with Grace(store=url, evaluator=None, embedder=None) as grace:
         server = serving(
             grace, host=host, port=port, public_url=public_url, trusted_proxies=trusted_proxy or (), root=root_path

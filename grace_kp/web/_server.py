@@ -158,7 +158,7 @@ def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:
         )
     if not tables_of(grace).documents("account"):
         raise GraceError(
-            "others can reach this address, and there are no accounts: `grace-kp serve users add NAME --role admin` first"
+            "others can reach this address, and there are no accounts: `grace-kp serve users add NAME --role admin` first, with the same --store"
         )
 
 

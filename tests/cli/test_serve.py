@@ -173,3 +173,12 @@ def test_the_extra_may_be_missing(command, recorded, url, monkeypatch):
     monkeypatch.setitem(sys.modules, "starlette", None)
     ran = command("serve", "--store", url)
     assert (1, "pip install 'grace-kp[web]'") == (ran.returncode, ran.stderr.strip()[-27:])
+
+
+def test_a_store_that_cannot_be_opened_is_reported_once(command):
+    """With the URLs that are known."""
+    ran = command("serve", "--store", "app.db")
+    assert (1, ["grace-kp: unknown store 'app.db'; known are memory: or sqlite:///path.db"]) == (
+        ran.returncode,
+        ran.stderr.splitlines(),
+    )

@@ -70,7 +70,7 @@ def test_commands_of_the_pages_exist():
     for line in lines:
         words = line.partition("#")[0].split()[2:]
         command = get_command(app)
-        while words and hasattr(command, "commands"):
+        while words and hasattr(command, "commands") and not words[0].startswith("-"):
             command = command.commands[words.pop(0)]
         known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         assert {word for word in words if word.startswith("--")} <= known, line
