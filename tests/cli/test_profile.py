@@ -45,10 +45,9 @@ def examined(command):
 
 def test_a_formula_has_thresholds_only(command):
     code, report = examined(command)
-    assert (0, {"name": "grace", "thresholds": {"silent": 0.9, "notify": 0.7, "confirm": 0.4}}) == (
-        code,
-        report["profile"],
-    )
+    thresholds = {"silent": 0.9, "notify": 0.7, "confirm": 0.4}
+    origins = dict.fromkeys(thresholds, "default")
+    assert (0, {"name": "grace", "thresholds": thresholds, "thresholds_from": origins}) == (code, report["profile"])
     assert "profile         grace; thresholds silent 0.9, notify 0.7, confirm 0.4" in command("doctor").stdout
 
 
