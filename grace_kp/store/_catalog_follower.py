@@ -111,6 +111,9 @@ class Follower(Resident):
                 kept = set(source.ids())
                 ids = [name for (name,) in connection.execute("SELECT id FROM shown")]
                 self._writer_on(connection).remove([name for name in ids if name not in kept])
+                # The newest run may be gone, and the numbers of labels are used again.
+                connection.execute("UPDATE facts SET value = MIN(value, ?) WHERE name = 'newest'", (extent.newest,))
+                connection.execute("UPDATE facts SET value = 0 WHERE name = 'label'")
                 return False
         if is_other or has_lost:
             self._place.rebuild()

@@ -125,6 +125,20 @@ def test_figures_are_sums_over_the_runs(opened, small_windows, steps):
     assert figures(bots, "2026-01-01", "2026-12-31") == plain(catalog.figures("2026-01-01", "2026-12-31", agent="bot"))
 
 
+def test_the_newest_run_may_be_deleted(opened):
+    """Refreshing then ends, also where nothing newer follows."""
+    store, catalog = opened()
+    put(store, run("a"), run("b"))
+    catalog.refresh()
+    store.delete(id="kp:trace:b")
+    progress = []
+    refreshing = threading.Thread(target=lambda: progress.append(catalog.refresh()), daemon=True)
+    refreshing.start()
+    refreshing.join(60)
+    assert [Progress(done=1, total=1)] == progress
+    assert ["kp:trace:a"] == [row.id for row in catalog.find(CatalogQuery()).rows]
+
+
 def test_a_row_shows_the_run(opened):
     """Each field comes from the place where a trace has it."""
     store, catalog = opened()
