@@ -1,7 +1,7 @@
 """What every plot stands on: a canvas in two sizes, with axes, rules and texts, and the figure that holds both, with the numbers as a table.
 
 A plot is drawn twice, for wide and for narrow pages, and the style shows one of the two: letters that shrink with their plot cannot be read on
-a phone. Colours are classes of the style. Nothing here is told apart by colour alone.
+a phone. Colours are classes of the style. No two series differ in colour alone.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Canvas:
     def bar(
         self, kind: str, x: float, y: float, width: float, height: float, words: str, *, hatched: bool = False
     ) -> None:
-        """Draw a bar with a tooltip; one that is hatched can be told from a plain one without colour."""
+        """Draw a bar with a tooltip; hatching distinguishes it without colour."""
         place = f'x="{x:.2f}" y="{y:.2f}" width="{max(0.0, width):.2f}" height="{max(0.0, height):.2f}"'
         fill = f'class="{kind} edge" fill="url(#{self.plot_id}-hatch)"' if hatched else f'class="{kind} fill"'
         self.parts.append(f"<rect {fill} {place}><title>{safe(words)}</title></rect>")

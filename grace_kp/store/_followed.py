@@ -60,7 +60,7 @@ def uri_to_read(path: Path) -> str:
     """Return how a file is opened that must exist and is only read.
 
     A read-only connection to a file in WAL mode leaves `-wal` and `-shm` behind, because only a writer may remove them. So the
-    connection may write, and is told not to. Where it could not, and no writer has left a WAL, the file is read as it is.
+    connection may write, and `query_only` keeps it from writing. A file without write permission and without a WAL is opened as immutable.
     """
     writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     as_it_is = not writable and not Path(f"{path}-wal").exists()

@@ -48,7 +48,7 @@ def delete_rows(
         connection: the connection to the store.
         selection: which runs.
         dead: the owners whose open runs count as interrupted; those of any other owner are not deleted.
-        index: the index of the store, which is told what to erase.
+        index: the index of the store; it records which runs it must erase.
 
     Raises:
         StoreError: the run named by the selection is still open.

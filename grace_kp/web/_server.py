@@ -148,7 +148,7 @@ def serving(
 
 
 def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:
-    """Refuse to be reached by others before they can be told apart, or without TLS."""
+    """Refuse an address that others can reach while there are no accounts, or without TLS."""
     is_local = _is_loopback(host)
     if is_local and addresses.is_loopback:
         return

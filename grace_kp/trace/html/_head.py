@@ -1,4 +1,4 @@
-"""The head of a run: how it ended, its figures, where it belongs, and what its scores are made of."""
+"""The head of a run: its status, its figures, its user, session and nested runs, and the parts of its scores."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def run_summary(run: HasDocument | Mapping[str, Any]) -> str:
 
 
 def run_details(run: HasDocument | Mapping[str, Any], *, links: Links = ALONE, labels: bool = True) -> str:
-    """Return the facts about a run, and what its figures are made of, as HTML.
+    """Return the facts about a run and the parts of its scores as HTML.
 
     Args:
         run: a trace, or its document, which another program may have written.

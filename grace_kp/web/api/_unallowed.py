@@ -25,7 +25,7 @@ def unallowed(address: str, operations: Sequence[Operation]) -> PageRoute:
 
     Args:
         address: the path.
-        operations: its operations. Whoever lacks the right of the first is not told more.
+        operations: its operations. The gatekeeper checks the right of the first one.
     """
     own = {operation.method for operation in operations}
     allowed = [method for method in METHODS if method in own or (method == "HEAD" and "GET" in own)]

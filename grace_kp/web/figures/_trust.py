@@ -175,7 +175,7 @@ def wealth_words(wealth: float) -> str:
     """Return what the wealth of the bettor against a promise says, in words.
 
     Args:
-        wealth: 1 at the beginning; what the labels made of it.
+        wealth: the wealth of the bet, which begins at 1.
     """
     if wealth < 1:
         return "the labels speak for the promise"

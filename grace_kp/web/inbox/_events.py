@@ -34,7 +34,7 @@ MAX_PAGES = 300
 MAX_BEHIND = 200
 """Events that a page may be behind; then its stream ends, and the browser asks again for what it missed."""
 MAX_MISSED = 500
-"""Events that a page receives of those that it missed; after more it is only told that there were many."""
+"""Missed events that a page receives at most: the newest."""
 HEARTBEAT_SECONDS = 15.0
 """How often a comment is sent when nothing happens, so that proxies keep the connection and logged-out pages lose it."""
 RETRY_MS = 3_000
@@ -164,7 +164,7 @@ def stop_events(application: Starlette) -> None:
 
 
 def _missed(site: Site, after: int) -> list[Change]:
-    """Return what happened since an event; of very much, only the newest."""
+    """Return the events after an event; if there are many, only the newest."""
     head = site.tables.head()[0]
     links = site.tables.links(after=max(after, head - MAX_MISSED), limit=MAX_MISSED)
     return [change for change in map(Change.of, links) if change.kind not in _SILENT]

@@ -61,7 +61,7 @@ class Field:
     name: str
     """Name of the parameter."""
     number: int
-    """Its place among the arguments; names of form fields are made of it, because a parameter's name may hold anything."""
+    """Its place among the arguments; names of form fields contain it, because a parameter's name may hold anything."""
     kind: str
     """`text`, `number`, `date`, `line`, `choice`, `json`, or `fixed` for what cannot be edited."""
     text: str = ""

@@ -77,7 +77,7 @@ def _approve(request: Request, approval_id: str, digest: str, note: str) -> Resp
 
 
 def _unseen(unshown: Sequence[str], form: Mapping[str, list[str]]) -> str:
-    """Return why a consent does not count yet: arguments cannot be shown in full, and the form does not say that it is given unseen."""
+    """Return why a consent does not count yet: arguments cannot be shown in full, and the form lacks the word that confirms it."""
     if not unshown or value_of(form, "unseen").strip().lower() == UNSEEN:
         return ""
     names = ", ".join(unshown)
@@ -194,7 +194,7 @@ def _edited(request: Request, form: Mapping[str, list[str]]) -> Response:
 
 
 def refused(request: Request, approval_id: str, error: ApprovalError, notes: dict[str, str]) -> Response:
-    """Show the request with what the desk said to a verb."""
+    """Show the request with the error of a verb."""
     if isinstance(error, UnknownApproval):
         raise HTTPException(404, "There is no request with this id. It may belong to another store.")
     request.scope["grace_kp.error"] = type(error).__name__  # for the record of refused decisions

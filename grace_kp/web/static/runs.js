@@ -4,9 +4,9 @@
 (() => {
   const form = document.querySelector(".search-steps");
   const field = document.getElementById("q");
-  const said = document.getElementById("hits");
+  const status = document.getElementById("hits");
   const list = document.querySelector(".steps");
-  if (!form || !field || !said || !list) return;
+  if (!form || !field || !status || !list) return;
   const steps = [...list.children];
   const texts = steps.map((step) => step.textContent.toLowerCase());
   // A page with a part of the run, or with what the server found, is searched by the server.
@@ -25,7 +25,7 @@
       step.hidden = !found;
       if (sought && found) hits.push(step);
     });
-    said.textContent = sought ? `${hits.length} of ${steps.length} entries. ${hits.length ? keys : ""}` : "";
+    status.textContent = sought ? `${hits.length} of ${steps.length} entries. ${hits.length ? keys : ""}` : "";
     mark(sought);
   }
 
@@ -56,7 +56,7 @@
     step.tabIndex = -1;
     step.focus({ preventScroll: true });
     step.scrollIntoView({ block: "center" });
-    said.textContent = `${place + 1} of ${hits.length}. ${keys}`;
+    status.textContent = `${place + 1} of ${hits.length}. ${keys}`;
   }
 
   if (complete) {
@@ -71,7 +71,7 @@
       go(0);
     });
   } else if (hits.length) {
-    said.textContent += `. ${keys}`;
+    status.textContent += `. ${keys}`;
     field.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && field.value === field.defaultValue) {
         event.preventDefault();
