@@ -1,4 +1,4 @@
-"""What stands below a confidence in a notebook: what each feature of a learned profile added, and the factors of the calculation."""
+"""Details of a confidence in a notebook: the contribution of each feature of a learned profile, and the factors of the calculation."""
 
 from __future__ import annotations
 

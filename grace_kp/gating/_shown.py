@@ -1,4 +1,4 @@
-"""What a page can show of the arguments of a request for approval: which of them an edit has changed, and which cannot be shown in full."""
+"""The arguments of a request for approval, compared for a page: those that an edit has changed, and those that cannot be shown in full."""
 
 from __future__ import annotations
 

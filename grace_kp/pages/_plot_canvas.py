@@ -1,4 +1,4 @@
-"""What every plot stands on: a canvas in two sizes, with axes, rules and texts, and the figure that holds both, with the numbers as a table.
+"""The canvas of every plot: two sizes with axes, rules and texts, in a figure that also holds the numbers as a table.
 
 A plot is drawn twice, for wide and for narrow pages, and the style shows one of the two: letters that shrink with their plot cannot be read on
 a phone. Colours are classes of the style. No two series differ in colour alone.

@@ -41,9 +41,9 @@ class Curve:
     band: Sequence[tuple[float, float]] = ()
     """The lower and upper end of what is plausible at each point; empty for none."""
     sizes: Sequence[float] = ()
-    """How much each point stands for, from 0; larger ones get a larger marker. Empty for all alike."""
+    """Weight of each point, from 0; heavier points get a larger marker. Empty for equal weights."""
     notes: Sequence[str] = ()
-    """What the table states of each point, under `Plane.note`; empty for nothing."""
+    """A note on each point for the column `Plane.note` of the table; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,9 @@ class Plane:
     """Names of the axes."""
     x_range: Point | None = None
     y_range: Point | None = None
-    """Where the axes begin and end; as far as the data where None."""
+    """Ends of the axes; those of the data where None."""
     diagonal: str = ""
-    """What the line of equal x and y means; it is drawn where this is not empty."""
+    """Meaning of the line of equal x and y; the line is drawn where this is not empty."""
     rules: Sequence[Rule] = ()
     """Values of y that are marked."""
     note: str = ""

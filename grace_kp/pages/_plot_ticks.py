@@ -1,4 +1,4 @@
-"""Where the ticks of a plot stand and how they read: round numbers, and dates that a calendar would name."""
+"""Positions and labels of the ticks of a plot: round numbers, and the first days of weeks, months and years."""
 
 from __future__ import annotations
 

@@ -28,17 +28,17 @@ __all__ = ["Catalog", "CatalogQuery", "Group", "Progress", "RunFigures", "RunPag
 
 NAMES = {"agent": AGENT, "domain": DOMAIN, "status": STATUS, "tag": TAGGED, "scorer": SCORER}
 LOOK_SECONDS = 0.5
-"""How often the background looks for what is new."""
+"""Seconds between two looks for new runs."""
 FAILED_SECONDS = 5.0
-"""How often it tries while the store or the index cannot be used."""
+"""Seconds between two attempts while the store or the index cannot be used."""
 TURN_SECONDS = 0.05
-"""How long it works at a time."""
+"""Seconds of work at a time."""
 BUSY_RATE = 20.0
 """Runs and labels stored per second from which on others count as busy. They have the same processors and the same disk."""
 BUSY_SHARE, QUIET_SHARE = 0.04, 0.7
 """Share of the time for which it works while others are busy, and otherwise."""
 RATE_SECONDS = 0.2
-"""How long the rate is measured."""
+"""Seconds over which the rate is measured."""
 STOP_SECONDS = 5.0
 _log = logging.getLogger("grace_kp.store")
 

@@ -66,7 +66,7 @@ class RunFigures:
 
 
 class Contributions:
-    """What runs add to the figures, or take away, collected for one transaction."""
+    """Changes of the figures by added and removed runs, collected for one transaction."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[int, int], list[int]] = {}

@@ -26,10 +26,10 @@ OLD_BATCH = 1_000
 """Runs of a transaction otherwise: each transaction leaves a segment of words that must be merged."""
 LABELS = 1_000
 CHECK_SECONDS = 30.0
-"""How often the number of runs in the store is compared."""
+"""Seconds between two comparisons of the number of runs with that of the store."""
 MOST_UNSEEN = 1_000
 COUNT_SECONDS = 1.0
-"""How old the number of runs in the store may be that is shown."""
+"""Greatest age, in seconds, of the number of runs that is shown."""
 
 
 class Follower(Resident):

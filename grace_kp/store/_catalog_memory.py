@@ -1,4 +1,4 @@
-"""What a catalog reads of a store in memory."""
+"""A store in memory as the source of a catalog."""
 
 from __future__ import annotations
 

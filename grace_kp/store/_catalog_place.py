@@ -25,7 +25,7 @@ WRITER_CACHE_KB, READER_CACHE_KB = 64_000, 8_000
 
 @dataclass(slots=True)
 class Place:
-    """Where an index is, and the store that it is of."""
+    """The location of an index, and its store."""
 
     source: Source
     readers: Connections | OneConnection

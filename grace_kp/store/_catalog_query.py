@@ -67,12 +67,12 @@ class CatalogQuery:
 
 @dataclass(slots=True)
 class Plan:
-    """How a query is answered."""
+    """A plan for answering a query."""
 
     driver: int | None
     """The name whose marks are walked; None to walk all runs."""
     driver_runs: int
-    """How many rows that are."""
+    """Number of rows that are walked."""
     conditions: list[str] = field(default_factory=list)
     """On `runs`, under the name `r`."""
     values: list[Any] = field(default_factory=list)

@@ -27,7 +27,7 @@ GROWTH = 8
 STEPS = 2_000
 """Steps of SQLite's machine between two looks at the clock."""
 FEW = 2_000
-"""So many runs are searched for a text one by one, rather than by their words."""
+"""Up to this number of runs, their texts are read instead of the index of words."""
 FIRST_CHECKED, MOST_CHECKED = 64, 512
 """Texts that are looked into at a time."""
 ENUMERATING_SECONDS = 0.03
@@ -35,11 +35,11 @@ ENUMERATING_SECONDS = 0.03
 
 @dataclass(slots=True)
 class Found:
-    """What a walk has found."""
+    """The result of a walk."""
 
     positions: list[int] = field(default_factory=list)
     stopped_at: int | None = None
-    """Where it stopped because its time was up: everything before was looked at, this position included."""
+    """Last position that was examined when the time was up; None if the walk was complete."""
 
 
 class Search:

@@ -1,4 +1,4 @@
-"""What a catalog reads of a store: new and changed runs by their number, feedback, and whether texts contain a text."""
+"""The source of a catalog: new and changed runs by number, feedback, and the runs that contain a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lets a catalog follow a store in a SQLite file, and how a file is opened that is only read."""
+"""The part of a SQLite store that a catalog follows, and the address that opens a file for reading only."""
 
 from __future__ import annotations
 

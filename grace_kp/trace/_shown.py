@@ -1,4 +1,4 @@
-"""How a trace shows itself to people: in a notebook, and as a file that can be mailed."""
+"""The methods of a trace that show it to people: in a notebook, and as a file that can be mailed."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def tables_of(grace: Grace) -> Tables:
 
 
 class Following:
-    """Has the catalog follow the store from the start of the application on, or from the first request of a mounted one, which has no start."""
+    """Starts the catalog: when the application starts, or at the first request of a mounted application, which gets no start event."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog, self._lock, self._follows = catalog, threading.Lock(), False

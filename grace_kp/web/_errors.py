@@ -1,4 +1,4 @@
-"""What becomes of errors: a page that says what happened, or JSON below `/api/`, never a traceback.
+"""Responses to errors: a page that says what happened, or JSON below `/api/`, never a traceback.
 
 | error | status |
 |--|--|

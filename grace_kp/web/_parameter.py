@@ -18,7 +18,7 @@ AT_MOST_VALUES = 20
 
 
 class Kind(StrEnum):
-    """What a parameter holds."""
+    """The kind of value of a parameter."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -44,7 +44,7 @@ class Parameter:
     many: bool = False
     """Whether it may be repeated."""
     pattern: str = ""
-    """What the whole text must match."""
+    """A pattern that the whole text must match."""
     required: bool = False
     default: Any = None
     example: Any = None

@@ -9,7 +9,7 @@ from grace_kp.approvals import Actor
 
 
 class Right(StrEnum):
-    """What a route asks of a person."""
+    """A right that a route requires."""
 
     ANYBODY = "anybody"
     """Also without a login: the login itself, style sheets, `/healthz`."""

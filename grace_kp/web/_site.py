@@ -1,4 +1,4 @@
-"""What every page works with: the runtime, the desk of its approvals, the catalog of its runs, and the templates."""
+"""The context of every page: the runtime, the desk of its approvals, the catalog of its runs, and the templates."""
 
 from __future__ import annotations
 

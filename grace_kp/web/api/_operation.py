@@ -46,7 +46,7 @@ class Call:
 
     @property
     def site(self) -> Site:
-        """What the operation works with."""
+        """The site that the operation works on."""
         return site_of(self.request)
 
     @property
@@ -76,7 +76,7 @@ class Operation:
     answer: Callable[[Call], Any]
     """Returns JSON, or `Text`. Raises `Problem` or an error of this library."""
     result: type
-    """What the response holds."""
+    """Type of the result."""
     method: str = "GET"
     status: int = 200
     parameters: tuple[Parameter, ...] = ()

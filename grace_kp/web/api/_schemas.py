@@ -27,9 +27,9 @@ from grace_kp.approvals import (
 from grace_kp.store import Group, RunFigures, RunPage, RunRow
 
 _NAMES = {"Actor": Actor, "Any": Any, "ApprovalState": ApprovalState, "Mapping": Mapping, "Sequence": Sequence}
-"""What annotations of the types name, beside what their modules import at run time."""
+"""Names in annotations that their modules import for type checkers only."""
 PLACE = "#/components/schemas/"
-"""Where the document holds schemas with a name."""
+"""The place of named schemas in the document."""
 _DATACLASSES = (
     *(Actor, Approval, Claimed, Decided, Earlier, Ended, Standing, Vote),
     *(ApprovalFigures, Group, RunFigures, RunPage, RunRow),
@@ -72,7 +72,7 @@ class ApprovalList(Result):
 
 
 class DecisionOutcome(Result):
-    """What came of a decision on an approval."""
+    """The outcome of a decision on an approval."""
 
     id: str
     ok: bool
@@ -85,7 +85,7 @@ class DecisionOutcome(Result):
 
 
 class Outcomes(Result):
-    """What came of each decision, in the order of the request."""
+    """The outcome of each decision, in the order of the request."""
 
     outcomes: list[DecisionOutcome]
 
@@ -115,7 +115,7 @@ class StandingList(Result):
 
 
 class Spending(Result):
-    """What one judge model cost."""
+    """The use of one judge model."""
 
     model: str
     calls: int
@@ -125,7 +125,7 @@ class Spending(Result):
     price: tuple[float, str] | None
     """The price of a million tokens in the settings, with its currency; null where none is set."""
     money: float | None
-    """What the tokens cost, in the currency of the price."""
+    """Cost of the tokens, in the currency of the price."""
 
 
 class Figures(Result):

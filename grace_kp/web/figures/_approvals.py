@@ -25,7 +25,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
-    """How long people took, in seconds."""
+    """Seconds from requests to the decisions of people."""
 
     count: int
     median: float

@@ -1,4 +1,4 @@
-"""What labelled runs say about the confidence that was recorded with them."""
+"""Figures of the recorded confidence on labelled runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What labelled runs say about the confidence that was recorded with them."""
+    """Figures of the recorded confidence on labelled runs."""
 
     samples: tuple[Sample, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)

@@ -52,12 +52,12 @@ class Period:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What an address asks for, as far as it can be used."""
+    """The period and agent of an address, without unusable values."""
 
     period: Period
     agent: str | None
     notes: tuple[str, ...]
-    """What was not used, and why."""
+    """Notes on the values that were not used."""
 
 
 def asked_for(params: QueryParams, today: date, oldest: Callable[[], date]) -> Asked:

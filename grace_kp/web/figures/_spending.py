@@ -1,4 +1,4 @@
-"""What judges cost: calls, tokens and fallbacks by model, and money where a price is set."""
+"""Spending of judges: calls, tokens and fallbacks by model, and money where a price is set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_PRICE = "no price set"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What one model cost."""
+    """The use of one model."""
 
     model: str
     calls: int
@@ -29,7 +29,7 @@ class Spent:
 
     @property
     def money(self) -> float | None:
-        """What the tokens cost in the currency of the price; None without a price."""
+        """Cost of the tokens in the currency of the price; None without a price."""
         return None if self.price is None else self.tokens / 1_000_000 * self.price[0]
 
 

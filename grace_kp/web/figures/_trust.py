@@ -26,7 +26,7 @@ FIRST_SHARES = 0.1
 MOST_ACTIONS = 20
 """Action classes that are listed for one promise."""
 USUAL_RISKS = {"silent": 0.05, "notify": 0.15, "confirm": 0.35}
-"""What the page takes for an example where it says how many labels a promise needs."""
+"""Example risks for the number of labels that a promise needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

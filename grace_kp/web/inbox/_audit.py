@@ -37,7 +37,7 @@ CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Where the verification stands."""
+    """State of the verification."""
 
     is_running: bool = False
     read: int = 0

@@ -36,7 +36,7 @@ MAX_BEHIND = 200
 MAX_MISSED = 500
 """Missed events that a page receives at most: the newest."""
 HEARTBEAT_SECONDS = 15.0
-"""How often a comment is sent when nothing happens, so that proxies keep the connection and logged-out pages lose it."""
+"""Seconds between two comments when nothing happens, so that proxies keep the connection and logged-out pages lose it."""
 RETRY_MS = 3_000
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _SILENT = frozenset({"viewed", "refused", "account_changed"})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from grace_kp.approvals import Approval
 
 UNTIL, USES = "8h", "10"
-"""What the form begins with."""
+"""Initial values of the form."""
 
 
 def standing(request: Request) -> Response:

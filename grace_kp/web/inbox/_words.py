@@ -1,4 +1,4 @@
-"""What the templates of the inbox call: times with their distance, sentences about requests, and addresses within the site."""
+"""Functions for the templates of the inbox: times with their distance, sentences about requests, and addresses within the site."""
 
 from __future__ import annotations
 

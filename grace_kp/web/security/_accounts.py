@@ -43,7 +43,7 @@ class Account:
 
     @property
     def id(self) -> str:
-        """What all spellings of the name have in common; two accounts never share it."""
+        """The normalised name, which all its spellings share; unique among accounts."""
         return person(self.name)
 
 

@@ -35,7 +35,7 @@ class Session:
     owner: str
     """Id of the account; empty for the operating system's user."""
     mark: str
-    """What the account was at the login (`Logins`); the session ends when it is another."""
+    """Fingerprint of the account at the login (`Logins`); the session ends when it changes."""
     began: float
     used: float
 
