@@ -89,7 +89,8 @@ def test_texts_scanned_together_are_redacted_as_texts_scanned_alone(scan, texts)
 def test_no_text_that_a_rule_matches_is_unaffected(scan, data):
     """Texts are generated from the rules' own patterns, and stand between other texts."""
     rule = data.draw(st.sampled_from(RULES))
-    text = data.draw(st.from_regex(re.compile(rule.pattern, rule.flags)))
+    # Not as ASCII: older versions of hypothesis refuse a pattern whose own letters lie outside. Such texts count only if the rule matches.
+    text = data.draw(st.from_regex(re.compile(rule.pattern, rule.flags & ~re.ASCII)))
     before, after = data.draw(st.sampled_from(HARMLESS)), data.draw(st.text(max_size=4))
     if rule.sub(text, None) != text:
         assert text not in unaffected([before, text, after], identifiers=True)
