@@ -6,13 +6,12 @@ Texts of people and agents stand in these sentences as they are. Whoever display
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.pages import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from grace_kp.approvals._actor import Actor
     from grace_kp.approvals._facts import RequestFacts
     from grace_kp.approvals._standing import Standing
@@ -106,6 +105,16 @@ def event_text(entry: Mapping[str, Any]) -> str:
     kind, facts = entry.get("kind", "-"), entry.get("facts")
     is_state = kind in {"decided", "settled", "reconciled"} and isinstance(facts, dict)
     return str(facts.get("state", kind) if is_state and isinstance(facts, dict) else kind)
+
+
+def fact_text(name: str, value: object) -> str:
+    """Return a fact of the policy or of the decision in words."""
+    if name == "thresholds" and isinstance(value, Mapping):
+        return "thresholds: " + ", ".join(f"{level} from {score}" for level, score in value.items())
+    if name == "step":
+        count = f"the {value} steps" if value != 1 else "the first step"
+        return f"{count} of the run, before the request" if value else "the run before its first step"
+    return f"{name.replace('_', ' ')}: {value if isinstance(value, str) else json_text(value)}"
 
 
 def constraint_texts(standing: Standing) -> list[tuple[str, str]]:

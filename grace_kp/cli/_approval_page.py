@@ -6,7 +6,6 @@ The first part is laid out by the code that asks at the console, so that both st
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.cli import _approval_words as words
@@ -15,7 +14,7 @@ from grace_kp.cli._output import clean, visible_json
 from grace_kp.cli._page import put, put_field, put_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from rich.console import Console
 
@@ -150,10 +149,12 @@ class ApprovalPage:
         self._field("version", f"{approval.version}, domain {approval.domain}, origin {approval.origin}")
 
     def _evidence(self, approval: Approval) -> None:
+        from grace_kp.approvals import fact_text
+
         for name, value in approval.policy.items():
-            self._field("policy", _fact(name, value))
+            self._field("policy", fact_text(name, value))
         for name, value in approval.facts.items():
-            self._field("rests on", _fact(name, value))
+            self._field("rests on", fact_text(name, value))
 
     def _people(self, approval: Approval) -> None:
         from grace_kp.approvals import rule_text
@@ -253,17 +254,3 @@ class ApprovalPage:
         if self._full or len(text) <= limit:
             return text
         return f"{text[:limit]}… {len(text) - limit:,} more characters; --full or --json shows them"
-
-
-def _fact(name: str, value: object) -> str:
-    """Return a fact of the policy or the decision in words."""
-    if name == "thresholds" and isinstance(value, Mapping):
-        return "thresholds: " + ", ".join(f"{level} from {clean(str(score))}" for level, score in value.items())
-    if name == "step":
-        count = f"the {value} steps" if value != 1 else "the first step"
-        return f"{count} of the run, before the request" if value else "the run before its first step"
-    return f"{name.replace('_', ' ')}: {_words(value)}"
-
-
-def _words(value: object) -> str:
-    return value if isinstance(value, str) else visible_json(value)

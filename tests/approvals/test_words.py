@@ -15,6 +15,7 @@ from grace_kp.approvals import (
     constraint_texts,
     deadline_text,
     event_text,
+    fact_text,
     json_text,
     process_text,
     remarks_of,
@@ -115,3 +116,11 @@ def test_a_verification_without_a_checkpoint_promises_little():
         == verdict_text(found)
     )
     assert "no problem found" in verdict_text(verify(bureau.tables, at=bureau.clock(), checkpoint=found.checkpoint))
+
+
+def test_facts_read_as_sentences():
+    """Thresholds and the place in the run."""
+    assert "thresholds: notify from 0.9, confirm from 0.7" == fact_text("thresholds", {"notify": 0.9, "confirm": 0.7})
+    assert "the 3 steps of the run, before the request" == fact_text("step", 3)
+    assert "the first step of the run, before the request" == fact_text("step", 1)
+    assert 'own fact: {"a": 1}' == fact_text("own_fact", {"a": 1})

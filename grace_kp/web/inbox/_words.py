@@ -15,6 +15,7 @@ from grace_kp.approvals import (
     constraint_texts,
     deadline_text,
     event_text,
+    fact_text,
     json_text,
     process_text,
     remarks_of,
@@ -71,16 +72,6 @@ def confidence(approval: Approval) -> Markup:
     return Markup(  # noqa: S704 — `confidence_html` escapes
         confidence_html(approval.score, breakdown=approval.breakdown, penalties=approval.penalties)
     )
-
-
-def fact_text(name: str, value: object) -> str:
-    """Return a fact of the policy or of the decision in words."""
-    if name == "thresholds" and isinstance(value, dict):
-        return "thresholds: " + ", ".join(f"{level} from {score}" for level, score in value.items())
-    if name == "step":
-        count = f"the {value} steps" if value != 1 else "the first step"
-        return f"{count} of the run, before the request" if value else "the run before its first step"
-    return f"{name.replace('_', ' ')}: {value if isinstance(value, str) else json_text(value)}"
 
 
 def own_text(text: str) -> Markup:

@@ -9,7 +9,6 @@ import pytest
 from grace_kp.pages import APPROVAL_STATES
 from grace_kp.web.inbox._words import (
     confidence,
-    fact_text,
     moment,
     process_word,
     query,
@@ -50,14 +49,6 @@ def test_parts_that_were_not_evaluated_say_so(shop):
     assert "not evaluated" in text
     assert "no sources" in text
     assert "<script" not in text
-
-
-def test_facts_read_as_sentences():
-    """Thresholds and the place in the run."""
-    assert "thresholds: notify from 0.9, confirm from 0.7" == fact_text("thresholds", {"notify": 0.9, "confirm": 0.7})
-    assert "the 3 steps of the run, before the request" == fact_text("step", 3)
-    assert "the first step of the run, before the request" == fact_text("step", 1)
-    assert 'own fact: {"a": 1}' == fact_text("own_fact", {"a": 1})
 
 
 def test_ids_are_quoted_in_paths():

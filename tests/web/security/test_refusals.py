@@ -14,18 +14,6 @@ from tests.web.security.conftest import entries
 ANA, BEN = Person(name="ana", role=Role.VIEWER), Person(name="ben", role=Role.ADMIN)
 
 
-class Clock:
-    now = 1_700_000_000.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
 @pytest.fixture
 def refusals(tables, clock):
     return Refusals(tables, clock)
@@ -47,7 +35,7 @@ def test_nobody_can_fill_the_disk(refusals, tables, clock):
         refusals.record(ANA, path="/", reason="csrf")
     assert EACH_MINUTE == len(entries(tables, "refused"))
     refusals.record(BEN, path="/", reason="csrf")
-    clock.now += 60
+    clock.advance(60)
     refusals.record(ANA, path="/", reason="csrf")
     found = entries(tables, "refused")
     assert EACH_MINUTE + 2 == len(found)
@@ -60,7 +48,7 @@ def test_all_people_together_are_bounded(refusals, tables, clock):
     for number in range(EACH_DAY + 5):
         refusals.record(Person(name=f"person {number}", role=Role.VIEWER), path="/", reason="csrf")
     assert EACH_DAY == len(entries(tables, "refused"))
-    clock.now += 86_400
+    clock.advance(86_400)
     assert refusals.record(ANA, path="/", reason="csrf")
 
 
@@ -71,6 +59,6 @@ def test_a_store_that_cannot_be_written_refuses_all_the_same(refusals, tables, m
     def transaction():
         raise StoreError("locked\nby others")
 
-    refusals = Refusals(type("Tables", (), {"transaction": staticmethod(transaction)})(), Clock())
+    refusals = Refusals(type("Tables", (), {"transaction": staticmethod(transaction)})(), clock)
     assert not refusals.record(ANA, path="/", reason="csrf")
     assert ["a refused attempt of ana could not be recorded: locked by others"] == caplog.messages
