@@ -52,7 +52,7 @@ def test_all_people_together_are_bounded(refusals, tables, clock):
     assert refusals.record(ANA, path="/", reason="csrf")
 
 
-def test_a_store_that_cannot_be_written_refuses_all_the_same(refusals, tables, monkeypatch, caplog):
+def test_a_store_that_cannot_be_written_refuses_all_the_same(clock, caplog):
     """The attempt is in the log."""
     from grace_kp.errors import StoreError
 
