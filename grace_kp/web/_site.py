@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from anyio import CapacityLimiter
 from starlette.responses import HTMLResponse
 
 from grace_kp.web._templates import templates
@@ -33,6 +34,8 @@ class Site:
     """The wall clock, in seconds since the epoch."""
     look: Any = field(default_factory=templates)
     """The Jinja environment."""
+    own_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(2))
+    """Threads for what must be answered while requests that wait occupy all others."""
 
     @property
     def desk(self) -> Desk:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
 from pydantic import ValidationError
 
 from grace_kp.errors import GraceError, InvalidTrace, brief
@@ -101,7 +102,12 @@ class Operation:
 
     def route(self) -> PageRoute:
         """Return the route."""
-        return route(self.path, self.respond, self.right, methods=(self.method,))
+        respond = self.respond_at_once if self.right is Right.ANYBODY else self.respond
+        return route(self.path, respond, self.right, methods=(self.method,))
+
+    async def respond_at_once(self, request: Request) -> Response:
+        """Answer a request in a thread that others do not occupy, such as those that wait for a locked store."""
+        return await to_thread.run_sync(self.respond, request, limiter=site_of(request).own_threads)
 
     def respond(self, request: Request) -> Response:
         """Answer a request."""
