@@ -115,10 +115,12 @@ class Tally(Resident):
                 self.cells[EXITED] = 1
 
     def __del__(self) -> None:
-        with contextlib.suppress(
-            OSError, TypeError, AttributeError
-        ):  # at the end of the process the module's names are gone
+        # At the end of the process the module's names are gone, and where the stack is full there is no room to close the file,
+        # which then stays for whoever opens the database next. `suppress` would need room itself.
+        try:  # noqa: SIM105
             self.close()
+        except (OSError, TypeError, AttributeError, RecursionError):
+            pass
 
     def begin(self) -> None:
         """Create the file, unless it was created before."""

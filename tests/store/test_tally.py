@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import functools
+import gc
+import itertools
 import json
 import logging
 import os
@@ -12,6 +16,7 @@ import stat
 import sys
 import textwrap
 import threading
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -474,3 +479,51 @@ def test_a_store_of_ones_own_has_no_tally(tmp_path):
         with grace.run("x"):
             assert [] == tallies_of(tmp_path / "t.db")
         assert grace.flush()
+
+
+KNOWN = weakref.WeakValueDictionary()
+
+
+class Finalized:
+    """Has a finalizer that does nothing, and is found by a weak reference, as everything with background work is."""
+
+    def __init__(self):
+        KNOWN[id(self)] = self
+
+    def __del__(self):
+        pass
+
+
+def failures(monkeypatch, make):
+    """How often Python reports an error in the finalizer of an object that is dropped at each of the last levels of the stack."""
+    gc.collect()  # what earlier tests left
+    counter = itertools.count()
+    # A hook without a frame of its own, because there is no room for one.
+    monkeypatch.setattr(sys, "unraisablehook", functools.partial(next, counter))
+
+    def drop_below(levels, held):
+        if levels:
+            drop_below(levels - 1, held)
+        else:
+            held.clear()
+
+    for levels in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit()):
+        held = [make()]
+        with contextlib.suppress(RecursionError):
+            drop_below(levels, held)
+    return next(counter)
+
+
+@pytest.mark.parametrize("runs", [0, 1])
+def test_a_tally_is_collected_quietly_where_the_stack_is_full(database, monkeypatch, runs):
+    """Python runs a finalizer where memory happens to be collected. This one fails no more often than an empty one."""
+
+    def make():
+        tally = Tally(database)
+        for _ in range(runs):
+            tally.cells[ENDED] = next(tally.numbers)
+            tally.skip()
+        return tally
+
+    assert failures(monkeypatch, make) <= failures(monkeypatch, Finalized)
+    assert Tallies(database).look(None) == (0, [])
