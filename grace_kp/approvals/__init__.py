@@ -1,7 +1,8 @@
 """Requests for approval that outlive the process: asked once, decided by anyone entitled, claimed at most once, provable afterwards."""
 
-from grace_kp.approvals._account_check import ACCOUNT, token_mark
-from grace_kp.approvals._actor import Actor
+from grace_kp.approvals._account import ACCOUNT, DECIDING_ROLES, account_mark, reason_without_account
+from grace_kp.approvals._account_check import token_mark
+from grace_kp.approvals._actor import Actor, person
 from grace_kp.approvals._approval import Approval
 from grace_kp.approvals._approvals import Approvals
 from grace_kp.approvals._canonical import SEALED, Sealed, canonical, encode
@@ -25,7 +26,6 @@ from grace_kp.approvals._new_request import NewRequest, new_approval_id
 from grace_kp.approvals._policy_now import PolicyNow
 from grace_kp.approvals._resumed import Resumed
 from grace_kp.approvals._retention import forget, forget_approvals
-from grace_kp.approvals._rights import person
 from grace_kp.approvals._schema import schema_of
 from grace_kp.approvals._seal import (
     SealNeeded,
@@ -63,6 +63,7 @@ from grace_kp.approvals._words import (
 
 __all__ = [
     "ACCOUNT",
+    "DECIDING_ROLES",
     "ENTITLING",
     "FOLLOWING",
     "KEY_FIELD",
@@ -108,6 +109,7 @@ __all__ = [
     "Watcher",
     "Webhook",
     "Writes",
+    "account_mark",
     "actor_text",
     "append",
     "append_view",
@@ -139,6 +141,7 @@ __all__ = [
     "person",
     "process_text",
     "read_checkpoints",
+    "reason_without_account",
     "receiver_of",
     "remarks_of",
     "rule_text",

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.approvals._account import ACCOUNT
 from grace_kp.approvals._checks import at_one_head
 
 if TYPE_CHECKING:
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals._checks import Problems
     from grace_kp.approvals._tables import Reads
-
-ACCOUNT = "account"
-"""Kind of the documents that hold the accounts of `grace-kp serve`, by id."""
 
 
 def token_mark(token_sha256: str) -> str:

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import getpass
+import re
 import socket
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
+
+_HIDDEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Characters that a text shows nothing of, beside those of the category Cf."""
+
+
+def person(name: str) -> str:
+    """Return what two spellings of one name have in common, so that they are one person in a quorum. Characters that do not show do not count."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return " ".join("".join(filter(_shows, folded)).split())
+
+
+def _shows(character: str) -> bool:
+    return unicodedata.category(character) != "Cf" and not _HIDDEN.match(character)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +34,11 @@ class Actor:
     """Whether a login established the name. Whoever passes `by=` only states it."""
     os_user: str = ""
     host: str = ""
+    account: str = ""
+    """What tells the account of `grace-kp serve` that the person was logged in to from a later one of the same name; empty without one."""
 
     @classmethod
-    def here(cls, name: str, *, channel: str = "python", authenticated: bool = False) -> Actor:
+    def here(cls, name: str, *, channel: str = "python", authenticated: bool = False, account: str = "") -> Actor:
         """Return the actor with this name, in this process.
 
         Raises:
@@ -35,6 +52,7 @@ class Actor:
             authenticated=authenticated,
             os_user=_os_user(),
             host=socket.gethostname(),
+            account=account,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -45,6 +63,7 @@ class Actor:
             "authenticated": self.authenticated,
             "os_user": self.os_user,
             "host": self.host,
+            "account": self.account,
         }
         return {name: value for name, value in fields.items() if value != ""}
 

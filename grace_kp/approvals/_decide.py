@@ -40,7 +40,7 @@ def approve(turn: Turn, approval_id: str, *, actor: Actor, note: str, digest: st
     check_actor(actor)
     note = clean_note(note, approval_id)
     record = observed(turn, turn.read(approval_id))
-    vote = vote_of(record, actor)
+    vote = vote_of(turn.writes, record, actor)
     if vote is not None and (vote["counts"] or not turn.office.rights.counts(record, actor)):
         if record.state in _LAPSED or record.state in CLOSING.values():
             raise already(record)
@@ -51,7 +51,7 @@ def approve(turn: Turn, approval_id: str, *, actor: Actor, note: str, digest: st
     check_digest(record, digest)
     if digest is None:
         check_seen(turn.writes, record, actor)
-    turn.office.rights.check(record, actor)
+    turn.office.rights.check(turn.writes, record, actor)
     return voted(
         turn, record, record, actor, verb="approve", note=without_sealed(turn.writes, turn.office.secret, record, note)
     )
@@ -93,7 +93,7 @@ def conclude(turn: Turn, approval_id: str, verb: str, *, actor: Actor, note: str
             return record
         raise already(record)
     check_digest(record, digest)
-    turn.office.rights.check(record, actor)
+    turn.office.rights.check(turn.writes, record, actor)
     note = without_sealed(turn.writes, turn.office.secret, record, note)
     closed = close(turn, record, state, "decided", actor=actor, verb=verb, note=note)
     if verb == "reject":

@@ -166,10 +166,11 @@ class Desk:
         Raises:
             UnknownApproval: there is none with this id.
         """
-        return self._office.rights.reason_against(read_record(self._tables, approval_id), actor)
+        return self._office.rights.reason_against(self._tables, read_record(self._tables, approval_id), actor)
 
     def _awaits(self, record: Record, actor: Actor) -> bool:
-        return not self._office.rights.reason_against(record, actor) and vote_of(record, actor) is None
+        rights, reads = self._office.rights, self._tables
+        return not rights.reason_against(reads, record, actor) and vote_of(reads, record, actor) is None
 
     def approve(self, approval_id: str, *, actor: Actor, note: str = "", digest: str | None = None) -> Approval:
         """Consent to the arguments. With a quorum, this is one vote.

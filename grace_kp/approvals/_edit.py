@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.approvals._actor import person
 from grace_kp.approvals._canonical import encode
 from grace_kp.approvals._decide import check_seen
 from grace_kp.approvals._digest import digest as digest_of
@@ -19,7 +20,6 @@ from grace_kp.approvals._notes import clean_note
 from grace_kp.approvals._opened import without_sealed
 from grace_kp.approvals._plain import tag_of
 from grace_kp.approvals._record import contents_at, stored_arguments
-from grace_kp.approvals._rights import person
 from grace_kp.approvals._seal import opened_arguments, sealed_arguments, sealed_texts, unopened, without_texts
 from grace_kp.approvals._states import ApprovalState
 from grace_kp.approvals._verbs import already, check_actor, check_digest
@@ -58,7 +58,7 @@ def edit(turn: Turn, approval_id: str, wanted: Edit, *, actor: Actor, note: str,
     check_digest(record, digest)
     if digest is None:
         check_seen(turn.writes, record, actor)
-    turn.office.rights.check(record, actor)
+    turn.office.rights.check(turn.writes, record, actor)
     result = _result(turn, record, wanted)
     if result.digest == record.row.digest:
         raise EditRefused(
@@ -73,7 +73,7 @@ def edit(turn: Turn, approval_id: str, wanted: Edit, *, actor: Actor, note: str,
         edited_from=record.row.digest,
         editor={"name": actor.name},
     )
-    turn.office.rights.check(after, actor)
+    turn.office.rights.check(turn.writes, after, actor)
     facts = {"before": record.row.digest, "parameters": sorted(wanted.changes)}
     return voted(
         turn,
@@ -90,7 +90,7 @@ def edit(turn: Turn, approval_id: str, wanted: Edit, *, actor: Actor, note: str,
 def _repeats(turn: Turn, record: Record, wanted: Edit, actor: Actor, digest: str | None) -> bool:
     """Return whether this person has made this very edit already, and nobody has closed the request since."""
     editor, state = record.data["editor"], record.state
-    if editor is None or person(editor["name"]) != person(actor.name) or vote_of(record, actor) is None:
+    if editor is None or person(editor["name"]) != person(actor.name) or vote_of(turn.writes, record, actor) is None:
         return False
     if state in _LAPSED or digest not in {None, record.row.digest, record.data["edited_from"]}:
         return False

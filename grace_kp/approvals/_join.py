@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._actor import Actor
+from grace_kp.approvals._actor import Actor, person
 from grace_kp.approvals._digest import has_digest
 from grace_kp.approvals._due import observed
 from grace_kp.approvals._record import WAITER, Record, record_of
-from grace_kp.approvals._rights import person, users_of
+from grace_kp.approvals._rights import users_of
 from grace_kp.approvals._states import ENTITLING, OPEN, ApprovalState
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._verbs import close, moment

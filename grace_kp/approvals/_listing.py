@@ -7,8 +7,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from grace_kp.approvals._actor import person
 from grace_kp.approvals._record import record_of
-from grace_kp.approvals._rights import person
 from grace_kp.approvals._states import ApprovalState
 from grace_kp.approvals._tables import RowQuery
 

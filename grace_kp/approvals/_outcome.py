@@ -59,7 +59,7 @@ def reconcile(turn: Turn, approval_id: str, *, actor: Actor, happened: bool, not
         return record
     if record.state not in {_S.CLAIMED, _S.UNKNOWN}:
         raise already(record)
-    turn.office.rights.check(record, actor)
+    turn.office.rights.check(turn.writes, record, actor)
     alive = _is_running(turn, record)
     if alive and (record.state is _S.CLAIMED or not happened):
         raise _runs(record)

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.approvals._account import reason_without_account
 from grace_kp.approvals._actor import Actor
 from grace_kp.approvals._approval import Approval
 from grace_kp.approvals._chain import contents_of
@@ -190,7 +191,7 @@ def approval_of(
         **_listed(data),
         run_id=row.run_id,
         created_at=row.created,
-        votes=tuple(_vote(reads, vote) for vote in data["votes"]),
+        votes=tuple(_vote(reads, vote, is_pending=record.state is _PENDING) for vote in data["votes"]),
         decision=_decided(reads, data["decision"]),
         claim=_claimed(data["claim"]),
         outcome=_ended(reads, data["outcome"]),
@@ -220,12 +221,13 @@ def _process_of(state: ApprovalState, data: Mapping[str, Any]) -> str | None:
     return data["waiter"] if state is _PENDING or state in ENTITLING else None
 
 
-def _vote(reads: Reads, vote: Mapping[str, Any]) -> Vote:
+def _vote(reads: Reads, vote: Mapping[str, Any], *, is_pending: bool) -> Vote:
+    actor = Actor.from_dict(vote["actor"])
     return Vote(
-        actor=Actor.from_dict(vote["actor"]),
+        actor=actor,
         at=vote["at"],
         digest=vote["digest"],
-        counts=vote["counts"],
+        counts=vote["counts"] and not (is_pending and reason_without_account(reads, actor)),
         note=note_at(reads, vote["seq"]),
     )
 

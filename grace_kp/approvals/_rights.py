@@ -1,4 +1,4 @@
-"""Who may decide: groups, quorum, and which names count.
+"""Who may decide: groups, quorum, accounts, and which names count.
 
 Groups come from the configuration of the process that calls the verb. Whoever can write the store can write a decision: separation of duties
 needs the store behind a server that runs under another account.
@@ -6,11 +6,10 @@ needs the store behind a server that runs under another account.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._actor import Actor
+from grace_kp.approvals._account import reason_without_account
+from grace_kp.approvals._actor import Actor, person
 from grace_kp.errors import NotEntitled
 from grace_kp.pages import printable
 
@@ -18,20 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from grace_kp.approvals._record import Record
-
-
-_HIDDEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""Characters that a text shows nothing of, beside those of the category Cf."""
-
-
-def person(name: str) -> str:
-    """Return what two spellings of one name have in common, so that they are one person in a quorum. Characters that do not show do not count."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return " ".join("".join(filter(_shows, folded)).split())
-
-
-def _shows(character: str) -> bool:
-    return unicodedata.category(character) != "Cf" and not _HIDDEN.match(character)
+    from grace_kp.approvals._tables import Reads
 
 
 def users_of(record: Record) -> set[str]:
@@ -54,13 +40,13 @@ class Rights:
                 raise ValueError(f'the groups of {name!r:.60} must be a list of names, such as ["finance"]')
         self._groups = {name: frozenset(member_of) for name, member_of in (groups or {}).items()}
 
-    def check(self, record: Record, actor: Actor) -> None:
+    def check(self, reads: Reads, record: Record, actor: Actor) -> None:
         """Refuse a person who may not decide a request.
 
         Raises:
             NotEntitled: with the reason.
         """
-        reason = self.reason_against(record, actor)
+        reason = self.reason_against(reads, record, actor)
         if reason:
             raise NotEntitled(f"{printable(actor.name)} may not decide {record.id}: {reason}", approval_id=record.id)
 
@@ -68,18 +54,18 @@ class Rights:
         """Return whether a vote counts. A quorum above 1 counts authenticated people only, unless it accepts stated names."""
         return bool(record.data["quorum"] == 1 or record.data["identity"] == "stated" or actor.authenticated)
 
-    def votes_for(self, record: Record, votes: Sequence[Mapping[str, Any]], digest: str) -> int:
+    def votes_for(self, reads: Reads, record: Record, votes: Sequence[Mapping[str, Any]], digest: str) -> int:
         """Return how many distinct people have a counting vote for a digest and may still decide."""
         people = {
             person(vote["actor"]["name"])
             for vote in votes
             if vote["digest"] == digest
             and vote["counts"]
-            and not self.reason_against(record, Actor.from_dict(vote["actor"]))
+            and not self.reason_against(reads, record, Actor.from_dict(vote["actor"]))
         }
         return len(people)
 
-    def reason_against(self, record: Record, actor: Actor) -> str:
+    def reason_against(self, reads: Reads, record: Record, actor: Actor) -> str:
         """Return why a person may not decide a request; empty where nothing is against it."""
         quorum, groups = record.data["quorum"], record.groups
         if groups and not self._groups.get(actor.name, frozenset()).intersection(groups):
@@ -87,4 +73,4 @@ class Rights:
             return f"it needs a member of {' or '.join(groups)}, and this name belongs to {own}"
         if (groups or quorum > 1) and person(actor.name) in users_of(record):
             return "the run acts for this person, and somebody else must decide"
-        return ""
+        return reason_without_account(reads, actor)

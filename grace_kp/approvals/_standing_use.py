@@ -173,7 +173,7 @@ def _may_grant(turn: Turn, standing: Standing, record: Record) -> bool:
     if standing.granted_by is None:
         raise ApprovalError(f"the standing approval {standing.id} names nobody who granted it")
     try:
-        turn.office.rights.check(record, standing.granted_by)
+        turn.office.rights.check(turn.writes, record, standing.granted_by)
     except NotEntitled:
         return False
     return True

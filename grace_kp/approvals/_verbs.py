@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
+from grace_kp.approvals._actor import person
 from grace_kp.approvals._due import DEADLINE
-from grace_kp.approvals._rights import person
 from grace_kp.approvals._states import ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown
 from grace_kp.pages import printable

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._rights import person
+from grace_kp.approvals._account import reason_without_account
+from grace_kp.approvals._actor import Actor, person
 from grace_kp.approvals._states import ApprovalState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from grace_kp.approvals._actor import Actor
     from grace_kp.approvals._record import Record
+    from grace_kp.approvals._tables import Reads
     from grace_kp.approvals._turn import Turn
 
 
-def vote_of(record: Record, actor: Actor) -> Mapping[str, Any] | None:
-    """Return the vote of a person for the arguments that are decided on now; None without one."""
+def vote_of(reads: Reads, record: Record, actor: Actor) -> Mapping[str, Any] | None:
+    """Return the vote of a person for the arguments that are decided on now; None if there is none, or if it no longer counts."""
     for vote in record.data["votes"]:
         if vote["digest"] == record.row.digest and person(vote["actor"]["name"]) == person(actor.name):
-            return vote  # type: ignore[no-any-return]
+            return None if reason_without_account(reads, Actor.from_dict(vote["actor"])) else vote
     return None
 
 
@@ -50,7 +51,7 @@ def voted(
     vote = {"actor": actor.to_dict(), "at": at, "digest": digest, "counts": rights.counts(after, actor), "seq": seq}
     others = [each for each in after.data["votes"] if person(each["actor"]["name"]) != person(actor.name)]
     votes = [*others, vote]
-    count, quorum = rights.votes_for(after, votes, digest), after.data["quorum"]
+    count, quorum = rights.votes_for(turn.writes, after, votes, digest), after.data["quorum"]
     is_decided = count >= quorum
     if is_decided:
         state = ApprovalState.APPROVED if digest == after.data["asked_digest"] else ApprovalState.EDITED

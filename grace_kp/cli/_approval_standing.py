@@ -49,8 +49,13 @@ def list_standing(
     as_json: JsonOption = False,
 ) -> None:
     """List the standing approvals that hold."""
+    from grace_kp.approvals import reason_without_account
+
     with office(store) as place:
         found = place.desk.standing(ended=ended)
+        lapsed = {
+            each.id for each in found if each.granted_by and reason_without_account(place.tables, each.granted_by)
+        }
     if as_json:
         put_json([_document(entry) for entry in found])
         return
@@ -63,7 +68,8 @@ def list_standing(
         return
     rows, now = Table(*LIST), time.time()
     for entry in found:
-        left = "ended" if entry.ended else words.duration(entry.until - now) if entry.until > now else "over"
+        left = words.duration(entry.until - now) if entry.until > now else "over"
+        left = "ended" if entry.ended else "not in force" if entry.id in lapsed else left
         by = "-" if entry.granted_by is None else entry.granted_by.name
         rows.add(
             clean(entry.id), entry.action, "; ".join(_constraints(entry)), left, f"{entry.used} of {entry.uses}", by

@@ -100,7 +100,7 @@ def list_users(
 
 @users.command()
 def remove(name: NameArgument, store: StoreOption = None, by: ByOption = None, force: ForceOption = False) -> None:
-    """Remove an account. Its token and its sessions end at once."""
+    """Remove an account. Its token, its sessions, its votes on pending requests and its standing approvals end at once."""
     who = actor(by)
     with _accounts(store) as accounts:
         accounts.remove(name, actor=who, force=force)
@@ -115,7 +115,10 @@ def set_role(
     by: ByOption = None,
     force: ForceOption = False,
 ) -> None:
-    """Change what a person may do. The sessions of the person end at once."""
+    """Change what a person may do. The sessions of the person end at once.
+
+    Without a role that may decide, the votes of the person on pending requests and its standing approvals do not count.
+    """
     wanted, who = _role(role), actor(by)
     with _accounts(store) as accounts:
         accounts.set_role(name, wanted, actor=who, force=force)

@@ -55,6 +55,8 @@ class Person:
     role: Role
     authenticated: bool = True
     """Whether a login established the name; False for the operating system's user while there are no accounts."""
+    account: str = ""
+    """For accounts of `grace-kp serve`: what tells this account from a later one of the same name. Consent ends with it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
@@ -66,4 +68,4 @@ class Person:
     @property
     def actor(self) -> Actor:
         """The author of this person's decisions, for the audit trail."""
-        return Actor.here(self.name, channel="web", authenticated=self.authenticated)
+        return Actor.here(self.name, channel="web", authenticated=self.authenticated, account=self.account)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
-from grace_kp.approvals import Standing, json_text, seconds_of
+from grace_kp.approvals import Standing, json_text, reason_without_account, seconds_of
 from grace_kp.errors import ApprovalError
 from grace_kp.web._person import Right
 from grace_kp.web._site import form_of, person_of, root_of, site_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.approvals import Approval
+    from grace_kp.approvals import Approval, Reads
 
 UNTIL, USES = "8h", "10"
 """Initial values of the form."""
@@ -39,11 +39,17 @@ def standing(request: Request) -> Response:
         "inbox/standing.html",
         words=WORDS,
         tab="standing",
-        found=list(reversed(found)),
+        found=[(each, _lapse(site.tables, each)) for each in reversed(found)],
         with_ended=with_ended,
         may_decide=person_of(request).may(Right.DECIDE),
         **counts(site),
     )
+
+
+def _lapse(reads: Reads, standing: Standing) -> str:
+    """Return why a standing approval that has not ended approves nothing, because of its author; empty otherwise."""
+    author = standing.granted_by
+    return "" if author is None or standing.ended else reason_without_account(reads, author)
 
 
 def grant_form(request: Request) -> Response:

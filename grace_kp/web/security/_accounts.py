@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grace_kp.approvals import ACCOUNT, append, person, token_mark
+from grace_kp.approvals import ACCOUNT, account_mark, append, person, token_mark
 from grace_kp.errors import GraceError, StoreError
 from grace_kp.pages import printable
-from grace_kp.web._person import Role
+from grace_kp.web._person import Person, Role
 from grace_kp.web.security._token import hash_of, is_same, new_token
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ class Account:
     def id(self) -> str:
         """The normalised name, which all its spellings share; unique among accounts."""
         return person(self.name)
+
+    @property
+    def person(self) -> Person:
+        """Who acts under this account."""
+        return Person(name=self.name, role=self.role, account=account_mark(self.created))
 
 
 class Accounts:

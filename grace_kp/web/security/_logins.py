@@ -131,7 +131,7 @@ class Logins:
         if account is None:
             return None
         self.accounts.note_use(account)
-        return Visitor(person=Person(name=account.name, role=account.role))
+        return Visitor(person=account.person)
 
     def _person(self, owner: str, mark: str) -> Person | None:
         """Return whom a session belongs to now; None if it has ended."""
@@ -141,7 +141,7 @@ class Logins:
         account = accounts.get(owner)
         if account is None or _mark(account) != mark:
             return None
-        return Person(name=account.name, role=account.role)
+        return account.person
 
 
 def os_user() -> str:
