@@ -322,17 +322,29 @@ class Desk:
             )
         )
 
-    def reconcile(self, approval_id: str, *, actor: Actor, happened: bool, note: str = "") -> Approval:
+    def reconcile(
+        self, approval_id: str, *, actor: Actor, happened: bool, note: str = "", revision: int | None = None
+    ) -> Approval:
         """State whether an action whose outcome is unknown has happened.
 
         `happened=False` is refused while its claimant runs. Where nobody can know whether it runs, its lease must have expired. A process
         that was only paused can still cause the effect afterwards.
 
+        Args:
+            approval_id: the approval.
+            actor: who states it.
+            happened: whether the action has happened.
+            note: how the person knows.
+            revision: the revision that the person was shown. The digest does not tell two executions of one action apart.
+
         Raises:
-            AlreadyDecided: the outcome is known, or the claimant runs.
+            AlreadyDecided: the outcome is known, nobody has started the action, or the claimant runs.
+            ChangedSinceShown: it has another revision.
             NotEntitled: this person may not decide the request.
         """
-        return self._work.approved(lambda turn: reconcile(turn, approval_id, actor=actor, happened=happened, note=note))
+        return self._work.approved(
+            lambda turn: reconcile(turn, approval_id, actor=actor, happened=happened, note=note, revision=revision)
+        )
 
     def wait_for(self, approval_id: str) -> Approval:
         """Record that this process waits for the decision, unless one does that may still run."""

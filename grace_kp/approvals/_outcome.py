@@ -13,10 +13,10 @@ from grace_kp.approvals._opened import repeats_sealed, without_sealed
 from grace_kp.approvals._record import record_of
 from grace_kp.approvals._standing import all_standing
 from grace_kp.approvals._standing_use import end
-from grace_kp.approvals._states import ApprovalState
+from grace_kp.approvals._states import ENTITLING, ApprovalState
 from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._verbs import already, check_actor, is_same_person, moment
-from grace_kp.errors import AlreadyDecided, ApprovalError, brief
+from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, brief
 
 if TYPE_CHECKING:
     from grace_kp.approvals._record import Record
@@ -46,19 +46,33 @@ def settle(
     return _written(turn, record, report, "settled", actor=_claimant(record), contents=contents, error=error)
 
 
-def reconcile(turn: Turn, approval_id: str, *, actor: Actor, happened: bool, note: str) -> Record:
+def reconcile(turn: Turn, approval_id: str, *, actor: Actor, happened: bool, note: str, revision: int | None) -> Record:
     """Write what a person states about an action whose outcome is unknown."""
     check_actor(actor)
     if not isinstance(happened, bool):
         raise ApprovalError(f"happened must be True or False, not {brief(happened)}", approval_id=str(approval_id))
     note = clean_note(note, approval_id)
-    record = observed(turn, turn.read(approval_id))
+    shown = turn.read(approval_id)
+    record = observed(turn, shown)
     state = _S.DONE if happened else _S.NOT_DONE
     outcome = record.data["outcome"]
     if record.state is state and outcome["reconciled"] and is_same_person(Actor.from_dict(outcome["actor"]), actor):
         return record
+    if record.state is _S.PENDING or record.state in ENTITLING:
+        raise AlreadyDecided(
+            f"{record.id} is {record.state.value} and nobody has started it, so there is no outcome to state; nothing was changed",
+            approval_id=record.id,
+            state=record.state.value,
+            by="",
+            at=record.row.changed,
+        )
     if record.state not in {_S.CLAIMED, _S.UNKNOWN}:
         raise already(record)
+    if revision not in {None, shown.row.revision}:
+        raise ChangedSinceShown(
+            f"{record.id} has changed since it was shown, and may have been started again; look at it again",
+            approval_id=record.id,
+        )
     turn.office.rights.check(turn.writes, record, actor)
     alive = _is_running(turn, record)
     if alive and (record.state is _S.CLAIMED or not happened):

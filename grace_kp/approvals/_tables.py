@@ -105,6 +105,10 @@ class Reads(Protocol):
         """Return entries by number, those after `after`; with `kept`, only those whose contents are still there."""
         ...
 
+    def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
+        """Return the entries with smaller numbers than `before` (all when None), newest first."""
+        ...
+
     def head(self) -> tuple[int, str]:
         """Return the number and the hash of the newest entry; 0 and an empty text before the first."""
         ...

@@ -199,7 +199,9 @@ def reconcile(
     verb = "reconcile as happened" if happened else "reconcile as not happened"
     _each(
         ids, store, by, Asking(verb=verb, yes=yes, as_json=as_json),
-        lambda place, shown, person: place.desk.reconcile(shown.id, actor=person, happened=happened, note=note),
+        lambda place, shown, person: place.desk.reconcile(
+            shown.id, actor=person, happened=happened, note=note, revision=shown.revision
+        ),
     )  # fmt: skip
 
 

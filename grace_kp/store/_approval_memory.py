@@ -155,6 +155,14 @@ class MemoryTables(Resident):
             )
             return list(islice(found, limit))
 
+    def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
+        """Return the entries with smaller numbers than `before` (all when None), newest first."""
+        with self._lock:
+            end = len(self._links) if before is None else min(max(0, before - 1), len(self._links))
+            numbers = range(end - 1, -1, -1)
+            found = (self._links[number] for number in numbers if approval in {None, self._links[number].approval})
+            return list(islice(found, limit))
+
     def head(self) -> tuple[int, str]:
         """Return the number and the hash of the newest entry; 0 and an empty text before the first."""
         with self._lock:

@@ -81,6 +81,13 @@ class SqliteReads:
         found = self._find(f"{select} WHERE seq > ?{of_one} ORDER BY seq LIMIT ?", (after, *values, limit))
         return [link_of(entry) for entry in found.fetchall()]
 
+    def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
+        """Return the entries with smaller numbers than `before` (all when None), newest first."""
+        of_one, values = ("", []) if approval is None else (" AND approval = ?", [approval])
+        end = self.head()[0] + 1 if before is None else before
+        found = self._find(f"{LINKS} WHERE seq < ?{of_one} ORDER BY seq DESC LIMIT ?", (end, *values, limit))
+        return [link_of(entry) for entry in found.fetchall()]
+
     def head(self) -> tuple[int, str]:
         """Return the number and the hash of the newest entry; 0 and an empty text before the first."""
         found = self._find("SELECT seq, hash FROM approval_chain ORDER BY seq DESC LIMIT 1").fetchone()

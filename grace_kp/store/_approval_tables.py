@@ -321,6 +321,11 @@ class SqliteTables(Resident):
         with self._reads() as reads:
             return reads.links(after=after, limit=limit, approval=approval, kept=kept)
 
+    def links_before(self, before: int | None = None, *, limit: int = 1_000, approval: str | None = None) -> list[Link]:
+        """Return the entries with smaller numbers than `before` (all when None), newest first."""
+        with self._reads() as reads:
+            return reads.links_before(before, limit=limit, approval=approval)
+
     def head(self) -> tuple[int, str]:
         """Return the number and the hash of the newest entry; 0 and an empty text before the first."""
         with self._reads() as reads:

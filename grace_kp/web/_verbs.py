@@ -28,6 +28,7 @@ def perform(
     digest: str | None = None,
     changes: Mapping[str, Any] | None = None,
     happened: bool = False,
+    revision: int | None = None,
 ) -> Approval:
     """Carry out a verb and return the approval as it is then.
 
@@ -40,6 +41,7 @@ def perform(
         digest: digest of the arguments that the person was shown; not used by `withdraw` and `reconcile`.
         changes: for `edit`: new values by parameter name, encoded as in `Approval.encoded`.
         happened: for `reconcile`: whether the action has happened.
+        revision: for `reconcile`: the revision that the person was shown.
 
     Raises:
         ApprovalError: as the verbs of `Desk` raise it; or there is no such verb.
@@ -47,7 +49,7 @@ def perform(
     if verb == "edit":
         return desk.edit(approval_id, changes or {}, actor=actor, note=words, digest=digest, is_encoded=True)
     if verb == "reconcile":
-        return desk.reconcile(approval_id, actor=actor, happened=happened, note=words)
+        return desk.reconcile(approval_id, actor=actor, happened=happened, note=words, revision=revision)
     outcome = desk.decide_all(
         [approval_id], verb, actor=actor, note=words, digests=None if digest is None else {approval_id: digest}
     )[approval_id]

@@ -187,7 +187,7 @@ def test_a_reconciliation_says_yes_or_no(bureau):
 def test_what_is_known_is_not_reconciled(bureau):
     """Nor what was never begun."""
     approval = bureau.desk.request(asked())
-    with pytest.raises(AlreadyDecided, match="was pending"):
+    with pytest.raises(AlreadyDecided, match="is pending and nobody has started it"):
         bureau.desk.reconcile(approval.id, actor=BO, happened=True)
     approval_id, token = claimed(bureau)
     bureau.desk.settle(approval_id, token, state="done")

@@ -133,6 +133,11 @@ def test_the_chain_has_no_gaps(tables):
     assert (entry(3, approval="ap-1"), None, None) == (tables.link(3), tables.link(0), tables.link(6))
     assert [3, 4] == [link.seq for link in tables.links(after=2, limit=2)]
     assert [3, 5] == [link.seq for link in tables.links(after=1, approval="ap-1")]
+    assert [5, 4, 3, 2, 1] == [link.seq for link in tables.links_before()]
+    assert [4, 3] == [link.seq for link in tables.links_before(5, limit=2)]
+    assert [3, 1] == [link.seq for link in tables.links_before(5, approval="ap-1")]
+    assert [5] == [link.seq for link in tables.links_before(100, limit=1)]
+    assert [] == tables.links_before(1) == tables.links_before(0) == tables.links_before(approval="ap-9")
 
 
 def test_contents_are_deleted_and_their_entries_stay(tables):

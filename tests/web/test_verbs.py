@@ -33,7 +33,10 @@ def test_reconcile(desk):
     desk.approve(request.id, actor=ANA)
     claim = desk.claim(request.id, digest=request.digest, version="1", policy=PolicyNow(), actor=GATE)
     desk.settle(request.id, claim.token, state="unknown")
-    assert "done" == perform(desk, "reconcile", request.id, actor=ANA, happened=True).state
+    revision = desk.get(request.id).revision
+    with pytest.raises(ChangedSinceShown, match="look at it again"):
+        perform(desk, "reconcile", request.id, actor=ANA, happened=True, revision=revision - 1)
+    assert "done" == perform(desk, "reconcile", request.id, actor=ANA, happened=True, revision=revision).state
 
 
 def test_the_digest_is_compared(desk):

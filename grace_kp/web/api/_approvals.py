@@ -217,7 +217,7 @@ OPERATIONS = (
     _verb("skip", Pass, "Let the agent go on without the action", {"note": "not needed"}, _CHANGED),
     _verb("retry", Pass, "Have the gate assess the call again", {"note": "the search works again"}, _CHANGED),
     _verb("withdraw", Withdraw, "Cancel a request, or a decision that nobody has claimed", {"reason": "obsolete"}),
-    _verb("reconcile", Reconcile, "State whether an action with an unknown outcome has happened", {"happened": True}),
+    _verb("reconcile", Reconcile, "State whether an action with an unknown outcome has happened", {"revision": 4, "happened": True}, _CHANGED),
     Operation(
         name="decideApprovals",
         method="POST",

@@ -82,6 +82,8 @@ class Withdraw(Decision):
 class Reconcile(Decision):
     """State whether an action whose outcome is unknown has happened."""
 
+    revision: Annotated[int, Field(ge=1)]
+    """The revision that was shown: the digest does not tell two executions of one action apart."""
     happened: bool
     note: Words = ""
 

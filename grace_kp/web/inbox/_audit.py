@@ -11,10 +11,11 @@ from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, StreamingResponse
 
-from grace_kp.approvals import checkpoint, entry_of, export, parse_checkpoints, verdict_text, verify
+from grace_kp.approvals import checkpoint, export, parse_checkpoints, verdict_text, verify
 from grace_kp.errors import ApprovalError, StoreError
 from grace_kp.web._site import form_of, root_of, site_of
 from grace_kp.web.inbox._lists import counts, texts_of
+from grace_kp.web.inbox._request import entry_shown
 from grace_kp.web.inbox._verbs import sentence_of, value_of
 from grace_kp.web.inbox._words import WORDS
 
@@ -152,14 +153,9 @@ def entries_before(tables: Tables, before: int, approval: str | None) -> tuple[l
         before: only entries with a smaller number; 0 for the newest.
         approval: only those of this approval.
     """
-    if approval is not None:
-        links = [link for link in tables.links(approval=approval, limit=100_000) if not before or link.seq < before]
-        links, more = links[-PAGE:], len(links) > PAGE
-    else:
-        end = min(before or tables.head()[0] + 1, tables.head()[0] + 1)
-        first = max(0, end - PAGE - 1)
-        links, more = tables.links(after=first, limit=end - first - 1) if end - first > 1 else [], first > 0
-    return [_entry(link) for link in reversed(links)], links[0].seq if more else 0
+    links = tables.links_before(before or None, limit=PAGE + 1, approval=approval)
+    shown = links[:PAGE]
+    return [entry_shown(link) for link in shown], shown[-1].seq if len(links) > PAGE else 0
 
 
 def export_lines(request: Request) -> Response:
@@ -183,21 +179,6 @@ def _chunks(tables: Tables, with_contents: bool) -> Iterator[str]:
             yield "".join(kept)
             kept, size = [], 0
     yield "".join(kept)
-
-
-def _entry(link: Link) -> dict[str, Any]:
-    try:
-        return {**entry_of(link), "hash": link.hash}
-    except ValueError:
-        return {
-            "seq": link.seq,
-            "kind": "damaged",
-            "actor": None,
-            "approval": link.approval,
-            "facts": {},
-            "at": None,
-            "hash": link.hash,
-        }
 
 
 def _stopped(found: Verification | None) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.approvals import Approval
+    from grace_kp.approvals import Approval, Link
     from grace_kp.web._person import Person
     from grace_kp.web._site import Site
     from grace_kp.web.inbox._field import Field
@@ -65,7 +65,7 @@ def shown_request(
     site, person = site_of(request), person_of(request)
     seq = site.tables.head()[0]
     approval = approval_for(request, approval_id)
-    entries = _entries(site, approval)
+    entries = [entry_shown(link) for link in site.tables.links_before(limit=ENTRIES + 1, approval=approval.id)]
     return site.page(
         request,
         "inbox/request.html",
@@ -84,8 +84,8 @@ def shown_request(
         has_voted=_has_voted(approval, person),
         timeline=None if approval.run is None else Markup(run_timeline(approval.run, limit=STEPS)),  # noqa: S704 — escaped
         similar=_similar(site, approval),
-        entries=entries[-ENTRIES:],
-        entry_count=len(entries),
+        entries=entries[:ENTRIES][::-1],
+        has_older=len(entries) > ENTRIES,
         following=None if approval.state == "pending" else _next(site, person, approval),
     )
 
@@ -117,8 +117,8 @@ def request_state(request: Request) -> Response:
         approval = site.desk.get(request.path_params["id"])
     except UnknownApproval:
         raise HTTPException(404, "There is no request with this id.") from None
-    newest = [entry for entry in _entries(site, approval) if entry["kind"] != "viewed"][-1:]
-    actor = (newest[0]["actor"] or {}).get("name", "") if newest else ""
+    newest = _newest_change(site, approval)
+    actor = "" if newest is None else (newest["actor"] or {}).get("name", "")
     return JSONResponse(
         {
             "id": approval.id,
@@ -127,9 +127,9 @@ def request_state(request: Request) -> Response:
             "words": APPROVAL_STATES[approval.state],
             "process": WORDS["process"](approval),
             "digest": approval.digest,
-            "event": WORDS["event"](newest[0]).replace("_", " ") if newest else "",
+            "event": "" if newest is None else WORDS["event"](newest).replace("_", " "),
             "by": actor,
-            "at": newest[0]["at"] if newest else approval.created_at,
+            "at": approval.created_at if newest is None else newest["at"],
         }
     )
 
@@ -145,8 +145,24 @@ def _has_voted(approval: Approval, person: Person) -> bool:
     )
 
 
-def _entries(site: Site, approval: Approval) -> list[dict[str, Any]]:
-    return [entry_of(link) for link in site.tables.links(approval=approval.id)]
+def entry_shown(link: Link) -> dict[str, Any]:
+    """Return an entry of the chain with its hash; of a damaged one, what is known."""
+    try:
+        return {**entry_of(link), "hash": link.hash}
+    except ValueError:
+        unknown: dict[str, Any] = {"kind": "damaged", "actor": None, "revision": None, "facts": {}, "at": None}
+        return {"seq": link.seq, "approval": link.approval, "hash": link.hash, **unknown}
+
+
+def _newest_change(site: Site, approval: Approval) -> dict[str, Any] | None:
+    """Return the entry that wrote this revision; views and refused attempts after it are no changes."""
+    before: int | None = None
+    while links := site.tables.links_before(before, limit=ENTRIES, approval=approval.id):
+        for entry in map(entry_shown, links):
+            if entry["revision"] == approval.revision and entry["kind"] not in {"viewed", "refused"}:
+                return entry
+        before = links[-1].seq
+    return None
 
 
 def _similar(site: Site, approval: Approval) -> list[Approval]:

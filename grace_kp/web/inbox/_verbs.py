@@ -59,7 +59,8 @@ def decide(request: Request) -> Response:
         if verb == "approve":
             return _approve(request, approval_id, digest, note)
         happened = verb == "reconcile" and _stated(approval_id, form)
-        perform(desk, verb, approval_id, actor=actor, words=note, digest=digest, happened=happened)
+        revision = _revision(form) if verb == "reconcile" else None
+        perform(desk, verb, approval_id, actor=actor, words=note, digest=digest, happened=happened, revision=revision)
     except ApprovalError as error:
         return refused(request, approval_id, error, {verb: note})
     return _back(request, approval_id)
@@ -89,6 +90,13 @@ def _stated(approval_id: str, form: Mapping[str, list[str]]) -> bool:
     if happened not in {"yes", "no"}:
         raise ApprovalError("say whether the action has happened", approval_id=approval_id)
     return happened == "yes"
+
+
+def _revision(form: Mapping[str, list[str]]) -> int:
+    text = value_of(form, "revision")
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise HTTPException(400, "The form lacks the revision that was shown. Open the request again.")
+    return int(text)
 
 
 def edit(request: Request) -> Response:
@@ -199,7 +207,8 @@ def refused(request: Request, approval_id: str, error: ApprovalError, notes: dic
         raise HTTPException(404, "There is no request with this id. It may belong to another store.")
     request.scope["grace_kp.error"] = type(error).__name__  # for the record of refused decisions
     status = next(status for kind, status in _STATUS if isinstance(error, kind))
-    problem = _CHANGED if isinstance(error, ChangedSinceShown) else sentence_of(error)
+    verb = request.path_params.get("verb")
+    problem = _CHANGED if isinstance(error, ChangedSinceShown) and verb != "reconcile" else sentence_of(error)
     return shown_request(request, approval_id, problem=problem, status=status, notes=notes)
 
 

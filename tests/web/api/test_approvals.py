@@ -143,7 +143,11 @@ def test_an_unknown_outcome_is_reconciled(house, ana):
         approval.id, digest=approval.digest, version="1", policy=PolicyNow(), actor=Actor(name="gate", channel="gate")
     )
     house.desk.settle(approval.id, claim.token, state="unknown")
-    settled = ana.post(path(approval, "reconcile"), json={"happened": True, "note": "seen in the bank"})
+    revision = ana.get(path(approval)).json()["revision"]
+    stale = ana.post(path(approval, "reconcile"), json={"revision": revision - 1, "happened": True})
+    assert (409, "changed_since_shown") == problem(stale)
+    body = {"revision": revision, "happened": True, "note": "seen in the bank"}
+    settled = ana.post(path(approval, "reconcile"), json=body)
     assert (200, "done") == (settled.status_code, settled.json()["state"])
 
 
@@ -208,7 +212,7 @@ def test_strangers_see_nothing(house):
 @pytest.mark.parametrize(
     ("verb", "body"),
     [("", None), ("history", None), ("approve", {"digest": "sha256:00"}), ("reject", {}), ("withdraw", {}),
-     ("reconcile", {"happened": True})],
+     ("reconcile", {"revision": 1, "happened": True})],
 )  # fmt: skip
 def test_an_unknown_approval(ana, verb, body):
     """404 with its code, whatever is asked of it."""

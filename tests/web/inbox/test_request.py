@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from grace_kp.approvals import PolicyNow, canonical, forget
+from grace_kp.approvals import PolicyNow, append, canonical, forget
 from tests.approvals.values import values
 from tests.web.inbox.forms import forms
 from tests.web.inbox.shop import HOSTILE, Shop, anything, person
@@ -156,6 +156,26 @@ def test_the_state_of_an_open_page_is_json(shop, ana):
     assert "handed over" == state["process"]
     assert "viewed" not in shop.kinds(approval)
     assert 404 == ana.get("/approvals/ap-0/state").status_code
+
+
+def test_the_newest_change_is_stated_whatever_came_after_it(shop, ana):
+    """Views and refused attempts, of which there may be thousands, are no changes; the page lists the newest entries."""
+    approval = shop.ask()
+    row = shop.tables.row(approval.id)
+    with shop.tables.transaction() as writes:
+        for _ in range(1_005):
+            append(writes, "refused", at=1.0, approval=row.id, revision=row.revision, actor=person("mallory"))
+    shop.desk.reject(approval.id, actor=person("bo"))
+    revision = shop.get(approval).revision
+    with shop.tables.transaction() as writes:
+        for kind in ("refused", "viewed"):
+            for _ in range(60):
+                shown = append(writes, kind, at=2.0, approval=row.id, revision=revision, actor=person("mallory"))
+    state = ana.get(f"/approvals/{approval.id}/state").json()
+    assert ("rejected", "rejected", "bo") == (state["state"], state["event"], state["by"])
+    text = page_of(ana, approval)
+    assert "The newest 50 entries" in text
+    assert f">{shown.seq}</span>" in text
 
 
 def test_an_unknown_outcome_asks_to_be_reconciled(shop, ana):

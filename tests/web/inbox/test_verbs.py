@@ -120,7 +120,8 @@ def test_forms_that_are_incomplete_are_refused(shop, ana):
         (f"{approval.id}/respond", digest, 422),
         (f"{approval.id}/reject", {**digest, "note": "x" * 10_001}, 422),
         (f"{approval.id}/reconcile", digest, 422),
-        (f"{approval.id}/reconcile", {**digest, "happened": "yes"}, 409),
+        (f"{approval.id}/reconcile", {**digest, "happened": "yes"}, 400),
+        (f"{approval.id}/reconcile", {**digest, "happened": "yes", "revision": "1"}, 409),
     ):
         assert status == ana.post_form(f"/approvals/{path}", fields).status_code, (path, fields)
     assert "pending" == shop.get(approval).state
@@ -140,6 +141,24 @@ def test_an_unknown_outcome_is_reconciled(shop, ana):
     approval = unknown(shop)
     assert 303 == send(ana, approval, "reconcile", happened="yes", note="the bank shows it").status_code
     assert ("done", "the bank shows it") == (shop.get(approval).state, shop.get(approval).outcome.note)
+
+
+def test_an_outcome_is_stated_for_the_execution_that_was_shown(shop, ana, monkeypatch):
+    """An older page, with the same digest, must not let an action run again whose second start may have had an effect."""
+    approval = shop.desk.approve(shop.ask().id, actor=person("ana"))
+    terms = {"digest": approval.digest, "version": approval.version, "policy": PolicyNow(), "actor": person("x")}
+    claim = shop.desk.claim(approval.id, **terms)
+    form = visit(ana, approval)["reconcile"]
+    shop.desk.release(approval.id, claim.token)
+    claim = shop.desk.claim(approval.id, **terms)
+    shop.desk.settle(approval.id, claim.token, state="unknown")
+    monkeypatch.setattr(type(shop.tables), "is_alive", lambda tables, process: False)
+    for happened in ("no", "yes"):
+        answer = ana.post(f"/approvals/{approval.id}/reconcile", data=form.submitted(happened=happened))
+        assert (409, "unknown") == (answer.status_code, shop.get(approval).state)
+    assert "may have been started again" in answer.text
+    assert 303 == send(ana, approval, "reconcile", happened="no").status_code
+    assert "not_done" == shop.get(approval).state
 
 
 def test_nothing_happened_is_refused_while_the_claimant_runs(shop, ana):
