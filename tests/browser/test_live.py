@@ -103,6 +103,31 @@ def test_the_back_button_leads_to_what_is_true_now(visit, shop):
     assert 1 == len([entry for entry in entries(shop, approval) if entry["kind"] == "decided"])
 
 
+def test_a_page_that_was_refused_reloads_to_the_request(visit, shop):
+    """Its address is that of the form, which shows nothing when it is asked for."""
+    approval = shop.ask()
+    page = visit(f"/approvals/{approval.id}")
+    visit.expect_message("409")
+    page.eval_on_selector("form.approve input[name=digest]", "field => { field.value = 'sha256:00'; }")
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.get_by_role("main")).to_contain_text("Nothing was decided")
+    shop.grace.approvals.reject(approval.id, by="bo")
+    live(page).get_by_role("link", name="Reload").click()
+    expect(page.get_by_role("main")).to_contain_text("rejected")
+    assert page.url.endswith(f"/approvals/{approval.id}")
+
+
+def test_a_page_that_is_restored_as_it_was_left_asks_for_news(visit, shop):
+    """Browsers keep pages when somebody follows a link, and show them again without loading them."""
+    approval = shop.ask()
+    page = visit(f"/approvals/{approval.id}")
+    page.evaluate("window.dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))")
+    shop.grace.approvals.reject(approval.id, by="bo")
+    page.evaluate("window.dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+    expect(live(page)).to_contain_text("rejected")
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_disabled()
+
+
 @pytest.mark.parametrize("field", ["Note (may stay empty)", "Reason, for the agent", "Instructions for the agent"])
 def test_enter_in_a_text_decides_nothing(visit, shop, field):
     """It is a line break."""

@@ -142,7 +142,7 @@ class _Visit:
         self._check_source()
         self._route = self._matched()
         if self._right is not Right.ANYBODY:  # what needs no login must not wait for finding out who asks
-            self._visitor = await self._keeper._entrance.visitor(request)
+            self._visitor = await self._keeper._entrance.visitor(request, touch=not _is_background(request))
         if self._visitor is not None:
             state.person, state.csrf = self._visitor.person, self._visitor.csrf
             state.session = self._visitor.is_session
@@ -282,6 +282,12 @@ class _Unknown(HTTPException):
 
 
 _HOST = "This server is not {}. It answers to its own address only; --public-url, or public_url= of a mounted application, states another."
+
+
+def _is_background(request: Request) -> bool:
+    """Return whether a page reads this by itself, so that it is no use of the session: an event stream, or what the script of the pages polls."""
+    headers = request.headers
+    return "x-background" in headers or headers.get("accept") == "text/event-stream"
 
 
 async def still_may(request: Request, right: Right) -> bool:

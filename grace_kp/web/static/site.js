@@ -12,6 +12,9 @@
     return element;
   };
 
+  // What a page reads by itself is no use of the session, which ends when its person has done nothing for long enough.
+  const read = (address, kind) => fetch(address, {headers: {Accept: kind, "X-Background": "1"}});
+
   // Times in the reader's zone. The time in UTC stays as the title.
   const showTimes = (within = document) => {
     const zone = new Intl.DateTimeFormat(undefined, {timeZoneName: "short"});
@@ -55,7 +58,7 @@
   const title = document.title;
   const say = (words, link) => {
     const parts = [make("strong", words)];
-    if (link) parts.push(make("a", link, {href: location.href.split("#")[0], class: "button small", "data-reload": ""}));
+    if (link) parts.push(make("a", link, {href: live.dataset.here || location.href.split("#")[0], class: "button small", "data-reload": ""}));
     live.replaceChildren(...parts);
     live.classList.add("news");
   };
@@ -90,20 +93,20 @@
 
   const requestNews = () => {
     const {id, digest, revision} = live.dataset;
-    const read = async () => {
-      const answer = await fetch(`${root}/approvals/${encodeURIComponent(id)}/state`, {headers: {Accept: "application/json"}});
+    const readState = async () => {
+      const answer = await read(`${root}/approvals/${encodeURIComponent(id)}/state`, "application/json");
       return answer.ok ? answer.json() : null;
     };
     // A process that dies changes nothing in the store, so that there is no news of it.
     const watch = live.dataset.process !== "waits" ? 0 : setInterval(async () => {
-      const state = document.hidden ? null : await read().catch(() => null);
+      const state = document.hidden ? null : await readState().catch(() => null);
       if (!state || state.process === "waits") return;
       clearInterval(watch);
       if (state.process === "gone") say("The process that waited for this decision is gone. The decision is kept for the next one.", "Reload");
     }, 5000);
     return async (event) => {
       if (event.id !== id) return;
-      const state = await read();
+      const state = await readState();
       if (!state || String(state.revision) === revision) return;
       clearInterval(watch);
       const by = state.by ? ` by ${state.by}` : "";
@@ -116,14 +119,6 @@
 
   if (live && window.EventSource) {
     const tell = live.dataset.live === "request" ? requestNews() : inboxNews();
-    const source = new EventSource(`${root}/events?after=${encodeURIComponent(live.dataset.seq || "")}`);
-    source.addEventListener("change", (event) => {
-      try {
-        tell(JSON.parse(event.data));
-      } catch {
-        // An event that is no JSON is no news.
-      }
-    });
     // A stream that ends is opened again by the browser, unless somebody else answers, such as the login.
     let alarm = 0;
     let isLost = false;
@@ -135,22 +130,38 @@
       isLost = true;
       say(words, link);
     };
-    source.addEventListener("error", () => {
-      if (source.readyState === EventSource.CLOSED) {
+    const open = () => {
+      const source = new EventSource(`${root}/events?after=${encodeURIComponent(live.dataset.seq || "")}`);
+      source.addEventListener("change", (event) => {
+        try {
+          tell(JSON.parse(event.data));
+        } catch {
+          // An event that is no JSON is no news.
+        }
+      });
+      source.addEventListener("error", () => {
+        if (source.readyState === EventSource.CLOSED) {
+          calm();
+          lose("This page is no longer updated. You may have to log in again.", "Reload");
+        } else if (!alarm && !isLost) {
+          alarm = setTimeout(lose, 5000, "The server cannot be reached. This page may be out of date.");
+        }
+      });
+      source.addEventListener("open", () => {
         calm();
-        lose("This page is no longer updated. You may have to log in again.", "Reload");
-      } else if (!alarm && !isLost) {
-        alarm = setTimeout(lose, 5000, "The server cannot be reached. This page may be out of date.");
-      }
-    });
-    source.addEventListener("open", () => {
-      calm();
-      if (isLost) say("The server is back. This page may be out of date.", "Reload");
-      isLost = false;
-    });
+        if (isLost) say("The server is back. This page may be out of date.", "Reload");
+        isLost = false;
+      });
+      return source;
+    };
+    let source = open();
     window.addEventListener("pagehide", () => {
       calm();
       source.close();
+    });
+    // A page that comes back as it was left asks for what has happened since.
+    window.addEventListener("pageshow", (event) => {
+      if (event.persisted) source = open();
     });
   }
 
@@ -158,7 +169,7 @@
   const refresh = async () => {
     const part = find("[data-refresh='running']");
     if (!part || !part.id) return;
-    const answer = await fetch(location.href, {headers: {Accept: "text/html"}});
+    const answer = await read(location.href, "text/html");
     if (answer.ok) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.getElementById(part.id);

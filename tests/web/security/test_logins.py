@@ -63,6 +63,19 @@ def test_accounts_make_a_login_necessary(server, visit, add):
     assert visit(token).is_known()
 
 
+@pytest.mark.parametrize("headers", [{"X-Background": "1"}, {"Accept": "text/event-stream"}])
+def test_what_a_page_reads_by_itself_does_not_prolong_a_session(server, visit, add, headers):
+    """An unattended page would stay logged in for ever."""
+    browser = visit(add("ana", Role.ADMIN))
+    (session,) = server.logins.sessions._sessions.values()
+    session.used -= 1_000
+    before = session.used
+    assert 200 == browser.get("/runs", headers=headers).status_code
+    assert before == session.used
+    assert 200 == browser.get("/runs").status_code
+    assert before < session.used
+
+
 def test_a_removed_last_account_opens_nothing(server, visit, add, accounts):
     """Its session has ended, and a new code is needed."""
     browser = visit(add("ana", Role.ADMIN))
