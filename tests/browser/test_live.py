@@ -35,6 +35,21 @@ def test_news_move_nothing_and_lose_no_words(visit, shop, width, scheme):
     expect(page.get_by_role("button", name="Approve", exact=True)).to_be_disabled()
 
 
+def test_the_distance_to_the_deadline_moves_nothing(visit, shop):
+    """It changes every second, and the button must not leave the pointer, however wide the page is."""
+    page = visit(f"/approvals/{shop.ask().id}")
+    moved = []
+    for width in range(320, 1_000, 5):
+        page.set_viewport_size({"width": width, "height": 900})
+        places = page.evaluate("""() => ["in 10 m", "in 9 m 59 s", "in 59 s", "in 9 s", "9 m 59 s ago", "in 365 d"].map(words => {
+            document.querySelector(".deadline .distance").textContent = words;
+            return document.querySelector("form.approve button").getBoundingClientRect().top;
+        })""")
+        if len(set(places)) > 1:
+            moved.append(width)
+    assert [] == moved
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "dark"), (360, "light")])
 def test_news_move_no_row_of_the_inbox(visit, shop, width, scheme):
     """New requests are counted, and shown when the person asks for them; what was ticked stays ticked."""
