@@ -137,9 +137,9 @@ def _facts(approval: RequestFacts) -> Iterator[tuple[str, str]]:
         yield "missing evidence", linked(gap)
     yield "asked", _moment(approval.created_at)
     if str(approval.state) == "pending":
-        until = "no deadline" if approval.deadline is None else _moment(approval.deadline)
+        due = "no deadline" if approval.deadline is None else _moment(approval.deadline)
         then = "" if approval.deadline is None else safe(f"; then {deadline_text(approval)}")
-        yield "until", until + then
+        yield "decide by", due + then
         yield "may decide", safe(rule_text(approval))
         yield "process", safe(process_text(approval))
     elif approval.state in OPEN and approval.use_by is not None:

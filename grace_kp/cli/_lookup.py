@@ -71,6 +71,19 @@ def existing(url: str | None) -> str | None:
     return wanted
 
 
+def reachable(url: str | None) -> str | None:
+    """Return the URL of a store that exists and that other processes can reach: this one, or that of the settings.
+
+    Raises:
+        ValueError: it is kept in memory.
+        GraceError: it does not exist.
+    """
+    wanted = existing(url)
+    if wanted is not None and wanted.startswith("memory:"):
+        raise ValueError("pages need a store that other processes can reach: --store sqlite:///path.db")
+    return wanted
+
+
 def _chosen(url: str | None) -> tuple[str | None, str]:
     """Return the URL of the store and its source."""
     from grace_kp.settings import Settings

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.cli._lookup import CHOOSE, StoreOption, described, existing, opened
+from grace_kp.cli._group import SuggestingGroup
+from grace_kp.cli._lookup import CHOOSE, StoreOption, described, opened, reachable
 from grace_kp.cli._output import clean, console, say_error
 from grace_kp.cli._page import put, put_field, put_text
 from grace_kp.cli._serve_users import users
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
     from grace_kp.web import Server
 
-serve = typer.Typer(
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Serve pages for people: what waits for a decision, what happened, and the figures.",
-)
+
+class _Group(SuggestingGroup):
+    usage = "the store is an option: grace-kp serve --store sqlite:///app.db"
+
+
+serve = typer.Typer(cls=_Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 serve.add_typer(users, name="users")
 LABEL = 8
 
@@ -43,9 +45,11 @@ def run(
     trusted_proxy: Annotated[list[str] | None, typer.Option("--trusted-proxy", help="Address of a proxy whose X-Forwarded-For names the client; may be repeated.")] = None,
     root_path: Annotated[str, typer.Option("--root-path", help="Path that the proxy offers the pages under, such as /grace.")] = "",
 ) -> None:  # fmt: skip
-    """Serve pages over a store until Ctrl-C, and print the address to open. Without accounts, it holds a code that works once.
+    """Show a store as web pages until Ctrl-C: pending approvals, runs and figures.
 
-    Example: grace-kp serve --store sqlite:///traces.db
+    It prints the address to open, with a code that works once. With accounts (`serve users add`), people log in with tokens instead.
+
+    Example: grace-kp serve --store sqlite:///app.db
     """
     if context.invoked_subcommand is not None:
         if store is not None:
@@ -54,7 +58,7 @@ def run(
     from grace_kp.runtime import Grace
     from grace_kp.web import serving
 
-    url = existing(store)
+    url = reachable(store)
     opened(url).close()  # what cannot be opened is reported here, once
     with Grace(store=url, evaluator=None, embedder=None) as grace:
         server = serving(
@@ -110,5 +114,5 @@ def _put_end(server: Server) -> None:
     counts = server.logins.attempts.counts()
     if counts:
         texts = (f"{count:,} × {kind.replace('_', ' ')}" for kind, count in counts.items())
-        say_error(clean(f"refused while it ran: {', '.join(texts)}"))
+        say_error(clean(f"Refused requests since the start: {', '.join(texts)}."))
     put_text(console(), "stopped")

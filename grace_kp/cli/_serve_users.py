@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grace_kp.cli._approval_desk import ByOption, actor, office
+from grace_kp.cli._approval_desk import actor, office
 from grace_kp.cli._approval_words import moment_text
-from grace_kp.cli._lookup import StoreOption, described
+from grace_kp.cli._group import SuggestingGroup
+from grace_kp.cli._lookup import StoreOption, described, reachable
 from grace_kp.cli._output import clean, console, put_json
 from grace_kp.cli._page import put, put_text
 from grace_kp.cli._table import Column, Table
@@ -19,10 +20,18 @@ if TYPE_CHECKING:
 
     from grace_kp.web import Accounts, Role
 
-users = typer.Typer(no_args_is_help=True, help="Accounts of people and programs: add, list, remove, role, rotate.")
+users = typer.Typer(
+    cls=SuggestingGroup, no_args_is_help=True, help="Accounts of people and programs: add, list, remove, role, rotate."
+)
 
 ROLES = "viewer, approver, admin or agent"
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name, as it stands beside decisions.")]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by", help="Who makes this change, for the audit trail. Default: the name of the operating-system user."
+    ),
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Also if it is the last admin.")]
 
 
@@ -30,39 +39,51 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Also if it is the la
 def _accounts(store: str | None) -> Iterator[Accounts]:
     from grace_kp.web import Accounts
 
-    with office(store) as place:
+    with office(reachable(store)) as place:
         yield Accounts(place.tables)
 
 
 def _role(name: str) -> Role:
     from grace_kp.web import Role
 
+    if not name:
+        raise ValueError(f"state the role with --role: {ROLES}; begin with --role admin")
     try:
         return Role(name)
     except ValueError:
         raise ValueError(f"the role must be {ROLES}, not {name!r:.40}") from None
 
 
-def _put_token(token: str) -> None:
+def _put_token(token: str, name: str, role: Role) -> None:
     put(console(), token)
-    err = console(stderr=True)
-    put_text(err, "This token is shown once and kept nowhere. Whoever has it acts under this name.")
+    use = (
+        "Programs send it to the API in the header"
+        if role.value == "agent"
+        else ("Enter it on the login page; programs send it to the API in the header")
+    )
+    put_text(
+        console(stderr=True),
+        f"Store this token now: it is shown once, and the store keeps only its hash. {use} `Authorization: Bearer TOKEN`. "
+        f"Whoever has it acts as {clean(name)}.",
+    )
 
 
 @users.command()
 def add(
     name: NameArgument,
-    role: Annotated[str, typer.Option(help=f"What this person may do: {ROLES}.")],
+    role: Annotated[
+        str, typer.Option(help=f"What this person may do: {ROLES}. It must be stated.", show_default=False)
+    ] = "",
     store: StoreOption = None,
     by: ByOption = None,
 ) -> None:
     """Add an account and print its token, once. The first account makes a login necessary.
 
-    Example: grace-kp serve users add ana --role approver
+    Example: grace-kp serve users add ana --role admin
     """
     wanted, who = _role(role), actor(by)
     with _accounts(store) as accounts:
-        _put_token(accounts.add(name, wanted, actor=who))
+        _put_token(accounts.add(name, wanted, actor=who), name, wanted)
 
 
 @users.command("list")
@@ -130,4 +151,4 @@ def rotate(name: NameArgument, store: StoreOption = None, by: ByOption = None) -
     """Print a new token of a person, once. The old one and all sessions of the person end at once."""
     who = actor(by)
     with _accounts(store) as accounts:
-        _put_token(accounts.rotate(name, actor=who))
+        _put_token(accounts.rotate(name, actor=who), name, accounts.get(name).role)

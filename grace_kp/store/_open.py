@@ -41,7 +41,8 @@ def open_store(url: str | Store | None = None, *, create: bool = True, file_mode
     elif scheme in {"postgresql", "postgres"}:
         raise StoreError("this version has no PostgreSQL store; use sqlite:///path.db")
     if store is None:
-        raise StoreError(f"unknown store {url!r}; known are {KNOWN}")
+        suggestion = "" if ":" in str(url) else f"; for a file, write sqlite:///{url}"
+        raise StoreError(f"unknown store {url!r}; known are {KNOWN}{suggestion}")
     return store
 
 

@@ -56,19 +56,19 @@ STATUSES: tuple[tuple[type[Exception], int], ...] = (
 )
 """The status of each error; the first class that fits counts."""
 TITLES = {
-    400: "That request cannot be used",
+    400: "The request cannot be used",
     401: "Please log in",
     403: "You may not do this",
     404: "There is nothing here",
-    405: "That is not possible here",
-    408: "That took too long",
-    409: "Somebody was faster",
-    413: "That is too large",
-    414: "That address is too long",
-    415: "That kind of content is not accepted",
-    421: "This server has another name",
-    422: "That does not fit",
-    431: "That is too large",
+    405: "This address does not accept that method",
+    408: "The request took too long",
+    409: "Nothing was changed",
+    413: "The request is too large",
+    414: "The address is too long",
+    415: "The type of the content is not accepted",
+    421: "The server has another address",
+    422: "The input is not valid",
+    431: "The headers are too large",
     429: "Too many attempts",
     503: "The store is not available",
 }
@@ -107,7 +107,7 @@ def refusal(request: Request, status: int, text: str, headers: Mapping[str, str]
     elif status in {304, 204}:
         response = PlainTextResponse("", status)
     else:
-        title = TITLES.get(status, "That did not work")
+        title = TITLES.get(status, "The request failed")
         has_person = getattr(request.state, "person", None) is not None
         link = {"link": f"{root_of(request)}/inbox", "link_text": "Go to the inbox"} if has_person else {}
         response = site_of(request).page(request, "message.html", status=status, title=title, text=text, **link)

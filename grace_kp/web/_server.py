@@ -28,7 +28,10 @@ KEEP_ALIVE_SECONDS = 15
 END_SECONDS = 1
 """Time for requests that are being answered when the server ends. Event streams end, too."""
 BACKLOG = 256
-HINT = "it answers to 127.0.0.1 and localhost only; --public-url https://… names the address that others open"
+HINT = "The server answers requests for 127.0.0.1 and localhost only. To let others open it, add --public-url https://HOST."
+
+
+_USABLE = "use --host 127.0.0.1 for this machine only, or --host 0.0.0.0 for all its addresses"
 
 
 class Server:
@@ -154,11 +157,13 @@ def _check_open(grace: Grace, host: str, addresses: Addresses) -> None:
         return
     if not addresses.is_loopback and not addresses.is_secure:
         raise GraceError(
-            "--public-url must begin with https:// off this machine, because logins would travel in the clear"
+            f"--public-url {brief(addresses.public_url)} must begin with https://, because logins would otherwise travel "
+            "unencrypted; http:// is allowed for localhost and 127.0.0.1 only"
         )
     if not tables_of(grace).documents("account"):
         raise GraceError(
-            "others can reach this address, and there are no accounts: `grace-kp serve users add NAME --role admin` first, with the same --store"
+            f"Others can reach {addresses.public_url or host}, so it needs an account. "
+            "Run `grace-kp serve users add NAME --role admin` with the same --store, then start again."
         )
 
 
@@ -176,7 +181,7 @@ def _bound(host: str, port: int) -> socket.socket:
         )[0]
         listener = socket.socket(family, kind, number)
     except OSError as error:
-        raise GraceError(f"{host} is no address of this machine: {error.strerror or error}") from None
+        raise GraceError(f"{host} is no address of this machine ({error.strerror or error}); {_USABLE}") from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
@@ -187,12 +192,14 @@ def _bound(host: str, port: int) -> socket.socket:
             raise GraceError(
                 f"port {port} of {host} is taken; --port names another, and --port 0 takes a free one"
             ) from None
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise GraceError(f"{host} is no address of this machine; {_USABLE}") from None
         raise GraceError(f"{host}:{port} cannot be used: {error.strerror}") from None
     return listener
 
 
 def _checked_root(root: str) -> str:
-    root = root.strip("/")
+    stated, root = root, root.strip("/")
     if (
         not all(
             part
@@ -203,5 +210,7 @@ def _checked_root(root: str) -> str:
         )
         and root
     ):
-        raise SettingsError(f"the root path must be like /grace, of letters, digits, - and _; got {brief(root)}")
+        raise SettingsError(
+            f"the root path must be like /grace, of letters, digits, dots, - and _, without . or .. as a part; got {brief(stated)}"
+        )
     return f"/{root}" if root else ""

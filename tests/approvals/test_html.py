@@ -57,7 +57,7 @@ def test_a_pending_request_shows_what_would_run_and_who_may_decide():
         )
     )  # fmt: skip
     for words in (
-        "refund", "confirm", "pending", 'invoice"R-1"', "euros500", "0.420", "search quality", "no sources", "Below 0.7.", "until", "then the request expires",
+        "refund", "confirm", "pending", 'invoice"R-1"', "euros500", "0.420", "search quality", "no sources", "Below 0.7.", "decide by", "then the request expires",
         "2 people (authenticated names), members of finance; 0 of 2 so far", "Refund R-1",
     ):  # fmt: skip
         assert words in text

@@ -20,7 +20,7 @@ def test_a_request_is_approved(visit, shop, way):
     """With a note. The page then says what was decided, and offers no further approval."""
     approval = shop.ask()
     hand = way.open(visit, f"/approvals/{approval.id}")
-    hand.write(hand.page.get_by_label("Note (may stay empty)").first, WORDS)
+    hand.write(hand.page.get_by_label("Note (optional)").first, WORDS)
     hand.press(hand.page.get_by_role("button", name="Approve", exact=True))
     expect(hand.page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
     expect(hand.page.get_by_role("main")).to_contain_text(WORDS)

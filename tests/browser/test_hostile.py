@@ -76,7 +76,7 @@ def test_a_hostile_request_is_text_until_it_is_decided(visit, shop):
     page.goto(visit.origin + f"/approvals/{approval.id}")
     assert "<script>window.__pwned=1</script>" in harmless(page)
     page.get_by_label("message").fill(HOSTILE.replace("\x00", "") + "!")
-    page.get_by_label("Note (may stay empty)").last.fill(HOSTILE.replace("\x00", ""))
+    page.get_by_label("Note (optional)").last.fill(HOSTILE.replace("\x00", ""))
     page.get_by_role("button", name="Review the changes").click()
     expect(page.get_by_role("button", name="Approve with these values")).to_be_visible()
     harmless(page)

@@ -83,11 +83,11 @@ def test_the_page_says_that_the_process_died(visit, shop, start):
     process = start("wait", "W-2")
     approval = pending(shop, "W-2")
     page = visit(f"/approvals/{approval.id}")
-    page.get_by_label("Note (may stay empty)").first.fill("half a sent")
+    page.get_by_label("Note (optional)").first.fill("half a sent")
     process.send_signal(signal.SIGKILL)
     process.wait(PATIENCE)
     expect(live(page)).to_contain_text("gone")
-    assert "half a sent" == page.get_by_label("Note (may stay empty)").first.input_value()
+    assert "half a sent" == page.get_by_label("Note (optional)").first.input_value()
     page.get_by_role("button", name="Approve", exact=True).click()
     expect(page.get_by_role("main")).to_contain_text("the process that waited is gone")
     assert "approved" == shop.read(approval).state
@@ -143,7 +143,7 @@ def test_a_page_that_is_restored_as_it_was_left_asks_for_news(visit, shop):
     expect(page.get_by_role("button", name="Approve", exact=True)).to_be_disabled()
 
 
-@pytest.mark.parametrize("field", ["Note (may stay empty)", "Reason, for the agent", "Instructions for the agent"])
+@pytest.mark.parametrize("field", ["Note (optional)", "Reason, for the agent", "Instructions for the agent"])
 def test_enter_in_a_text_decides_nothing(visit, shop, field):
     """It is a line break."""
     approval = shop.ask()
@@ -255,7 +255,7 @@ def test_the_server_goes_away_and_comes_back(team):
     with_shop = served.shop()
     approval = with_shop.ask()
     page = logged_in(served, visits, token, f"/approvals/{approval.id}")
-    page.get_by_label("Note (may stay empty)").first.fill("half a sent")
+    page.get_by_label("Note (optional)").first.fill("half a sent")
     for message in (
         "ERR_CONNECTION_REFUSED",
         "ERR_INCOMPLETE_CHUNKED_ENCODING",
@@ -268,7 +268,7 @@ def test_the_server_goes_away_and_comes_back(team):
     expect(live(page)).to_contain_text("cannot be reached")
     served.start()
     expect(live(page)).to_contain_text("log in")
-    assert "half a sent" == page.get_by_label("Note (may stay empty)").first.input_value()
+    assert "half a sent" == page.get_by_label("Note (optional)").first.input_value()
     live(page).get_by_role("link", name="Reload").click()
     page.get_by_label("Your token").fill(token)
     page.keyboard.press("Enter")

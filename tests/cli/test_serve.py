@@ -77,7 +77,7 @@ def test_a_signal_ends_it(recorded, serve, kind):
         child.send_signal(kind)
         out, err = child.communicate(timeout=PATIENCE)
     assert (0, "stopped\n") == (child.returncode, out)
-    assert "grace-kp: refused while it ran: 1 × foreign host\n" == err
+    assert "grace-kp: Refused requests since the start: 1 × foreign host.\n" == err
 
 
 def test_nothing_secret_is_written(recorded, url, serve, command):
@@ -130,6 +130,21 @@ def test_a_store_that_is_not_there_is_an_error(command, url):
     assert "recording a run creates it" in ran.stderr
 
 
+def test_a_store_in_memory_is_refused(command):
+    """No other process could write to it."""
+    for arguments in (("serve",), ("serve", "users", "add", "ana", "--role", "admin")):
+        ran = command(*arguments, "--store", "memory:")
+        expected = "grace-kp: pages need a store that other processes can reach: --store sqlite:///path.db\n"
+        assert (2, expected) == (ran.returncode, ran.stderr)
+
+
+def test_the_help_says_how_it_works(command):
+    """What it does until Ctrl-C, the code, and an example."""
+    text = " ".join(command("serve", "--help").stdout.split())
+    for part in ("until Ctrl-C", "a code that works once", "Example: grace-kp serve --store sqlite:///app.db"):
+        assert part in text
+
+
 def test_a_taken_port_is_an_error(command, recorded, url):
     """With the option that names another."""
     with socket.socket() as taken:
@@ -149,8 +164,8 @@ def test_a_taken_port_is_an_error(command, recorded, url):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--host", "0.0.0.0"), "there are no accounts"),
-        (("--public-url", "https://g.example"), "there are no accounts"),
+        (("--host", "0.0.0.0"), "so it needs an account"),
+        (("--public-url", "https://g.example"), "so it needs an account"),
         (("--public-url", "http://g.example"), "must begin with https://"),
         (("--public-url", "g.example"), "the public URL must be like"),
         (("--trusted-proxy", "localhost"), "must be an IP address"),
@@ -178,7 +193,12 @@ def test_the_extra_may_be_missing(command, recorded, url, monkeypatch):
 def test_a_store_that_cannot_be_opened_is_reported_once(command):
     """With the URLs that are known."""
     ran = command("serve", "--store", "app.db")
-    assert (1, ["grace-kp: unknown store 'app.db'; known are memory: or sqlite:///path.db"]) == (
+    assert (
+        1,
+        [
+            "grace-kp: unknown store 'app.db'; known are memory: or sqlite:///path.db; for a file, write sqlite:///app.db"
+        ],
+    ) == (
         ran.returncode,
         ran.stderr.splitlines(),
     )

@@ -71,7 +71,7 @@ def test_an_error_of_ours_is_a_page(broken):
     assert 409 == response.status_code
     assert "&lt;b&gt;ben&lt;/b&gt;" in response.text
     assert "\u202e" not in response.text
-    assert "Somebody was faster" in response.text
+    assert "Nothing was changed" in response.text
 
 
 def test_an_error_below_the_api_is_json(broken):

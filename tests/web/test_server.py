@@ -58,7 +58,7 @@ def test_it_listens_on_this_machine_only(bind):
 def test_a_public_url_needs_tls(bind, add, host):
     """Otherwise tokens travel in the clear."""
     add()
-    with pytest.raises(GraceError, match="--public-url must begin with https:// off this machine"):
+    with pytest.raises(GraceError, match="--public-url 'http://grace.example.com' must begin with https://"):
         bind(host=host, public_url="http://grace.example.com")
 
 
@@ -66,13 +66,13 @@ def test_other_addresses_answer_to_local_names_without_a_public_url(bind, add, m
     """As in a container whose port is published on its host. Before there are accounts, they are refused."""
     real = socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **options: real("127.0.0.1", *rest, **options))
-    with pytest.raises(GraceError, match="there are no accounts"):
+    with pytest.raises(GraceError, match="Others can reach 0.0.0.0, so it needs an account"):
         bind(host="0.0.0.0")
     add()
     server = bind(host="0.0.0.0")
     port = server.listener.getsockname()[1]
     assert f"http://127.0.0.1:{port}" == server.url
-    assert "answers to 127.0.0.1 and localhost only" in server.hint
+    assert "answers requests for 127.0.0.1 and localhost only" in server.hint
     accepts = server.app.state.addresses.accepts
     assert [True, True, False, False] == [
         accepts(f"{name}:{port}") for name in ("127.0.0.1", "localhost", "192.0.2.1", "grace.example.com")
@@ -84,7 +84,7 @@ def test_what_others_can_reach_needs_accounts(bind, add):
     """Whether by its own address or through a proxy."""
     for host in ("0.0.0.0", "127.0.0.1"):
         with pytest.raises(
-            GraceError, match="there are no accounts: `grace-kp serve users add NAME --role admin` first"
+            GraceError, match="account. Run `grace-kp serve users add NAME --role admin` with the same --store"
         ):
             bind(host=host, public_url=PUBLIC)
     add()

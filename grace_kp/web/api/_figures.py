@@ -23,8 +23,9 @@ def get_figures(call: Call) -> dict[str, Any]:
     site = call.site
     today = datetime.fromtimestamp(site.clock(), UTC).date()
     asked = asked_for(call.request.query_params, today, lambda: today)
-    if asked.notes:
-        raise Problem("invalid", " ".join(asked.notes))
+    if asked.problems:
+        text = " and ".join(f"{name} {problem}" for name, problem in asked.problems.items())
+        raise Problem("invalid", text, fields=asked.problems)
     since, until = asked.period.since.isoformat(), asked.period.until.isoformat()
     runs = site.catalog.figures(since, until, agent=asked.agent)
     spent = spending(runs.models, site.grace.settings.prices)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from grace_kp.approvals import ApprovalState, RowQuery, approval_figures
 from grace_kp.store import CatalogQuery
+from grace_kp.web._example import recording_lines
 from grace_kp.web._site import root_of, site_of
 from grace_kp.web.figures import _approvals as approvals
 from grace_kp.web.figures import _runs as runs
@@ -70,6 +71,7 @@ class FiguresPage:
             presets=_presets(asked, root),
             agents=_names(site, asked),
             progress=site.catalog.progress(),
+            record=recording_lines(site.grace.settings.store),
             runs_address=f"{root}/runs?{urlencode(_conditions(asked), errors='replace')}",
             **_runs(site, figures, query, asked, root),
             **_approvals(site, decisions),

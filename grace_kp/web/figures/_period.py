@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from grace_kp.web._parameter import Kind, Parameter, read_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from starlette.datastructures import QueryParams
 
@@ -24,9 +24,14 @@ MOST_BARS = 62
 PARAMETERS = (
     Parameter(name="agent", meaning="Name of the agent or run.", example="refunds"),
     Parameter(name="days", meaning="Days up to today, or `all`.", choices=PRESETS),
-    Parameter(name="since", meaning="First day (UTC).", kind=Kind.DAY, example="2026-11-01"),
-    Parameter(name="until", meaning="Last day (UTC).", kind=Kind.DAY, example="2026-11-30"),
+    Parameter(name="since", meaning="First day (UTC).", kind=Kind.DAY, example="2026-10-01"),
+    Parameter(name="until", meaning="Last day (UTC).", kind=Kind.DAY, example="2026-10-31"),
 )
+
+
+_FIELDS = {"agent": "Agent", "days": "Days", "since": "First day", "until": "Last day"}
+"""The parameters by the names of their fields on the page."""
+_SHOWN = f"The last {USUAL} days are shown."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +62,9 @@ class Asked:
     period: Period
     agent: str | None
     notes: tuple[str, ...]
-    """Notes on the values that were not used."""
+    """Notes on the values that were not used, for people: with the names of the fields, and what is shown instead."""
+    problems: Mapping[str, str]
+    """What is wrong with a value, by parameter."""
 
 
 def asked_for(params: QueryParams, today: date, oldest: Callable[[], date]) -> Asked:
@@ -69,24 +76,28 @@ def asked_for(params: QueryParams, today: date, oldest: Callable[[], date]) -> A
         oldest: returns the day of the oldest run; called for the preset `all` only.
     """
     values, problems = read_all(PARAMETERS, [(name, value) for name, value in params.multi_items() if value])
-    notes = [f"{name} {problem}." for name, problem in problems.items()]
-    preset = values.get("days", USUAL)
+    notes = [f"{_FIELDS[name]} {problem}." for name, problem in problems.items()]
     if "since" in values or "until" in values:
         until = date.fromisoformat(values["until"]) if "until" in values else today
         if until > today:
-            notes.append(f"until ({until}) is in the future; today is the last day.")
+            problems["until"] = f"must not be in the future, as {until} is"
+            notes.append(f"Last day ({until}) is in the future. The figures end today.")
             until = today
         period = _stated(values.get("since"), until)
         if period.since > period.until:
-            notes.append(f"since ({period.since}) must not be after until ({period.until}).")
+            problems["since"] = f"must not be after until: {period.since} is after {period.until}"
+            notes.append(f"First day ({period.since}) must not be after Last day ({period.until}). {_SHOWN}")
             period = _preset(USUAL, today, oldest)
     else:
-        period = _preset(preset, today, oldest)
+        period = _preset(values.get("days", USUAL), today, oldest)
+        if problems.keys() & {"since", "until", "days"} and period.preset == USUAL:
+            notes.append(_SHOWN)
     if period.days > LONGEST:
         since = period.until - timedelta(days=LONGEST - 1)
+        problems["since"] = f"must not be before {since}: a period has at most {LONGEST:,} days"
         notes.append(f"The period has at most {LONGEST:,} days, so it begins on {since} and not on {period.since}.")
         period = Period(since=since, until=period.until, preset=period.preset)
-    return Asked(period=period, agent=values.get("agent"), notes=tuple(notes))
+    return Asked(period=period, agent=values.get("agent"), notes=tuple(notes), problems=problems)
 
 
 def bars_of(days: Sequence[Group]) -> tuple[str, list[tuple[date, list[Group]]]]:

@@ -21,6 +21,8 @@ LEVELS = ("silent", "notify", "confirm", "escalate")
 EDGES = tuple(place / 20 for place in range(21))
 ALIKE = 0.5
 """Share of the runs in one bin from which on it is worth a look whether they have one and the same confidence."""
+LEAST_ALIKE = 20
+"""Runs below which equal confidences say nothing yet."""
 LOOKED_AT = 500
 """Runs that are looked at for that: the newest."""
 REST = "…"
@@ -138,13 +140,13 @@ def level_plot(figures: RunFigures) -> str:
 
 
 def alike(catalog: Catalog, query: CatalogQuery, figures: RunFigures) -> Alike | None:
-    """Return the confidence that most of the newest runs have; None if fewer than half of them have the same."""
+    """Return the confidence that most of the newest runs have; None if fewer than half of them have the same, or for few runs."""
     total = sum(figures.confidence)
-    if total < 2 or max(figures.confidence) < ALIKE * total:
+    if total < LEAST_ALIKE or max(figures.confidence) < ALIKE * total:
         return None
     page = catalog.find(query, limit=LOOKED_AT)
     found = Counter(round(row.confidence, 3) for row in page.rows if row.confidence is not None)
     if not found:
         return None
     (value, count), of = found.most_common(1)[0], found.total()
-    return Alike(value=value, share=count / of, of=of) if of > 1 and count >= ALIKE * of else None
+    return Alike(value=value, share=count / of, of=of) if of >= LEAST_ALIKE and count >= ALIKE * of else None

@@ -54,7 +54,12 @@ class WatchedPromise:
 
 def needed_labels(labels: int) -> tuple[str, ...]:
     """Return what so many labels are not enough for, in sentences: the promises of the usual risks."""
-    return Promise(risks=USUAL_RISKS).lacking(labels)
+    promise = Promise(risks=USUAL_RISKS)
+    return tuple(
+        f"{level} at {promise.risks[level] * 100:g} % needs at least {fewest:,} labels without an error, and there are {labels:,}"
+        for level, fewest in promise.needed.items()
+        if labels < fewest
+    )
 
 
 def reliability_plot(verdict: Verdict) -> str:
@@ -71,7 +76,7 @@ def reliability_plot(verdict: Verdict) -> str:
     )
     unit = (0.0, 1.0)
     plane = Plane(
-        x="confidence", y="share correct", x_range=unit, y_range=unit, diagonal="means what it says", note="runs"
+        x="confidence", y="share correct", x_range=unit, y_range=unit, diagonal="perfectly calibrated", note="runs"
     )
     caption = "Below the dotted line the confidence promises too much. Larger points stand for more runs."
     if are_plain:
@@ -103,7 +108,7 @@ def risk_plot(verdict: Verdict) -> str:
         note="confidence from",
     )
     caption = (
-        "From strict thresholds on the left to mild ones on the right. A curve that does not rise means that the confidence tells nothing. "
+        "From strict thresholds on the left to mild ones on the right. A curve that does not rise means that the confidence carries no information. "
         f"One run of each task counts, of {count_text(verdict.tasks, 'task')}; the band is a 95 % interval at each point."
     )
     return curves("Risk and coverage", [curve], plane, caption=caption)
@@ -183,7 +188,7 @@ def wealth_words(wealth: float) -> str:
         return "the labels say nothing against it"
     if wealth < 20:
         return "some doubt"
-    return "strong doubt" if wealth < 100 else "next to impossible if it held"
+    return "strong doubt" if wealth < 100 else "almost impossible if the promise holds"
 
 
 def _figures_table(figures: Sequence[Mapping[str, Any]]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from grace_kp.approvals import RowQuery
 from grace_kp.levels import InterventionLevel
 from grace_kp.pages import APPROVAL_STATES
+from grace_kp.web._example import asking_lines
 from grace_kp.web._person import Right
 from grace_kp.web._site import person_of, site_of
 from grace_kp.web.inbox._search import Found, find
@@ -61,6 +62,7 @@ def waiting(request: Request) -> Response:
         may_decide=person.may(Right.DECIDE),
         values=values,
         is_filtered=any(values.values()),
+        example=asking_lines(site.grace.settings.store),
         levels=LEVELS,
         offset=offset,
         newer=_newer(values, offset),

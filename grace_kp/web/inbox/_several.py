@@ -59,7 +59,7 @@ def decide_several(request: Request) -> Response:
 def _selected(request: Request, ids: list[str], *, problem: str = "", note: str = "", status: int = 200) -> Response:
     site, person = site_of(request), person_of(request)
     actor = person.actor
-    groups: dict[str, list[tuple[Approval, str]]] = {"ready": [], "alone": [], "ended": []}
+    groups: dict[str, list[tuple[Approval, str]]] = {"ready": [], "denied": [], "alone": [], "ended": []}
     for each in ids:
         try:
             approval = site.desk.get(each, viewer=actor)
@@ -68,8 +68,10 @@ def _selected(request: Request, ids: list[str], *, problem: str = "", note: str 
         reason = site.desk.reason_against(approval.id, actor)
         if approval.state != "pending":
             groups["ended"].append((approval, ""))
-        elif reason or unshown_arguments(approval, MAX_CHARACTERS) or approval.deleted:
-            groups["alone"].append((approval, reason or "its arguments cannot be shown in full"))
+        elif reason:
+            groups["denied"].append((approval, reason))
+        elif unshown_arguments(approval, MAX_CHARACTERS) or approval.deleted:
+            groups["alone"].append((approval, "its arguments cannot be shown in full"))
         else:
             groups["ready"].append((approval, ""))
     return site.page(

@@ -34,6 +34,13 @@ if TYPE_CHECKING:
 SOON = 600
 """Seconds before a deadline from which it is urgent."""
 _PROCESS = MappingProxyType({"raise": "asks again", "hand_over": "handed over", "interrupt": "interrupted graph"})
+_NONE_WAITS = MappingProxyType(
+    {
+        "raise": "no process waits (asks again later)",
+        "hand_over": "no process waits (handed over)",
+        "interrupt": "no process waits (the graph is resumed)",
+    }
+)
 
 
 def moment(at: float | None, now: float, otherwise: str = "no deadline") -> Markup:
@@ -51,10 +58,18 @@ def moment(at: float | None, now: float, otherwise: str = "no deadline") -> Mark
 
 
 def process_word(approval: Approval) -> str:
-    """Return in a word or two whether a process waits for the decision."""
+    """Return in a word or two whether a process waits for the decision; scripts read it."""
     if approval.waits in _PROCESS:
         return _PROCESS[approval.waits]
     return {True: "waits", False: "gone", None: "unknown"}[approval.is_awaited]
+
+
+def process_phrase(approval: Approval) -> str:
+    """Return in a phrase whether a process waits for the decision, for the list of requests."""
+    if approval.waits in _NONE_WAITS:
+        return _NONE_WAITS[approval.waits]
+    phrases = {True: "a process waits", False: "the process has ended", None: "unknown whether a process waits"}
+    return phrases[approval.is_awaited]
 
 
 def state_badge(state: str) -> Markup:
@@ -113,6 +128,7 @@ WORDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "opaque": opaque_parts,
         "own": own_text,
         "process": process_word,
+        "process_phrase": process_phrase,
         "process_sentence": process_text,
         "query": query,
         "remarks": remarks_of,

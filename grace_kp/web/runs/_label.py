@@ -28,7 +28,7 @@ def label_run(request: Request) -> Response:
     form, root = form_of(request), root_of(request)
     stated = form.get("correct", [""])[0]
     if stated not in VALUES:
-        raise HTTPException(422, "Say whether the run was right (1), partly right (0.5) or wrong (0).")
+        raise HTTPException(422, "Choose Right, Partly or Wrong.")
     name = request.path_params["id"]
     name = name if name.startswith(PREFIX) else PREFIX + name
     note = form.get("note", [""])[0].strip() or None

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import RedirectResponse
 
+from grace_kp.web._example import recording_lines
 from grace_kp.web._person import Right
 from grace_kp.web._run_query import query_from
 from grace_kp.web._site import person_of, root_of, site_of
@@ -57,18 +58,8 @@ def run_list(request: Request) -> Response:
         backwards="after" in cursor,
         labelled=(labelled, run_address(root, labelled)) if labelled else None,
         may_label=person_of(request).may(Right.LABEL),
-        record=_lines(site.grace.settings.store),
+        record=recording_lines(site.grace.settings.store),
     )
-
-
-def _lines(url: str | None) -> str:
-    """Return lines that record a run into this store."""
-    runtime = "grace = gk.Grace()" if url is None else f"grace = gk.Grace(store={url!r})"
-    return f"""import grace_kp as gk
-{runtime}
-@grace.agent
-def answer(question): return "It takes 5 days."
-answer("When do I get my money back?")"""
 
 
 def _row(row: RunRow, root: str) -> dict[str, Any]:

@@ -156,7 +156,10 @@ class _Visit:
         hosts = self._request.headers.getlist("host")
         if len(hosts) != 1 or not self._keeper._addresses.accepts(hosts[0]):
             self._keeper._attempts.count("foreign_host")
-            raise HTTPException(421, _HOST.format(printable(", ".join(hosts)[:200])))
+            own = _PRINTED if self._keeper._entrance.has_login else _MOUNTED
+            raise HTTPException(
+                421, _HOST.format(printable(", ".join(hosts)[:200]) or "a request without a host") + own
+            )
         scope, headers = self._request.scope, self._request.headers
         if sum(len(name) + len(value) for name, value in headers.raw) > HEADER_BYTES:
             raise HTTPException(431, f"The headers are larger than {HEADER_BYTES:,} bytes.")
@@ -194,15 +197,20 @@ class _Visit:
             return
         if self._visitor is None:
             self._check_token()
-            self._keeper._attempts.count("no_login")
-            raise _Unknown(self._request, has_login=self._keeper._entrance.has_login)
+            unknown = _Unknown(self._request, has_login=self._keeper._entrance.has_login)
+            if not unknown.may_log_in:  # being sent to the login is no refusal
+                self._keeper._attempts.count("no_login")
+            raise unknown
         if right is None:
-            raise HTTPException(404, "There is no page at this address.")
+            text = "There is no page at this address."
+            if self._request.scope["grace_kp.is_api"]:
+                text = f"There is no operation at this address. {root_of(self._request)}/api/openapi.json lists all of them."
+            raise HTTPException(404, text)
         if not self._visitor.person.may(right):
             self._keeper._attempts.count("missing_right")
             self._reason = "right"
             raise HTTPException(
-                403, f"The role {self._visitor.person.role} does not include this. An admin can change roles."
+                403, _ROLE.format(self._visitor.person.role) + (_CHANGE if self._keeper._entrance.has_login else "")
             )
 
     def _check_token(self) -> None:
@@ -281,7 +289,11 @@ class _Unknown(HTTPException):
         super().__init__(401, text, {"WWW-Authenticate": 'Bearer realm="grace_kp"'} if is_api else None)
 
 
-_HOST = "This server is not {}. It answers to its own address only; --public-url, or public_url= of a mounted application, states another."
+_HOST = "This server does not answer to {}. "
+_PRINTED = "Open it at the address that `grace-kp serve` printed, or restart it with --public-url https://HOST."
+_MOUNTED = "Open it at the address of the application, which states it as public_url=."
+_ROLE = "The role {} does not include this."
+_CHANGE = " Whoever runs this server can change it with `grace-kp serve users role`."
 
 
 def _is_background(request: Request) -> bool:

@@ -69,7 +69,7 @@ def _enter(request: Request) -> Response:
             raise HTTPException(429, f"Too many attempts. Wait {wait:.0f} seconds.", {"Retry-After": f"{wait:.0f}"})
         _log.warning("a login from %s was refused", printable(address)[:60])
         problem = (
-            "This is not the token of a person with an account."
+            "This is not the token of an account that may log in. Tokens of the role agent work in the API only."
             if logins.accounts.all()
             else "This code is not valid. Codes work once, for ten minutes; start `grace-kp serve` again for a new one."
         )

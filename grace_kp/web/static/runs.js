@@ -11,7 +11,7 @@
   const texts = steps.map((step) => step.textContent.toLowerCase());
   // A page with a part of the run, or with what the server found, is searched by the server.
   const complete = !document.querySelector(".pages") && !field.value;
-  const keys = "Enter goes to the first; there, n and p go on and back.";
+  const keys = "Enter: first match; then n: next, p: previous.";
   let hits = steps.filter((step) => step.querySelector("mark"));
   let place = -1;
   let timer = 0;

@@ -102,7 +102,7 @@
       const state = document.hidden ? null : await readState().catch(() => null);
       if (!state || state.process === "waits") return;
       clearInterval(watch);
-      if (state.process === "gone") say("The process that waited for this decision is gone. The decision is kept for the next one.", "Reload");
+      if (state.process === "gone") say("The process that waited for this decision has ended. Your decision is kept for the next process that asks.", "Reload");
     }, 5000);
     return async (event) => {
       if (event.id !== id) return;
@@ -110,7 +110,7 @@
       if (!state || String(state.revision) === revision) return;
       clearInterval(watch);
       const by = state.by ? ` by ${state.by}` : "";
-      say(`This request has changed ${distance(state.at)}: ${state.event || state.words}${by}.`, "Reload");
+      say(`This request changed ${distance(state.at)}: ${state.event || state.words}${by}.`, "Reload");
       if (state.state !== "pending" || state.digest !== digest) {
         for (const button of all("[data-decides]")) button.disabled = true;
       }
@@ -222,9 +222,11 @@
 
   // Keys. They move, open, select and focus; none of them decides.
   const keys = [
-    ["j, k", "to the next or previous row"], ["Enter, o", "open the row"], ["x", "select the row"], ["/", "to the search"],
-    ["a", "to Approve, without approving"], ["r", "to Reject, without rejecting"], ["e", "to the edit of the arguments"], ["?", "this list"],
-  ];
+    ["j, k", "next row, previous row", "[data-row]"], ["Enter, o", "open the row", "[data-row] a"],
+    ["x", "select the row", "[data-row] input[type=checkbox]"], ["/", "focus the search", "[data-search]"],
+    ["a", "focus Approve (does not approve)", "[data-key=a]:enabled"], ["r", "focus Reject (does not reject)", "[data-key=r]"],
+    ["e", "open the form that edits the arguments", "#edit-form"], ["?", "this list", "body"],
+  ];  // the last of each is present on pages where the key works
   const rows = () => all("[data-row]");
   let here = -1;
   const move = (step) => {
@@ -253,7 +255,7 @@
     if (!dialog) {
       dialog = make("dialog", "", {"data-keys": "", "aria-labelledby": "keys-title"});
       const list = make("dl", "", {class: "facts"});
-      for (const [key, words] of keys) {
+      for (const [key, words] of keys.filter(([, , needs]) => find(needs))) {
         const name = make("dt");
         name.append(make("kbd", key));
         list.append(name, make("dd", words));

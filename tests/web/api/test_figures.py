@@ -42,14 +42,19 @@ def test_decisions_are_counted(house, ana):
 
 
 @pytest.mark.parametrize(
-    "period",
-    [{"since": "2026-01-02", "until": "2026-01-01"}, {"since": "1001-01-01"}, {"until": "2999-01-01"}, {"since": "2h"}],
+    ("period", "field"),
+    [
+        ({"since": "2026-01-02", "until": "2026-01-01"}, "since"),
+        ({"since": "1001-01-01"}, "since"),
+        ({"until": "2999-01-01"}, "until"),
+        ({"since": "2h"}, "since"),
+    ],
 )
-def test_a_period_that_cannot_be_used(ana, period):
-    """One that ends before it begins or after today, or is longer than twenty years, is refused."""
+def test_a_period_that_cannot_be_used(ana, period, field):
+    """One that ends before it begins or after today, or is longer than twenty years, is refused, with the field."""
     refused = ana.get("/api/v1/figures", params=period)
-    assert (422, "invalid") == (refused.status_code, refused.json()["code"])
-    assert refused.json()["message"]
+    assert (422, "invalid", [field]) == (refused.status_code, refused.json()["code"], list(refused.json()["fields"]))
+    assert refused.json()["message"].startswith(f"{field} must")
 
 
 def test_a_preset_belongs_to_the_page(ana):

@@ -13,6 +13,7 @@ from grace_kp.store import Group
 from grace_kp.web.figures._period import LONGEST, MOST_BARS, asked_for, bars_of
 
 TODAY = date(2026, 11, 25)
+SHOWN = "The last 30 days are shown."
 
 
 def asked(query, oldest=date(2026, 1, 2)):
@@ -40,20 +41,23 @@ def test_a_period_is_a_preset_or_two_days(query, since, until):
 
 
 @pytest.mark.parametrize(
-    ("query", "note"),
+    ("query", "notes"),
     [
-        ("days=8", "days must be one of 7, 30, 90, 365, all, not '8'."),
-        ("since=yesterday", "since must be a day like 2026-01-02, not 'yesterday'."),
-        ("until=2026-02-30", "until must be a time that exists, not '2026-02-30'."),
-        ("since=2026-11-02&until=2026-11-01", "since (2026-11-02) must not be after until (2026-11-01)."),
-        ("until=9999-12-31", "until (9999-12-31) is in the future; today is the last day."),
-        ("days=7&days=30", "days must be stated once, not 2 times."),
+        ("days=8", ["Days must be one of 7, 30, 90, 365, all, not '8'.", SHOWN]),
+        ("since=yesterday", ["First day must be a day like 2026-01-02, not 'yesterday'.", SHOWN]),
+        ("until=2026-02-30", ["Last day must be a time that exists, not '2026-02-30'.", SHOWN]),
+        (
+            "since=2026-11-02&until=2026-11-01",
+            [f"First day (2026-11-02) must not be after Last day (2026-11-01). {SHOWN}"],
+        ),
+        ("until=9999-12-31", ["Last day (9999-12-31) is in the future. The figures end today."]),
+        ("days=7&days=30", ["Days must be stated once, not 2 times.", SHOWN]),
     ],
 )
-def test_what_cannot_be_used_is_said(query, note):
-    """The page shows the usual period then, with a note."""
+def test_what_cannot_be_used_is_said(query, notes):
+    """With the names of the fields, and what is shown instead."""
     found = asked(query)
-    assert (note,) == found.notes
+    assert tuple(notes) == found.notes
     assert (date(2026, 10, 27), TODAY) == (found.period.since, found.period.until)
 
 

@@ -66,15 +66,16 @@ def test_each_level_has_a_bar():
 @pytest.mark.parametrize(
     ("confidences", "found"),
     [
-        ([0.7] * 7 + [0.1], (0.7, 0.875, 8)),
-        ([0.70, 0.71, 0.72, 0.73], None),
-        ([0.1, 0.3, 0.5, 0.7], None),
+        ([0.7] * 19 + [0.1], (0.7, 0.95, 20)),
+        ([0.7] * 19, None),
+        ([0.70, 0.71, 0.72, 0.73] * 5, None),
+        ([0.1, 0.3, 0.5, 0.7] * 5, None),
         ([0.7], None),
         ([], None),
     ],
 )
 def test_it_is_said_where_most_runs_have_one_confidence(confidences, found, office):
-    """One and the same value, not only one bin."""
+    """One and the same value, not only one bin, of enough runs."""
     for confidence in confidences:
         office.run(confidence=confidence)
     catalog = office.visit().app.state.site.catalog

@@ -100,7 +100,7 @@ def test_promises_are_read_from_the_store(office):
         (1.0, "the labels say nothing against it"),
         (5, "some doubt"),
         (50, "strong doubt"),
-        (1e9, "next to impossible if it held"),
+        (1e9, "almost impossible if the promise holds"),
     ],
 )
 def test_wealth_is_put_into_words(wealth, words):
@@ -110,7 +110,7 @@ def test_wealth_is_put_into_words(wealth, words):
 
 def test_missing_labels_are_counted():
     """For each level that so many are not enough for."""
-    assert ("silent at 0.05 needs at least 67 labels without an error, and there are 60",) == needed_labels(60)
+    assert ("silent at 5 % needs at least 67 labels without an error, and there are 60",) == needed_labels(60)
     assert 3 == len(needed_labels(0))
     assert () == needed_labels(67)
     assert "3 test, 1 label of another source" == sources_words({"test": 3, "label of another source": 1})

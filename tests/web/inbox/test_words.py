@@ -10,6 +10,7 @@ from grace_kp.pages import APPROVAL_STATES
 from grace_kp.web.inbox._words import (
     confidence,
     moment,
+    process_phrase,
     process_word,
     query,
     request_path,
@@ -39,6 +40,21 @@ def test_every_state_is_a_badge():
 def test_whether_a_process_waits(shop, waits, is_awaited, words):
     """In a word or two."""
     assert words == process_word(dataclasses.replace(shop.ask(), waits=waits, is_awaited=is_awaited))
+
+
+@pytest.mark.parametrize(
+    ("waits", "is_awaited", "words"),
+    [
+        ("wait", True, "a process waits"),
+        ("wait", False, "the process has ended"),
+        ("wait", None, "unknown whether a process waits"),
+        ("raise", None, "no process waits (asks again later)"),
+        ("hand_over", None, "no process waits (handed over)"),
+    ],
+)
+def test_the_list_states_whether_a_process_waits(shop, waits, is_awaited, words):
+    """In a phrase."""
+    assert words == process_phrase(dataclasses.replace(shop.ask(), waits=waits, is_awaited=is_awaited))
 
 
 def test_parts_that_were_not_evaluated_say_so(shop):

@@ -60,7 +60,7 @@ def test_two_ticked_runs_are_compared(house):
     assert "/runs/compare?a=kp%3Atrace%3Aa&b=kp%3Atrace%3Ab" == answer.headers["location"]
     answer = browser.get("/runs/compare?id=a&id=b&id=c")
     assert 422 == answer.status_code
-    assert "3 runs chosen: tick exactly two" in text_of(answer.text)
+    assert "3 runs selected: select exactly two" in text_of(answer.text)
     assert 200 == browser.get("/runs/compare?a=kp:trace:a").status_code
 
 

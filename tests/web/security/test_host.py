@@ -133,7 +133,10 @@ def test_only_names_of_this_machine_unless_the_public_url_is_stated(mounted):
     assert 404 == browser.get("/grace/none", headers={"Host": "127.0.0.1:1"}).status_code
     refused = browser.get("/grace/none", headers={"Host": "shop.example"})
     assert 421 == refused.status_code
-    assert "public_url= of a mounted application" in refused.text
+    assert (
+        "does not answer to shop.example. Open it at the address of the application, which states it as public_url=."
+        in refused.text
+    )
     public = mounted(lambda request: ANA, public_url="https://shop.example")
     assert 404 == public.get("/grace/none").status_code
     assert 421 == public.get("/grace/none", headers={"Host": "localhost:9000"}).status_code
