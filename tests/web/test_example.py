@@ -17,7 +17,7 @@ def test_the_first_records_a_run(tmp_path, monkeypatch):
     names = {}
     exec(recording_lines("sqlite:////secret/place.db"), names)
     try:
-        assert ["When do I get my money back?"] == [trace.objective for trace in names["grace"].store.query()]
+        assert ["When do I get my money back?"] == [trace.task.objective for trace in names["grace"].store.query()]
     finally:
         names["grace"].close()
 

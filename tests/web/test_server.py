@@ -58,7 +58,7 @@ def test_it_listens_on_this_machine_only(bind):
 def test_a_public_url_needs_tls(bind, add, host):
     """Otherwise tokens travel in the clear."""
     add()
-    with pytest.raises(GraceError, match="--public-url 'http://grace.example.com' must begin with https://"):
+    with pytest.raises(GraceError, match="must begin with https://, because logins"):
         bind(host=host, public_url="http://grace.example.com")
 
 
@@ -66,7 +66,7 @@ def test_other_addresses_answer_to_local_names_without_a_public_url(bind, add, m
     """As in a container whose port is published on its host. Before there are accounts, they are refused."""
     real = socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **options: real("127.0.0.1", *rest, **options))
-    with pytest.raises(GraceError, match="Others can reach 0.0.0.0, so it needs an account"):
+    with pytest.raises(GraceError, match="so it needs an account"):
         bind(host="0.0.0.0")
     add()
     server = bind(host="0.0.0.0")
@@ -83,9 +83,7 @@ def test_other_addresses_answer_to_local_names_without_a_public_url(bind, add, m
 def test_what_others_can_reach_needs_accounts(bind, add):
     """Whether by its own address or through a proxy."""
     for host in ("0.0.0.0", "127.0.0.1"):
-        with pytest.raises(
-            GraceError, match="account. Run `grace-kp serve users add NAME --role admin` with the same --store"
-        ):
+        with pytest.raises(GraceError, match="Run `grace-kp serve users add NAME --role admin` with the same --store"):
             bind(host=host, public_url=PUBLIC)
     add()
     assert PUBLIC == bind(public_url=PUBLIC).url

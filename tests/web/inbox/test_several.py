@@ -64,6 +64,7 @@ def test_what_cannot_be_decided_together_is_left_out(shop, ana):
     shop.desk.reject(ended.id, actor=person("bo"))
     text = selected(ana, other, hidden, ended, free).text
     assert [free.id] == [value for name, value, _ in forms(text)["decide"].fields if name == "id"]
+    assert f"You cannot decide {other.action}" in text
     assert "needs a member of board" in text
     assert "cannot be shown in full" in text
     assert "has ended meanwhile" in text

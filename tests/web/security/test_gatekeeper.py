@@ -397,11 +397,21 @@ def test_an_attack_on_a_decision_is_in_the_audit_trail(tables, visit, add, pendi
     assert verify(tables, at=time.time()).ok
 
 
+def test_an_unknown_operation_names_the_description(visit, add):
+    """A page that is not there has a sentence of its own."""
+    browser = visit(add("ana", Role.APPROVER))
+    operation, page = browser.post("/api/v1/approvals/ap-1/frob", json={}), browser.get("/frob")
+    assert (404, 404) == (operation.status_code, page.status_code)
+    assert "There is no operation at this address. /api/openapi.json lists all of them." == operation.json()["message"]
+    assert "There is no page at this address." in page.text
+
+
 def test_attacks_by_nobody_are_counted_only(tables, server, visit, pending, marked):
     """They cannot fill the audit trail."""
     before = tables.head()
     browser = visit()
     assert 401 == browser.post(f"/approvals/{pending.id}/test-of-a-verb", data={"a": "b"}).status_code
+    assert 303 == browser.get("/inbox", follow_redirects=False).status_code  # the way to the login is no attack
     browser.get("/inbox", headers={"Host": "evil.example"})
     browser.get("/api/v1/runs", headers={"Authorization": "Bearer x"})
     assert before == tables.head()
