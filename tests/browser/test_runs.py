@@ -117,3 +117,26 @@ def recorded(shop, objective, *thoughts):
             shop.grace.thought(thought)
     shop.grace.flush()
     return traces[0]
+
+
+def test_keys_move_through_the_list(visit, shop):
+    """To rows, into them, and to the search. A page lists the keys that work on it."""
+    trace = recorded(shop, "Open me with a key")
+    page = visit("/runs?text=open+me+with+a+key")
+    found = page.locator("tbody tr")
+    until(lambda: found.count() == 1 or not page.reload())  # the index follows the store
+    page.keyboard.press("/")
+    expect(page.get_by_label("contains")).to_be_focused()
+    page.get_by_label("contains").blur()
+    page.keyboard.press("?")
+    expect(page.locator("dialog kbd")).to_have_text(["j, k", "Enter, o", "x", "/", "?"])
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    expect(found).to_have_class(re.compile("here"))
+    page.keyboard.press("x")
+    expect(found.get_by_role("checkbox")).to_be_checked()
+    page.keyboard.press("o")
+    expect(page).to_have_url(re.compile(re.escape(trace.id.removeprefix("kp:trace:"))))
+    page.goto(page.url.partition("/runs")[0] + "/figures")
+    page.keyboard.press("?")
+    expect(page.locator("dialog kbd")).to_have_text(["?"])
