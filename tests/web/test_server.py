@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import re
 import socket
 import threading
 
@@ -89,6 +91,18 @@ def test_what_others_can_reach_needs_accounts(bind, add):
     assert PUBLIC == bind(public_url=PUBLIC).url
 
 
+def test_an_address_of_another_machine_is_refused(bind, monkeypatch):
+    """With the addresses that can be used."""
+
+    class Elsewhere(socket.socket):
+        def bind(self, place):
+            raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+
+    monkeypatch.setattr(socket, "socket", Elsewhere)
+    with pytest.raises(GraceError, match=r"127\.0\.0\.1 is no address of this machine; use --host 127\.0\.0\.1 for"):
+        bind()
+
+
 def test_a_path_is_part_of_the_address(bind, add):
     """And of the links in pages."""
     add()
@@ -99,7 +113,10 @@ def test_a_path_is_part_of_the_address(bind, add):
 @pytest.mark.parametrize("root", ["/../x", "/a b", "/a//b", "/a?b", "/é", "https://x"])
 def test_a_path_that_is_none_is_refused(bind, root):
     """The message shows it."""
-    with pytest.raises(SettingsError, match="the root path must be like /grace"):
+    with pytest.raises(
+        SettingsError,
+        match=r"the root path must be like /grace, of letters, digits, dots.*got " + re.escape(repr(root)),
+    ):
         bind(root=root)
 
 
