@@ -291,7 +291,7 @@ class _Unknown(HTTPException):
 
 _HOST = "This server does not answer to {}. "
 _PRINTED = "Open it at the address that `grace-kp serve` printed, or restart it with --public-url https://HOST."
-_MOUNTED = "Open it at the address of the application, which states it as public_url=."
+_MOUNTED = "Open it at the address of the application, or pass another one to app() as public_url=."
 _ROLE = "The role {} does not include this."
 _CHANGE = " Whoever runs this server can change it with `grace-kp serve users role`."
 

@@ -134,7 +134,7 @@ def test_only_names_of_this_machine_unless_the_public_url_is_stated(mounted):
     refused = browser.get("/grace/none", headers={"Host": "shop.example"})
     assert 421 == refused.status_code
     assert (
-        "does not answer to shop.example. Open it at the address of the application, which states it as public_url=."
+        "does not answer to shop.example. Open it at the address of the application, or pass another one to app() as public_url=."
         in refused.text
     )
     public = mounted(lambda request: ANA, public_url="https://shop.example")
