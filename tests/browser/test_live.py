@@ -86,7 +86,7 @@ def test_the_page_says_that_the_process_died(visit, shop, start):
     page.get_by_label("Note (optional)").first.fill("half a sent")
     process.send_signal(signal.SIGKILL)
     process.wait(PATIENCE)
-    expect(live(page)).to_contain_text("gone")
+    expect(live(page)).to_contain_text("has ended")
     assert "half a sent" == page.get_by_label("Note (optional)").first.input_value()
     page.get_by_role("button", name="Approve", exact=True).click()
     expect(page.get_by_role("main")).to_contain_text("the process that waited is gone")
