@@ -124,7 +124,6 @@ class Desk:
             ValueError: there is no such level.
         """
         self._work.expire()
-
         records = pending_records(
             self._tables,
             action,
@@ -328,14 +327,8 @@ class Desk:
         """State whether an action whose outcome is unknown has happened.
 
         `happened=False` is refused while its claimant runs. Where nobody can know whether it runs, its lease must have expired. A process
-        that was only paused can still cause the effect afterwards.
-
-        Args:
-            approval_id: the approval.
-            actor: who states it.
-            happened: whether the action has happened.
-            note: how the person knows.
-            revision: the revision that the person was shown. The digest does not tell two executions of one action apart.
+        that was only paused can still cause the effect afterwards. `revision` is what the person was shown: the digest does not tell two
+        executions of one action apart.
 
         Raises:
             AlreadyDecided: the outcome is known, nobody has started the action, or the claimant runs.

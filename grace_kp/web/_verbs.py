@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Actor, Approval, Desk
 
-VERBS = ("approve", "edit", "reject", "respond", "skip", "retry", "withdraw", "reconcile")
+VERBS = ("approve", "edit", "reject", "respond", "skip", "retry", "withdraw")
 """The verbs that `perform` knows."""
 
 
@@ -27,8 +27,6 @@ def perform(
     words: str = "",
     digest: str | None = None,
     changes: Mapping[str, Any] | None = None,
-    happened: bool = False,
-    revision: int | None = None,
 ) -> Approval:
     """Carry out a verb and return the approval as it is then.
 
@@ -38,18 +36,14 @@ def perform(
         approval_id: the approval.
         actor: who decides.
         words: the note, the reason, or the answer to the agent.
-        digest: digest of the arguments that the person was shown; not used by `withdraw` and `reconcile`.
+        digest: digest of the arguments that the person was shown; not used by `withdraw`.
         changes: for `edit`: new values by parameter name, encoded as in `Approval.encoded`.
-        happened: for `reconcile`: whether the action has happened.
-        revision: for `reconcile`: the revision that the person was shown.
 
     Raises:
         ApprovalError: as the verbs of `Desk` raise it; or there is no such verb.
     """
     if verb == "edit":
         return desk.edit(approval_id, changes or {}, actor=actor, note=words, digest=digest, is_encoded=True)
-    if verb == "reconcile":
-        return desk.reconcile(approval_id, actor=actor, happened=happened, note=words, revision=revision)
     outcome = desk.decide_all(
         [approval_id], verb, actor=actor, note=words, digests=None if digest is None else {approval_id: digest}
     )[approval_id]

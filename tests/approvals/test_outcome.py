@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.errors import AlreadyDecided, ApprovalError, NotEntitled
+from grace_kp.errors import AlreadyDecided, ApprovalError, ChangedSinceShown, NotEntitled
 from tests.approvals.desks import ANA, BO, GATE, Bureau, asked, claim, keyed
 
 
@@ -182,6 +182,18 @@ def test_a_reconciliation_says_yes_or_no(bureau):
     approval_id, _ = unknown(bureau)
     with pytest.raises(ApprovalError, match="True or False"):
         bureau.desk.reconcile(approval_id, actor=BO, happened="no")
+
+
+def test_an_outcome_is_stated_for_the_revision_that_was_shown(bureau):
+    """The digest is the same for every execution; repeating the statement changes nothing."""
+    approval_id, _ = unknown(bureau)
+    revision = bureau.desk.get(approval_id).revision
+    for stale in (revision - 1, revision + 1):
+        with pytest.raises(ChangedSinceShown, match="may have been started again"):
+            bureau.desk.reconcile(approval_id, actor=BO, happened=True, revision=stale)
+    for _ in range(2):
+        done = bureau.desk.reconcile(approval_id, actor=BO, happened=True, revision=revision)
+        assert ("done", revision + 1) == (done.state, done.revision)
 
 
 def test_what_is_known_is_not_reconciled(bureau):

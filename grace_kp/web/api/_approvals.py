@@ -93,6 +93,8 @@ def decide(verb: str) -> Callable[[Call], dict[str, Any]]:
         if isinstance(body, Approve | Edit) and not body.unseen and (problem := _unseen(call.site.desk, call.id)):
             raise problem
         try:
+            if isinstance(body, Reconcile):
+                return call.site.desk.reconcile(call.id, actor=call.person.actor, **body.model_dump()).to_dict()
             return perform(call.site.desk, verb, call.id, actor=call.person.actor, **body.arguments()).to_dict()
         except (AlreadyDecided, ChangedSinceShown, EditRefused) as error:
             raise problem_of(error, more={"approval": _brief(call.site.desk, call.id)}) from None

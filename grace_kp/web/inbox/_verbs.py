@@ -58,9 +58,11 @@ def decide(request: Request) -> Response:
     try:
         if verb == "approve":
             return _approve(request, approval_id, digest, note)
-        happened = verb == "reconcile" and _stated(approval_id, form)
-        revision = _revision(form) if verb == "reconcile" else None
-        perform(desk, verb, approval_id, actor=actor, words=note, digest=digest, happened=happened, revision=revision)
+        if verb == "reconcile":
+            happened, revision = _stated(approval_id, form), _revision(form)
+            desk.reconcile(approval_id, actor=actor, happened=happened, note=note, revision=revision)
+        else:
+            perform(desk, verb, approval_id, actor=actor, words=note, digest=digest)
     except ApprovalError as error:
         return refused(request, approval_id, error, {verb: note})
     return _back(request, approval_id)
