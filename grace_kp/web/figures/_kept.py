@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from grace_kp.background import begin
+from grace_kp.background import Worker
 from grace_kp.errors import GraceError
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ PATIENCE = 0.15
 SHARE_OF_TIME = 0.05
 """The largest part of the time in which one value may be computed."""
 KEPT = 16
+WAITING = 8
+"""Values that may wait to be computed: each address with another period asks for one."""
+_TOO_MANY = "too many other periods are waiting to be computed. Reload the page in a minute"
+_UNEXPECTED = "something went wrong here. It is in the log of the server"
+_log = logging.getLogger("grace_kp.web")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +60,19 @@ class _Entry(Generic[V]):
 class Kept(Generic[K, V]):
     """The values of one site, by key: those that were asked for last. Several threads may ask."""
 
-    def __init__(self, *, patience: float = PATIENCE, limit: int = KEPT) -> None:
+    def __init__(self, *, patience: float = PATIENCE, limit: int = KEPT, waiting: int = WAITING) -> None:
         """Keep nothing yet.
 
         Args:
             patience: seconds to wait for a first value.
             limit: values that are kept at most.
+            waiting: values that may wait to be computed.
         """
-        self._patience, self._limit = patience, limit
-        self._lock, self._turn = threading.Lock(), threading.Lock()
+        self._patience, self._limit, self._most_waiting = patience, limit, waiting
+        self._lock = threading.Lock()
         self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
+        self._waiting: OrderedDict[K, tuple[_Entry[V], Callable[[], V]]] = OrderedDict()
+        self._worker = Worker(self._compute_next, name="figures")
 
     def get(self, key: K, now: float, compute: Callable[[], V]) -> Result[V] | None:
         """Return a value of the last minute, else the one before while another is computed; None while there is none.
@@ -71,29 +80,39 @@ class Kept(Generic[K, V]):
         Args:
             key: what the value is of.
             now: seconds since the epoch.
-            compute: called in the background, one call at a time. A `GraceError` or `ValueError` in it becomes the problem of the result.
+            compute: called in the background, one call at a time. An exception in it becomes the problem of the result, and so does a queue
+                that is full.
         """
         with self._lock:
             entry = self._entries.get(key)
-            is_new = entry is None or entry.is_due(now)
-            if entry is None or is_new:
+            is_new = (entry is None or entry.is_due(now)) and len(self._waiting) < self._most_waiting
+            if is_new:
                 entry = self._entries[key] = _Entry(now, None if entry is None else entry.latest)
+                self._waiting[key] = entry, compute
+            if entry is None:
+                return Result(problem=_TOO_MANY, at=now)
             self._entries.move_to_end(key)
             if len(self._entries) > self._limit:
-                self._entries.popitem(last=False)
-        if is_new and not begin(lambda: self._compute(entry, compute), name="figures"):
+                forgotten, _ = self._entries.popitem(last=False)
+                self._waiting.pop(forgotten, None)
+        if is_new and not self._worker.wake():
             entry.ended.set()
         entry.ended.wait(self._patience if entry.before is None else 0)
         return entry.latest
 
-    def _compute(self, entry: _Entry[V], compute: Callable[[], V]) -> None:
+    def _compute_next(self) -> float | None:
+        with self._lock:
+            if not self._waiting:
+                return None
+            _, (entry, compute) = self._waiting.popitem(last=False)
         began = time.perf_counter()
         try:
-            with self._turn:
-                began = time.perf_counter()
-                entry.result = Result(value=compute(), at=entry.at)
+            entry.result = Result(value=compute(), at=entry.at)
         except (GraceError, ValueError) as error:
             entry.result = Result(problem=str(error), at=entry.at)
-        finally:
-            entry.seconds = time.perf_counter() - began
-            entry.ended.set()
+        except Exception as error:  # noqa: BLE001 — the worker goes on with the next value
+            _log.error("figures cannot be computed: %s: %s", type(error).__name__, error)
+            entry.result = Result(problem=_UNEXPECTED, at=entry.at)
+        entry.seconds = time.perf_counter() - began
+        entry.ended.set()
+        return 0

@@ -65,9 +65,61 @@ def test_what_is_kept_is_bounded():
     assert ["a", "b", "c", "b"] == computed
 
 
+def started(kept, name="first"):
+    """Begin to compute a value, and return what lets it end."""
+    begun, go = threading.Event(), threading.Event()
+    kept.get(name, 0.0, lambda: (begun.set(), go.wait(PATIENT)))
+    assert begun.wait(PATIENT)
+    return go
+
+
+def test_values_wait_in_one_thread():
+    """Each address with another period asks for one, and a program can ask for many."""
+    kept, before = Kept(patience=0.0, waiting=5), set(threading.enumerate())
+    go = started(kept)
+    for key in range(5):
+        assert kept.get(key, 0.0, threading.get_ident) is None
+    assert 1 == sum(thread.name == "grace_kp figures" for thread in set(threading.enumerate()) - before)
+    go.set()
+
+
+def test_a_queue_that_is_full_is_a_problem_of_the_result():
+    """The reader learns that others come first, and what was computed before is shown all the same."""
+    kept, done = Kept(patience=0.0, waiting=1), threading.Event()
+    assert kept.get("old", 0.0, done.set) is None
+    assert done.wait(PATIENT)
+    go = started(kept)
+    assert kept.get("second", 0.0, lambda: 2) is None
+    full = kept.get("third", 5.0, lambda: 3)
+    assert (None, 5.0) == (full.value, full.at)
+    assert "too many other periods" in full.problem
+    assert kept.get("old", 61.0, lambda: 4).problem == ""
+    go.set()
+
+
+def test_what_is_forgotten_is_not_computed():
+    """Nobody can get its value."""
+    kept, computed, done = Kept(patience=0.0, limit=2), [], threading.Event()
+    go = started(kept)
+    for key in ("a", "b", "c"):
+        kept.get(key, 0.0, lambda key=key: computed.append(key))
+    kept.get("last", 0.0, done.set)
+    go.set()
+    assert done.wait(PATIENT)
+    assert ["c"] == computed
+
+
+def test_an_error_that_nobody_expected_ends_nothing(caplog):
+    """It is in the log, and other values are computed."""
+    kept = Kept(patience=PATIENT)
+    assert "something went wrong here" in kept.get("bad", 0.0, lambda: 1 / 0).problem
+    assert "ZeroDivisionError" in caplog.text
+    assert 2 == kept.get("good", 0.0, lambda: 2).value
+
+
 def test_a_slow_value_is_kept_for_longer(monkeypatch):
     """So that at most a twentieth of the time goes into computing it."""
-    readings = iter([0.0, 0.0, 10.0, 0.0, 0.0, 0.0])
+    readings = iter([0.0, 10.0, 0.0, 0.0])
     monkeypatch.setattr(_kept, "time", SimpleNamespace(perf_counter=lambda: next(readings)))
     kept, again = Kept(patience=PATIENT), threading.Event()
     assert 1 == kept.get("key", 0.0, lambda: 1).value
