@@ -32,7 +32,7 @@ from grace_kp.errors import (
     UnknownTrace,
 )
 from grace_kp.pages import printable
-from grace_kp.web._problem import http_problem, problem_of
+from grace_kp.web._problem import LONGEST, explained, http_problem
 from grace_kp.web._site import root_of, site_of
 
 if TYPE_CHECKING:
@@ -72,8 +72,6 @@ TITLES = {
     429: "Too many attempts",
     503: "The store is not available",
 }
-LONGEST = 1_000
-"""Characters of a message."""
 
 
 def status_of(error: Exception) -> int:
@@ -91,12 +89,7 @@ def answer(request: Request, error: Exception) -> Response:
         return unexpected(request, error)
     if isinstance(error, HTTPException):
         return refusal(request, status, error.detail, error.headers)
-    if isinstance(error, StoreError):
-        _log.error(
-            "%s %s failed: %s", request.method, printable(request.url.path[:200]), printable(str(error))[:LONGEST]
-        )
-        return refusal(request, status, problem_of(error).message)
-    return refusal(request, status, str(error))
+    return refusal(request, status, explained(error, f"{request.method} {request.url.path[:200]}"))
 
 
 def refusal(request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:

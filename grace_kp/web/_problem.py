@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import (
@@ -15,6 +16,7 @@ from grace_kp.errors import (
     UnknownApproval,
     UnknownTrace,
 )
+from grace_kp.pages import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +60,9 @@ _CODE_OF: tuple[tuple[type[GraceError], str], ...] = (
     (StoreError, "unavailable"),
 )
 _CODE_AT = {status: code for code, (status, _) in CODES.items()} | {403: "forbidden", 404: "not_found", 422: "invalid"}
+LONGEST = 1_000
+"""Characters of a message."""
+_log = logging.getLogger("grace_kp.web")
 _UNAVAILABLE = "the store cannot be read or written at the moment"
 
 
@@ -95,10 +100,24 @@ def code_of(error: GraceError) -> str:
     return next((code for kind, code in _CODE_OF if isinstance(error, kind)), "invalid")
 
 
-def problem_of(error: GraceError, *, more: Mapping[str, Any] | None = None) -> Problem:
-    """Return an error of this library as a problem. What a store says may name its file, so it is not passed on."""
-    code = code_of(error)
-    return Problem(code, _UNAVAILABLE if code == "unavailable" else str(error), more=more)
+def problem_of(
+    error: GraceError, *, task: str = "a request to the API", more: Mapping[str, Any] | None = None
+) -> Problem:
+    """Return an error of this library as a problem, with the message of `explained`."""
+    return Problem(code_of(error), explained(error, task), more=more)
+
+
+def explained(error: Exception, task: str) -> str:
+    """Return what people may read of an error. What a store says may name its file, so it goes to the log instead.
+
+    Args:
+        error: an error of this library, or a `ValueError`.
+        task: what failed, for the log.
+    """
+    if not isinstance(error, StoreError):
+        return str(error)
+    _log.error("%s failed: %s", printable(task), printable(str(error))[:LONGEST])
+    return _UNAVAILABLE
 
 
 def http_problem(status: int, detail: str) -> Problem:

@@ -37,11 +37,12 @@ def test_errors_have_codes(error, status, code):
     assert (status, {"code": code, "message": "x"}) == (problem.status, problem.document)
 
 
-def test_a_store_that_fails_does_not_tell_where_it_is():
-    """Its message may name a file."""
+def test_a_store_that_fails_does_not_tell_where_it_is(caplog):
+    """Its message may name a file, and is in the log."""
     problem = problem_of(StoreError("cannot open /home/ana/app.db"))
     assert (503, "unavailable") == (problem.status, problem.code)
     assert "ana" not in problem.message
+    assert "cannot open /home/ana/app.db" in caplog.text
 
 
 @pytest.mark.parametrize("status", sorted({status for status, _ in CODES.values()}))

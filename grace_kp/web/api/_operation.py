@@ -115,7 +115,7 @@ class Operation:
             result = self.answer(Call(request=request, values=self._values(request), body=self._body(request)))
         except (GraceError, Problem) as error:
             request.scope["grace_kp.error"] = type(error).__name__  # for the record of refused decisions
-            problem = error if isinstance(error, Problem) else problem_of(error)
+            problem = error if isinstance(error, Problem) else problem_of(error, task=f"{self.method} {self.path}")
             return json_response(json_text(problem.document), problem.status)
         return json_response(result.text if isinstance(result, Text) else json_text(result), self.status)
 

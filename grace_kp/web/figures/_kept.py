@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from grace_kp.background import Worker
 from grace_kp.errors import GraceError
+from grace_kp.web._problem import explained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -109,7 +110,7 @@ class Kept(Generic[K, V]):
         try:
             entry.result = Result(value=compute(), at=entry.at)
         except (GraceError, ValueError) as error:
-            entry.result = Result(problem=str(error), at=entry.at)
+            entry.result = Result(problem=explained(error, "computing figures"), at=entry.at)
         except Exception as error:  # noqa: BLE001 — the worker goes on with the next value
             _log.error("figures cannot be computed: %s: %s", type(error).__name__, error)
             entry.result = Result(problem=_UNEXPECTED, at=entry.at)

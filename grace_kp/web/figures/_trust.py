@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from grace_kp.calibrate import Promise, bin_interval
-from grace_kp.errors import GraceError, StoreError
+from grace_kp.errors import GraceError
 from grace_kp.pages import Curve, Plane, count_text, curves, spaced, table
 from grace_kp.runtime import promises_in
+from grace_kp.web._problem import explained
 from grace_kp.web.figures._runs import LEVELS
 
 if TYPE_CHECKING:
@@ -162,8 +163,8 @@ def watched_promises(store: Any) -> tuple[list[WatchedPromise], str]:
     """Return the promises that are watched in a store, and why they cannot be read, if so."""
     try:
         found = promises_in(store)
-    except (GraceError, StoreError) as error:
-        return [], str(error)
+    except GraceError as error:
+        return [], f"Watched promises cannot be read: {explained(error, 'reading watched promises')}."
     return [
         WatchedPromise(
             profile=str(each["profile"]),

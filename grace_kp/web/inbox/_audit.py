@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, StreamingResponse
 
 from grace_kp.approvals import checkpoint, export, parse_checkpoints, verdict_text, verify
 from grace_kp.errors import ApprovalError, StoreError
+from grace_kp.web._problem import explained
 from grace_kp.web._site import form_of, root_of, site_of
 from grace_kp.web.inbox._lists import counts, texts_of
 from grace_kp.web.inbox._request import entry_shown
@@ -84,7 +85,7 @@ class Audit:
         try:
             found = verify(Counted(site.tables, self._count), at=site.clock(), checkpoint=points or None)
         except (ApprovalError, StoreError) as error:
-            problem = str(error)
+            problem = explained(error, "the verification of the audit trail")
         finally:
             self._progress = Progress(
                 read=total,

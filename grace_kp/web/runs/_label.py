@@ -8,7 +8,6 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
-from grace_kp.errors import StoreError, UnknownTrace
 from grace_kp.web._site import form_of, person_of, root_of, site_of
 from grace_kp.web.runs._addresses import PREFIX, run_address
 
@@ -32,14 +31,7 @@ def label_run(request: Request) -> Response:
     name = request.path_params["id"]
     name = name if name.startswith(PREFIX) else PREFIX + name
     note = form.get("note", [""])[0].strip() or None
-    try:
-        site_of(request).grace.feedback(name, VALUES[stated], source="user", by=person_of(request).name, note=note)
-    except UnknownTrace as error:
-        raise HTTPException(404, str(error)) from None
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
-    except StoreError as error:
-        raise HTTPException(503, str(error)) from None
+    site_of(request).grace.feedback(name, VALUES[stated], source="user", by=person_of(request).name, note=note)
     if "list" in form:
         fields = [pair for pair in parse_qsl(form["list"][0]) if pair[0] != "labelled"]
         return RedirectResponse(f"{root}/runs?{urlencode([*fields, ('labelled', name)])}", 303)

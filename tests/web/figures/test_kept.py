@@ -47,14 +47,15 @@ def test_nobody_waits_long_for_the_first_value():
     go.set()
 
 
-def test_a_store_that_cannot_be_read_is_a_problem():
-    """Of the result, and not of the page."""
+def test_a_store_that_cannot_be_read_is_a_problem(caplog):
+    """Of the result, and not of the page. Only the log names the file."""
 
     def fail():
-        raise StoreError("no such file")
+        raise StoreError("no such file: /secret/place.db")
 
     result = Kept(patience=PATIENT).get("key", 0.0, fail)
-    assert (None, "no such file") == (result.value, result.problem)
+    assert (None, "the store cannot be read or written at the moment") == (result.value, result.problem)
+    assert "place.db" in caplog.text
 
 
 def test_what_is_kept_is_bounded():

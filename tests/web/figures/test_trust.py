@@ -84,13 +84,14 @@ def test_a_profile_states_its_promise():
     assert "" == promise_words(make_grace())
 
 
-def test_promises_are_read_from_the_store(office):
-    """With every level; a state that cannot be read is named."""
+def test_promises_are_read_from_the_store(office, caplog):
+    """With every level; the log names a state that cannot be read."""
     assert ([], "") == watched_promises(office.grace.store)
     office.grace.store.update_state("monitor:x:y", lambda _: "{}")
     found, problem = watched_promises(office.grace.store)
     assert [] == found
-    assert "cannot be read as a monitor" in problem
+    assert "Watched promises cannot be read: the store cannot be read or written at the moment." == problem
+    assert "cannot be read as a monitor" in caplog.text
 
 
 @pytest.mark.parametrize(

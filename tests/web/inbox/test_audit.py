@@ -9,6 +9,8 @@ import re
 import pytest
 
 from grace_kp.approvals import checkpoint
+from grace_kp.errors import StoreError
+from grace_kp.web.inbox import _audit
 from grace_kp.web.inbox._audit import PAGE, Counted, entries_before
 from tests.web.inbox.forms import forms
 from tests.web.inbox.shop import HOSTILE, person
@@ -107,6 +109,20 @@ def test_a_damaged_chain_is_found(filed):
     text = browser.get("/approvals/audit").text
     assert "problem" in text
     assert "forged" in text
+
+
+def test_a_store_that_fails_meanwhile_does_not_tell_where_it_is(shop, ana, monkeypatch, caplog):
+    """Its message is in the log."""
+
+    def fail(*_, **__):
+        raise StoreError("cannot read /secret/place.db")
+
+    monkeypatch.setattr(_audit, "verify", fail)
+    verify(ana)
+    text = ana.get("/approvals/audit").text
+    assert "could not be carried out: the store cannot be read or written at the moment" in text
+    assert "place" not in text.partition('id="verification"')[2].partition("</div>")[0]
+    assert "/secret/place.db" in caplog.text
 
 
 def test_two_verifications_do_not_run_at_once(shop, ana):

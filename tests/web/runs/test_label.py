@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from grace_kp.errors import StoreError
 from tests.pages.reading import Elements
 from tests.web.runs.house import thoughts
 
@@ -66,3 +67,21 @@ def test_a_label_needs_a_run_and_the_right(house):
     assert 404 == house.visit().post_form("/runs/kp:trace:none/feedback", {"correct": "1"}).status_code
     assert 403 == house.visit(role="viewer").post_form(f"/runs/{name}/feedback", {"correct": "1"}).status_code
     assert [] == labels(house, name)
+
+
+@pytest.mark.parametrize("path", ["/runs/kp:trace:a/feedback", "/api/v1/runs/kp:trace:a/feedback"])
+def test_a_store_that_cannot_be_written_does_not_tell_where_it_is(house, monkeypatch, caplog, path):
+    """Its message is in the log."""
+
+    def fail(*_, **__):
+        raise StoreError("cannot write /secret/place.db: disk full")
+
+    house.add("a", thoughts(1))
+    browser = house.visit()
+    monkeypatch.setattr(house.grace, "feedback", fail)
+    send = browser.post_json if path.startswith("/api") else browser.post_form
+    answer = send(path, {"correct": True} if path.startswith("/api") else {"correct": "1"})
+    assert 503 == answer.status_code
+    assert "the store cannot be read or written at the moment" in answer.text
+    assert "place" not in answer.text
+    assert "place.db: disk full" in caplog.text
