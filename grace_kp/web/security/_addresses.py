@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from grace_kp.errors import SettingsError, brief
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from starlette.datastructures import Headers
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -84,21 +84,22 @@ class Addresses:
             return _origin(parts.scheme, parts.netloc)
         return _origin(scheme, host.lower())
 
-    def client(self, peer: str, headers: Mapping[str, str]) -> str:
+    def client(self, peer: str, headers: Headers) -> str:
         """Return the address of the client: the last one that a trusted proxy states, else that of the connection.
 
         Args:
             peer: address of the other end of the connection.
             headers: headers of the request.
         """
-        if peer not in self.trusted_proxies:
+        trusted = set(map(_plain, self.trusted_proxies))
+        if _plain(peer) not in trusted:
             return peer
-        for stated in reversed(headers.get("x-forwarded-for", "").split(",")):
-            try:
-                address = str(ipaddress.ip_address(stated.strip()))
-            except ValueError:
+        # A proxy may add a line of its own below the one that the client has sent.
+        for stated in reversed(",".join(headers.getlist("x-forwarded-for")).split(",")):
+            address = _plain(stated.strip())
+            if not address:
                 return peer
-            if address not in self.trusted_proxies:
+            if address not in trusted:
                 return address
         return peer
 
@@ -110,15 +111,17 @@ def local_path(text: str, otherwise: str = "/") -> str:
 
 def network_of(address: str) -> str:
     """Return what limits are counted by: an IPv4 address, or the /64 network of an IPv6 address."""
+    plain = _plain(address)
+    return str(ipaddress.ip_network((plain, 64), strict=False)) if ":" in plain else plain or "unknown"
+
+
+def _plain(address: str) -> str:
+    """Return an address in its usual form, an IPv4 address that IPv6 has mapped (`::ffff:192.0.2.7`) as such; empty for what is no address."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        return "unknown"
-    if isinstance(parsed, ipaddress.IPv6Address):
-        if parsed.ipv4_mapped is not None:
-            return str(parsed.ipv4_mapped)
-        return str(ipaddress.ip_network((parsed, 64), strict=False))
-    return str(parsed)
+        return ""
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
 def _split(url: str):  # type: ignore[no-untyped-def]

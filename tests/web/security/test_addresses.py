@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from starlette.datastructures import Headers
 
 from grace_kp.errors import SettingsError
 from grace_kp.web.security._addresses import Addresses, local_path, network_of
@@ -104,13 +105,35 @@ def test_a_trusted_proxy_is_an_address():
 
 def test_headers_of_proxies_are_ignored_unless_configured():
     """Only a trusted proxy says who its client is, and only its own statement counts, not what came from outside."""
-    stated = {"x-forwarded-for": "203.0.113.9, 198.51.100.7, 10.0.0.2"}
+    stated = Headers({"x-forwarded-for": "203.0.113.9, 198.51.100.7, 10.0.0.2"})
     assert "192.0.2.1" == LOOPBACK.client("192.0.2.1", stated)
     trusting = Addresses(port=1, trusted_proxies=frozenset({"10.0.0.1", "10.0.0.2"}))
     assert "198.51.100.7" == trusting.client("10.0.0.1", stated)
     assert "192.0.2.1" == trusting.client("192.0.2.1", stated)
-    assert "10.0.0.1" == trusting.client("10.0.0.1", {})
-    assert "10.0.0.1" == trusting.client("10.0.0.1", {"x-forwarded-for": "unknown\n"})
+    assert "10.0.0.1" == trusting.client("10.0.0.1", Headers())
+    assert "10.0.0.1" == trusting.client("10.0.0.1", Headers({"x-forwarded-for": "unknown\n"}))
+
+
+def test_the_last_line_of_a_header_counts():
+    """A proxy may add its own line below the one that the client has sent."""
+    trusting = Addresses(port=1, trusted_proxies=frozenset({"10.0.0.1"}))
+    lines = [(b"x-forwarded-for", b"203.0.113.9"), (b"x-forwarded-for", b"198.51.100.7")]
+    assert "198.51.100.7" == trusting.client("10.0.0.1", Headers(raw=lines))
+
+
+@pytest.mark.parametrize(
+    ("proxy", "peer"),
+    [
+        ("10.0.0.1", "::ffff:10.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("2001:DB8:0::1", "2001:db8::1"),
+    ],
+)
+def test_a_proxy_is_known_in_each_form_of_its_address(proxy, peer):
+    """A server that listens to IPv6 sees proxies of IPv4 as mapped addresses."""
+    trusting = Addresses(port=1, trusted_proxies=frozenset({proxy}))
+    stated = Headers({"x-forwarded-for": f"203.0.113.9, ::ffff:198.51.100.7, {proxy}"})
+    assert "198.51.100.7" == trusting.client(peer, stated)
 
 
 @pytest.mark.parametrize(
