@@ -42,7 +42,10 @@ def _argument(name: str, encoded: Any, declared: object) -> object:
     try:
         value = decoder.of(encoded, 0)
         is_same = canonical(encode_value(value)) == canonical(encoded)
-    except (ArithmeticError, AttributeError, LookupError, NoEncoding, RecursionError, TypeError, ValueError) as error:
+    # OSError: the name of a time zone is also the name of a file, and may be that of a folder.
+    except (
+        ArithmeticError, AttributeError, LookupError, NoEncoding, OSError, RecursionError, TypeError, ValueError
+    ) as error:  # fmt: skip
         problem = str(error) if isinstance(error, _Misfit) else f"cannot be read back ({type(error).__name__}: {error})"
         raise ValueError(f"{''.join(decoder.path)[:200]}: {problem}") from None
     if not is_same:

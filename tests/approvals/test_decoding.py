@@ -94,6 +94,8 @@ DAMAGED = {
         {"$datetime": "2026-01-01T00:00:00+01:00", "zone": "../../etc/passwd"},
         "x: cannot be read back",
     ),
+    "a folder as a zone": ({"$datetime": "2026-01-01T00:00:00", "zone": "Europe"}, "x: cannot be read back"),
+    "a long name of a zone": ({"$time": "00:00:00", "zone": "x" * 5_000}, "x: cannot be read back"),
     "more beside a tag": ({"$int": str(2**60), "a": 1}, "x: cannot be read back as it was kept"),
 }
 
