@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,8 @@ EACH_MINUTE = 20
 """Entries per person."""
 EACH_DAY = 500
 """Entries of all people."""
+EACH_DAY_PER_PERSON = 100
+"""Entries of one person, so that nobody uses up those of all others."""
 AT_MOST_PEOPLE = 1_000
 
 
@@ -49,6 +51,8 @@ class Refusals:
         self._tables, self._clock, self._lock = tables, clock, threading.Lock()
         self._people: OrderedDict[str, _Window] = OrderedDict()
         self._day = _Window(clock())
+        self._shares: Counter[str] = Counter()
+        """Entries of the day by person."""
         self._counts: dict[str, int] = {}
 
     def counts(self) -> dict[str, int]:
@@ -99,16 +103,19 @@ class Refusals:
                 self._counts[name] = self._counts.get(name, 0) + 1
             if not 0 <= now - self._day.began < 86_400:
                 self._day = _Window(now)
+                self._shares.clear()
             window = self._people.pop(name, None) or _Window(now)
             if not 0 <= now - window.began < 60:
                 window = _Window(now, left_out=window.left_out)
             self._people[name] = window
             while len(self._people) > AT_MOST_PEOPLE:
                 self._people.popitem(last=False)
-            if window.written >= EACH_MINUTE or self._day.written >= EACH_DAY:
+            is_used_up = self._day.written >= EACH_DAY or self._shares[name] >= EACH_DAY_PER_PERSON
+            if window.written >= EACH_MINUTE or is_used_up:
                 window.left_out += 1
                 return None
             window.written += 1
             self._day.written += 1
+            self._shares[name] += 1
             left_out, window.left_out = window.left_out, 0
             return left_out

@@ -8,7 +8,7 @@ import pytest
 
 from grace_kp.approvals import verify
 from grace_kp.web import Person, Role
-from grace_kp.web.security._refusals import EACH_DAY, EACH_MINUTE, Refusals
+from grace_kp.web.security._refusals import EACH_DAY, EACH_DAY_PER_PERSON, EACH_MINUTE, Refusals
 from tests.web.security.conftest import entries
 
 ANA, BEN = Person(name="ana", role=Role.VIEWER), Person(name="ben", role=Role.ADMIN)
@@ -50,6 +50,18 @@ def test_all_people_together_are_bounded(refusals, tables, clock):
     assert EACH_DAY == len(entries(tables, "refused"))
     clock.advance(86_400)
     assert refusals.record(ANA, path="/", reason="csrf")
+
+
+def test_nobody_uses_up_the_entries_of_others(refusals, tables, clock):
+    """A share in a day for each person; the next day is a new one."""
+    for _ in range(EACH_DAY_PER_PERSON + 5):
+        refusals.record(ANA, path="/", reason="csrf")
+        clock.advance(60)
+    assert EACH_DAY_PER_PERSON == len(entries(tables, "refused"))
+    assert refusals.record(BEN, path="/", reason="csrf")
+    clock.advance(86_400)
+    assert refusals.record(ANA, path="/", reason="csrf")
+    assert 5 == entries(tables, "refused")[-1]["facts"]["not_recorded"]
 
 
 def test_a_store_that_cannot_be_written_refuses_all_the_same(clock, caplog):
