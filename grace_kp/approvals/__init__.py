@@ -37,7 +37,7 @@ from grace_kp.approvals._seal import (
     without_texts,
 )
 from grace_kp.approvals._secret import Secret, new_key
-from grace_kp.approvals._standing import Standing
+from grace_kp.approvals._standing import Standing, check_standing
 from grace_kp.approvals._states import ENTITLING, FOLLOWING, OPEN, RESPONSES, ApprovalState, may_follow
 from grace_kp.approvals._tables import Link, Reads, Row, RowQuery, Tables, Writes
 from grace_kp.approvals._verify import Verification, verify
@@ -115,6 +115,7 @@ __all__ = [
     "append_view",
     "approval_figures",
     "canonical",
+    "check_standing",
     "checkpoint",
     "consents",
     "constraint_texts",

@@ -6,7 +6,7 @@ import math
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals._canonical import canonical
+from grace_kp.approvals._canonical import MAX_DEPTH, canonical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +25,8 @@ def problem_with(constraint: object) -> str:
         values = [constraint["is"]] if "is" in names else constraint["in"]
         if not isinstance(values, list) or not values:
             return "must list at least one value"
+        if _is_deep(values):
+            return "holds a value that is nested too deeply"
         try:
             canonical(values)
         except (ValueError, TypeError) as error:
@@ -51,6 +53,15 @@ def is_inside(value: object, constraint: Mapping[str, Any]) -> bool:
         return False
     low, high = (_number(constraint[bound]) if bound in constraint else None for bound in ("from", "to"))
     return (low is None or low <= number) and (high is None or number <= high)
+
+
+def _is_deep(value: object) -> bool:
+    """Return whether more containers stand inside of each other than in any encoded argument: three in each dict that becomes a `$dict`."""
+    level = [value]
+    for _ in range(3 * MAX_DEPTH + 3):
+        lists = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [child for each in lists for child in each]
+    return bool(level)
 
 
 def _number(value: object) -> Decimal | None:

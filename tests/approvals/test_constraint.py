@@ -42,9 +42,16 @@ def test_a_range_is_exact(value, low, high):
     assert (low <= value <= high) == covers(bounds, value)
 
 
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     "constraint",
-    [None, [], "any", {}, {"in": []}, {"in": "ab"}, {"is": float("nan")}, {"from": "1"}, {"from": True}, {"from": 3, "to": 2}, {"is": 1, "any": True}],
+    [None, [], "any", {}, {"in": []}, {"in": "ab"}, {"is": float("nan")}, {"is": nested(500)}, {"in": [nested(50_000)]}, {"from": 10**400}, {"to": float("inf")}, {"from": "1"}, {"from": True}, {"from": 3, "to": 2}, {"is": 1, "any": True}],
 )  # fmt: skip
 def test_a_constraint_that_cannot_be_read_has_a_problem(constraint):
     """It is refused when it is granted; it never means any value."""

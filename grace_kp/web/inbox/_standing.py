@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
-from grace_kp.approvals import Standing, json_text, reason_without_account, seconds_of
+from grace_kp.approvals import Standing, check_standing, json_text, reason_without_account, seconds_of
 from grace_kp.errors import ApprovalError
 from grace_kp.web._person import Right
 from grace_kp.web._site import form_of, person_of, root_of, site_of
@@ -64,6 +63,7 @@ def grant(request: Request) -> Response:
     try:
         wanted = _wanted(request, approval, form)
         if value_of(form, "step") != "decide":
+            check_standing(wanted, site.clock())
             fields = [(name, form[name][0]) for name in form if name not in {"csrf", "step", "until_at"}]
             return site.page(
                 request,
@@ -174,7 +174,7 @@ def _constraint(form: Mapping[str, list[str]], number: int, name: str) -> dict[s
         case "range":
             bounds = {"from": value_of(form, f"low{number}").strip(), "to": value_of(form, f"high{number}").strip()}
             found = {bound: _json(text, name) for bound, text in bounds.items() if text}
-            if not found or not all(type(each) in {int, float} and math.isfinite(each) for each in found.values()):
+            if not found or not all(type(each) in {int, float} for each in found.values()):
                 raise ValueError(f"{name}: a range needs one or two numbers")
             return found
         case _:

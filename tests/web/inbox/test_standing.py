@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from grace_kp.approvals._canonical import MAX_DEPTH
 from tests.web.inbox.forms import forms
-from tests.web.inbox.shop import HOSTILE
+from tests.web.inbox.shop import HOSTILE, anything
 
 
 def form_of(browser, approval):
@@ -75,6 +76,36 @@ def test_what_cannot_be_granted_stays_in_the_form(shop, ana, changes, words):
     assert words in answer.text
     assert "mine" == forms(answer.text)["grant"].value("note")
     assert [] == shop.desk.standing(ended=True)
+
+
+DEEP = "[" * 500 + "]" * 500
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind0": "is", "value0": DEEP}, {"kind0": "in", "value0": DEEP}, {"kind0": "is", "value0": '"\\ud800"'}, {"kind0": "is", "value0": "1e400"},
+        {"kind1": "range", "low1": "1e400"}, {"kind1": "range", "high1": "1" * 400}, {"uses": "1000001"},
+    ],
+)  # fmt: skip
+def test_what_cannot_be_granted_is_not_reviewed(shop, ana, changes):
+    """The reason stands above the form at once, not after the review."""
+    approval = shop.ask()
+    answer = ana.post(f"/approvals/{approval.id}/grant", data=form_of(ana, approval).submitted(**changes))
+    assert 422 == answer.status_code
+    assert "Let these calls run" not in answer.text
+    assert "grant" in forms(answer.text)
+
+
+def test_the_largest_argument_of_an_action_can_be_granted(shop, ana):
+    """What can be asked for can be approved in advance."""
+    value = 1
+    for _ in range(MAX_DEPTH):
+        value = {1: value}
+    approval = shop.ask({"value": value}, anything)
+    assert 303 == grant(ana, approval).status_code
+    (standing,) = shop.desk.standing()
+    assert standing.covers(approval.encoded)
 
 
 def test_what_is_not_covered_can_only_be_anything(shop, ana):
