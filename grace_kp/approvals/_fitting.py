@@ -7,7 +7,6 @@ Nothing is guessed: the text "20" is no integer, and True is none. A value that 
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals._canonical import NoEncoding, canonical, encode_value
@@ -48,6 +47,8 @@ def fitted_edit(
         MissingExtra: `jsonschema` is not installed.
     """
     properties = schema.get("properties", {key: {} for key in changes})
+    if not isinstance(properties, dict):
+        raise ValueError(f"the schema of {action} cannot be used: its properties are no object")
     fitted: dict[str, Any] = {}
     for name, value in changes.items():
         if name not in properties:
@@ -56,7 +57,7 @@ def fitted_edit(
             encoded = _as_encoded(value, name)
             is_kept = current is not None and name in current and canonical(encoded) == canonical(current[name])
             fitted[name] = encoded if is_kept else _Fit(schema, has_instances).argument(name, properties[name], encoded)
-        except (AttributeError, LookupError, RecursionError, TypeError, UnicodeError):
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, UnicodeError):
             raise ValueError(f"{name}: is no JSON that can be kept") from None
         except ValueError as error:
             raise ValueError(f"{name}: does not fit the parameter" if name in hidden else str(error)) from None
@@ -173,12 +174,11 @@ class _Fit:
         if not isinstance(schema, dict) or not schema or (self._has_instances and _has_model(fitted)):
             return ""
         validator = _validator({**schema, "$defs": self._definitions})
-        from jsonschema.exceptions import UnknownType, best_match
-        from referencing.exceptions import Unresolvable
+        from jsonschema.exceptions import best_match
 
         try:
             errors = list(validator(plain_json(fitted, decimal=_number)))
-        except (Unresolvable, UnknownType, TypeError, re.error) as error:
+        except Exception as error:  # noqa: BLE001 — a schema may come from a foreign server, and break a validator anywhere
             return f"{place}: the schema of the action cannot be used ({type(error).__name__})"
         if not errors:
             return ""

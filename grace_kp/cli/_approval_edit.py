@@ -130,12 +130,16 @@ def _refuse(constant: str) -> Any:
 
 def _kinds(schema: Mapping[str, Any], name: str) -> set[str]:
     """Return the JSON types that the schema allows for a parameter; none where it states none."""
-    declared = (schema.get("properties") or {}).get(name)
+    properties = schema.get("properties")
+    declared = properties.get(name) if isinstance(properties, dict) else None
     if not isinstance(declared, dict):
         return set()
-    options = [declared, *(option for option in declared.get("anyOf") or () if isinstance(option, dict))]
-    found = [option.get("type") for option in options]
-    return {kind for kinds in found for kind in ([kinds] if isinstance(kinds, str) else kinds or ())}
+    branches = declared.get("anyOf")
+    options = [declared, *(branches if isinstance(branches, list) else ())]
+    found = [option.get("type") for option in options if isinstance(option, dict)]
+    return {
+        kind for kinds in found for kind in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(kind, str)
+    }
 
 
 def edited(approval: Approval, changes: Mapping[str, Any]) -> Approval:

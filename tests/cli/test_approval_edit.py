@@ -31,6 +31,9 @@ OPTIONAL = {"type": "object", "properties": {"memo": {"anyOf": [{"type": "string
         ("big=9007199254740995", {}, {"$int": "9007199254740995"}),
         ('tags=["b"]', {}, ["b"]),
         ('invoice:={"a": 1}', {}, {"a": 1}),
+        ("euros=20", {"properties": []}, 20),
+        ("euros=20", {"properties": {"euros": {"type": {}, "anyOf": 5}}}, 20),
+        ("invoice=20", {"properties": {"invoice": {"type": [[], "string"], "anyOf": [5]}}}, "20"),
     ],
 )
 def test_the_kind_of_a_value_is_that_of_its_parameter(change, schema, value):

@@ -129,9 +129,10 @@ def with_submitted(field: Field, submitted: str | None, *, is_null: bool, proble
 def _field(approval: Approval, number: int, name: str) -> Field:
     now, schema = approval.encoded[name], approval.schema
     reason = _fixed(approval, name)
-    declared = _resolved((schema.get("properties") or {}).get(name, {}), schema)
+    declared = _resolved(_object(schema.get("properties")).get(name), schema)
     base, is_nullable = _base(declared, schema)
-    if not reason and base.get("x-encoding") != "$enum" and _has_model(now):
+    encoding = str(base.get("x-encoding", "$path" if base.get("format") == "path" else ""))
+    if not reason and encoding != "$enum" and _has_model(now):
         reason = "an object of a class, whose values cannot be written here; reject the request, or respond with words"
     new_field = functools.partial(Field, name=name, number=number)
     if reason:
@@ -140,7 +141,6 @@ def _field(approval: Approval, number: int, name: str) -> Field:
     if choices:
         return _choice(new_field, choices, now)
     tag = next((key for key in now if key.startswith("$")), "") if isinstance(now, dict) else ""
-    encoding = base.get("x-encoding", "$path" if base.get("format") == "path" else "")
     is_null = now is None and is_nullable
     if (tag in HINTS and encoding in {tag, ""} and isinstance(now[tag], str)) or (is_null and encoding in HINTS):
         written = tag or encoding
@@ -193,10 +193,13 @@ def _choices(base: Mapping[str, Any], is_nullable: bool) -> list[Choice]:
         values = [True, False]
     else:
         values = base.get("enum", [base["const"]] if "const" in base else [])
-    if not values:
+    if not isinstance(values, list) or not values:
         return []
     members = values if base.get("x-encoding") else [encode({"": value})[0].get("", value) for value in values]
-    return [Choice(label=_label(member), value=member) for member in [*members, *([None] if is_nullable else [])]]
+    return [
+        Choice(label=_label(member), value=member)
+        for member in [*members, *([None] if is_nullable and None not in members else [])]
+    ]
 
 
 def _label(encoded: Any) -> str:
@@ -314,16 +317,32 @@ def _base(declared: Mapping[str, Any], whole: Mapping[str, Any]) -> tuple[Mappin
     """Return the schema of what a parameter holds beside null, and whether it may be null. Several alternatives are no schema of a field."""
     branches = declared.get("anyOf") or declared.get("oneOf")
     if not isinstance(branches, list):
-        return declared, False
+        return _of_one_type(declared)
     others = [_resolved(branch, whole) for branch in branches if branch != _NULL]
-    is_nullable = len(others) < len(branches)
-    return (others[0] if len(others) == 1 else {"anyOf": others}), is_nullable
+    base, is_nullable = _of_one_type(others[0] if len(others) == 1 else {"anyOf": others})
+    return base, is_nullable or len(others) < len(branches)
+
+
+def _of_one_type(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+    """Return a schema whose type is one name, empty for several, and whether it lists null beside it."""
+    stated = schema.get("type", "")
+    if isinstance(stated, str):
+        return schema, False
+    kinds = stated if isinstance(stated, list) else []
+    others = [kind for kind in kinds if kind != "null"]
+    kind = others[0] if len(others) == 1 and isinstance(others[0], str) else ""
+    return {**schema, "type": kind}, len(others) < len(kinds)
 
 
 def _resolved(schema: Any, whole: Mapping[str, Any]) -> Mapping[str, Any]:
     for _ in range(20):
         if not isinstance(schema, dict) or "$ref" not in schema:
             break
-        target = (whole.get("$defs") or {}).get(str(schema["$ref"]).removeprefix("#/$defs/"), {})
-        schema = {**target, **{key: item for key, item in schema.items() if key != "$ref"}}
-    return schema if isinstance(schema, dict) else {}
+        target = _object(whole.get("$defs")).get(str(schema["$ref"]).removeprefix("#/$defs/"))
+        schema = {**_object(target), **{key: item for key, item in schema.items() if key != "$ref"}}
+    return _object(schema)
+
+
+def _object(part: Any) -> Mapping[str, Any]:
+    """Return a part of a schema that must be an object; an empty one for anything else, because a schema may come from a foreign server of tools."""
+    return part if isinstance(part, dict) else {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import decimal
 import enum
 import inspect
 import pathlib
 import uuid
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -58,6 +60,89 @@ def test_an_unchanged_field_changes_nothing(value):
     approval, field = field_of(value)
     assert approval.encoded["value"] is changed_value(approval, field, sent(field.text), is_null=field.is_null)
     assert approval.encoded["value"] is changed_value(approval, field, None, is_null=False)
+
+
+JSON = st.recursive(
+    st.sampled_from([None, True, 0, -1, 5, 1.5, "", "x", "null", "string", "integer", "$date", "$enum", "path", "#/$defs/x", "("]),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["type", "x", "null", "$model"]), inner, max_size=3)),
+    max_leaves=4,
+)  # fmt: skip
+KEYWORDS = (
+    "type", "enum", "const", "anyOf", "oneOf", "allOf", "not", "if", "$ref", "$defs", "properties", "items", "prefixItems", "additionalProperties",
+    "required", "minimum", "multipleOf", "maxLength", "pattern", "format", "x-encoding", "x-members", "x-class", "$id", "$anchor", "$schema",
+)  # fmt: skip
+SCHEMAS = st.recursive(
+    JSON, lambda inner: st.dictionaries(st.sampled_from(KEYWORDS), st.one_of(inner, st.lists(inner, max_size=3)), max_size=4), max_leaves=8
+)  # fmt: skip
+"""Schemas as a server of tools may send them: keywords with anything in them."""
+
+
+VALUES = ["x", 5, 1.5, None, True, ["a"], {"x": 1}, NOON]
+ASKED = {repr(value): SHOP.ask({"value": value}, anything) for value in (*VALUES, "a")}
+
+
+def with_schema(schema, value, definitions):
+    parts = {"properties": {"value": schema}, "$defs": {"x": definitions}}
+    return replace(ASKED[repr(value)], schema=parts)
+
+
+@given(SCHEMAS, st.sampled_from(VALUES), SCHEMAS)
+@settings(max_examples=300, deadline=None)
+def test_a_malformed_schema_breaks_no_form(schema, value, definitions):
+    """An argument that it does not describe can be seen, and perhaps not be edited."""
+    approval = with_schema(schema, value, definitions)
+    (field,) = fields_of(approval)
+    assert approval.encoded["value"] is changed_value(approval, field, sent(field.text), is_null=field.is_null)
+    for text in ("y", "7", "2.5", "", '["b"]', "2026-01-02T12:00:00+00:00"):
+        with contextlib.suppress(ValueError):
+            changed_value(approval, field, text, is_null=False)
+
+
+@pytest.mark.parametrize("part", ["properties", "$defs"])
+@given(SCHEMAS)
+@settings(max_examples=30, deadline=None)
+def test_a_malformed_part_of_a_schema_breaks_no_form(part, schema):
+    """Nor the properties or the definitions as a whole."""
+    approval = replace(ASKED["5"], schema={"properties": {"value": {"$ref": "#/$defs/x"}}, part: schema})
+    (field,) = fields_of(approval)
+    with contextlib.suppress(ValueError):
+        changed_value(approval, field, "7", is_null=False)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"enum": 5}, {"type": ["integer", "null"]}, {"type": {}}, {"x-encoding": []}, {"anyOf": [5, {"type": []}]}],
+)
+def test_pages_of_a_malformed_schema_are_shown(schema):
+    """That of the request and the form for a standing approval."""
+    approval, browser = SHOP.ask({"value": 5}, anything, schema={"properties": {"value": schema}}), SHOP.browser()
+    for path in ("", "/grant"):
+        assert 200 == browser.get(f"/approvals/{approval.id}{path}").status_code
+    edit = {"digest": approval.digest, "v0": "7"}
+    assert browser.post_form(f"/approvals/{approval.id}/edit", edit).status_code in {200, 422}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "kind"),
+    [
+        (["integer", "null"], "number"),
+        (["null", "string"], "text"),
+        (["boolean"], "choice"),
+        (["integer", "string"], "json"),
+    ],
+)
+def test_a_schema_may_list_types(kinds, kind):
+    """Null beside one other type is that type, or no value."""
+    value = {"number": 5, "text": "a", "choice": True, "json": 5}[kind]
+    approval = with_schema({"type": kinds}, value, {})
+    (field,) = fields_of(approval)
+    assert (kind, "null" in kinds and kind != "choice") == (field.kind, field.is_nullable)
+
+
+def test_a_list_of_values_holds_null_once():
+    """Also where the type allows it, too."""
+    (field,) = fields_of(with_schema({"type": ["string", "null"], "enum": ["a", None]}, "a", {}))
+    assert ["a", None] == [choice.value for choice in field.choices]
 
 
 PLAIN = st.recursive(
