@@ -15,22 +15,24 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
 from grace_kp.approvals import Change
-from grace_kp.errors import StoreError
 from grace_kp.web._person import Right
-from grace_kp.web._site import site_of
+from grace_kp.web._site import person_of, site_of
 from grace_kp.web.security import still_may
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
     from grace_kp.web._site import Site
 
 MAX_PAGES = 300
 """Pages that can listen at once."""
+MAX_PAGES_EACH = 20
+"""Pages of one person. Others are refused rather than the oldest ended: a browser opens a stream that ends again, but not one that is refused."""
 MAX_BEHIND = 200
 """Events that a page may be behind; then its stream ends, and the browser asks again for what it missed."""
 MAX_MISSED = 500
@@ -44,9 +46,14 @@ _log = logging.getLogger("grace_kp.web")
 
 
 class Page:
-    """A page that listens."""
+    """A page that listens.
 
-    def __init__(self) -> None:
+    Args:
+        owner: name of the person who looks at it.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
         self._changes: asyncio.Queue[Change | None] = asyncio.Queue(MAX_BEHIND)
         self._has_ended = False
 
@@ -74,6 +81,21 @@ class Page:
                 yield change
 
 
+class Stream(StreamingResponse):
+    """The stream of a page, which counts from the moment it is granted until its connection is gone, whether or not it has begun."""
+
+    def __init__(self, events: AsyncIterator[str], leave: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=_HEADERS)
+        self._leave = leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the stream or the connection ends."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
+
+
 class Feed:
     """The event streams of one application."""
 
@@ -92,8 +114,14 @@ class Feed:
             raise HTTPException(
                 503, "Too many pages listen for events. This page works without them.", {"Retry-After": "30"}
             )
+        page = Page(person_of(request).name)
+        if sum(each.owner == page.owner for each in self._pages) >= MAX_PAGES_EACH:
+            raise HTTPException(
+                429, f"{MAX_PAGES_EACH} other pages of yours listen for events. This page works without them.", {"Retry-After": "30"}
+            )  # fmt: skip
         after = _number(request.headers.get("last-event-id") or request.query_params.get("after", ""))
-        return StreamingResponse(self._events(request, after), media_type="text/event-stream", headers=_HEADERS)
+        self._pages.add(page)
+        return Stream(self._events(request, page, after), lambda: self._leave(page))
 
     def close(self) -> None:
         """End all streams at once, from any thread: the application ends."""
@@ -102,31 +130,27 @@ class Feed:
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._end_pages)
 
-    async def _events(self, request: Request, after: int | None) -> AsyncIterator[str]:
-        site, page = site_of(request), Page()
-        try:
-            await self._listen(site, page)
-            yield f"retry: {RETRY_MS}\n\n"
-            seq = -1 if after is None else after
-            for change in () if after is None else await asyncio.to_thread(_missed, site, after):
-                if not await still_may(request, Right.SEE):
-                    return
-                seq = change.seq
-                yield _event(change)
-            async for found in page.changes():
-                if not await still_may(request, Right.SEE):
-                    return
-                if found is None:
-                    yield ": still here\n\n"
-                elif found.seq > seq and found.kind not in _SILENT:
-                    yield _event(found)
-        finally:
-            self._leave(page)
+    async def _events(self, request: Request, page: Page, after: int | None) -> AsyncIterator[str]:
+        site = site_of(request)
+        await self._watched(site)
+        yield f"retry: {RETRY_MS}\n\n"
+        seq = -1 if after is None else after
+        for change in () if after is None else await asyncio.to_thread(_missed, site, after):
+            if not await still_may(request, Right.SEE):
+                return
+            seq = change.seq
+            yield _event(change)
+        async for found in page.changes():
+            if not await still_may(request, Right.SEE):
+                return
+            if found is None:
+                yield ": still here\n\n"
+            elif found.seq > seq and found.kind not in _SILENT:
+                yield _event(found)
 
-    async def _listen(self, site: Site, page: Page) -> None:
-        """Add a page, and begin to watch with the first one. What happens from now on reaches the page."""
+    async def _watched(self, site: Site) -> None:
+        """Begin to watch with the first page, and again where the watch has ended. What happens from now on reaches the pages."""
         loop = asyncio.get_running_loop()
-        self._pages.add(page)
         if self._watch is None or self._watch.done() or self._loop is not loop:
             self._loop, self._watches = loop, asyncio.Event()
             self._watch = loop.create_task(self._share(site, self._watches))
@@ -139,11 +163,11 @@ class Feed:
             async for change in changes:
                 for page in list(self._pages):
                     page.put(change)
-        except StoreError as error:
-            _log.warning("changes of approvals cannot be watched: %s", error)
-            self._end_pages()
+        except Exception as error:  # noqa: BLE001 — whatever it is, pages must not wait for events that never come
+            _log.warning("changes of approvals cannot be watched: %s: %s", type(error).__name__, error)
         finally:
             watches.set()
+        self._end_pages()  # their browsers come again, and the first begins a new watch
 
     def _leave(self, page: Page) -> None:
         self._pages.discard(page)

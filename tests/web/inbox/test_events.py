@@ -165,6 +165,54 @@ def test_the_number_of_pages_is_bounded(served, monkeypatch):
             assert "30" == second.headers["retry-after"]
 
 
+def test_nobody_takes_the_pages_of_others(served, monkeypatch):
+    """A person has a share, which a page that is closed gives back. Who is refused is not asked to come again."""
+    monkeypatch.setattr(events, "MAX_PAGES_EACH", 2)
+    with served.page() as first:
+        after_beginning(first)
+        with served.page() as second:
+            after_beginning(second)
+            with served.page() as third:
+                assert 429 == third.status
+                assert b"2 other pages of yours listen" in third.read()
+            served.person = Person(name="bo", role=Role.APPROVER)
+            with served.page() as other:
+                after_beginning(other)
+            served.person = Person(name="ana", role=Role.APPROVER)
+        while True:  # until the server has noticed that the second page is closed
+            with served.page() as again:
+                if again.status == 200:
+                    break
+                assert 429 == again.status
+
+
+class Broken:
+    """Changes whose reading fails with an error that nobody expected, once."""
+
+    def __init__(self, watch, failing):
+        self.watch, self.failing = watch, failing
+
+    def __call__(self):
+        return self.fail() if self.failing.pop() else self.watch()
+
+    async def fail(self):
+        raise RuntimeError("damaged")
+        yield
+
+
+def test_a_watch_that_fails_ends_the_streams(served, monkeypatch, caplog):
+    """Whatever the error. The browsers come again, and the next stream gets events."""
+    approvals = served.shop.grace.approvals
+    monkeypatch.setattr(type(approvals), "watch", Broken(approvals.watch, [False, True]))
+    with served.page() as response:
+        assert next_event(after_beginning(response)) is None
+    assert "cannot be watched: RuntimeError: damaged" in caplog.text
+    with served.page() as response:
+        after_beginning(response)
+        served.shop.ask()
+        assert "requested" == json.loads(next_event(response)["data"])["kind"]
+
+
 def test_a_heartbeat_keeps_the_connection(served, monkeypatch):
     """A comment, when nothing happens."""
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.01)
@@ -175,7 +223,7 @@ def test_a_heartbeat_keeps_the_connection(served, monkeypatch):
 
 async def test_a_page_that_is_too_far_behind_ends():
     """The browser asks again for what it missed."""
-    page = events.Page()
+    page = events.Page("ana")
     change = Change(seq=1, at=0.0, kind="decided", facts={})
     for _ in range(events.MAX_BEHIND):
         page.put(change)
