@@ -77,7 +77,6 @@ def application(grace: Grace, entrance: Entrance, addresses: Addresses) -> Starl
             *api.routes(),
         ],
         middleware=[
-            Middleware(following.before),
             Middleware(
                 security.Gatekeeper,
                 entrance=entrance,
@@ -85,6 +84,7 @@ def application(grace: Grace, entrance: Entrance, addresses: Addresses) -> Starl
                 attempts=entrance.attempts,
                 refusals=refusals,
             ),
+            Middleware(following.before),  # behind the gatekeeper, who answers for a store that cannot be used
         ],
         exception_handlers={HTTPException: answer, GraceError: answer, ValueError: answer},
         lifespan=following.lifespan,
@@ -107,11 +107,15 @@ class Following:
         self._catalog, self._lock, self._follows = catalog, threading.Lock(), False
 
     def begin(self) -> None:
-        """Follow the store, once."""
+        """Follow the store, once; after an error, the next request tries again.
+
+        Raises:
+            StoreError: the store or the index cannot be used.
+        """
         with self._lock:
-            begins, self._follows = not self._follows, True
-        if begins:
-            self._catalog.follow()
+            if not self._follows:
+                self._catalog.follow()
+                self._follows = True
 
     def before(self, app: ASGIApp) -> ASGIApp:
         """Return an application that follows the store before its first answer."""

@@ -6,9 +6,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from grace_kp import Grace
-from grace_kp.errors import SettingsError
+from grace_kp.errors import SettingsError, StoreError
 from grace_kp.web import Person, Role, app
 from grace_kp.web._app import Following
+from tests.web.visiting import Browser
 
 
 @pytest.fixture
@@ -56,6 +57,29 @@ def test_the_catalog_follows_the_store_from_the_first_request():
     for _ in range(3):
         assert 204 == client.get("/").status_code
     assert ["follow"] == catalog.calls
+
+
+def test_a_store_that_cannot_be_followed_yet_is_tried_again(grace, monkeypatch):
+    """With the next request; this one is answered as by a page whose store fails."""
+    browser = Browser(grace)
+    catalog, failing = browser.app.state.site.catalog, [True]
+    follow = catalog.follow
+
+    def fail():
+        if failing.pop():
+            failing.append(False)
+            raise StoreError("cannot open /secret/place.db")
+        follow()
+
+    monkeypatch.setattr(catalog, "follow", fail)
+    failed = browser.get("/inbox")
+    assert 503 == failed.status_code
+    assert "the store cannot be read or written" in failed.text
+    assert "place" not in failed.text
+    assert "content-security-policy" in failed.headers
+    assert 200 == browser.get("/inbox").status_code
+    assert [] == failing
+    catalog.close()
 
 
 async def test_the_catalog_is_closed_at_the_end():
