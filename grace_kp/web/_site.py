@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from anyio import CapacityLimiter
 from starlette.responses import HTMLResponse
 
+from grace_kp.web._kept import Kept
 from grace_kp.web._templates import templates
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from grace_kp.approvals import Desk, Tables
+    from grace_kp.approvals import ApprovalFigures, Desk, Tables
     from grace_kp.runtime import Grace
     from grace_kp.store import Catalog
     from grace_kp.web._person import Person
@@ -32,6 +33,8 @@ class Site:
     """The index of the runs: lists, search and figures."""
     clock: Callable[[], float] = time.time
     """The wall clock, in seconds since the epoch."""
+    decisions: Kept[tuple[float, float], ApprovalFigures] = field(default_factory=Kept)
+    """How approvals were decided, by period: for the page of figures and the API."""
     look: Any = field(default_factory=templates)
     """The Jinja environment."""
     own_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(2))

@@ -7,13 +7,15 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from grace_kp.approvals import ENTITLING
+from grace_kp.approvals import ENTITLING, approval_figures
 from grace_kp.pages import histogram, named_bars, span_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from grace_kp.approvals import ApprovalFigures
+    from grace_kp.web._kept import Result
+    from grace_kp.web._site import Site
 
 EDGES = (0.0, 10.0, 60.0, 600.0, 3_600.0, 14_400.0, 86_400.0, 604_800.0)
 _WORDS = {
@@ -32,6 +34,19 @@ class Waits:
     most: float
     """Nine of ten decisions took no longer."""
     longest: float
+
+
+def decisions_of(
+    site: Site, span: tuple[float, float], *, patience: float | None = None
+) -> Result[ApprovalFigures] | None:
+    """Return the figures of a period, computed once a minute at most, for all readers; None while they are computed for the first time.
+
+    Args:
+        site: the site.
+        span: begin and end of the period, in seconds since the epoch.
+        patience: seconds to wait for the first computation.
+    """
+    return site.decisions.get(span, site.clock(), lambda: approval_figures(site.tables, *span), patience=patience)
 
 
 def waits_of(figures: ApprovalFigures) -> Waits | None:

@@ -10,14 +10,14 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from grace_kp.approvals import ApprovalState, RowQuery, approval_figures
+from grace_kp.approvals import ApprovalState, RowQuery
 from grace_kp.store import CatalogQuery
 from grace_kp.web._example import recording_lines
+from grace_kp.web._kept import Kept
 from grace_kp.web._site import root_of, site_of
 from grace_kp.web.figures import _approvals as approvals
 from grace_kp.web.figures import _runs as runs
 from grace_kp.web.figures import _trust as trust
-from grace_kp.web.figures._kept import Kept
 from grace_kp.web.figures._labels import verdict_of
 from grace_kp.web.figures._period import PRESETS, asked_for
 from grace_kp.web.figures._spending import money_text, spending, spending_table, sums_by_currency
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import ApprovalFigures
     from grace_kp.store import RunFigures
+    from grace_kp.web._kept import Result
     from grace_kp.web._site import Site
-    from grace_kp.web.figures._kept import Result
     from grace_kp.web.figures._period import Asked
 
 MOST_NAMES = 200
@@ -45,11 +45,10 @@ class Preset:
 
 
 class FiguresPage:
-    """The page, with what it keeps between views, because it takes too long for each: what approvals, labels and promises say."""
+    """The page, with what it keeps between views, because it takes too long for each: what labels and promises say."""
 
     def __init__(self) -> None:
         self._trust: Kept[CatalogQuery, dict[str, Any]] = Kept()
-        self._decisions: Kept[tuple[float, float], ApprovalFigures] = Kept()
 
     def show(self, request: Request) -> Response:
         """Return the page for the period and the agent of an address."""
@@ -61,8 +60,7 @@ class FiguresPage:
         figures = site.catalog.figures(since, until, agent=asked.agent)
         labelled = replace(query, feedback=True)
         trusted = self._trust.get(labelled, now, lambda: _trust(site, labelled))
-        span = asked.period.seconds
-        decisions = self._decisions.get(span, now, lambda: approval_figures(site.tables, *span))
+        decisions = approvals.decisions_of(site, asked.period.seconds)
         known = {} if trusted is None else trusted.value or {}
         return site.page(
             request,

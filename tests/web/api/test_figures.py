@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
+
+from grace_kp.approvals import approval_figures
+from grace_kp.errors import StoreError
+from grace_kp.web.api import _figures
+from grace_kp.web.figures import _approvals
 
 
 def test_the_figures_of_the_last_days(house, ana):
@@ -39,6 +45,40 @@ def test_decisions_are_counted(house, ana):
     house.request(arguments={"invoice": "R-2", "euros": 1})
     approvals = ana.get("/api/v1/figures").json()["approvals"]
     assert (1, {"rejected": 1}, 1) == (approvals["pending"], approvals["outcomes"], len(approvals["waits"]))
+
+
+def test_decisions_are_read_once_a_minute(house, ana, monkeypatch):
+    """For all who ask; what waits is counted anew."""
+    read = []
+
+    def figures(*query):
+        read.append(query)
+        return approval_figures(*query)
+
+    monkeypatch.setattr(_approvals, "approval_figures", figures)
+    assert 0 == ana.get("/api/v1/figures").json()["approvals"]["pending"]
+    house.request()
+    assert 1 == ana.get("/api/v1/figures").json()["approvals"]["pending"]
+    assert 200 == ana.get("/figures").status_code
+    assert 1 == len(read)
+
+
+@pytest.mark.parametrize(("message", "words"), [("", "being computed"), ("locked: /secret/place.db", "cannot be read")])
+def test_figures_that_are_not_there_yet(ana, monkeypatch, message, words):
+    """The program asks again."""
+    go = threading.Event()
+
+    def figures(*_):
+        if message:
+            raise StoreError(message)
+        go.wait(60)
+
+    monkeypatch.setattr(_approvals, "approval_figures", figures)
+    monkeypatch.setattr(_figures, "PATIENCE", 60 if message else 0)
+    answer = ana.get("/api/v1/figures")
+    go.set()
+    assert (503, "unavailable") == (answer.status_code, answer.json()["code"])
+    assert words in answer.json()["message"]
 
 
 @pytest.mark.parametrize(

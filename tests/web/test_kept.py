@@ -6,8 +6,8 @@ import threading
 from types import SimpleNamespace
 
 from grace_kp.errors import StoreError
-from grace_kp.web.figures import _kept
-from grace_kp.web.figures._kept import Kept
+from grace_kp.web import _kept
+from grace_kp.web._kept import Kept
 
 PATIENT = 60.0
 

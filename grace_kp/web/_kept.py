@@ -75,7 +75,7 @@ class Kept(Generic[K, V]):
         self._waiting: OrderedDict[K, tuple[_Entry[V], Callable[[], V]]] = OrderedDict()
         self._worker = Worker(self._compute_next, name="figures")
 
-    def get(self, key: K, now: float, compute: Callable[[], V]) -> Result[V] | None:
+    def get(self, key: K, now: float, compute: Callable[[], V], *, patience: float | None = None) -> Result[V] | None:
         """Return a value of the last minute, else the one before while another is computed; None while there is none.
 
         Args:
@@ -83,6 +83,7 @@ class Kept(Generic[K, V]):
             now: seconds since the epoch.
             compute: called in the background, one call at a time. An exception in it becomes the problem of the result, and so does a queue
                 that is full.
+            patience: seconds to wait for a first value; None for those of all readers.
         """
         with self._lock:
             entry = self._entries.get(key)
@@ -98,7 +99,8 @@ class Kept(Generic[K, V]):
                 self._waiting.pop(forgotten, None)
         if is_new and not self._worker.wake():
             entry.ended.set()
-        entry.ended.wait(self._patience if entry.before is None else 0)
+        patience = self._patience if patience is None else patience
+        entry.ended.wait(patience if entry.before is None else 0)
         return entry.latest
 
     def _compute_next(self) -> float | None:
