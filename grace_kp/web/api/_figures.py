@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from grace_kp.web._site import Site
     from grace_kp.web.api._operation import Call
 
-PATIENCE = 10.0
+PATIENCE = 2.0
 """Seconds that a program waits for figures that nobody has asked for before."""
 
 
