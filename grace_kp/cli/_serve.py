@@ -111,7 +111,7 @@ def _put_beginning(server: Server, address: str, store: str | None) -> None:
 
 
 def _put_end(server: Server) -> None:
-    counts = server.logins.attempts.counts()
+    counts = server.logins.attempts.refusals()
     if counts:
         texts = (f"{count:,} × {kind.replace('_', ' ')}" for kind, count in counts.items())
         say_error(clean(f"Refused requests since the start: {', '.join(texts)}."))

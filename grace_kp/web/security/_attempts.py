@@ -21,6 +21,8 @@ FREE = 5
 LONGEST_WAIT = 300.0
 FORGET_SECONDS = 3_600.0
 AT_MOST_ADDRESSES = 10_000
+SENT_TO_LOGIN = "sent_to_login"
+"""The kind of an attempt to open a page without a login, which is also how everybody begins."""
 EVERYWHERE = 300
 """Failures of all addresses in a minute; then every further failure is asked to wait, whatever its address."""
 
@@ -53,6 +55,10 @@ class Attempts:
         """Return the counts since the process began, by kind."""
         with self._lock:
             return dict(sorted(self._kinds.items()))
+
+    def refusals(self) -> dict[str, int]:
+        """Return the counts without browsers that were only sent to the login page."""
+        return {kind: number for kind, number in self.counts().items() if kind != SENT_TO_LOGIN}
 
     def failed(self, kind: str, address: str) -> float:
         """Count a failed login, and return for how many seconds its client has to wait; 0 for not at all.

@@ -22,6 +22,7 @@ from grace_kp.web._errors import answer, unexpected
 from grace_kp.web._person import Right
 from grace_kp.web._route import PageRoute
 from grace_kp.web._site import path_of, root_of
+from grace_kp.web.security._attempts import SENT_TO_LOGIN
 from grace_kp.web.security._body import BODY_BYTES, FORM, JSON, LOGIN_BYTES, again, parse_form, parse_json, read_body
 from grace_kp.web.security._headers import protected
 from grace_kp.web.security._token import is_same
@@ -198,8 +199,7 @@ class _Visit:
         if self._visitor is None:
             self._check_token()
             unknown = _Unknown(self._request, has_login=self._keeper._entrance.has_login)
-            if not unknown.may_log_in:  # being sent to the login is no refusal
-                self._keeper._attempts.count("no_login")
+            self._keeper._attempts.count(SENT_TO_LOGIN if unknown.may_log_in else "no_login")
             raise unknown
         if right is None:
             text = "There is no page at this address."

@@ -18,6 +18,9 @@ def test_kinds_are_counted(attempts):
     attempts.count("foreign_host")
     attempts.failed("no_login", "192.0.2.1")
     assert {"foreign_host": 1, "no_login": 2} == attempts.counts()
+    attempts.count("sent_to_login")
+    assert {"foreign_host": 1, "no_login": 2, "sent_to_login": 1} == attempts.counts()
+    assert {"foreign_host": 1, "no_login": 2} == attempts.refusals()
 
 
 def test_waits_grow_with_each_failure(attempts):

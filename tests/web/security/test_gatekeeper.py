@@ -411,12 +411,12 @@ def test_attacks_by_nobody_are_counted_only(tables, server, visit, pending, mark
     before = tables.head()
     browser = visit()
     assert 401 == browser.post(f"/approvals/{pending.id}/test-of-a-verb", data={"a": "b"}).status_code
-    assert 303 == browser.get("/inbox", follow_redirects=False).status_code  # the way to the login is no attack
+    assert 303 == browser.get("/inbox", follow_redirects=False).status_code
     browser.get("/inbox", headers={"Host": "evil.example"})
     browser.get("/api/v1/runs", headers={"Authorization": "Bearer x"})
     assert before == tables.head()
     counts = server.logins.attempts.counts()
-    assert {"no_login": 2, "foreign_host": 1, "wrong_token": 1} == counts
+    assert {"no_login": 2, "sent_to_login": 1, "foreign_host": 1, "wrong_token": 1} == counts
 
 
 def test_wrong_tokens_are_slowed_down(visit, add):
