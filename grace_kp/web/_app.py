@@ -6,6 +6,7 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -105,6 +106,7 @@ class Following:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog, self._lock, self._follows = catalog, threading.Lock(), False
+        self._own_thread = CapacityLimiter(1)
 
     def begin(self) -> None:
         """Follow the store, once; after an error, the next request tries again.
@@ -122,7 +124,8 @@ class Following:
 
         async def follow_first(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http" and not self._follows:
-                await run_in_threadpool(self.begin)
+                # All other threads may be waiting for an answer of the host application.
+                await to_thread.run_sync(self.begin, limiter=self._own_thread)
             await app(scope, receive, send)
 
         return follow_first

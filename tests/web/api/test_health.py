@@ -24,7 +24,7 @@ async def test_health_is_stated_while_all_other_threads_wait(tmp_path):
 
     def auth(request):
         asked.release()
-        answers.wait(60)
+        answers.wait(300)
 
     with Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
         pages = app(grace, auth=auth)
