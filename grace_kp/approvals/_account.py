@@ -22,12 +22,16 @@ DECIDING_ROLES = frozenset({"approver", "admin"})
 
 
 def account_mark(created: float) -> str:
-    """Return what tells an account from a later one of the same name."""
+    """Return the mark of an account: a later account of the same name has another.
+
+    Args:
+        created: when it was created, in seconds since the epoch.
+    """
     return f"{created:.6f}"
 
 
 def reason_without_account(reads: Reads, actor: Actor) -> str:
-    """Return why consent that an actor has given under an account no longer counts; empty where the account allows it, or where there was none."""
+    """Return why the consent of an actor no longer counts, because of its account; empty where it counts, or where there was no account."""
     if not actor.account:
         return ""
     name, data = printable(actor.name, replace="?"), reads.document(ACCOUNT, person(actor.name))

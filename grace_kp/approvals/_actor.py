@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _HIDDEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""Characters that a text shows nothing of, beside those of the category Cf."""
+"""Characters that render as nothing, beside those of the category Cf."""
 
 
 def person(name: str) -> str:
@@ -35,7 +35,7 @@ class Actor:
     os_user: str = ""
     host: str = ""
     account: str = ""
-    """What tells the account of `grace-kp serve` that the person was logged in to from a later one of the same name; empty without one."""
+    """Mark of the account of `grace-kp serve` under which the person was logged in; empty without one. A later account of the same name has another."""
 
     @classmethod
     def here(cls, name: str, *, channel: str = "python", authenticated: bool = False, account: str = "") -> Actor:

@@ -56,7 +56,7 @@ class Person:
     authenticated: bool = True
     """Whether a login established the name; False for the operating system's user while there are no accounts."""
     account: str = ""
-    """For accounts of `grace-kp serve`: what tells this account from a later one of the same name. Consent ends with it."""
+    """Mark of the account of `grace-kp serve`, with which consent ends. Leave it empty for identities of your own application."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
