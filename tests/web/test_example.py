@@ -17,6 +17,7 @@ def test_the_first_records_a_run(tmp_path, monkeypatch):
     names = {}
     exec(recording_lines("sqlite:////secret/place.db"), names)
     try:
+        assert names["grace"].flush()
         assert ["When do I get my money back?"] == [trace.task.objective for trace in names["grace"].store.query()]
     finally:
         names["grace"].close()
@@ -29,11 +30,11 @@ def test_the_second_waits_for_a_decision(tmp_path, monkeypatch, capsys):
     asking = threading.Thread(target=exec, args=(asking_lines("sqlite:///app.db"), names))
     asking.start()
     with gk.Grace(store="sqlite:///app.db", evaluator=None, embedder=None) as other:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while not (pending := other.approvals.pending()) and time.monotonic() < deadline:
             time.sleep(0.05)
         other.approvals.approve(pending[0].id, by="ana")
-    asking.join(30)
+    asking.join(300)
     names["grace"].close()
     assert "paid back 40 euros for A-17" in capsys.readouterr().out
 
