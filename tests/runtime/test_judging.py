@@ -184,7 +184,7 @@ def test_the_agent_does_not_wait_for_the_judge():
 
 def test_an_agent_that_outruns_its_judge_is_not_slowed():
     """Beyond a bound runs are stored with a fallback that says so; none is lost."""
-    gate, judged = threading.Event(), []
+    gate, judged, handed_out = threading.Event(), [], threading.Event()
 
     def stuck(prompt):
         gate.wait()
@@ -192,18 +192,21 @@ def test_an_agent_that_outruns_its_judge_is_not_slowed():
         return BOTH
 
     grace = runtime(stuck, judge_calls_per_minute=0, judge_timeout=600)
+    grace.on_complete(lambda trace: handed_out.set())
 
     @grace.agent
     def agent(number):
         return f"answer {number}"
 
-    for number in range(1_500):
+    for number in range(2_100):
         agent(number)
     assert [] == judged
+    # Runs are handed out in order, so the first comes only when too many wait behind it: the judge has long been full then.
+    assert handed_out.wait(120)
     gate.set()
     assert grace.flush(120)
     traces = grace.store.query(limit=None)
-    assert 1_500 == len(traces)
+    assert 2_100 == len(traces)
     late = [trace for trace in traces if "wait for a judgement" in str(trace.grace["evaluation"])]
     assert late
     assert all(trace.grace["evaluation"]["self_evaluation"]["fallback"] for trace in late)
