@@ -15,7 +15,7 @@ from tests.browser.shop import Shop
 
 PROGRAM = Path(__file__).with_name("shop.py")
 ADDRESS = re.compile(r"https?://127\.0\.0\.1:\d+\S*")
-PATIENCE = 30
+PATIENCE = 120
 """Seconds that a process on a busy machine may take to start or to end."""
 FLAGS = (
     "--disable-gpu",
