@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,10 +42,10 @@ def test_show_gives_contents_in_full(command, recorded):
         "answer            modify by ana",
         "gate        pay: cancelled",
         "argument          euros = 2000",
-        "cancel by ana, after 0.0 s, user input: too much",
         "executed digest",
     ):
         assert piece in shown
+    assert re.search(r"cancel by ana, after \d+\.\d s, user input: too much", shown)
     assert "\x1b" not in shown
 
 

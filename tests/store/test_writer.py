@@ -135,9 +135,12 @@ def test_a_store_that_fails_does_not_hold_up_agents(pipeline, store):
     writer.close()
 
 
-def test_only_a_writer_that_lags_behind_is_waited_for(pipeline, store):
+def test_only_a_writer_that_lags_behind_is_waited_for(pipeline, store, monkeypatch):
     """With the durability "bounded" a thread waits only where the oldest run has waited for half of the bound."""
     writer = Writer(lambda: store, pipeline, WriterLimits(durability="bounded"))
+    waits, may_wait = threading.Event(), writer._may_wait
+    # It is asked when the lag is known. Before that, the writer must not catch up.
+    monkeypatch.setattr(writer, "_may_wait", lambda: waits.set() or may_wait())
     with writer._settling:
         writer.submit(1)
         assert 0 == store.count()
@@ -145,6 +148,7 @@ def test_only_a_writer_that_lags_behind_is_waited_for(pipeline, store):
         answers = []
         thread = threading.Thread(target=lambda: answers.append((writer.submit(2), store.count())))
         thread.start()
+        assert waits.wait(60)
     thread.join(60)
     assert [(None, 2)] == answers
     writer.close()

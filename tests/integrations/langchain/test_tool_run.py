@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import TypedDict
 
 import pytest
 
@@ -276,6 +277,13 @@ def test_a_call_that_another_middleware_answers_is_cancelled(grace, handler):
     assert [["cancelled"]] == outcomes(grace)
 
 
+class Payment(TypedDict, total=False):
+    """LangGraph adds the interrupt to a state that is a plain dict, at times before its checkpoint is written."""
+
+    to: str
+    done: bool
+
+
 @pytest.mark.parametrize("payer_ends", ["before the other", "after the other"])
 def test_two_answers_at_once_to_a_gated_node(grace, handler, payer_ends):
     """The same holds for a node of a graph."""
@@ -290,7 +298,7 @@ def test_two_answers_at_once_to_a_gated_node(grace, handler, payer_ends):
     saver = InMemorySaver()
 
     def app(node):
-        graph = StateGraph(dict)
+        graph = StateGraph(Payment)
         graph.add_node("pay", node)
         graph.add_edge(START, "pay")
         return graph.compile(checkpointer=saver)
