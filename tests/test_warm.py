@@ -40,9 +40,9 @@ def test_a_program_ends_as_it_would(code, status):
 def test_what_a_program_does_at_its_end_is_done():
     """Exit functions run, and threads that are no daemons are waited for."""
     code = """
-import atexit, threading, time
+import atexit, threading
 atexit.register(print, "at exit")
-threading.Thread(target=lambda: (time.sleep(0.05), print("thread"))).start()
+threading.Thread(target=lambda: (threading.main_thread().join(), print("thread"))).start()
 print("end")
 """
     assert "end\nthread\nat exit\n" == python(code).stdout

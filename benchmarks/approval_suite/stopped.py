@@ -5,9 +5,11 @@ The lease is shortened in every process of these scenarios, so that they take se
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
+import sqlite3
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -44,7 +46,7 @@ def stopped(folder: Path, moment: str, count: int) -> dict[str, Any]:
         program.decide()
 
     def act(invoice: str) -> None:
-        Program(place, plan, lambda now: now == moment and os.kill(os.getpid(), signal.SIGSTOP)).call(invoice)
+        Program(place, plan, lambda now: now == moment and stop(place)).call(invoice)
 
     def reconcile() -> dict[str, int]:
         program = Program(place, plan)
@@ -77,6 +79,14 @@ def stopped(folder: Path, moment: str, count: int) -> dict[str, Any]:
         os.waitpid(pid, 0)
     found = answers([lambda: asdict(verdict(place, cases=count, misled=moment == "before"))], errors)[0]
     return {"verdict": found, "late": late_reports(place, errors), **reconciled, **twice(place)}
+
+
+def stop(place: Path) -> None:
+    """Stop this process while none of its threads writes, since it would keep the store locked for the others."""
+    with contextlib.closing(sqlite3.connect(place / "store.db", timeout=30, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ROLLBACK")
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def late_reports(place: Path, errors: Path) -> int:

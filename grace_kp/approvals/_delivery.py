@@ -117,7 +117,7 @@ class Delivery(Resident):
         if not flushed:
             self._report_left()
         with suppress(_Elsewhere):
-            self._save({"until": 0.0})
+            self._save({})  # gives the lease back
         return flushed
 
     def at_exit(self) -> None:
@@ -156,6 +156,8 @@ class Delivery(Resident):
             return POLL_SECONDS
         seq = self._save({})["seq"]  # takes the lease
         for link in islice(each_link(self._tables, after=seq), PAGE):
+            if self._closed:
+                raise _Closing
             seq = link.seq
             entry = entry_of(link)
             if entry["kind"] in self._webhook.events:
@@ -251,7 +253,7 @@ class Delivery(Resident):
         }
 
     def _save(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change the cursor, and take or renew its lease; `delivered` and `lost` are added.
+        """Change the cursor, and take or renew its lease, or give it back once closed; `delivered` and `lost` are added.
 
         Raises:
             _Elsewhere: another process holds the lease.
@@ -264,7 +266,8 @@ class Delivery(Resident):
             if cursor["by"] not in {"", self._owner} and now < cursor["until"] <= now + LEASE_SECONDS:
                 raise _Elsewhere
             added = {name: cursor[name] + changes.get(name, 0) for name in ("delivered", "lost")}
-            cursor = {**cursor, "by": self._owner, "until": now + LEASE_SECONDS, **changes, **added}
+            until = 0.0 if self._closed else now + LEASE_SECONDS  # an attempt may end after the delivery was closed
+            cursor = {**cursor, "by": self._owner, "until": until, **changes, **added}
             writes.put_document(DOCUMENT, self._webhook.id, json.dumps(cursor).encode())
         return cursor
 

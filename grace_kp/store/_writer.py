@@ -55,14 +55,13 @@ class Writer(Resident):
         self._backlog = Backlog(self._limits.max_pending_bytes, has_marks=self._limits.durability != "fast")
         self._queue = self._backlog.queue
         self._pending = Pending(self._tally)
-        self._outage = Outage()
+        self._outage, self._journal = Outage(), Journal()
         self._settler = Settler(
             self._pipeline, self._backlog, self._pending, self._outage, self._limits.max_pending_bytes
         )
         self._settling, self._writing = self._settler.lock, PoliteLock()
         self._idle, self._urgent = True, Latch()
         self._written, self._is_writing = 0, False
-        self._journal = Journal()
 
     def fork_locks(self) -> Iterator[Lock]:
         """Yield what is held during a fork, so that nothing is half settled or half written then."""
@@ -353,10 +352,11 @@ class Writer(Resident):
         self._worker.stop(STOP_SECONDS)
         if self.waiting:
             self.write_now()
+        self._journal.collect_last(self._pipeline.journal(), self._settling, STOP_SECONDS)
         if self._writing.acquire(timeout=STOP_SECONDS):  # a store that hangs stays as it is
             try:
                 if self._store is not None:
-                    self._upkeep.leave()
+                    self._upkeep.leave(self._journal)
             finally:
                 self._writing.release()
 

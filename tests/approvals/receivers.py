@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -29,7 +30,9 @@ class Receiver:
         if callable(answer):
             answer(handler)
             return
-        status, headers = answer if isinstance(answer, tuple) else (answer, {})
+        self.answer(handler, *(answer if isinstance(answer, tuple) else (answer,)))
+
+    def answer(self, handler, status, headers=MappingProxyType({})):
         handler.send_response(status)
         for name, value in headers.items():
             handler.send_header(name, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import time
 
 import pytest
 import standardwebhooks
@@ -36,14 +37,20 @@ def delivery(tables, hook, **fields):
     return Delivery(tables, Webhook(url=hook.url, secret=SECRET, **fields), **clock)
 
 
+def until(fact):
+    """Wait until this is so."""
+    ends = time.monotonic() + 60
+    while not fact():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
 def types(hook):
     return [json.loads(body)["type"] for _, body, _ in hook.messages]
 
 
 def test_messages_come_in_order_and_verify(tables, hook):
     """What happened before the first delivery to a receiver is not sent to it."""
-    import time
-
     advance(tables, "ap-0", 1.0)
     sender = delivery(tables, hook, clock=time.time)
     for at in (1.0, 2.0, 3.0, 4.0):
@@ -71,12 +78,33 @@ def test_another_process_goes_on_where_one_ended(tables, hook):
         advance(tables, "ap-1", at)
     first.wake()
     hook.wait_for(3)
+    until(lambda: first.status()["problem"] == "HTTP 503")
     assert not first.close(0.01)
     hook.lasting_answer = 204
     second = delivery(tables, hook)
     assert second.flush(30)
     ids = [headers["webhook-id"] for headers, _, _ in hook.messages]
     assert (ids[1], 2, "approval.decided") == (ids[-1], len(set(ids)), types(hook)[-1])
+    assert (2, 0) == (second.status()["delivered"], second.status()["waiting"])
+    second.close(5)
+
+
+@pytest.mark.parametrize(("status", "sent_by_first"), [(503, 0), (204, 1)])
+def test_a_delivery_that_is_closed_during_an_attempt_keeps_no_lease(tables, hook, status, sent_by_first):
+    """It goes on with no other message, and another process delivers the rest at once."""
+    hook.answers = [lambda handler: (hook.released.wait(60), hook.answer(handler, status))]
+    first = delivery(tables, hook)
+    for at in (1.0, 2.0):
+        advance(tables, "ap-1", at)
+    first.wake()
+    hook.wait_for(1)
+    (thread,) = first._worker._threads
+    assert not first.close(0.01)
+    hook.released.set()
+    thread.join(60)
+    assert (1, sent_by_first) == (len(hook.messages), first.status()["delivered"])
+    second = delivery(tables, hook)
+    assert second.flush(30)
     assert (2, 0) == (second.status()["delivered"], second.status()["waiting"])
     second.close(5)
 
@@ -240,7 +268,7 @@ def test_an_entry_that_cannot_be_read_is_reported(tables, hook, caplog, monkeypa
     with monkeypatch.context() as patched:
         patched.setattr(_delivery, "entry_of", fails)
         assert not sender.flush(0.2)
-    assert "wait: ValueError: entry 2 of the chain is no JSON object" in caplog.text
+        until(lambda: "wait: ValueError: entry 2 of the chain is no JSON object" in caplog.text)
     assert sender.flush(30)
     assert 2 == entry_of(tables.link(2))["seq"]
     sender.close(5)

@@ -31,7 +31,12 @@ class Server:
     """One `grace-kp serve` over the store `app.db` of a folder. It can be killed and started again on the same port."""
 
     def __init__(self, folder):
-        self.folder, self.port, self.process = folder, free_port(), None
+        self.folder, self.process = folder, None
+        # Bound, and never listening, it keeps the port free for the server.
+        self._place = socket.socket()
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._place.bind(("127.0.0.1", 0))
+        self.port = self._place.getsockname()[1]
 
     @property
     def store(self):
@@ -101,12 +106,6 @@ def until(fact):
             raise TimeoutError(f"still waiting for {fact}")
         time.sleep(0.02)
     return found
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def executable():

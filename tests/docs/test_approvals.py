@@ -20,7 +20,7 @@ EACH_TIME = (
     (re.compile(r"\b[0-9a-f]{8}(?=  )"), "ID"),
     (re.compile(r"\bap-[0-9a-f]{16}\b"), "ID"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"), "TIME"),
-    (re.compile(r"\b\d+(\.\d)? (s|m|h)( \d+ m)?\b"), "AGE"),
+    (re.compile(r"\b\d+(\.\d)? [smhd]( \d+ [smh])?\b"), "AGE"),
     (re.compile(r"─+|  +"), " "),
 )
 

@@ -208,27 +208,37 @@ asyncio.run(agent("leave"))
     assert [status] == [call["status"] for call in trace.grace["calls"]]
 
 
-def test_a_run_left_open_at_exit_is_found_with_what_it_had_done(tmp_path):
-    """The interpreter exits in the middle: the process does not hang, and the steps so far are not lost."""
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_run_left_open_at_exit_is_found_with_what_it_had_done(tmp_path, closes):
+    """The interpreter exits in the middle, before the journal is due: the process does not hang, and the steps so far are not lost."""
     url = f"sqlite:///{tmp_path / 't.db'}"
     ran = python(
         """
         import sys, threading, time
         import grace_kp as gk
-        grace = gk.Grace(store=sys.argv[1], reviewer=None, embedder=None)
+        grace = gk.Grace(store=sys.argv[1], reviewer=None, embedder=None, journal_ms=60_000)
         @grace.tool
         def work(n): return n
         @grace.agent
         def forever(text):
-            work(1); work(2)
-            ready.set()
+            work(1)
+            begun.set()
+            go.wait(60)
+            work(2)
+            done.set()
             time.sleep(600)
-        ready = threading.Event()
+        begun, go, done = (threading.Event() for _ in range(3))
         with grace.run("finished"): work(0)
         threading.Thread(target=forever, args=("open",), daemon=True).start()
-        ready.wait(60)
+        begun.wait(60)
+        grace.flush()
+        time.sleep(0.1)  # until the writer has nothing to do
+        go.set()
+        done.wait(60)
+        if sys.argv[2] == "True": grace.close()
         """,
         url,
+        str(closes),
     )
     assert (0, "") == (ran.returncode, ran.stderr)
     traces = {trace.task.objective: trace for trace in stored_in(url)}

@@ -87,7 +87,7 @@ def test_values_wait_in_one_thread():
 def test_a_queue_that_is_full_is_a_problem_of_the_result():
     """The reader learns that others come first, and what was computed before is shown all the same."""
     kept, done = Kept(patience=0.0, waiting=1), threading.Event()
-    assert kept.get("old", 0.0, done.set) is None
+    kept.get("old", 0.0, done.set)
     assert done.wait(PATIENT)
     go = started(kept)
     assert kept.get("second", 0.0, lambda: 2) is None
@@ -120,10 +120,15 @@ def test_an_error_that_nobody_expected_ends_nothing(caplog):
 
 def test_a_slow_value_is_kept_for_longer(monkeypatch):
     """So that at most a twentieth of the time goes into computing it."""
-    readings = iter([0.0, 10.0, 0.0, 0.0])
-    monkeypatch.setattr(_kept, "time", SimpleNamespace(perf_counter=lambda: next(readings)))
+    clock = [0.0]
+    monkeypatch.setattr(_kept, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
     kept, again = Kept(patience=PATIENT), threading.Event()
-    assert 1 == kept.get("key", 0.0, lambda: 1).value
+
+    def slow():
+        clock[0] += 10.0
+        return 1
+
+    assert 1 == kept.get("key", 0.0, slow).value
     kept.get("key", 199.0, again.set)
     assert not again.is_set()
     kept.get("key", 201.0, again.set)

@@ -169,7 +169,7 @@ def test_approvals_are_counted(office):
     )
     assert {"Median wait", "90 % decided within"} <= set(shown)
     assert [["approved", "2", "66.7%"], ["rejected", "1", "33.3%"]] == rows(page, "How requests were decided")
-    assert ["0 to 10s", "3", "100.0%"] == rows(page, "Time until people decided")[0]
+    assert 3 == sum(int(row[1]) for row in rows(page, "Time until people decided"))
 
 
 def test_judges_cost_what_their_price_says(tmp_path):

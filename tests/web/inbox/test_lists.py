@@ -33,7 +33,7 @@ def test_requests_stand_by_deadline_and_level(shop, ana):
     late = shop.ask(deadline_seconds=9_000.0)
     soon = shop.ask(
         {"invoice": "A-18", "euros": 7},
-        deadline_seconds=60.0,
+        deadline_seconds=600.0,
         level="escalate",
         groups=("finance",),
         quorum=2,
