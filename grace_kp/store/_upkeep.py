@@ -9,15 +9,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.background import report_loss
 from grace_kp.store._tally import Tallies
-from grace_kp.trace import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grace_kp.store._backlog import Backlog
-    from grace_kp.store._journal import Journal
     from grace_kp.store._pipeline import Pipeline
     from grace_kp.store._store import Store
     from grace_kp.store._tally import Tally
@@ -101,13 +98,8 @@ class Upkeep:
             backlog.unstored_report = None
         self._tally.reported(backlog.dropped)
 
-    def leave(self, journal: Journal) -> None:
-        """Close the store, after the journal of open runs and what the dead have left, such as killed children of this process."""
-        try:
-            journal.write(self._store)
-        except Exception as error:  # noqa: BLE001 — whatever the store raises, the process ends
-            what = f"what open runs did last is not in the store: {type(error).__name__}: {error}"
-            report_loss(redact_text(what, identifiers=False))
+    def leave(self) -> None:
+        """Close the store, after what the dead have left, such as killed children of this process, is reported once more."""
         if self._tallies is not None:
             self._tallies.take(self._store)
         self._tally.close()

@@ -76,9 +76,7 @@ class Writer(Resident):
         self._begin()
         if self._store is not None:
             self._upkeep.written = 0
-        forked = getattr(self._store, "after_fork", None)
-        if forked is not None:
-            forked()
+        getattr(self._store, "after_fork", lambda: None)()
 
     def submit(self, item: object, *, can_await: bool = False) -> Awaitable[None] | None:
         """Take a run that has ended. With the durability "fast" this costs an append.
@@ -271,6 +269,7 @@ class Writer(Resident):
         if self._pending or self._settler.ended or force:
             upkeep.reopen_if_displaced()
             self._write_batch(store, upkeep)
+            self._journal.write(store)
             self._outage.end()
         if self._pending or self._settler.ended:
             return False
@@ -343,6 +342,7 @@ class Writer(Resident):
         self.flush(timeout)
         self._pipeline.give_up()  # also for what ends later: nobody would be there to wait for it
         self._closed = True  # whoever ends a run now stores it, so that what waits only gets less
+        self._journal.collect_last(self._pipeline.journal(), self._settling, STOP_SECONDS)
         ends = time.monotonic() + PATIENCE_SECONDS
         while True:
             waiting = self.waiting
@@ -352,11 +352,10 @@ class Writer(Resident):
         self._worker.stop(STOP_SECONDS)
         if self.waiting:
             self.write_now()
-        self._journal.collect_last(self._pipeline.journal(), self._settling, STOP_SECONDS)
         if self._writing.acquire(timeout=STOP_SECONDS):  # a store that hangs stays as it is
             try:
                 if self._store is not None:
-                    self._upkeep.leave(self._journal)
+                    self._upkeep.leave()
             finally:
                 self._writing.release()
 

@@ -15,7 +15,7 @@ def test_accepted(status):
     """Any status from 200 to 299, whatever the answer says."""
     with receiver() as hook:
         hook.answers = [status]
-        post(hook.url, {"webhook-id": "m"}, b"{}", 5.0)
+        post(hook.url, {"webhook-id": "m"}, b"{}", 60.0)
         headers, body, path = hook.messages[0]
     assert ("m", b"{}", "/hook/secret-path") == (headers["webhook-id"], body, path)
 
@@ -26,7 +26,7 @@ def test_a_redirect_is_not_followed(status):
     with receiver() as hook, receiver() as elsewhere:
         hook.answers = [(status, {"location": elsewhere.url})]
         with pytest.raises(Unreached, match=f"HTTP {status}, a redirect"):
-            post(hook.url, {}, b"{}", 5.0)
+            post(hook.url, {}, b"{}", 60.0)
     assert [] == elsewhere.messages
 
 
@@ -48,7 +48,7 @@ def test_not_accepted(answer, error, seconds):
     with receiver() as hook:
         hook.answers = [answer]
         with pytest.raises(error) as caught:
-            post(hook.url, {}, b"{}", 5.0)
+            post(hook.url, {}, b"{}", 60.0)
     assert seconds == getattr(caught.value, "wait_seconds", None)
 
 
@@ -83,9 +83,9 @@ def test_nobody_listens(caplog):
     caplog.set_level(logging.DEBUG)
     with receiver() as hook:
         url = hook.url
-        post(url, {}, b"{}", 5.0)
+        post(url, {}, b"{}", 60.0)
     with pytest.raises(Unreached, match="ConnectError") as caught:
-        post(url, {}, b"{}", 5.0)
+        post(url, {}, b"{}", 60.0)
     assert "secret-path" not in str(caught.value) + caplog.text
 
 
@@ -95,7 +95,7 @@ def test_what_is_no_answer(answer):
     with receiver() as hook:
         hook.answers = [lambda handler: handler.wfile.write(answer)]
         with pytest.raises(Unreached, match="RemoteProtocolError"):
-            post(hook.url, {}, b"{}", 5.0)
+            post(hook.url, {}, b"{}", 60.0)
 
 
 def test_a_proxy_of_the_environment_is_used(monkeypatch):
@@ -103,5 +103,5 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch):
     with receiver() as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/hook/secret-path"))
         monkeypatch.setenv("no_proxy", "direct.example")
-        post("http://hooks.example/a", {}, b"{}", 5.0)
+        post("http://hooks.example/a", {}, b"{}", 60.0)
         assert "http://hooks.example/a" == proxy.messages[0][2]

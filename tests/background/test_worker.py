@@ -25,7 +25,7 @@ class Owner:
         self.waiting = queue.SimpleQueue()
         self.done = queue.SimpleQueue()
         self.pauses = []
-        self.worker = Worker(self.work, name="probe", **options)
+        self.worker = Worker(self.work, name="probe", **{"idle_seconds": PATIENCE, **options})
 
     def put(self, item):
         self.waiting.put(item)

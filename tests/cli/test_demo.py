@@ -77,7 +77,9 @@ def test_demo_without_a_terminal_says_what_it_decided():
 def test_demo_in_a_terminal_asks():
     """Enter alone asks again; y writes the report."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
-    child = pexpect.spawn(sys.executable, ["-m", "grace_kp.cli", "demo"], env=environment, encoding="utf-8", timeout=300)
+    child = pexpect.spawn(
+        sys.executable, ["-m", "grace_kp.cli", "demo"], env=environment, encoding="utf-8", timeout=300
+    )
     child.expect(r"\[i\]nput > ")
     child.sendline("")
     child.expect(r"\[i\]nput > ")

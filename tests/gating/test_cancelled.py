@@ -31,7 +31,7 @@ class Slow:
 
 
 async def until(condition):
-    for _ in range(2_000):
+    for _ in range(12_000):
         if condition():
             return
         await asyncio.sleep(0.005)

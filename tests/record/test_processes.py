@@ -351,7 +351,7 @@ def test_runs_in_multiprocessing_children_are_stored_once(tmp_path, method):
             context = multiprocessing.get_context(sys.argv[2])
             children = [context.Process(target=job, args=(index,)) for index in range(3)]
             for child in children: child.start()
-            for child in children: child.join(60)
+            for child in children: child.join(300)
             assert [0, 0, 0] == [child.exitcode for child in children]
             agent("main after")
         """),

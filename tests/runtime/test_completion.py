@@ -205,6 +205,7 @@ def test_a_completer_is_not_busy_once_everything_is_handed_out():
     """Completions without anything to add are handed out in their order."""
     seen = []
     completer = Completer(None, None, lambda: None, str, lambda completion: None, seen.append)
+    completer._worker.stop(0)
     completions = [Completion(b"1"), Completion(b"2")]
     completer.add(completions)
     assert completer.complete(None)
@@ -236,6 +237,7 @@ def test_a_completion_that_is_being_finished_is_waited_for():
     """A flush meanwhile does not take the runtime for done."""
     seen = []
     completer = Completer(None, None, lambda: None, str, lambda item: seen.append(completer.is_busy), lambda item: None)
+    completer._worker.stop(0)
     completer.add([Completion(b"1", document={"grace": {}})])
     assert completer.complete(None)
     assert ([True], False) == (seen, completer.is_busy)

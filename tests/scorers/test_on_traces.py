@@ -253,7 +253,7 @@ class TestTrouble:
             inside.set()
             held.wait(60)
 
-        grace, edit = agent(hangs)
+        grace, edit = agent(hangs, scorer_timeout=900)
         edit("a.md")
         assert inside.wait(60)
         assert not grace.flush(0.1)

@@ -216,7 +216,7 @@ def test_it_follows_in_the_background(opened):
     store, catalog = opened()
     catalog.follow()
     put(store, run("a"))
-    for _ in range(100):
+    for _ in range(600):
         if catalog.find(CatalogQuery()).rows:
             break
         threading.Event().wait(0.1)

@@ -109,7 +109,7 @@ def test_a_failure_is_logged_once_and_tried_again(store, catalog, monkeypatch, c
     with caplog.at_level(logging.WARNING, "grace_kp.store"):
         monkeypatch.setattr("grace_kp.store._catalog_source.SqliteSource.changed", fail)
         catalog.follow()
-        for _ in range(100):
+        for _ in range(600):
             if found(catalog):
                 break
             threading.Event().wait(0.1)

@@ -34,8 +34,9 @@ def test_a_secret_in_an_error_is_removed():
     assert "hunter2secret" not in outage.last_error
 
 
-def test_the_store_is_left_alone_for_a_moment():
+def test_the_store_is_left_alone_for_a_moment(monkeypatch):
     """Until it writes again."""
+    monkeypatch.setattr("grace_kp.store._outage.RETRY_SECONDS", (60.0, 60.0))
     outage = Outage()
     assert not outage.is_pausing
     outage.begin(OSError("gone"))

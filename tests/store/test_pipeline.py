@@ -64,7 +64,7 @@ def test_flush_is_false_while_runs_are_not_complete(writer, pipeline, store):
     """They are stored nevertheless."""
     pipeline.completes = False
     writer.submit(1)
-    assert (False, [1]) == (writer.flush(0.0), ids(store.query()))
+    assert (False, [1]) == (writer.flush(), ids(store.query()))
     pipeline.completes = True
     assert writer.flush()
 

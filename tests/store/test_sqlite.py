@@ -89,7 +89,7 @@ def test_many_threads_and_processes_write_one_file(tmp_path):
         subprocess.Popen([sys.executable, "-c", code, url, name], env={**os.environ, "PYTHONPATH": str(ROOT)})
         for name in "abc"
     ]
-    assert [child.wait(60) for child in children] == [0, 0, 0]
+    assert [child.wait(300) for child in children] == [0, 0, 0]
     store = open_store(url)
     errors = []
 

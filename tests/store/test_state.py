@@ -13,8 +13,8 @@ from grace_kp.store import open_store
 
 COUNT = """
 import sys
-from grace_kp.store import open_store
-store = open_store(sys.argv[1])
+from grace_kp.store._sqlite import SqliteStore
+store = SqliteStore(sys.argv[1], busy_ms=60_000)
 for number in range(40):
     store.update_state("count", lambda known: str(int(known or 0) + 1))
     store.update_state("runs", lambda known: str(int(known or 0) + 1), once=f"kp:trace:{number}")
@@ -24,10 +24,10 @@ store.close()
 
 def test_processes_change_state_in_turn(tmp_path):
     """Two processes at the same time lose no change, and apply a change for one purpose once."""
-    url = f"sqlite:///{tmp_path / 't.db'}"
-    processes = [subprocess.Popen([sys.executable, "-c", COUNT, url]) for _ in range(2)]
+    path = tmp_path / "t.db"
+    processes = [subprocess.Popen([sys.executable, "-c", COUNT, str(path)]) for _ in range(2)]
     assert [0, 0] == [process.wait() for process in processes]
-    store = open_store(url)
+    store = open_store(f"sqlite:///{path}")
     assert ("80", "40") == (store.state("count"), store.state("runs"))
     store.close()
 

@@ -56,25 +56,21 @@ def test_a_store_that_cannot_write_loses_nothing(pipeline, store, caplog):
     writer.close()
 
 
-def filled(pipeline, store, **limits):
-    """A writer whose store cannot write, with as many runs as memory may hold, and the store."""
+def filled(pipeline, store, *more, **limits):
+    """A writer whose store cannot write, with as many runs as memory may hold and then some more, and the store."""
     failing = Failing(store)
     failing.report = lambda process, data: None
     writer = Writer(lambda: failing, pipeline, WriterLimits(max_pending_bytes=1, **limits))
     with writer._settling:  # nothing is settled meanwhile
-        for number in range(writer._backlog.most):
+        for number in (*range(writer._backlog.most), *more):
             writer.submit(number)
     return writer, failing
 
 
 def test_what_memory_cannot_hold_is_counted_and_reported_at_once(pipeline, store, capfd):
     """The thread that ends the run goes on, flush says no from then on, and the store gets the count when it can."""
-    writer, failing = filled(pipeline, store)
-    with writer._settling:
-        writer.submit(100)
-        assert "grace_kp: a run was dropped, and more may follow" in capfd.readouterr().err
-        writer.submit(100)
-        assert "" == capfd.readouterr().err
+    writer, failing = filled(pipeline, store, 100, 100)
+    assert 1 == capfd.readouterr().err.count("grace_kp: a run was dropped, and more may follow")
     failing.broken = False
     assert not writer.flush()
     assert (2, 0, 16) == (writer.stats().dropped, writer.stats().pending, store.count())
@@ -96,9 +92,7 @@ def test_a_thread_waits_for_room_where_it_may(pipeline, store):
 
 async def test_an_event_loop_never_waits_for_room(pipeline, store):
     """Its run is dropped and counted."""
-    writer, failing = filled(pipeline, store, overflow="wait")
-    with writer._settling:
-        writer.submit(100)
+    writer, failing = filled(pipeline, store, 100, overflow="wait")
     assert 1 == writer.stats().dropped
     failing.broken = False
     writer.close()
@@ -213,11 +207,9 @@ def test_what_ends_while_a_runtime_closes_is_stored(pipeline, store):
 def test_a_flush_whose_time_is_over_leaves_the_rest_to_the_worker(pipeline, store):
     """However much waits, flush(0) settles a bounded part of it."""
     writer = Writer(lambda: store, pipeline)
-    with writer._settling:
-        for number in range(1_000):
-            writer.submit(number)
-        with writer._writing:  # the worker waits
-            writer._worker.stop(0)
+    writer._worker.stop(0)
+    for number in range(1_000):
+        writer.submit(number)
     assert not writer.flush(0)
     assert 0 < store.count() < 1_000
     writer.close()
@@ -287,11 +279,24 @@ def test_the_thread_survives_whatever_the_store_raises(pipeline, store):
 
     store.put = raising
     writer, mark = Writer(lambda: store, pipeline), Mark()
-    writer.submit(1)
-    writer._queue.append(mark)
+    writer._queue.extend([1, mark])
+    writer._wake()
     assert mark.wait(60)
     assert ([1], []) == (ids(store.query()), errors)
     writer.close()
+
+
+def test_a_journal_that_cannot_be_written_at_the_end_is_reported(pipeline, store, caplog):
+    """Runs that are open then are not found as interrupted, and closing does not fail."""
+
+    def fail(rows):
+        raise OSError("the disk of password=hunter2secret is gone")
+
+    store.journal = fail
+    pipeline.journal = lambda: iter([[JournalEntry("kp:trace:1", 0, b"{}")]])
+    Writer(lambda: store, pipeline).close()
+    assert "the store cannot write: OSError: the disk of" in caplog.text
+    assert "hunter2" not in caplog.text
 
 
 def test_a_run_that_ends_while_the_writer_closes_is_stored(pipeline, store):

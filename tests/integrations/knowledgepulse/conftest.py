@@ -10,7 +10,7 @@ from tests.integrations.knowledgepulse.registry import URL, Registry
 
 @pytest.fixture
 def registry():
-    made = KnowledgePulse(URL, "top-secret-key", deadline=5.0)
+    made = KnowledgePulse(URL, "top-secret-key", timeout=60.0, deadline=60.0)
     yield made
     made.close(0.0)
 

@@ -162,7 +162,7 @@ def runtime():
 
 
 GRACE, REGISTRY, HOOK, RUN = (
-    "grace = runtime()\n", "registry = KnowledgePulse({url!r}, 'k', threshold=0.0)\n", "grace.on_complete(registry)\n", "ran(grace)\n",
+    "grace = runtime()\n", "registry = KnowledgePulse({url!r}, 'k', threshold=0.0, timeout=60.0, deadline=60.0)\n", "grace.on_complete(registry)\n", "ran(grace)\n",
 )  # fmt: skip
 
 

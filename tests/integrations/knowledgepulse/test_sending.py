@@ -89,7 +89,7 @@ class TestAnswers:
     @pytest.mark.parametrize("how", ["seconds", "date"])
     def test_more_time_is_asked_for_than_there_is(self, how):
         later = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-        registry = KnowledgePulse(URL, "k", deadline=5.0)
+        registry = KnowledgePulse(URL, "k", deadline=60.0)
         with respx.mock:
             respx.post(f"{URL}/v1/knowledge").mock(
                 return_value=httpx.Response(429, headers={"retry-after": "3600" if how == "seconds" else later})
@@ -178,9 +178,13 @@ def test_an_answer_that_is_compressed_unasked_is_read(server):
 
 
 @pytest.mark.parametrize("server", [("gzip", *("bomb",) * 50)], indirect=True)
-def test_a_compressed_answer_is_unpacked_up_to_the_bound(server):
+def test_a_compressed_answer_is_unpacked_up_to_the_bound(server, monkeypatch):
     """200 kB that hold 200 MB cost a few hundred kB; the reason names the bound."""
-    sender = KnowledgePulse(server.url, "k", deadline=3.0)
+    from grace_kp.integrations.knowledgepulse import _sending
+
+    monkeypatch.setattr(_sending, "FIRST_WAIT", 1_000.0)  # one attempt
+    monkeypatch.setattr(_sending, "LONGEST_WAIT", 1_000.0)
+    sender = KnowledgePulse(server.url, "k", timeout=60.0, deadline=60.0)
     sender.contribute(trace())
     tracemalloc.start()
     done = sender.contribute(trace())
@@ -206,10 +210,9 @@ def test_a_proxy_is_not_given_what_goes_to_this_machine(server, monkeypatch):
 
 
 def test_a_server_that_is_not_there():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    done = KnowledgePulse(f"http://127.0.0.1:{port}", "k", deadline=0.3).contribute(trace())
+    with socket.socket() as taken:  # so that no other server of a test gets the port
+        taken.bind(("127.0.0.1", 0))
+        done = KnowledgePulse(f"http://127.0.0.1:{taken.getsockname()[1]}", "k", deadline=0.3).contribute(trace())
     assert ("failed", None) == (done.status, done.http_status)
     assert done.attempts >= 1
 

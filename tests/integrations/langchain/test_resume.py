@@ -255,6 +255,7 @@ graph = StateGraph(State)
 graph.add_node("node", node)
 graph.add_edge(START, "node")
 with SqliteSaver.from_conn_string(f"{folder}/checkpoints.db") as saver:
+    saver.conn.execute("PRAGMA busy_timeout = 60000")  # three processes share the file
     app = graph.compile(checkpointer=saver)
     config = lambda thread: {"configurable": {"thread_id": str(thread)}}
     if what == "ask":
