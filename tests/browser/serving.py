@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 from tests.browser.shop import Shop
@@ -36,6 +37,7 @@ class Server:
         self._place = socket.socket()
         self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._place.bind(("127.0.0.1", 0))
+        weakref.finalize(self, self._place.close)
         self.port = self._place.getsockname()[1]
 
     @property
