@@ -263,8 +263,9 @@ class Delivery(Resident):
             cursor = self._new_cursor() if data is None else json.loads(data)
             now = self._clock()
             # A clock that was set back does not make a lease longer.
-            if cursor["by"] not in {"", self._owner} and now < cursor["until"] <= now + LEASE_SECONDS:
-                raise _Elsewhere
+            is_leased = now < cursor["until"] <= now + LEASE_SECONDS
+            if cursor["by"] not in {"", self._owner} and (is_leased or self._closed):
+                raise _Elsewhere  # a late attempt of a closed delivery says nothing about what another process delivered since
             added = {name: cursor[name] + changes.get(name, 0) for name in ("delivered", "lost")}
             until = 0.0 if self._closed else now + LEASE_SECONDS  # an attempt may end after the delivery was closed
             cursor = {**cursor, "by": self._owner, "until": until, **changes, **added}

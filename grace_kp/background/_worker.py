@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
+import time
 import weakref
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,7 @@ class Worker(Resident):
         self._changed = threading.Condition()
         self._threads: set[threading.Thread] = set()
         self._idle: set[threading.Thread] = set()
-        self._wakes = 0
+        self._wakes = self._begun = self._ended = 0
         self._work: Callable[[], float | None] | None = None
 
     def wake(self) -> bool:
@@ -70,6 +71,15 @@ class Worker(Resident):
             elif len(self._threads) < self._most:
                 self._start()
             return bool(self._threads)
+
+    def finish_call(self, seconds: float) -> bool:
+        """Have the work done once more, and wait for the end of that call; False when it takes longer than `seconds` or no thread can do it."""
+        before = self._begun
+        ends = time.monotonic() + seconds
+        is_awake = self.wake()
+        while is_awake and self._ended <= before and time.monotonic() < ends:
+            time.sleep(0.001)
+        return self._ended > before
 
     def _is_owned(self) -> bool:  # as a lock has it, for `is_mine`: the current thread is just waking it
         return is_mine(self._changed)
@@ -123,12 +133,15 @@ class Worker(Resident):
         """Do the work once and wait for more; False when the thread is to end."""
         with self._changed:
             self._wakes = max(0, self._wakes - 1)
+            self._begun += 1
+            number = self._begun
             work = self._work or self._method()
         if work is None:
             return False
         pause = work()
         del work
         with self._changed:
+            self._ended = max(self._ended, number)
             if thread in self._threads and not self._wakes and pause != 0:
                 if pause is None:
                     self._work = None  # the owner may go while its thread waits

@@ -234,8 +234,9 @@ class Documents:
             builder.advance()
             number = builder.number(call)
         else:
-            calls = dict.fromkeys(id(event) for event in call.run.events if type(event) is Call)
-            number = list(calls).index(id(call))
+            calls = list(dict.fromkeys(id(event) for event in call.run.events if type(event) is Call))
+            # A run that was stored has released its events; its builder knows the calls.
+            number = calls.index(id(call)) if id(call) in calls else call.run.steps.number(call)
         return f"c{number}"
 
     def _decisions(self, run: Run, decisions: Iterable[dict[str, Any]]) -> list[Any]:

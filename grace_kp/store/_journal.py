@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from grace_kp.background import Lock
     from grace_kp.store._record import JournalEntry
     from grace_kp.store._store import Store
 
@@ -39,14 +37,6 @@ class Journal:
                     return
                 self.add(rows)
 
-    def collect_last(self, runs: Iterator[Sequence[JournalEntry]], lock: Lock, seconds: float) -> None:
-        """Add what has happened in each open run before the process ends, unless `lock` is not to be had within `seconds`."""
-        if lock.acquire(timeout=seconds):
-            try:
-                self.collect(runs, nullcontext())
-            finally:
-                lock.release()
-
     @property
     def waits(self) -> bool:
         """Whether rows could not be written so far. No more are collected then, because an outage may last for hours."""
@@ -54,12 +44,11 @@ class Journal:
 
     def write(self, store: Store) -> bool:
         """Write the rows; return False where there are none. Rows of ended runs are dropped: nobody would delete them."""
-        collected = len(self._rows)  # another thread may add rows meanwhile
-        rows = [row for row in self._rows[:collected] if row.run_id not in self._ended]
+        rows = [row for row in self._rows if row.run_id not in self._ended]
         journal = getattr(store, "journal", None)
         if rows and journal is not None:
             journal(rows)
-        del self._rows[:collected]
+        self._rows.clear()
         return bool(rows)
 
     def end(self, run_ids: Iterable[str]) -> None:

@@ -269,7 +269,6 @@ class Writer(Resident):
         if self._pending or self._settler.ended or force:
             upkeep.reopen_if_displaced()
             self._write_batch(store, upkeep)
-            self._journal.write(store)
             self._outage.end()
         if self._pending or self._settler.ended:
             return False
@@ -342,13 +341,14 @@ class Writer(Resident):
         self.flush(timeout)
         self._pipeline.give_up()  # also for what ends later: nobody would be there to wait for it
         self._closed = True  # whoever ends a run now stores it, so that what waits only gets less
-        self._journal.collect_last(self._pipeline.journal(), self._settling, STOP_SECONDS)
         ends = time.monotonic() + PATIENCE_SECONDS
         while True:
             waiting = self.waiting
             self.flush(0.0 if self._outage.is_on else 1.0)
             if self.waiting in {0, waiting} or self._outage.is_on or time.monotonic() > ends:
                 break
+        if self._pipeline.has_open_runs and not self._outage.is_on and self._may_wait():
+            self._worker.finish_call(STOP_SECONDS)  # it writes what these runs have done until now
         self._worker.stop(STOP_SECONDS)
         if self.waiting:
             self.write_now()

@@ -109,6 +109,27 @@ def test_a_delivery_that_is_closed_during_an_attempt_keeps_no_lease(tables, hook
     second.close(5)
 
 
+def test_a_late_attempt_does_not_undo_what_another_process_delivered(tables, hook):
+    """Its message came twice, and the next process sends nothing again."""
+    hook.answers = [lambda handler: (hook.released.wait(60), hook.answer(handler, 204))]
+    first = delivery(tables, hook)
+    for at in (1.0, 2.0):
+        advance(tables, "ap-1", at)
+    first.wake()
+    hook.wait_for(1)
+    (thread,) = first._worker._threads
+    assert not first.close(0.01)
+    second = delivery(tables, hook)
+    assert second.flush(30)
+    assert second.close(5)
+    hook.released.set()
+    thread.join(60)
+    third = delivery(tables, hook)
+    assert third.flush(30)
+    assert (2, 0, 3) == (third.status()["delivered"], third.status()["waiting"], len(hook.messages))
+    third.close(5)
+
+
 def test_what_is_left_at_the_end_is_reported(tables, hook, capsys):
     """With its number, and with what becomes of it."""
     hook.lasting_answer = 500

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import subprocess
 import sys
@@ -246,6 +247,36 @@ def test_a_run_left_open_at_exit_is_found_with_what_it_had_done(tmp_path, closes
     assert "completed" == traces["finished"].grace["status"]
     assert "interrupted" == traces["open"].grace["status"]
     assert [{"n": 1}, {"n": 2}] == [step.input for step in traces["open"].steps if step.type == "tool_call"]
+
+
+def test_a_run_of_another_runtime_that_outlives_its_parent_is_stored(grace):
+    """The parent has been stored, and released what it recorded, when the number of its call is asked for."""
+    begun, go = threading.Event(), threading.Event()
+
+    def work():
+        with other.run("inner"):
+            begun.set()
+            go.wait(60)
+
+    @grace.tool
+    def start():
+        context = contextvars.copy_context()
+        thread = threading.Thread(target=lambda: context.run(work))
+        thread.start()
+        assert begun.wait(60)
+        return thread
+
+    with gk.Grace(store="memory:", reviewer=None, embedder=None, evaluator=None) as other:
+        with grace.run("outer"):
+            thread = start()
+        assert grace.flush()
+        go.set()
+        thread.join(60)
+        assert other.flush()
+        (inner,) = other.store.query()
+    (outer,) = grace.store.query()
+    (call,) = (call for call in outer.grace["calls"] if call.get("child") == inner.id)
+    assert {"trace_id": outer.id, "call_id": call["call_id"]} == inner.grace["parent"]
 
 
 def in_another_thread(function):

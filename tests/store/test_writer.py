@@ -293,6 +293,7 @@ def test_a_journal_that_cannot_be_written_at_the_end_is_reported(pipeline, store
         raise OSError("the disk of password=hunter2secret is gone")
 
     store.journal = fail
+    pipeline.has_open_runs = True
     pipeline.journal = lambda: iter([[JournalEntry("kp:trace:1", 0, b"{}")]])
     Writer(lambda: store, pipeline).close()
     assert "the store cannot write: OSError: the disk of" in caplog.text
