@@ -70,6 +70,20 @@ def test_an_idle_thread_ends_and_the_next_wake_starts_another():
     assert (2, True) == (found, other is not thread)
 
 
+def test_a_call_that_is_asked_for_begins_afterwards():
+    """One that is under way does not count; it is waited for."""
+    owner, inside, release = Owner(), threading.Event(), threading.Event()
+    owner.put(lambda: (inside.set(), release.wait(PATIENCE)))
+    assert inside.wait(PATIENCE)
+    assert not owner.worker.finish_call(0.01)
+    owner.waiting.put("next")
+    release.set()
+    assert owner.worker.finish_call(PATIENCE)
+    assert ["next"] == [owner.next()[0] for _ in range(2)][1:]
+    owner.worker.stop(PATIENCE)
+    assert not owner.worker.finish_call(PATIENCE)
+
+
 def test_an_idle_thread_does_not_keep_its_owner():
     """When nobody else holds the owner it is collected, and its thread ends."""
     owner = Owner(idle_seconds=0.01)
