@@ -256,7 +256,7 @@ class Delivery(Resident):
         """Change the cursor, and take or renew its lease, or give it back once closed; `delivered` and `lost` are added.
 
         Raises:
-            _Elsewhere: another process holds the lease.
+            _Elsewhere: another process holds the lease, or has held it since this delivery was closed.
         """
         with self._tables.transaction() as writes:
             data = writes.document(DOCUMENT, self._webhook.id)
@@ -265,7 +265,7 @@ class Delivery(Resident):
             # A clock that was set back does not make a lease longer.
             is_leased = now < cursor["until"] <= now + LEASE_SECONDS
             if cursor["by"] not in {"", self._owner} and (is_leased or self._closed):
-                raise _Elsewhere  # a late attempt of a closed delivery says nothing about what another process delivered since
+                raise _Elsewhere  # a late result after closing must not overwrite the cursor of the process that took over
             added = {name: cursor[name] + changes.get(name, 0) for name in ("delivered", "lost")}
             until = 0.0 if self._closed else now + LEASE_SECONDS  # an attempt may end after the delivery was closed
             cursor = {**cursor, "by": self._owner, "until": until, **changes, **added}

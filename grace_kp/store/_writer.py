@@ -348,7 +348,7 @@ class Writer(Resident):
             if self.waiting in {0, waiting} or self._outage.is_on or time.monotonic() > ends:
                 break
         if self._pipeline.has_open_runs and not self._outage.is_on and self._may_wait():
-            self._worker.finish_call(STOP_SECONDS)  # it writes what these runs have done until now
+            self._worker.finish_call(STOP_SECONDS)  # this writes what they have done so far
         self._worker.stop(STOP_SECONDS)
         if self.waiting:
             self.write_now()

@@ -286,8 +286,9 @@ def test_the_thread_survives_whatever_the_store_raises(pipeline, store):
     writer.close()
 
 
-def test_a_journal_that_cannot_be_written_at_the_end_is_reported(pipeline, store, caplog):
+def test_a_journal_that_cannot_be_written_at_the_end_is_reported(pipeline, store, caplog, monkeypatch):
     """Runs that are open then are not found as interrupted, and closing does not fail."""
+    monkeypatch.setattr("grace_kp.store._writer.STOP_SECONDS", 60.0)
 
     def fail(rows):
         raise OSError("the disk of password=hunter2secret is gone")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import pytest
 
@@ -54,6 +55,18 @@ def grace():
     made = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None)
     yield made
     made.close()
+
+
+@pytest.fixture
+def let_pass(monkeypatch):
+    """A function that sets the clock of a runtime's requests forward, by seconds."""
+
+    def forward(grace, seconds):
+        desk = grace.approvals.inbox.desk
+        for part in (desk, desk._work):
+            monkeypatch.setattr(part, "_clock", lambda: time.time() + seconds)
+
+    return forward
 
 
 @pytest.fixture
