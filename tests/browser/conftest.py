@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from tests.browser.keys import follow
 from tests.browser.serving import PATIENCE, PROGRAM, Server, executable, flags
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ def signed_in(browser, server):
     context = browser.new_context()
     page = context.new_page()
     page.goto(server.login)
-    page.get_by_role("button", name="Open the pages").click()
+    follow(page.get_by_role("button", name="Open the pages"))
     expect(page).to_have_url(f"{server.origin}/inbox")
     yield context.storage_state()
     context.close()

@@ -47,6 +47,11 @@ class Hand:
         else:
             target.click()
 
+    def follow(self, target):
+        """Use a button or a link that leads to another page, and return when that is loaded."""
+        with arrival(self.page):
+            self.press(target)
+
     def tick(self, target):
         """Use a check box."""
         if self.way.name == "keyboard":
@@ -80,6 +85,20 @@ class Hand:
             self.page.keyboard.type(label)
         else:
             target.select_option(label=label)
+
+
+def arrival(page):
+    """Return a context that ends when the page to which its block leads is loaded, with its styles and scripts.
+
+    Without it, what comes next may still happen on the page before, or on one that is half there.
+    """
+    return page.expect_navigation()
+
+
+def follow(target):
+    """Click on a button or a link that leads to another page, and return when that is loaded."""
+    with arrival(target.page):
+        target.click()
 
 
 def press_on(page, target, key="Enter"):

@@ -21,7 +21,7 @@ def test_a_request_is_approved(visit, shop, way):
     approval = shop.ask()
     hand = way.open(visit, f"/approvals/{approval.id}")
     hand.write(hand.page.get_by_label("Note (optional)").first, WORDS)
-    hand.press(hand.page.get_by_role("button", name="Approve", exact=True))
+    hand.follow(hand.page.get_by_role("button", name="Approve", exact=True))
     expect(hand.page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
     expect(hand.page.get_by_role("main")).to_contain_text(WORDS)
     decided(shop, approval, "approved", WORDS)
@@ -45,7 +45,7 @@ def test_a_request_is_refused(visit, shop, way, summary, button, state):
     verb = hand.page.locator("details", has=hand.page.get_by_text(summary, exact=True))
     hand.press(verb.locator("summary"))
     hand.write(verb.get_by_role("textbox"), WORDS)
-    hand.press(verb.get_by_role("button", name=button, exact=True))
+    hand.follow(verb.get_by_role("button", name=button, exact=True))
     expect(hand.page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
     expect(hand.page.get_by_role("main")).to_contain_text(WORDS)
     decided(shop, approval, state, WORDS)
@@ -63,10 +63,10 @@ def test_arguments_are_edited(visit, shop, way):
     hand.choose(form.get_by_label("channel"), "card")
     hand.write(form.get_by_label("message"), WORDS)
     form.get_by_label("due").fill("2026-04-05")
-    hand.press(form.get_by_role("button", name="Review the changes"))
+    hand.follow(form.get_by_role("button", name="Review the changes"))
     expect(page.locator(".difference", has_text="40")).to_contain_text("20")
     assert "pending" == shop.read(approval).state
-    hand.press(page.get_by_role("button", name="Approve with these values"))
+    hand.follow(page.get_by_role("button", name="Approve with these values"))
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
     after = {"euros": 20, "channel": "card", "message": WORDS, "due": dt.date(2026, 4, 5), "urgent": False}
     assert {**approval.arguments, **after} == dict(shop.read(approval).arguments)
@@ -81,10 +81,10 @@ def test_an_unknown_outcome_is_settled(visit, shop, start, way, answer, state):
     shop.grace.approvals.approve(approval.id, by="ana")
     start("crash", f"{way} {answer}").wait(PATIENCE)
     hand = way.open(visit, "/inbox/attention")
-    hand.press(hand.page.locator(f"a[href$='{approval.id}']"))
+    hand.follow(hand.page.locator(f"a[href$='{approval.id}']"))
     hand.pick(hand.page.get_by_label(answer, exact=True))
     hand.write(hand.page.get_by_label("How you know"), WORDS)
-    hand.press(hand.page.get_by_role("button", name="State the outcome"))
+    hand.follow(hand.page.get_by_role("button", name="State the outcome"))
     expect(hand.page.get_by_role("button", name="State the outcome")).to_have_count(0)
     settled = shop.read(approval)
     assert (state, WORDS) == (settled.state, settled.outcome.note)
@@ -99,12 +99,12 @@ def test_several_requests_are_decided_at_once(visit, shop, way):
     page = hand.page
     for approval in asked[:2]:
         hand.tick(page.get_by_role("checkbox", name=approval.id))
-    hand.press(page.get_by_role("button", name="Decide selected…"))
+    hand.follow(page.get_by_role("button", name="Decide selected…"))
     expect(page.get_by_role("main")).to_contain_text("customer 0")
     expect(page.get_by_role("main")).to_contain_text("customer 1")
     assert ["pending"] * 3 == [shop.read(approval).state for approval in asked]
     hand.write(page.get_by_role("textbox"), WORDS)
-    hand.press(page.get_by_role("button", name="Reject all"))
+    hand.follow(page.get_by_role("button", name="Reject all"))
     expect(page.locator("[data-row]")).to_have_count(2)
     for approval in asked[:2]:
         expect(page.locator(f"a[href$='{approval.id}']")).to_be_visible()
@@ -119,20 +119,20 @@ def test_calls_are_approved_in_advance(visit, shop, way):
     approval = shop.ask(action=action, customer="first")
     hand = way.open(visit, f"/approvals/{approval.id}")
     page = hand.page
-    hand.press(page.get_by_role("link", name="Approve such calls in advance"))
+    hand.follow(page.get_by_role("link", name="Approve such calls in advance"))
     hand.choose(page.get_by_label("may be"), "any value")
     hand.write(page.get_by_label("valid for"), "8h")
     hand.write(page.get_by_label("at most this many times"), "3")
-    hand.press(page.get_by_role("button", name="Review…"))
+    hand.follow(page.get_by_role("button", name="Review…"))
     assert [] == [each for each in shop.grace.approvals.standing() if each.action == approval.action]
-    hand.press(page.get_by_role("button", name="Grant it"))
+    hand.follow(page.get_by_role("button", name="Grant it"))
     expect(page.get_by_role("article").first).to_be_visible()
     (standing,) = [each for each in shop.grace.approvals.standing() if each.action == approval.action]
     assert "second" == action("second")
     card = page.get_by_role("article").filter(has_text=standing.id)
     hand.press(card.locator("summary"))
     hand.write(card.get_by_role("textbox"), WORDS)
-    hand.press(card.get_by_role("button", name="End it now"))
+    hand.follow(card.get_by_role("button", name="End it now"))
     expect(card).to_contain_text(WORDS)
     assert [] == [each for each in shop.grace.approvals.standing() if each.action == approval.action]
 
@@ -144,7 +144,7 @@ def test_the_audit_trail_is_verified(visit, shop, way):
     shop.grace.approvals.reject(approval.id, by="ana")
     hand = way.open(visit, f"/approvals/audit?approval={approval.id}")
     expect(hand.page.get_by_role("main")).to_contain_text("rejected")
-    hand.press(hand.page.get_by_role("button", name="Verify the chain"))
+    hand.follow(hand.page.get_by_role("button", name="Verify the chain"))
     main = hand.page.get_by_role("main")
     if not way.script:  # with script, the page follows the progress by itself
         expect(main.get_by_role("status").or_(main.get_by_text("no problem"))).to_be_visible()

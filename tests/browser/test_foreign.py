@@ -8,6 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.keys import follow
+
 
 class Stranger:
     """A web server on another port, which a browser takes for the same site and for another origin."""
@@ -116,6 +118,6 @@ def test_a_link_of_a_stranger_opens_the_request_and_decides_nothing(visit, serve
     """Links in notifications are links of strangers: who follows one sees the request."""
     approval = shop.ask()
     page = stranger.open(visit.context(), f"<a href='{server.origin}/approvals/{approval.id}'>open</a>")
-    page.get_by_role("link").click()
+    follow(page.get_by_role("link"))
     expect(page.get_by_role("heading", level=1)).to_contain_text(approval.action)
     assert "pending" == shop.read(approval).state

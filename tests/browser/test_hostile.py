@@ -11,6 +11,7 @@ from urllib.parse import urlencode as query
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.keys import follow
 from tests.browser.shop import HOSTILE
 
 FOREIGN = r"""() => ({
@@ -77,10 +78,10 @@ def test_a_hostile_request_is_text_until_it_is_decided(visit, shop):
     assert "<script>window.__pwned=1</script>" in harmless(page)
     page.get_by_label("message").fill(HOSTILE.replace("\x00", "") + "!")
     page.get_by_label("Note (optional)").last.fill(HOSTILE.replace("\x00", ""))
-    page.get_by_role("button", name="Review the changes").click()
+    follow(page.get_by_role("button", name="Review the changes"))
     expect(page.get_by_role("button", name="Approve with these values")).to_be_visible()
     harmless(page)
-    page.get_by_role("button", name="Approve with these values").click()
+    follow(page.get_by_role("button", name="Approve with these values"))
     expect(page.get_by_role("heading", level=1)).to_contain_text("wanted to run")
     harmless(page)
     for path in (

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Visits
+from tests.browser.keys import arrival, follow
 from tests.browser.serving import PATIENCE, Server, until
 
 BOXES = """() => [...document.querySelectorAll('main button, main summary, main textarea, main input:not([type=hidden]), main h1')]
@@ -61,7 +62,7 @@ def test_news_move_no_row_of_the_inbox(visit, shop, width, scheme):
     expect(live(page)).to_contain_text("1 new request")
     assert before == page.evaluate(BOXES)
     expect(page.get_by_role("checkbox", name=first.id)).to_be_checked()
-    live(page).get_by_role("link", name="Show").click()
+    follow(live(page).get_by_role("link", name="Show"))
     expect(page.get_by_role("checkbox", name=second.id)).to_be_visible()
 
 
@@ -71,7 +72,7 @@ def test_a_waiting_process_goes_on_when_the_button_is_pressed(visit, shop, start
     approval = pending(shop, "W-1")
     page = visit(f"/approvals/{approval.id}")
     expect(page.get_by_role("main")).to_contain_text("a live process waits")
-    page.get_by_role("button", name="Approve", exact=True).click()
+    follow(page.get_by_role("button", name="Approve", exact=True))
     assert "paid back 40 euros for W-1 by bank\n" == process.stdout.readline()
     until(lambda: shop.read(approval).state == "done")
     page.reload()
@@ -88,7 +89,7 @@ def test_the_page_says_that_the_process_died(visit, shop, start):
     process.wait(PATIENCE)
     expect(live(page)).to_contain_text("has ended")
     assert "half a sent" == page.get_by_label("Note (optional)").first.input_value()
-    page.get_by_role("button", name="Approve", exact=True).click()
+    follow(page.get_by_role("button", name="Approve", exact=True))
     expect(page.get_by_role("main")).to_contain_text("the process that waited is gone")
     assert "approved" == shop.read(approval).state
 
@@ -100,7 +101,7 @@ def test_a_decision_in_another_tab_disables_this_one(visit, shop):
     second = first.context.new_page()
     second.goto(first.url)
     second.locator("summary", has_text="Skip…").click()
-    second.get_by_role("button", name="Skip", exact=True).click()
+    follow(second.get_by_role("button", name="Skip", exact=True))
     expect(first.get_by_role("button", name="Approve", exact=True)).to_be_disabled()
     expect(live(first)).to_contain_text("skipped")
 
@@ -110,7 +111,7 @@ def test_the_back_button_leads_to_what_is_true_now(visit, shop):
     approval = shop.ask()
     page = visit("/inbox?action=refund")
     page.goto(visit.origin + f"/approvals/{approval.id}")
-    page.get_by_role("button", name="Approve", exact=True).click()
+    follow(page.get_by_role("button", name="Approve", exact=True))
     expect(page.get_by_role("main")).to_contain_text("approved")
     page.go_back()
     expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
@@ -124,10 +125,10 @@ def test_a_page_that_was_refused_reloads_to_the_request(visit, shop):
     page = visit(f"/approvals/{approval.id}")
     visit.expect_message("409")
     page.eval_on_selector("form.approve input[name=digest]", "field => { field.value = 'sha256:00'; }")
-    page.get_by_role("button", name="Approve", exact=True).click()
+    follow(page.get_by_role("button", name="Approve", exact=True))
     expect(page.get_by_role("main")).to_contain_text("Nothing was decided")
     shop.grace.approvals.reject(approval.id, by="bo")
-    live(page).get_by_role("link", name="Reload").click()
+    follow(live(page).get_by_role("link", name="Reload"))
     expect(page.get_by_role("main")).to_contain_text("rejected")
     assert page.url.endswith(f"/approvals/{approval.id}")
 
@@ -164,7 +165,8 @@ def test_enter_in_a_number_shows_the_edit_and_decides_nothing(visit, shop):
     page = visit(f"/approvals/{approval.id}")
     page.locator("summary", has_text="Edit the arguments").click()
     page.get_by_label("euros").fill("5")
-    page.keyboard.press("Enter")
+    with arrival(page):
+        page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Approve with these values")).to_be_visible()
     page.keyboard.press("Enter")
     page.reload()
@@ -175,12 +177,14 @@ def test_no_key_decides(visit, shop):
     """Keys move, open and focus: whoever holds a key down by accident approves nothing."""
     approval = shop.ask()
     page = visit(f"/approvals/{approval.id}")
-    for key in "abcdefghijklmnopqrstuvwxyz?/.-0123456789":
+    for key in "abcdefghijklmnopqrstuvwxyz/.-0123456789":
         page.keyboard.press(key)
-        if page.locator("dialog[open]").count():
-            page.keyboard.press("Escape")
-        if page.url != f"{visit.origin}/approvals/{approval.id}":
-            page.goto(visit.origin + f"/approvals/{approval.id}")
+        page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("?")
+    expect(page.locator("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_be_hidden()
+    assert page.url == f"{visit.origin}/approvals/{approval.id}"
     assert "pending" == shop.read(approval).state
 
 
@@ -199,7 +203,8 @@ def team(tmp_path, browser):
 def logged_in(served, visits, token, path, **window):
     page = visits(path, **window)
     page.get_by_label("Your token").fill(token)
-    page.keyboard.press("Enter")
+    with arrival(page):
+        page.keyboard.press("Enter")
     page.wait_for_url(served.origin + path)
     return page
 
@@ -220,10 +225,10 @@ def test_of_two_people_one_is_first(team, script):
     }
     pages["ana"].locator("summary", has_text="Reject…").click()
     pages["ana"].get_by_label("Reason, for the agent").fill("paid last week")
-    pages["ana"].get_by_role("button", name="Reject", exact=True).click()
+    follow(pages["ana"].get_by_role("button", name="Reject", exact=True))
     expect(pages["ana"].get_by_role("main")).to_contain_text("paid last week")
     visits.expect_message("409")
-    pages["bo"].get_by_role("button", name="Approve", exact=True).click()
+    follow(pages["bo"].get_by_role("button", name="Approve", exact=True))
     expect(pages["bo"].get_by_role("alert")).to_contain_text("ana")
     after = with_shop.read(approval)
     assert ("rejected", "ana", True) == (after.state, after.decision.actor.name, after.decision.actor.authenticated)
@@ -240,7 +245,7 @@ def test_an_edit_by_somebody_else_is_not_approved_unseen(team):
     page = logged_in(served, visits, token, f"/approvals/{approval.id}", script=False)
     with_shop.grace.approvals.edit(approval.id, {"euros": 39}, by="bo")
     visits.expect_message("409")
-    page.get_by_role("button", name="Approve", exact=True).click()
+    follow(page.get_by_role("button", name="Approve", exact=True))
     expect(page.get_by_role("alert")).to_contain_text("changed")
     expect(page.locator(".difference").first).to_contain_text("39")
     assert "pending" == with_shop.read(approval).state
@@ -269,10 +274,11 @@ def test_the_server_goes_away_and_comes_back(team):
     served.start()
     expect(live(page)).to_contain_text("log in")
     assert "half a sent" == page.get_by_label("Note (optional)").first.input_value()
-    live(page).get_by_role("link", name="Reload").click()
+    follow(live(page).get_by_role("link", name="Reload"))
     page.get_by_label("Your token").fill(token)
-    page.keyboard.press("Enter")
-    page.get_by_role("button", name="Approve", exact=True).click()
+    with arrival(page):
+        page.keyboard.press("Enter")
+    follow(page.get_by_role("button", name="Approve", exact=True))
     expect(page.get_by_role("main")).to_contain_text("approved")
     assert "approved" == with_shop.read(approval).state
     with_shop.grace.close()
@@ -290,7 +296,7 @@ def test_a_removed_account_hears_and_decides_nothing_more(team):
     for message in ("401", "403", "MIME type", "ERR_INCOMPLETE"):
         visits.expect_message(message)
     served.remove_user("ana")
-    page.get_by_role("button", name="Approve", exact=True).click()
+    follow(page.get_by_role("button", name="Approve", exact=True))
     expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
     assert "pending" == with_shop.read(approval).state
     with_shop.grace.close()

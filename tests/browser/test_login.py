@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Visits
+from tests.browser.keys import arrival, follow
 from tests.browser.serving import Server
 
 
@@ -34,11 +35,11 @@ def test_the_printed_address_opens_the_pages_once(own, strangers, script):
     path = own.start().removeprefix(own.origin)
     first = strangers(path, script=script)
     first.reload()
-    first.get_by_role("button", name="Open the pages").click()
+    follow(first.get_by_role("button", name="Open the pages"))
     expect(first).to_have_url(f"{own.origin}/inbox")
     strangers.expect_message("403")
     second = strangers(path, script=script)
-    second.get_by_role("button", name="Open the pages").click()
+    follow(second.get_by_role("button", name="Open the pages"))
     expect(second.get_by_role("alert")).to_contain_text("not valid")
 
 
@@ -48,7 +49,8 @@ def test_a_link_is_followed_after_the_login(own, strangers):
     own.start()
     page = strangers("/runs?status=failed")
     page.get_by_label("Your token").fill(token)
-    page.keyboard.press("Enter")
+    with arrival(page):
+        page.keyboard.press("Enter")
     expect(page).to_have_url(f"{own.origin}/runs?status=failed")
     expect(page.get_by_role("banner")).to_contain_text("ana")
 
@@ -59,11 +61,12 @@ def test_who_logs_out_is_out(own, strangers):
     own.start()
     page = strangers("/figures")
     page.get_by_label("Your token").fill(token)
-    page.keyboard.press("Enter")
+    with arrival(page):
+        page.keyboard.press("Enter")
     expect(page).to_have_url(f"{own.origin}/figures")
     other = page.context.new_page()
     other.goto(f"{own.origin}/runs")
-    page.get_by_role("button", name="Log out").click()
+    follow(page.get_by_role("button", name="Log out"))
     expect(page).to_have_url(f"{own.origin}/login")
     page.go_back()
     expect(page.get_by_role("heading", level=1)).to_have_text("Log in")
@@ -77,6 +80,7 @@ def test_a_viewer_is_offered_no_decision(own, strangers):
     own.start()
     page = strangers("/runs")
     page.get_by_label("Your token").fill(token)
-    page.keyboard.press("Enter")
+    with arrival(page):
+        page.keyboard.press("Enter")
     expect(page.get_by_role("banner")).to_contain_text("viewer")
     expect(page.get_by_role("link", name="Accounts")).to_have_count(0)

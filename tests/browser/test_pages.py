@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import AXE, Visits
+from tests.browser.keys import follow
 
 SEEDS = ("/inbox", "/runs", "/figures")
 ID = re.compile(r"ap-[0-9a-f]{16}|kp:trace:[0-9a-f-]{36}|(?<=/)[0-9a-f-]{8,}(?=$|/)")
@@ -82,26 +83,26 @@ def test_axe_finds_nothing_on_pages_that_follow_a_form(visit, shop, width, schem
     page.locator("summary", has_text="Edit the arguments").click()
     visit.expect_message("422")
     page.get_by_label("euros").fill("many")
-    page.get_by_role("button", name="Review the changes").click()
+    follow(page.get_by_role("button", name="Review the changes"))
     look("wants to run")
     page.get_by_label("euros").fill("5")
-    page.get_by_role("button", name="Review the changes").click()
+    follow(page.get_by_role("button", name="Review the changes"))
     look("with these values instead?")
-    page.get_by_role("button", name="Approve with these values").click()
+    follow(page.get_by_role("button", name="Approve with these values"))
     look("wanted to run")
     page.goto(visit.origin + f"/approvals/{asked[1].id}/grant")
-    page.get_by_role("button", name="Review").click()
+    follow(page.get_by_role("button", name="Review"))
     look("Let these calls run without asking?")
     page.goto(visit.origin + "/inbox?action=refund")
     page.get_by_role("checkbox", name=asked[1].id).check()
-    page.get_by_role("button", name="Decide selected").click()
+    follow(page.get_by_role("button", name="Decide selected"))
     look("to decide at once")
-    page.get_by_role("button", name="Skip all").click()
+    follow(page.get_by_role("button", name="Skip all"))
     look("1 request")
     page.goto(visit.origin + "/runs")
     for box in page.get_by_role("checkbox", name="Compare: ").all()[:2]:
         box.check()
-    page.get_by_role("button", name="Compare two runs").click()
+    follow(page.get_by_role("button", name="Compare two runs"))
     look("Two runs side by side")
     visit.expect_message("404")
     page.goto(visit.origin + "/runs/kp:trace:00000000-0000-4000-8000-000000000000")

@@ -8,7 +8,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.keys import press_on
+from tests.browser.keys import arrival, follow, press_on
 from tests.browser.serving import until
 from tests.browser.shop import JAPANESE
 
@@ -22,10 +22,10 @@ def test_filters_stand_in_the_address(visit, width, script):
     found = page.get_by_role("link", name=JAPANESE)
     expect(found).to_have_count(2)
     page.get_by_label("agent").select_option("desk")
-    page.get_by_role("button", name="Filter").click()
+    follow(page.get_by_role("button", name="Filter"))
     expect(page).to_have_url(re.compile(r"agent=desk"))
     expect(found).to_have_count(1)
-    page.get_by_role("link", name="agent desk").click()
+    follow(page.get_by_role("link", name="agent desk"))
     expect(found).to_have_count(2)
     page.go_back()
     expect(found).to_have_count(1)
@@ -35,7 +35,8 @@ def test_japanese_is_found(visit):
     """By a part of the text."""
     page = visit("/runs?session=s-1")
     page.get_by_label("contains").fill("返金依頼")
-    page.keyboard.press("Enter")
+    with arrival(page):
+        page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"text=%E8%BF%94"))
     expect(page.get_by_role("link", name=JAPANESE)).to_have_count(2)
     expect(page.get_by_role("link", name="Where is order")).to_have_count(0)
@@ -46,7 +47,7 @@ def test_a_run_is_labelled_with_one_click(visit, shop, width, script):
     """The label is in the store under the name of the person, and the page shows it."""
     trace = recorded(shop, "Is this labelled?")
     page = visit(f"/runs/{trace.id}", width=width, script=script)
-    page.get_by_role("button", name="Partly").click()
+    follow(page.get_by_role("button", name="Partly"))
     expect(page.locator("#labels")).to_contain_text("partly")
     assert [0.5] == [entry["correct"] for entry in shop.grace.store.get(trace.id).grace["feedback"]]
 
@@ -58,7 +59,8 @@ def test_a_run_is_labelled_by_keyboard(visit, shop):
     press_on(page, page.get_by_text("Add a note"))
     press_on(page, page.get_by_label("Note"), key=None)
     page.keyboard.type("the second order was meant")
-    press_on(page, page.get_by_role("button", name="Wrong"))
+    with arrival(page):
+        press_on(page, page.get_by_role("button", name="Wrong"))
     expect(page.locator("#labels")).to_contain_text("the second order was meant")
 
 
@@ -72,7 +74,7 @@ def test_two_runs_stand_side_by_side(visit, shop, width, script):
     until(lambda: boxes.count() == 2 or not page.reload())  # the index follows the store
     boxes.first.check()
     boxes.last.check()
-    page.get_by_role("button", name="Compare two runs").click()
+    follow(page.get_by_role("button", name="Compare two runs"))
     expect(page.get_by_role("heading", level=1)).to_have_text("Two runs side by side")
     page.get_by_role("link", name="First difference").click()
     expect(page.locator("#difference")).to_be_in_viewport()
@@ -84,7 +86,7 @@ def test_the_steps_of_a_run_are_searched(visit, shop, script):
     trace = recorded(shop, "Search in me", "needle in the hay", *["hay"] * 30)
     page = visit(f"/runs/{trace.id}", script=script)
     page.get_by_role("searchbox").fill("needle")
-    page.get_by_role("button", name="Search").click()
+    page.get_by_role("button", name="Search").click()  # where scripts run, one finds them without leaving the page
     expect(page.get_by_role("status")).to_contain_text("1")
     expect(page.get_by_text("needle in the hay").first).to_be_visible()
 
@@ -94,7 +96,7 @@ def test_a_run_has_other_views(visit, shop, view):
     """Each under an address of its own."""
     (trace,) = [trace for trace in shop.grace.store.query(text=JAPANESE) if trace.name == "desk"]
     page = visit(f"/runs/{trace.id}")
-    page.get_by_role("link", name=view, exact=True).click()
+    follow(page.get_by_role("link", name=view, exact=True))
     expect(page.get_by_role("navigation", name="Views").locator("[aria-current]")).to_have_text(view)
     expect(page.get_by_role("main")).to_contain_text("clerk")
 
@@ -103,7 +105,7 @@ def test_a_run_is_downloaded(visit, shop):
     """As the JSON of the trace."""
     trace = recorded(shop, "Take me home")
     page = visit(f"/runs/{trace.id}")
-    page.get_by_role("link", name="JSON", exact=True).click()
+    follow(page.get_by_role("link", name="JSON", exact=True))
     with page.expect_download() as caught:
         page.get_by_role("link", name="Download").click()
     document = json.loads(caught.value.path().read_text("utf-8"))
@@ -135,7 +137,8 @@ def test_keys_move_through_the_list(visit, shop):
     expect(found).to_have_class(re.compile("here"))
     page.keyboard.press("x")
     expect(found.get_by_role("checkbox")).to_be_checked()
-    page.keyboard.press("o")
+    with arrival(page):
+        page.keyboard.press("o")
     expect(page).to_have_url(re.compile(re.escape(trace.id.removeprefix("kp:trace:"))))
     page.goto(page.url.partition("/runs")[0] + "/figures")
     page.keyboard.press("?")
