@@ -39,7 +39,7 @@ SHARED := -n 3 --dist worksteal
 LINTERS := "python -m ruff check ." "python -m ruff format --check ." "python -m mypy --strict" "lint-imports"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-interpreters mutants test-models test-oldest test-evals test-frameworks test-web screenshots lint format ci bench clean
+.PHONY: help demo environments test test-all test-interpreters mutants test-models test-oldest test-evals test-frameworks test-web screenshots lint format ci bench clean
 
 help: ## show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -83,6 +83,8 @@ lint: $(READY_DEV) ## lint, check the format, the types and the layers
 format: $(READY_DEV) ## put the format right, and what the linter can put right by itself
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
+
+environments: $(READY_OLDEST) $(READY_EVALS) ## set up the environments of their own that tests of integrations have
 
 ci: ## what the build server runs
 	@bash .ci/run

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.interpreters.find import Interpreters, NotTried, run
@@ -39,8 +40,13 @@ PROBE = (
 )
 
 
-def environment(name: str, python: Path, found: Interpreters) -> Path:
-    """An environment of this interpreter with the library, new each time; raise NotTried if something has no wheel."""
+def prepare(name: str, found: Interpreters) -> tuple[Path, str, list[str]]:
+    """Make an environment of an interpreter with the library, new each time.
+
+    Returns its Python, what that is, and the packages that it lacks. Raises NotTried if the interpreter, or a wheel of what tests cannot do
+    without, cannot be had.
+    """
+    python, origin = found.get(name)
     folder = found.folder / f"venv-{name}"
     shutil.rmtree(folder, ignore_errors=True)
     run([python, "-m", "venv", "--without-pip", folder])
@@ -48,13 +54,17 @@ def environment(name: str, python: Path, found: Interpreters) -> Path:
     # The packages that are missing for a new interpreter would take minutes to build, if they can be built.
     install = [inside, found.tools / "pip", "install", "--quiet", "--no-input", "--only-binary", ":all:"]
     env = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    run([*install, "--editable", ROOT, *NEEDED], env=env)
-    for package in WANTED:
-        try:
-            run([*install, package], env=env)
-        except NotTried:
-            print(f"   without {package}, which has no wheel", flush=True)
-    return inside
+    lacking = []
+    try:
+        run([*install, "--editable", ROOT, *NEEDED, *WANTED], env=env)
+    except NotTried:
+        run([*install, "--editable", ROOT, *NEEDED], env=env)
+        for package in WANTED:
+            try:
+                run([*install, package], env=env)
+            except NotTried:
+                lacking.append(package)
+    return inside, f"{origin}; {run([inside, '-W', 'error', '-c', PROBE]).strip()}", lacking
 
 
 def tests(python: Path, arguments: list[str], log: Path) -> tuple[bool, str]:
@@ -94,22 +104,26 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     found = Interpreters(folder, may_install=bool(os.environ.get("CI")) and os.geteuid() == 0)
     rows, failed = [], []
-    for name in names:
-        print(f"-- {name}", flush=True)
-        began = time.monotonic()
+    with ThreadPoolExecutor(1) as ahead:  # the next environments are made while tests run
+        prepared = {name: ahead.submit(prepare, name, found) for name in names}
         try:
-            python, origin = found.get(name)
-            inside = environment(name, python, found)
-            has = run([inside, "-W", "error", "-c", PROBE]).strip()
-            print(f"   {origin}; {has}", flush=True)
-            passed, counts = tests(inside, options.tests, folder / f"{name}.log")
-        except NotTried as reason:
-            rows.append((name, "NOT TRIED", str(reason)))
-            continue
-        if not passed:
-            failed.append(name)
-        seconds = round(time.monotonic() - began)
-        rows.append((name, f"{'passed' if passed else 'FAILED'}: {counts}, {seconds} s", f"{origin}; {has}"))
+            for name in names:
+                print(f"-- {name}", flush=True)
+                try:
+                    inside, kind, lacking = prepared[name].result()
+                except NotTried as reason:
+                    rows.append((name, "NOT TRIED", str(reason)))
+                    continue
+                for line in (kind, *(f"without {package}, which has no wheel" for package in lacking)):
+                    print(f"   {line}", flush=True)
+                began = time.monotonic()
+                passed, counts = tests(inside, options.tests, folder / f"{name}.log")
+                if not passed:
+                    failed.append(name)
+                seconds = round(time.monotonic() - began)
+                rows.append((name, f"{'passed' if passed else 'FAILED'}: {counts}, {seconds} s", kind))
+        finally:
+            ahead.shutdown(cancel_futures=True)
     width = max(len(row[1]) for row in rows)
     for name, result, note in rows:
         print(f"{name:6} {result:{width}}  {note}", flush=True)
