@@ -7,6 +7,7 @@ examples every time: few in `make test`, more in `make test-all`; `HYPOTHESIS_PR
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import importlib.util
 import ipaddress
@@ -51,6 +52,18 @@ settings.register_profile(
 # A failing example is enough; looking for the smallest one takes longer than the rest of a run.
 settings.register_profile("mutants", STEADY, max_examples=40, phases=(Phase.explicit, Phase.generate))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Leave what is loaded for the tests out of later garbage collections, each of which would look at all of it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
