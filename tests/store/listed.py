@@ -36,8 +36,8 @@ def judged(model, tokens, *, fallback=False):
 
 @st.composite
 def runs(draw):
-    """A run with one of 12 ids."""
-    chance = st.booleans()
+    """A run with one of 12 ids; any but the run 0 may be nested in the run 0."""
+    chance, number = st.booleans(), draw(st.integers(0, 11))
     fields = {
         "tags": draw(st.lists(st.sampled_from(TAGS), unique=True)),
         "decisions": [{"action": "send", "outcome": "executed", "level": level} for level in draw(st.lists(st.sampled_from(LEVELS), max_size=2))],
@@ -49,14 +49,14 @@ def runs(draw):
     for field, values in (("user", USERS), ("session", ("s", "t"))):
         if draw(chance):
             fields[field] = draw(st.sampled_from(values))
-    if draw(chance):
+    if number and draw(chance):
         fields["parent"] = {"trace_id": "kp:trace:0"}
     if draw(chance):
         fields["usage"] = {"input_tokens": 5, "output_tokens": 2}
     if draw(chance):
         fields["evaluation"] = judged(draw(st.sampled_from(("small", "large"))), 40, fallback=draw(chance))
     return run(
-        draw(st.integers(0, 11)), agent=draw(st.sampled_from((None, "bot", "京都bot"))), domain=draw(st.sampled_from(("default", "code"))),
+        number, agent=draw(st.sampled_from((None, "bot", "京都bot"))), domain=draw(st.sampled_from(("default", "code"))),
         score=draw(st.sampled_from((0, 0.25, 0.3, 1.0))), confidence=draw(st.sampled_from((0.0, 0.05, 0.5, 0.999, 1))), success=draw(chance),
         created_at=draw(st.sampled_from(TIMES)), text=draw(TEXTS), status=draw(st.sampled_from(("completed", "failed"))), **fields,
     )  # fmt: skip

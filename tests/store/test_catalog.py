@@ -88,18 +88,8 @@ def follow_steps(store, catalog, steps):
     return held, labelled
 
 
-def has_nested_root(steps):
-    """Whether the run 0 is nested in itself at any time, which no program records."""
-    return any(
-        made["id"] == "kp:trace:0" and "parent" in made["grace"]
-        for verb, what in steps
-        if verb == "put"
-        for made in what
-    )
-
-
 @ORDINARY
-@given(steps=STEPS.filter(lambda steps: not has_nested_root(steps)), asked=st.lists(queries, min_size=1, max_size=6))
+@given(steps=STEPS, asked=st.lists(queries, min_size=1, max_size=6))
 def test_it_finds_what_a_straightforward_filter_finds(opened, small_windows, steps, asked):
     """Any combination of conditions, by pages in both directions, after runs were replaced, labelled and deleted."""
     store, catalog = opened()
@@ -113,7 +103,7 @@ def test_it_finds_what_a_straightforward_filter_finds(opened, small_windows, ste
 
 
 @ORDINARY
-@given(steps=STEPS.filter(lambda steps: not has_nested_root(steps)))
+@given(steps=STEPS)
 def test_figures_are_sums_over_the_runs(opened, small_windows, steps):
     """By day, agent, status, level, model and bin; what was replaced or deleted leaves nothing behind."""
     store, catalog = opened()
