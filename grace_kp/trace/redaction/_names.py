@@ -124,7 +124,7 @@ def _names_secret(name: str) -> bool:
         return True
     if _OTHER_NAME.fullmatch(snake) is not None:
         return False
-    return _NAME.fullmatch(snake) is not None or _NAME.fullmatch(name) is not None
+    return _NAME.fullmatch(snake) is not None or (snake != name and _NAME.fullmatch(name) is not None)
 
 
 def is_count_name(name: str) -> bool:
