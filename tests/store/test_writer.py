@@ -342,7 +342,7 @@ def test_a_store_that_hangs_does_not_hold_up_closing(pipeline, store, monkeypatc
     writer.store()
     store.close = lambda: closed.append(True)
     with writer._writing:
-        thread = threading.Thread(target=writer.close)
+        thread = threading.Thread(target=writer.close, args=(0.01,))
         thread.start()
         thread.join(60)
         assert (False, []) == (thread.is_alive(), closed)
