@@ -261,13 +261,11 @@ def read(kind: type[R], part: object) -> R | None:
     if not isinstance(part, Mapping):
         return None
     values: dict[str, Any] = {}
-    for item in dataclasses.fields(kind):  # type: ignore[arg-type]
-        annotation = str(item.type)
-        reader = _share_of if item.name in _SHARES else _READERS[annotation.removesuffix(" | None")]
-        value = reader(part.get(item.name))
-        if value is not None or annotation.endswith(" | None"):
-            values[item.name] = value
-        elif item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
+    for name, reader, is_nullable, is_required in _FIELDS[kind]:
+        value = reader(part.get(name))
+        if value is not None or is_nullable:
+            values[name] = value
+        elif is_required:
             return None
     return kind(**values)
 
@@ -373,3 +371,23 @@ _READERS: dict[str, Callable[[object], Any]] = {
     "ResponseRecord": partial(read, ResponseRecord),
     "SearchRecord": partial(read, SearchRecord),
 }
+
+
+def _fields_of(kind: type[Any]) -> tuple[tuple[str, Callable[[object], Any], bool, bool], ...]:
+    """Return each field of a record: its name, its reader, whether it may be None, and whether a record must have it."""
+    found = []
+    for item in dataclasses.fields(kind):
+        annotation = str(item.type)
+        reader = _share_of if item.name in _SHARES else _READERS[annotation.removesuffix(" | None")]
+        is_required = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+        found.append((item.name, reader, annotation.endswith(" | None"), is_required))
+    return tuple(found)
+
+
+_FIELDS: dict[type, tuple[tuple[str, Callable[[object], Any], bool, bool], ...]] = {
+    kind: _fields_of(kind)
+    for kind in (
+        ErrorRecord, ConfidenceRecord, ValueRecord, ResponseRecord, NoticeRecord, DecisionRecord, UnusableScore, SearchRecord,
+        CallRecord, ScoreRecord, JudgementRecord, EvaluationRecord,
+    )
+}  # fmt: skip
