@@ -330,9 +330,9 @@ def test_the_learned_profile_that_was_used_reproduces_scores_and_levels(tmp_path
 def fitted():
     """A profile that was fitted on live runs, which are right where more calls succeeded."""
     generator = random.Random(1)
-    plan = [[generator.random() < 0.5 for _ in range(generator.randint(1, 6))] for _ in range(240)]
+    plan = [[generator.random() < 0.5 for _ in range(generator.randint(1, 6))] for _ in range(100)]
     labels = [sum(outcomes) > len(outcomes) / 2 for outcomes in plan]
-    return cal.fit(live(plan), labels, groups=list(range(240)))
+    return cal.fit(live(plan), labels, groups=list(range(100)))
 
 
 def test_a_profile_does_not_share_the_gaps_of_another():
