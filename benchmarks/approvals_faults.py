@@ -46,7 +46,12 @@ def suites(options: argparse.Namespace) -> dict[str, Callable[[Path], Result]]:
             [],
         ),
         "writes": lambda folder: (
-            writes.at_every(folder, every=options.every or (16 if quick else 1), inside=4 if quick else 100),
+            writes.at_every(
+                folder,
+                every=options.every or (16 if quick else 1),
+                inside=4 if quick else 100,
+                batch=10 if quick else writes.BATCH,
+            ),
             [],
         ),
         "races": lambda folder: (races.all_races(folder, 8 if quick else 150), []),

@@ -12,10 +12,14 @@ from grace_kp.trace import redact_value
 
 PACKAGES = (
     "cryptography.hazmat.primitives.ciphers.aead",
+    "cryptography.hazmat.primitives.kdf.hkdf",
+    "encodings.utf_16_be",
     "jsonschema",
     "keyring.backends.null",
     "httpx",
+    "pydantic.type_adapter",
     "tenacity",
+    "tomllib",
     "rfc8785",
 )
 

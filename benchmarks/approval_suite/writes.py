@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BATCH = 24
+"""Invoices of a store, each of which sees one kill."""
 MOST_WRITES = 500
 PLAN = Plan(sealed=True)
 
@@ -100,15 +101,15 @@ def killed_inside(folder: Path, phase: str, invoice: str, moment: str) -> bool:
     return os.WIFSIGNALED(os.waitpid(pid, 0)[1])
 
 
-def share(folder: Path, phase: str, sqlite: ctypes.CDLL, every: int, *, midway: bool) -> dict[str, Any]:
-    """Kill one phase at every n-th write, until it ends before its turn."""
+def share(folder: Path, phase: str, sqlite: ctypes.CDLL, every: int, batch: int, *, midway: bool) -> dict[str, Any]:
+    """Kill one phase at every n-th write, until it ends before its turn; a store serves for a batch of kills."""
     found = Verdict()
     number, reached = 1, True
     while reached and number <= MOST_WRITES:
         place = folder / f"{phase.replace(' ', '-')}-{midway}-{number}"
-        invoices = acted_on(BATCH)
+        invoices = acted_on(batch)
         answers(
-            [with_key(lambda place=place: prepare(place, PHASES[phase][0], acted_on(BATCH)), PLAN)], folder / "errors"
+            [with_key(lambda place=place: prepare(place, PHASES[phase][0], acted_on(batch)), PLAN)], folder / "errors"
         )
         killed = 0
         for invoice in invoices:
@@ -130,14 +131,14 @@ def inside_of(folder: Path, phase: str, moment: str, kills: int) -> dict[str, An
     return asdict(finished(place, PLAN, invoices, killed))
 
 
-def at_every(folder: Path, *, every: int, inside: int) -> list[tuple[str, Verdict]]:
+def at_every(folder: Path, *, every: int, inside: int, batch: int = BATCH) -> list[tuple[str, Verdict]]:
     """Return the verdict for each phase; empty where the system calls of SQLite cannot be replaced."""
     sqlite = library()
     works: dict[str, list[Callable[[], Any]]] = {}
     if sqlite is not None:
         for phase in PHASES:
             works[f"SIGKILL at each write, {phase}"] = [
-                lambda phase=phase, midway=midway: share(folder, phase, sqlite, every, midway=midway)
+                lambda phase=phase, midway=midway: share(folder, phase, sqlite, every, batch, midway=midway)
                 for midway in (False, True)
             ]
     for moment in ("before", "after"):
