@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import warm
 
 FAULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "approvals_faults.py"
 
@@ -15,6 +16,6 @@ FAULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "approvals_faults.
 def test_faults(tmp_path, suites):
     """The exit status says whether anything happened that must not happen."""
     command = [sys.executable, str(FAULTS), *suites.split(), "--quick", "--folder", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = warm.run(command, capture_output=True, text=True, timeout=300)
     assert (0, "") == (done.returncode, done.stderr), done.stdout
     assert f"\n{suites.split()[0]}\n" in done.stdout

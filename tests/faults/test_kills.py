@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
+
+from tests import warm
 
 FAULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "faults.py"
 
@@ -12,7 +13,7 @@ FAULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "faults.py"
 def faults(*arguments):
     """Run the fault suite; its exit status says whether anything was lost that must not be lost."""
     command = [sys.executable, str(FAULTS), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = warm.run(command, capture_output=True, text=True, timeout=300)
     assert (0, "") == (done.returncode, done.stderr), done.stdout
     return done.stdout
 
