@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import operator
-import subprocess
 import sys
-import time
 from typing import Annotated, TypedDict
 
 import pytest
@@ -21,6 +19,7 @@ from langgraph.types import interrupt
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler
+from tests import warm
 
 
 class State(TypedDict):
@@ -228,14 +227,21 @@ def test_what_is_no_graph_with_a_checkpointer_is_refused(grace):
 
 
 PROCESS = """
-import operator, sys, time
+import operator, os, sys, time
 from typing import Annotated, TypedDict
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 import grace_kp as gk
 
-folder, what, begin, threads = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+folder, (what, *others), threads = sys.argv[1], sys.argv[2].split(","), int(sys.argv[3])
+begin, children = time.time() + 0.5 * bool(others), []
+for other in others:
+    child = os.fork()
+    if child == 0:
+        what, children = other, []
+        break
+    children.append(child)
 grace = gk.Grace(store=f"sqlite:///{folder}/app.db", evaluator=None, embedder=None, reviewer=gk.InboxReviewer())
 
 class State(TypedDict):
@@ -278,21 +284,19 @@ with SqliteSaver.from_conn_string(f"{folder}/checkpoints.db") as saver:
             except gk.ApprovalError:
                 pass
 grace.close()
+sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
 """
 
 
 def in_processes(folder, *whats, threads):
-    """Run these programs side by side; they begin their work at the same time."""
-    begin = time.time() + 4.0 if len(whats) > 1 else 0.0
-    programs = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROCESS, str(folder), what, str(begin), str(threads)], stderr=subprocess.PIPE
-        )
-        for what in whats
-    ]
-    for program in programs:
-        problems = program.communicate(timeout=120)[1]
-        assert program.returncode == 0, problems.decode()[-3000:]
+    """Run these programs side by side, each in a process; they begin their work at the same time."""
+    done = run_program(PROCESS, folder, *whats, threads=threads)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def run_program(code, folder, *whats, threads):
+    command = [sys.executable, "-c", code, str(folder), ",".join(whats), str(threads)]
+    return warm.run(command, imports=warm.LANGGRAPH, capture_output=True, text=True)
 
 
 def ran_in(folder):
@@ -320,7 +324,7 @@ def test_a_process_that_is_killed_in_the_action_leaves_it_unknown(tmp_path):
     with gk.Grace(store=f"sqlite:///{tmp_path}/app.db", evaluator=None, embedder=None) as grace:
         approve_all(grace)
         killed = PROCESS.replace("time.sleep(0.02)", "__import__('os').kill(__import__('os').getpid(), 9)")
-        assert -9 == subprocess.run([sys.executable, "-c", killed, str(tmp_path), "resume", "0", "1"]).returncode
+        assert -9 == run_program(killed, tmp_path, "resume", threads=1).returncode
         in_processes(tmp_path, "resume", threads=1)
         (approval,) = grace.approvals.history()
         assert ("unknown", ["0"]) == (approval.state, ran_in(tmp_path))
