@@ -12,8 +12,9 @@ import pytest
 
 from grace_kp.approvals import Actor, Desk
 from grace_kp.store import open_store
+from tests import warm
 from tests.cli.approvals import state_of
-from tests.cli.program import ROOT
+from tests.cli.program import ROOT, run
 
 MODULE = """
 import time
@@ -29,7 +30,7 @@ log = Path({log!r})
 def refund(invoice: str, euros: int) -> str:
     with log.open("a") as file:
         file.write(f"began {{invoice}} {{euros}}\\n")
-    time.sleep(euros / 100)
+    time.sleep(euros / 1000)
     while invoice.startswith("held") and not log.with_name("go").exists():
         time.sleep(0.01)
     if euros > 900:
@@ -56,12 +57,8 @@ def module(tmp_path, url, log):
 def asked(module, *calls):
     """Ask for these calls from another process, which ends."""
     code = f"import sys; sys.path.insert(0, {str(module.parent)!r}); import shop_of_the_worker as shop\n"
-    subprocess.run(
-        [sys.executable, "-c", code + "\n".join(f"shop.refund{call!r}" for call in calls)],
-        check=True,
-        timeout=300,
-        cwd=ROOT,
-    )
+    code += "\n".join(f"shop.refund{call!r}" for call in calls)
+    warm.run([sys.executable, "-c", code], capture_output=True, check=True, cwd=ROOT)
 
 
 def approved(url):
@@ -128,9 +125,8 @@ def test_actions_of_other_programs_are_left_alone(module, url, tmp_path):
     other.write_text(
         f"import grace_kp as gk\ngrace = gk.Grace(store={url!r}, evaluator=None, embedder=None, reviewer=None)\n"
     )
-    child = working(other, "--once")
-    out, _ = child.communicate(timeout=300)
-    assert (0, True) == (child.returncode, "left to others" in out)
+    ran = run("approvals", "work", other, "--once")
+    assert (0, True) == (ran.returncode, "left to others" in ran.stdout)
     assert "approved" == state_of(url, approval).state
 
 
