@@ -32,6 +32,9 @@ READY_BROWSER := $(VENV)/.ready-browser-$(PLACE)
 # Tests start many interpreters; each would compile the library anew where bytecode is not kept.
 export PYTHONDONTWRITEBYTECODE :=
 
+# Workers share the cores; threads of numpy beside them would wait for each other, and spin meanwhile.
+test test-all test-oldest test-interpreters: export OPENBLAS_NUM_THREADS := 1
+
 # Three workers for two cores, because some tests wait; a worker that has nothing left takes tests from another.
 SHARED := -n 3 --dist worksteal
 
