@@ -107,15 +107,16 @@ def serve(connection):
     for module in ("grace_kp.cli._app", "yaml", "regex", "httpx", "asyncio", "sqlite3"):
         with contextlib.suppress(ImportError):  # an optional package, which has no wheel for some interpreters
             __import__(module)
-    gc.collect()
-    gc.freeze()  # collecting touches every object, and a page that is touched is copied
+    keep()
     while True:
         path, fds, *_ = socket.recv_fds(connection, 4_096, 3)
         if not path:
             os._exit(0)
         request = json.loads(Path(os.fsdecode(path)).read_text(encoding="utf-8"))
-        for module in request["imports"]:
-            __import__(module)
+        if not set(request["imports"]) <= sys.modules.keys():
+            for module in request["imports"]:
+                __import__(module)
+            keep()
         pid = os.fork()
         if pid == 0:
             for number, fd in enumerate(fds):
@@ -129,6 +130,12 @@ def serve(connection):
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         with contextlib.suppress(OSError):
             connection.send(str(status).encode())
+
+
+def keep():
+    """Leave out of collections what is there: collecting touches every object, and a page that is touched is copied."""
+    gc.collect()
+    gc.freeze()
 
 
 def become(request):
