@@ -41,9 +41,10 @@ def run(command, *, imports=(), input=None, cwd=None, env=None, text=False, time
     env = dict(os.environ if env is None else env)
     assert command[0] == sys.executable, command
     assert all(env.get(name) == os.environ.get(name) for name in AT_START), "start a new interpreter for these settings"
-    server = SERVERS.get(os.getpid())
+    # A server for each set of imports: what a fork has imported is taken down at its end, used or not.
+    server = SERVERS.get((os.getpid(), *imports))
     if server is None:
-        server = SERVERS[os.getpid()] = Server()
+        server = SERVERS[os.getpid(), *imports] = Server()
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         if input is not None:
             given.write(input.encode() if isinstance(input, str) else input)
