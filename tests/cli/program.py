@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -38,3 +39,24 @@ def run(*arguments, stdin=None, **environment):
         [sys.executable, "-m", "grace_kp.cli", *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment}, input=stdin, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
+
+
+SIDE_BY_SIDE = """
+import json, os, runpy, sys
+children = []
+for arguments in json.loads(sys.argv[1]):
+    child = os.fork()
+    if child == 0:
+        sys.argv = ["grace-kp", *arguments]
+        runpy.run_module("grace_kp.cli", run_name="__main__", alter_sys=True)
+        raise RuntimeError("the program did not end")
+    children.append(child)
+sys.exit(json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]))
+"""
+
+
+def at_once(*commands, cwd, imports=()):
+    """Run `grace-kp` with each of these lists of arguments at the same time; return the exit codes."""
+    command = [sys.executable, "-c", SIDE_BY_SIDE, json.dumps(commands)]
+    ran = warm.run(command, imports=imports, cwd=cwd, capture_output=True, text=True)
+    return json.loads(ran.stderr.splitlines()[-1])

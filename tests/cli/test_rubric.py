@@ -17,6 +17,7 @@ import pytest
 
 from grace_kp import rubric as rb
 from tests import warm
+from tests.cli.program import at_once
 
 pytest.importorskip("yaml", reason="needs the extra eval")
 
@@ -374,27 +375,12 @@ def test_what_can_be_known_before_is_said_before_anybody_judges(run, room, model
     assert before == (room / "history.md").read_bytes()
 
 
-AT_ONCE = """
-import os, runpy, sys
-children = []
-for name in sys.argv[1:]:
-    child = os.fork()
-    if child == 0:
-        sys.argv = ["grace-kp", "rubric", "compare", "tests.yaml", "history.md", f"{name}.yaml", "--record"]
-        runpy.run_module("grace_kp.cli", run_name="__main__", alter_sys=True)
-        sys.exit("does not come here")
-    children.append(child)
-sys.exit(str([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]))
-"""
-
-
 def test_rounds_recorded_at_once_are_all_there(room):
     names = [f"v{number}" for number in range(4)]
     for name in names:
         (room / f"{name}.yaml").write_text(LONGER, "utf-8")
-    command = [sys.executable, "-c", AT_ONCE, *names]
-    ran = warm.run(command, imports=("scipy.stats",), cwd=room, capture_output=True, text=True)
-    assert "[0, 0, 0, 0]\n" == ran.stderr
+    commands = [("rubric", "compare", "tests.yaml", "history.md", f"{name}.yaml", "--record") for name in names]
+    assert [0] * 4 == at_once(*commands, cwd=room, imports=("scipy.stats",))
     assert sorted(names) == sorted(one.variant.name for one in rb.History.load(room / "history.md").rounds)
 
 
