@@ -261,13 +261,7 @@ def test_the_server_goes_away_and_comes_back(team):
     approval = with_shop.ask()
     page = logged_in(served, visits, token, f"/approvals/{approval.id}")
     page.get_by_label("Note (optional)").first.fill("half a sent")
-    for message in (
-        "ERR_CONNECTION_REFUSED",
-        "ERR_INCOMPLETE_CHUNKED_ENCODING",
-        "MIME type",
-        "401",
-        "ERR_CONNECTION_RESET",
-    ):
+    for message in ("net::ERR_", "MIME type", "401"):
         visits.expect_message(message)
     served.kill()
     expect(live(page)).to_contain_text("cannot be reached")
