@@ -32,7 +32,7 @@ READY_BROWSER := $(VENV)/.ready-browser-$(PLACE)
 # Tests start many interpreters; each would compile the library anew where bytecode is not kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Workers share the cores; threads of numpy beside them would wait for each other, and spin meanwhile.
+# The workers already use all cores; threads of numpy would only compete with them.
 test test-all test-oldest test-interpreters: export OPENBLAS_NUM_THREADS := 1
 
 # Three workers for two cores, because some tests wait; a worker that has nothing left takes tests from another.
@@ -87,7 +87,7 @@ format: $(READY_DEV) ## put the format right, and what the linter can put right 
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
-environments: $(READY_OLDEST) $(READY_EVALS) ## set up the environments of their own that tests of integrations have
+environments: $(READY_OLDEST) $(READY_EVALS) ## set up the environments of test-oldest and test-evals
 
 ci: ## what the build server runs
 	@bash .ci/run

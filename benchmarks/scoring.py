@@ -36,6 +36,15 @@ def recorded(calls: int) -> gk.ReasoningTrace:
     return trace
 
 
+def decided(calls: int) -> gk.ReasoningTrace:
+    """A trace of so many gated calls, each of which ran without a question."""
+    with gk.Grace(store="memory:", embedder=None, reviewer=None) as grace, grace.run("Send the offers") as run:
+        send = grace.gate(floor="silent")(grace.tool(name="send")(lambda offer: offer))
+        for number in range(calls):
+            send(number)
+    return run.trace
+
+
 def score_rows() -> list[tuple[str, float, float]]:
     """Value scores and confidences: microseconds each, and per second."""
     rows = []
@@ -114,6 +123,8 @@ def trace_rows() -> list[tuple[str, float, float]]:
     """The model: reading, writing."""
     trace = recorded(10)
     document, text = trace.to_dict(), trace.to_json()
+    gated = decided(5)
+    decisions = json.dumps(gated.grace["decisions"])
     work: dict[str, Any] = {
         "ReasoningTrace from a dict": lambda: gk.ReasoningTrace.model_validate(document),
         "ReasoningTrace from JSON": lambda: gk.ReasoningTrace.model_validate_json(text),
@@ -121,8 +132,10 @@ def trace_rows() -> list[tuple[str, float, float]]:
         "ReasoningTrace to JSON": trace.to_json,
         "for comparison: json.loads": lambda: json.loads(text),
     }
-    timed = {name: median_seconds(one) for name, one in work.items()}
-    return [(f"{name}, {len(trace.steps)} steps", seconds * 1e6, 1 / seconds) for name, seconds in timed.items()]
+    timed = {f"{name}, {len(trace.steps)} steps": median_seconds(one) for name, one in work.items()}
+    timed["five decisions of a trace"] = median_seconds(lambda: gated.decisions)
+    timed["for comparison: json.loads of them"] = median_seconds(lambda: json.loads(decisions))
+    return [(name, seconds * 1e6, 1 / seconds) for name, seconds in timed.items()]
 
 
 def main(arguments: list[str] | None = None) -> None:

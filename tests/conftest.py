@@ -57,13 +57,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Leave what is loaded for the tests out of later garbage collections, each of which would look at all of it."""
+    """Exclude everything that is loaded for the tests from later garbage collections, each of which would visit all of it."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.enable()
-        # With its first property, Hypothesis looks for what refers to its random numbers, so that must not be left out yet.
+        # The first property makes Hypothesis search for references to its generator; the search does not see frozen objects.
         given(none())(lambda _: None)()
         gc.collect()
         gc.freeze()

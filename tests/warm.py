@@ -41,7 +41,7 @@ def run(command, *, imports=(), input=None, cwd=None, env=None, text=False, time
     env = dict(os.environ if env is None else env)
     assert command[0] == sys.executable, command
     assert all(env.get(name) == os.environ.get(name) for name in AT_START), "start a new interpreter for these settings"
-    # A server for each set of imports: what a fork has imported is taken down at its end, used or not.
+    # One server for each set of imports: a fork tears down all that was imported, whether it was used or not.
     server = SERVERS.get((os.getpid(), *imports))
     if server is None:
         server = SERVERS[os.getpid(), *imports] = Server()
@@ -134,7 +134,7 @@ def serve(connection):
 
 
 def keep():
-    """Leave out of collections what is there: collecting touches every object, and a page that is touched is copied."""
+    """Exclude all present objects from collections, which touch every object and so copy the memory that forks share."""
     gc.collect()
     gc.freeze()
 

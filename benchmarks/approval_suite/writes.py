@@ -102,7 +102,7 @@ def killed_inside(folder: Path, phase: str, invoice: str, moment: str) -> bool:
 
 
 def share(folder: Path, phase: str, sqlite: ctypes.CDLL, every: int, batch: int, *, midway: bool) -> dict[str, Any]:
-    """Kill one phase at every n-th write, until it ends before its turn; a store serves for a batch of kills."""
+    """Kill one phase at every n-th write, until it ends before its turn. Each store takes a batch of kills."""
     found = Verdict()
     number, reached = 1, True
     while reached and number <= MOST_WRITES:

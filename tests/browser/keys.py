@@ -88,9 +88,9 @@ class Hand:
 
 
 def arrival(page):
-    """Return a context that ends when the page to which its block leads is loaded, with its styles and scripts.
+    """Return a context manager that waits at its end until the next page is loaded, with its styles and scripts.
 
-    Without it, what comes next may still happen on the page before, or on one that is half there.
+    Without it, the next line of a test may still act on the old page, or on a page that is only partly loaded.
     """
     return page.expect_navigation()
 

@@ -86,7 +86,7 @@ def test_the_steps_of_a_run_are_searched(visit, shop, script):
     trace = recorded(shop, "Search in me", "needle in the hay", *["hay"] * 30)
     page = visit(f"/runs/{trace.id}", script=script)
     page.get_by_role("searchbox").fill("needle")
-    page.get_by_role("button", name="Search").click()  # where scripts run, one finds them without leaving the page
+    page.get_by_role("button", name="Search").click()  # with scripts, the search stays on the page
     expect(page.get_by_role("status")).to_contain_text("1")
     expect(page.get_by_text("needle in the hay").first).to_be_visible()
 

@@ -131,13 +131,10 @@ def test_recorded_runs_of_an_airline_agent_are_ranked():
     assert 0.75 <= np.mean([roc_auc_score(correct, confidence) for confidence, correct, _ in found])
 
 
-def test_a_profile_of_many_runs_of_few_tasks(monkeypatch):
-    """Rows are drawn among the tasks that have some. The limits are a tenth of what they are, and so is the number of runs."""
-    monkeypatch.setattr("grace_kp.calibrate._fit.MAX_RUNS", 2_000)
-    monkeypatch.setattr("grace_kp.calibrate._fit.MAX_ACTION_RUNS", 500)
-    monkeypatch.setattr("grace_kp.calibrate._fit.MAX_ASSESSED", 500)
+def test_a_profile_of_many_runs_of_few_tasks():
+    """Rows are drawn among the tasks that have some. There are more runs than a fit uses."""
     runs, labels = drawn_runs(40, seed=4)
-    count = 10_000
+    count = 22_000
     profile = cal.fit(
         [runs[n % 40] for n in range(count)], [labels[n % 40] for n in range(count)], [n % 40 for n in range(count)]
     )

@@ -59,7 +59,7 @@ def test_what_is_found_passes_the_test_itself(pairs, risk):
 )
 def test_a_promise_is_broken_in_at_most_delta_of_the_samples(chance, monkeypatch):
     """400 samples of known risk: the share of broken promises has delta within its own sampling error of one in 10,000."""
-    monkeypatch.setattr("grace_kp.calibrate._sequences.ladder", LADDERS)  # the same for all samples of a size
+    monkeypatch.setattr("grace_kp.calibrate._sequences.ladder", LADDERS)  # depends on the sample size alone
     risk, broken = 0.3, 0
     for seed in range(400):
         threshold = Ranking(*drawn(300, chance, seed)).selective(risk, DELTA)

@@ -51,12 +51,12 @@ for arguments in json.loads(sys.argv[1]):
         runpy.run_module("grace_kp.cli", run_name="__main__", alter_sys=True)
         raise RuntimeError("the program did not end")
     children.append(child)
-sys.exit(json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]))
+print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]))
 """
 
 
 def at_once(*commands, cwd, imports=()):
-    """Run `grace-kp` with each of these lists of arguments at the same time; return the exit codes."""
+    """Run `grace-kp` once for each of these lists of arguments, all at the same time; return the exit codes."""
     command = [sys.executable, "-c", SIDE_BY_SIDE, json.dumps(commands)]
     ran = warm.run(command, imports=imports, cwd=cwd, capture_output=True, text=True)
-    return json.loads(ran.stderr.splitlines()[-1])
+    return json.loads(ran.stdout.splitlines()[-1])

@@ -43,8 +43,8 @@ PROBE = (
 def prepare(name: str, found: Interpreters) -> tuple[Path, str, list[str]]:
     """Make an environment of an interpreter with the library, new each time.
 
-    Returns its Python, what that is, and the packages that it lacks. Raises NotTried if the interpreter, or a wheel of what tests cannot do
-    without, cannot be had.
+    Returns the path of its Python, a description of it, and the packages that have no wheel for it. Raises NotTried if the interpreter is
+    not available, or if a package that the tests need has no wheel.
     """
     python, origin = found.get(name)
     folder = found.folder / f"venv-{name}"
