@@ -78,6 +78,8 @@ class Settings:
     """Milliseconds between two journal entries of open runs; a killed process loses at most two intervals."""
     gate_timeout: float = 300.0
     """Seconds that a gate waits for a reviewer."""
+    unmeasured: str | None = None
+    """Level of a gated call about which nothing was measured: `confirm`, `notify` or `silent`; None is `confirm`."""
     on_mismatch: str = "report"
     """What follows when an agent, model or tool is not among those that a learned profile was fitted on: `report` only records it;
     `tighten` makes gates ask at least for CONFIRM until the profile is fitted again."""
@@ -169,7 +171,7 @@ class Settings:
 
 _FIELDS = {item.name: item.type for item in fields(Settings) if item.name != "source"}
 _CHOICES = {
-    "on_alarm": ("report", "confirm"), "on_mismatch": ("report", "tighten"), "judge": ("always", "when_needed", "never"),
+    "unmeasured": ("confirm", "notify", "silent"), "on_alarm": ("report", "confirm"), "on_mismatch": ("report", "tighten"), "judge": ("always", "when_needed", "never"),
     "privacy_level": ("aggregated", "federated", "private"), "visibility": ("private", "org", "network"),
     "durability": ("fast", "bounded", "every_run"), "overflow": ("drop", "wait"), "judge_language": ("auto", "en", "ja"),
 }  # fmt: skip

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 DENY = "deny"
 _FLOORS = (*(level.value for level in InterventionLevel), DENY)
 _RANKS = {floor: rank for rank, floor in enumerate((None, *_FLOORS))}
+UNMEASURED = ("silent", "notify", "confirm")
+"""Levels that can be stated for calls about which nothing was measured, mildest first."""
 
 
 def check_timeout(timeout: object) -> None:
@@ -40,6 +42,16 @@ def check_auto_proceed(setting: object) -> None:
     """
     if not isinstance(setting, bool):
         raise ValueError(f"auto_proceed_on_timeout must be True or False, not {setting!r:.60}")
+
+
+def check_unmeasured(level: object) -> None:
+    """Refuse a level that cannot be stated for calls about which nothing was measured.
+
+    Raises:
+        ValueError: the message names the value.
+    """
+    if level is not None and str(level) not in UNMEASURED:
+        raise ValueError(f"unmeasured must be one of {', '.join(UNMEASURED)}, or None, not {level!r:.60}")
 
 
 def groups_of(group: object) -> tuple[str, ...]:
@@ -92,8 +104,13 @@ class Policy:
     """Groups whose members may decide in an inbox; those of the `InboxReviewer` when None."""
     quorum: int | None = None
     """Number of people who must approve in an inbox; that of the `InboxReviewer` when None."""
+    unmeasured: InterventionLevel | str | None = None
+    """The level of a call about which nothing was measured: `confirm`, `notify` or `silent`; the runtime's when None."""
 
     def __post_init__(self) -> None:
+        check_unmeasured(self.unmeasured)
+        if self.unmeasured is not None:
+            object.__setattr__(self, "unmeasured", str(self.unmeasured))
         if self.floor is not None:
             if str(self.floor) not in _FLOORS:
                 raise ValueError(f"floor must be one of {', '.join(_FLOORS)}, not {self.floor!r}")
@@ -131,6 +148,8 @@ class Policy:
         text = f"{self.floor}|{self.timeout}|{who}|{self.auto_proceed_on_timeout}|{self.thresholds}"
         if self.group is not None or self.quorum is not None:
             text += f"|{self.group}|{self.quorum}"
+        if self.unmeasured is not None:
+            text += f"|unmeasured={self.unmeasured}"
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
@@ -165,7 +184,13 @@ class Policy:
             thresholds=self.thresholds if self.thresholds is not None else other.thresholds,
             group=_groups_of_both(self, other),
             quorum=max(self.quorum or 0, other.quorum or 0) or None,
+            unmeasured=stricter_unmeasured(self.unmeasured, other.unmeasured),
         )
+
+
+def stricter_unmeasured(*stated: str | None) -> str | None:
+    """Return the strictest of the levels that are stated; None where none is."""
+    return max((level for level in stated if level is not None), key=UNMEASURED.index, default=None)
 
 
 def strictest_level(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._gates import Gates
 
     Floor = InterventionLevel | Literal["silent", "notify", "confirm", "escalate", "deny"]
+    Unmeasured = InterventionLevel | Literal["silent", "notify", "confirm"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 P = ParamSpec("P")
@@ -222,6 +223,7 @@ class Front(ABC):
         ignore: Iterable[str] = (),
         sealed: Iterable[str] = (),
         version: str | None = None,
+        unmeasured: Unmeasured | None = None,
     ) -> GateDecorator: ...
     def gate(
         self,
@@ -238,6 +240,7 @@ class Front(ABC):
         ignore: Iterable[str] = (),
         sealed: Iterable[str] = (),
         version: str | None = None,
+        unmeasured: Unmeasured | None = None,
     ) -> Any:
         """Gate an action: run it silently, with a notice, after a person confirms, or only with a person's help.
 
@@ -264,6 +267,8 @@ class Front(ABC):
                 execution, and are shown as not covered.
             sealed: parameters that an inbox keeps encrypted; needs `GRACE_KP_KEY` or a key in the keyring.
             version: version of the action; an approval of another version does not entitle to run. A hash of the signature when None.
+            unmeasured: the level of a call about which nothing was measured: `confirm`, `notify` or `silent`. Where several places state
+                it, the stricter applies; `confirm` where none does.
 
         Raises:
             ValueError: `judge` or another argument has a value that cannot be used.
@@ -278,6 +283,8 @@ class Front(ABC):
         from grace_kp.runtime._gates import GateSpec, gated
 
         own = Policy.of(floor if policy is None else policy).at_least(cast("Floor | str | None", floor))
+        if unmeasured is not None:
+            own = own.combined(Policy(unmeasured=unmeasured))
         spec = GateSpec(
             policy=own,
             name=name,

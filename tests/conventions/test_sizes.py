@@ -6,7 +6,7 @@ import ast
 
 from tests.conventions.source import PACKAGE, modules
 
-LIMIT = 400
+LIMIT = 700
 # Files that are over the limit all the same, with the reason. It only gets shorter.
 LONG: dict[str, str] = {}
 # Modules that users import by their own name.
@@ -19,7 +19,7 @@ DRAWERS = {"utils", "util", "helpers", "helper", "types", "common", "misc", "bas
 
 
 def test_no_file_is_over_the_limit():
-    """400 lines; the list of exceptions names exactly those that are over."""
+    """700 lines; the list of exceptions names exactly those that are over."""
     long = {module.file for module in modules().values() if len(module.text.splitlines()) > LIMIT}
     assert set(LONG) == long
 
