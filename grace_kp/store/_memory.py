@@ -25,7 +25,7 @@ from grace_kp.store._feedback import carried_by, missing_from, with_feedback
 from grace_kp.store._query import Query
 from grace_kp.store._record import load_trace
 from grace_kp.store._run_log import RunLog
-from grace_kp.store._state import mark_of
+from grace_kp.store._state import StateRows, mark_of
 from grace_kp.trace import PARENT
 
 if TYPE_CHECKING:
@@ -171,6 +171,17 @@ class MemoryStore:
                     self._state[mark] = ""
             return self._state[name]
 
+    def change_states(self, change: Callable[[StateRows], None]) -> None:
+        """Change several rows of state at once. An exception in `change` changes nothing."""
+        with self.lock:
+            rows = _Rows(self._state)
+            change(rows)
+            for name, value in rows.changes.items():
+                if value is None:
+                    self._state.pop(name, None)
+                else:
+                    self._state[name] = value
+
     def recover(self) -> list[list[JournalEntry]]:
         """Return no journals: memory does not outlive the process."""
         return []
@@ -272,6 +283,21 @@ class MemoryStore:
         """Return kind, number of traces, bytes, and number of dropped traces."""
         with self.lock:
             return {"kind": "memory", "traces": len(self._records), "bytes": self._bytes, "evicted": self.evicted}
+
+
+class _Rows:
+    def __init__(self, state: dict[str, str]) -> None:
+        self._state, self.changes = state, dict[str, str | None]()
+
+    def get(self, name: str) -> str | None:
+        return self.changes[name] if name in self.changes else self._state.get(name)
+
+    def put(self, name: str, value: str | None) -> None:
+        self.changes[name] = value
+
+    def under(self, prefix: str) -> dict[str, str]:
+        rows = {**self._state, **self.changes}
+        return {name: value for name in sorted(rows) if name.startswith(prefix) and (value := rows[name]) is not None}
 
 
 def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> MemoryStore | None:  # noqa: ARG001 — a file's

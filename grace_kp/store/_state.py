@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from grace_kp.errors import StoreError
 
@@ -21,6 +21,22 @@ if TYPE_CHECKING:
 def mark_of(name: str, once: str) -> str:
     """Return the name of the row that states that a change was applied; what it was for cannot be read from it."""
     return "#" + hashlib.sha256(f"{name}\0{once}".encode(errors="replace")).hexdigest()[:32]
+
+
+class StateRows(Protocol):
+    """Named state while no other process can change it."""
+
+    def get(self, name: str) -> str | None:
+        """Return the value of a row; None if there is none."""
+        ...
+
+    def put(self, name: str, value: str | None) -> None:
+        """Write a row; None deletes it."""
+        ...
+
+    def under(self, prefix: str) -> dict[str, str]:
+        """Return the rows whose name begins with `prefix`, sorted by name."""
+        ...
 
 
 class StateTable:
@@ -56,11 +72,7 @@ class StateTable:
         self._follow_path()
         try:
             with self._use() as connection:
-                rows = connection.execute(
-                    "SELECT name, value FROM state WHERE name >= ? AND name < ? ORDER BY name",
-                    (prefix, prefix + "\U0010ffff"),
-                )
-                return dict(rows.fetchall())
+                return _Rows(connection).under(prefix)
         except sqlite3.Error as error:
             raise StoreError(f"store {self.path}: its state cannot be read: {error}") from error
 
@@ -89,6 +101,19 @@ class StateTable:
         except sqlite3.Error as error:
             raise StoreError(f"store {self.path}: state {name!r} cannot be changed: {error}") from error
 
+    def change_states(self, change: Callable[[StateRows], None]) -> None:
+        """Change several rows in one transaction. An exception in `change` changes nothing.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        self._follow_path()
+        try:
+            with self._use(write=True) as connection:
+                change(_Rows(connection))
+        except sqlite3.Error as error:
+            raise StoreError(f"store {self.path}: its state cannot be changed: {error}") from error
+
     def report(self, process: str, data: bytes) -> None:
         """Store the report of what a process could not record, replacing its earlier report. The newest 200 reports are kept."""
         with self._use(write=True) as connection:
@@ -102,6 +127,24 @@ class StateTable:
         with self._use() as connection:
             rows = connection.execute("SELECT data FROM reports WHERE at >= ? ORDER BY at DESC", (since,)).fetchall()
         return [bytes(data) for (data,) in rows]
+
+
+class _Rows:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def get(self, name: str) -> str | None:
+        return _read(self._connection, name)
+
+    def put(self, name: str, value: str | None) -> None:
+        if value is None:
+            self._connection.execute("DELETE FROM state WHERE name = ?", (name,))
+        else:
+            self._connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, value))
+
+    def under(self, prefix: str) -> dict[str, str]:
+        sql = "SELECT name, value FROM state WHERE name >= ? AND name < ? ORDER BY name"
+        return dict(self._connection.execute(sql, (prefix, prefix + "\U0010ffff")).fetchall())
 
 
 def _is_marked(connection: sqlite3.Connection, mark: str) -> bool:
