@@ -117,7 +117,9 @@ def _weighted(
     A draw for an audit would have led to a label whoever states the newest one, so its probability holds for a later label, too.
     """
     correct, newest = accepted[-1]
-    audits = [entry for _, entry in accepted if entry["source"] == AUDIT and (entry is newest or not entry.get(PROGRAM))]
+    audits = [
+        entry for _, entry in accepted if entry["source"] == AUDIT and (entry is newest or not entry.get(PROGRAM))
+    ]
     entry = newest if "probability" in newest or not audits else audits[-1]
     probability = entry.get("probability", 1.0)
     if "probability" not in entry:

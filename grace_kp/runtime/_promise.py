@@ -11,7 +11,6 @@ import json
 import logging
 import threading
 import time
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from grace_kp.calibrate import Alarm, Monitor
-    from grace_kp.store import FeedbackEntry, StateRows
+    from grace_kp.store import FeedbackEntry
+
+    ReadStates = Callable[[str], Mapping[str, str]]
 
 PREFIX = "monitor:"
 COUNTED = "counted:"
@@ -174,7 +175,7 @@ class Promise(Resident):
         """
         store = self.states()
         for name in store.states(self._prefix):
-            store.change_states(partial(_empty, name))
+            store.change_states(partial(_reset, name))
         self.refresh()
 
     def describe(self) -> dict[str, Any]:
@@ -278,9 +279,14 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
             if weight > max_weight * (1 + 1e-9):
                 note(f"a label weighs {weight:g}, more than the monitor's max_weight of {max_weight:g}", "not counted")
                 levels = {}
-            at = datetime.now(UTC).isoformat()
-            new = _Counted(rank, levels, bool(label["correct"]), min(weight, max_weight), at)
-            states.change_states(partial(_count, name, mark_of(name, entry.trace), new))
+            counted = {
+                "rank": rank,
+                "levels": levels,
+                "correct": label["correct"],
+                "weight": min(weight, max_weight),
+                "at": datetime.now(UTC).isoformat(),
+            }
+            states.change_states(partial(_count, name, mark_of(name, entry.trace), counted))
 
 
 def observed(
@@ -360,60 +366,41 @@ def monitor_in(name: str, value: str | None) -> Monitor:
         raise StoreError(f"state {name!r} of the store cannot be read as a monitor: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """What a monitor has counted for one run."""
-
-    rank: int
-    levels: Mapping[str, str]
-    """The mildest level of each action class. Empty where the label excludes labels of lower precedence and is not usable itself."""
-    correct: bool
-    weight: float
-    at: str
-
-    def add_to(self, monitor: Monitor) -> None:
-        """Count the label."""
-        if self.levels:
-            at = datetime.fromisoformat(self.at)
-            monitor.observe(self.levels, self.correct, weight=self.weight, at=at)
-
-
-def _count(name: str, mark: str, new: _Counted, rows: StateRows) -> None:
-    """Count the label of a run in a monitor, unless a label that counted before has at least its precedence.
+def _count(name: str, mark: str, label: Mapping[str, Any], read: ReadStates) -> dict[str, str | None]:
+    """Count the label of a run in a monitor, unless the one that counts has at least its precedence. Return the states to replace.
 
     The rows of a monitor hold its state before the first of them under the number 0, then the labels in order. The mark of the run holds the
     number of its label. It is empty where an earlier version counted the run, and the row is gone after a reset.
     """
-    value, place = rows.get(name), rows.get(mark)
-    row = rows.get(f"{COUNTED}{name}:{place}")
-    before = None if row is None else _Counted(**json.loads(row))
-    if place is not None and (before is None or new.rank < before.rank or (new.rank == before.rank and before.levels)):
-        return
-    monitor, state = monitor_in(name, value), json.loads(value or "{}")
-    start, number = f"{COUNTED}{name}:{0:012d}", state.get("counted", 0) + 1
-    if rows.get(start) is None:
-        rows.put(start, json.dumps(state["monitor"]))
-    rows.put(mark, f"{number:012d}")
-    rows.put(f"{COUNTED}{name}:{number:012d}", json.dumps(asdict(new)))
+    rows = f"{COUNTED}{name}:"
+    start, place, value = f"{rows}{0:012d}", read(mark).get(mark), read(name).get(name)
+    row = f"{rows}{place}"
+    before = json.loads(read(row).get(row, "null"))
+    # A label without levels is not counted, so one of the same precedence may still count.
+    if place is not None and (before is None or label["rank"] < before["rank"] + bool(before["levels"])):
+        return {}
+    state, monitor = json.loads(value or "{}"), monitor_in(name, value)
+    number, others = state.get("counted", 0) + 1, []
+    changes: dict[str, str | None] = {mark: f"{number:012d}", f"{rows}{number:012d}": json.dumps(label)}
+    if start not in read(start):
+        changes[start] = json.dumps(state["monitor"])
     if before is not None:
-        rows.put(f"{COUNTED}{name}:{place}", None)
-    if before is not None and before.levels:
-        first, *others = rows.under(f"{COUNTED}{name}:").values()
-        monitor = monitor_in(name, f'{{"monitor": {first}}}')
-        for other in others:
-            _Counted(**json.loads(other)).add_to(monitor)
-    else:
-        new.add_to(monitor)
-    rows.put(name, json.dumps({**state, "monitor": monitor.to_dict(), "counted": number}))
+        changes[row] = None
+    if before is not None and before["levels"]:
+        first, *others = [json.loads(data) for known, data in read(rows).items() if known != row]
+        monitor = monitor_in(name, json.dumps({"monitor": first}))
+    for each in (*others, label):
+        if each["levels"]:
+            at = datetime.fromisoformat(each["at"])
+            monitor.observe(each["levels"], each["correct"], weight=each["weight"], at=at)
+    return {**changes, name: json.dumps({**state, "monitor": monitor.to_dict(), "counted": number})}
 
 
-def _empty(name: str, rows: StateRows) -> None:
-    for row in rows.under(f"{COUNTED}{name}:"):
-        rows.put(row, None)
-    value = rows.get(name)
-    monitor = monitor_in(name, value)
+def _reset(name: str, read: ReadStates) -> dict[str, str | None]:
+    monitor, state = monitor_in(name, read(name)[name]), json.loads(read(name)[name])
     monitor.reset()
-    rows.put(name, json.dumps({**json.loads(value or "{}"), "monitor": monitor.to_dict()}))
+    emptied = json.dumps({**state, "monitor": monitor.to_dict()})
+    return {**dict.fromkeys(read(f"{COUNTED}{name}:")), name: emptied}
 
 
 def _is_of(record: Mapping[str, Any], watched: Mapping[str, Any]) -> bool:

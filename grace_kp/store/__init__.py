@@ -15,7 +15,7 @@ from grace_kp.store._open import Opener, file_of, open_store
 from grace_kp.store._query import Query, moment
 from grace_kp.store._record import JournalEntry, Record, scorer_name
 from grace_kp.store._rescue import RescueFiles
-from grace_kp.store._state import StateRows, mark_of
+from grace_kp.store._state import mark_of
 from grace_kp.store._store import Store
 from grace_kp.store._tally import Tallies
 from grace_kp.store._writer import Writer
@@ -50,7 +50,6 @@ __all__ = [
     "RunPage",
     "RunRow",
     "Selection",
-    "StateRows",
     "Store",
     "Tallies",
     "Writer",

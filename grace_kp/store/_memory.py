@@ -25,17 +25,18 @@ from grace_kp.store._feedback import carried_by, missing_from, with_feedback
 from grace_kp.store._query import Query
 from grace_kp.store._record import load_trace
 from grace_kp.store._run_log import RunLog
-from grace_kp.store._state import StateRows, mark_of
+from grace_kp.store._state import mark_of
 from grace_kp.trace import PARENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from grace_kp.store._approval_memory import MemoryTables
     from grace_kp.store._catalog_memory import MemorySource
     from grace_kp.store._feedback import FeedbackEntry
     from grace_kp.store._record import JournalEntry, Record
+    from grace_kp.store._state import ReadStates
     from grace_kp.trace import ReasoningTrace
 
 MAX_TRACES = 10_000
@@ -159,7 +160,7 @@ class MemoryStore:
     def states(self, prefix: str) -> dict[str, str]:
         """Return all state whose name begins with `prefix`, by name."""
         with self.lock:
-            return {name: value for name, value in self._state.items() if name.startswith(prefix)}
+            return {name: self._state[name] for name in sorted(self._state) if name.startswith(prefix)}
 
     def update_state(self, name: str, change: Callable[[str | None], str], *, once: str | None = None) -> str | None:
         """Replace named state by what `change` makes of it; at most once per name and purpose. Return the state afterwards."""
@@ -171,15 +172,12 @@ class MemoryStore:
                     self._state[mark] = ""
             return self._state[name]
 
-    def change_states(self, change: Callable[[StateRows], None]) -> None:
-        """Change several rows of state at once. An exception in `change` changes nothing."""
+    def change_states(self, change: Callable[[ReadStates], Mapping[str, str | None]]) -> None:
+        """Replace the states that `change` returns, by name; None deletes one."""
         with self.lock:
-            rows = _Rows(self._state)
-            change(rows)
-            for name, value in rows.changes.items():
-                if value is None:
-                    self._state.pop(name, None)
-                else:
+            for name, value in change(self.states).items():
+                self._state.pop(name, None)
+                if value is not None:
                     self._state[name] = value
 
     def recover(self) -> list[list[JournalEntry]]:
@@ -283,21 +281,6 @@ class MemoryStore:
         """Return kind, number of traces, bytes, and number of dropped traces."""
         with self.lock:
             return {"kind": "memory", "traces": len(self._records), "bytes": self._bytes, "evicted": self.evicted}
-
-
-class _Rows:
-    def __init__(self, state: dict[str, str]) -> None:
-        self._state, self.changes = state, dict[str, str | None]()
-
-    def get(self, name: str) -> str | None:
-        return self.changes[name] if name in self.changes else self._state.get(name)
-
-    def put(self, name: str, value: str | None) -> None:
-        self.changes[name] = value
-
-    def under(self, prefix: str) -> dict[str, str]:
-        rows = {**self._state, **self.changes}
-        return {name: value for name in sorted(rows) if name.startswith(prefix) and (value := rows[name]) is not None}
 
 
 def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> MemoryStore | None:  # noqa: ARG001 — a file's

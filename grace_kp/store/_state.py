@@ -8,35 +8,23 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
+
+    ReadStates = Callable[[str], Mapping[str, str]]
+    """Returns the states whose name begins with a prefix, sorted by name."""
 
 
 def mark_of(name: str, once: str) -> str:
     """Return the name of the row that states that a change was applied; what it was for cannot be read from it."""
     return "#" + hashlib.sha256(f"{name}\0{once}".encode(errors="replace")).hexdigest()[:32]
-
-
-class StateRows(Protocol):
-    """Named state while no other process can change it."""
-
-    def get(self, name: str) -> str | None:
-        """Return the value of a row; None if there is none."""
-        ...
-
-    def put(self, name: str, value: str | None) -> None:
-        """Write a row; None deletes it."""
-        ...
-
-    def under(self, prefix: str) -> dict[str, str]:
-        """Return the rows whose name begins with `prefix`, sorted by name."""
-        ...
 
 
 class StateTable:
@@ -72,7 +60,7 @@ class StateTable:
         self._follow_path()
         try:
             with self._use() as connection:
-                return _Rows(connection).under(prefix)
+                return _under(connection, prefix)
         except sqlite3.Error as error:
             raise StoreError(f"store {self.path}: its state cannot be read: {error}") from error
 
@@ -101,8 +89,11 @@ class StateTable:
         except sqlite3.Error as error:
             raise StoreError(f"store {self.path}: state {name!r} cannot be changed: {error}") from error
 
-    def change_states(self, change: Callable[[StateRows], None]) -> None:
-        """Change several rows in one transaction. An exception in `change` changes nothing.
+    def change_states(self, change: Callable[[ReadStates], Mapping[str, str | None]]) -> None:
+        """Replace the states that `change` returns, by name, while no other process can change any; None deletes one.
+
+        Args:
+            change: called with a function that returns the states under a prefix. An exception in it changes nothing.
 
         Raises:
             StoreError: the file cannot be written.
@@ -110,7 +101,13 @@ class StateTable:
         self._follow_path()
         try:
             with self._use(write=True) as connection:
-                change(_Rows(connection))
+                changes = change(partial(_under, connection)).items()
+                connection.executemany(
+                    "INSERT OR REPLACE INTO state VALUES (?, ?)", [row for row in changes if row[1] is not None]
+                )
+                connection.executemany(
+                    "DELETE FROM state WHERE name = ?", [(name,) for name, value in changes if value is None]
+                )
         except sqlite3.Error as error:
             raise StoreError(f"store {self.path}: its state cannot be changed: {error}") from error
 
@@ -129,27 +126,14 @@ class StateTable:
         return [bytes(data) for (data,) in rows]
 
 
-class _Rows:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def get(self, name: str) -> str | None:
-        return _read(self._connection, name)
-
-    def put(self, name: str, value: str | None) -> None:
-        if value is None:
-            self._connection.execute("DELETE FROM state WHERE name = ?", (name,))
-        else:
-            self._connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, value))
-
-    def under(self, prefix: str) -> dict[str, str]:
-        sql = "SELECT name, value FROM state WHERE name >= ? AND name < ? ORDER BY name"
-        return dict(self._connection.execute(sql, (prefix, prefix + "\U0010ffff")).fetchall())
-
-
 def _is_marked(connection: sqlite3.Connection, mark: str) -> bool:
     """Set a mark, and return whether it was there."""
     return connection.execute("INSERT OR IGNORE INTO state VALUES (?, '')", (mark,)).rowcount == 0
+
+
+def _under(connection: sqlite3.Connection, prefix: str) -> dict[str, str]:
+    sql = "SELECT name, value FROM state WHERE name >= ? AND name < ? ORDER BY name"
+    return dict(connection.execute(sql, (prefix, prefix + "\U0010ffff")).fetchall())
 
 
 def _read(connection: sqlite3.Connection, name: str) -> str | None:
