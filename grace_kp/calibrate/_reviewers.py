@@ -63,7 +63,7 @@ def reviewers(
     Args:
         traces: traces or their dict form; they are read once, one at a time.
         labels: whether the actions proposed in each run were right, aligned with the traces, None where that is unknown. By default the
-            newest feedback with the source `seeded`. Feedback of other sources is about the run, and is counted apart.
+            feedback with the source `seeded` that counts (see `labels`). Feedback of other sources is about the run, and is counted apart.
         pseudonyms: show `reviewer 1`, `reviewer 2`, … instead of names.
         seed: makes the bootstrap intervals repeatable.
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import grace_kp as gk
 from grace_kp import ReasoningTrace
 from grace_kp import calibrate as cal
 from tests.calibrate.examples import run
@@ -78,6 +79,17 @@ def test_a_standing_approval_never_teaches():
     assert "no label" == label(sources="approval", decisions=[standing])
     refused = decision(response={"action": "cancel", "reviewer": "ben"}, approval={"id": "ap-2"})
     assert (False, "approval", 1.0) == label(sources="approval", decisions=[standing, refused])
+
+
+def test_an_action_that_ran_by_a_standing_approval_is_no_label():
+    """As a gate records it; nor is its author counted as a reviewer of this action."""
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer()) as grace:
+        pay = grace.gate(floor="confirm", name="pay")(lambda euros: euros)
+        grace.approvals.grant("pay", {"euros": {"any": True}}, until="1h", uses=5, by="ana")
+        with grace.run("work"):
+            pay(3)
+        assert {"no label": 1} == cal.labels(grace, "approval").left_out
+        assert () == cal.reviewers(grace.store.iterate()).reviewers
 
 
 @pytest.mark.parametrize("correct", [None, "yes", 2, -1, [], 10**400])
