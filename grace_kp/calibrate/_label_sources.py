@@ -10,12 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.approvals import person
 from grace_kp.calibrate._facts import task_of
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import RunStatus
-from grace_kp.store import PROGRAM, by_precedence
+from grace_kp.store import PROGRAM, by_precedence, precedence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -183,13 +182,12 @@ def _approved(trace: ReasoningTrace) -> bool | None:
 
     The user of the run teaches nothing, and neither does a standing approval, whose author has not seen this action.
     """
-    user = person(trace.user or "")
     answers = {
         str(response.action)
         for decision in trace.decisions
         if (response := decision.response) is not None
         and not (response.timeout_reached or is_standing(decision))
-        and not (user and person(response.reviewer or "") == user)
+        and precedence({"by": response.reviewer}, trace.user)
     }
     if "cancel" in answers:
         return False

@@ -70,7 +70,10 @@ def test_the_user_of_a_run_never_teaches(name):
 
 def test_removed_names_are_nobody():
     """At other privacy levels than `private`, an e-mail address as a name is not stored, so it shows no equality."""
-    assert (True, "user", 1.0) == label(feedback=[entry(True, by="[REDACTED:email]")], user="[REDACTED:email]")
+    name = "[REDACTED:email]"
+    assert (True, "user", 1.0) == label(feedback=[entry(True, by=name)], user=name)
+    answered = decision(response={"action": "proceed", "reviewer": name})
+    assert (True, "approval", 1.0) == label(sources="approval", decisions=[answered], user=name)
 
 
 def test_a_standing_approval_never_teaches():
