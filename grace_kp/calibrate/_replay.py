@@ -49,8 +49,8 @@ def replay(
         policy_a: a `Thresholds`; anything with `.thresholds`, such as `RiskThresholds`; a profile, its name, or the JSON file of a learned
             profile; a `ReplayPolicy` for several of these together; or None or "recorded" for what was recorded.
         policy_b: what to compare it with; by default what was recorded.
-        labels: whether each run was right, aligned with the traces, None where that is unknown. By default the newest feedback in each
-            trace, approvals aside. Only 0 and 1 count as right and wrong; labels in between are counted apart. Where questions are labelled
+        labels: whether each run was right, aligned with the traces, None where that is unknown. By default the feedback that counts in
+            each trace (see `labels`), approvals aside. Only 0 and 1 count as right and wrong; labels in between are counted apart. Where questions are labelled
             more often than other actions, pass the traces and labels of `cal.thin(cal.labels(store))`.
         minutes_per_review: time of a reviewer for a question.
         price_per_hour: price of an hour of reviewers, in any currency; None gives no price.

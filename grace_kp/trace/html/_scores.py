@@ -186,7 +186,7 @@ def _label(item: object) -> Iterator[str]:
         return
     yield f'<div class="line">{label_badge(entry["correct"])} '
     by, source = text(entry.get("by")), text(entry.get("source"))
-    yield f"<span>{safe(by or 'somebody')}</span> "
+    yield f"<span>{safe(by or 'somebody')}{' (program)' if entry.get('program') else ''}</span> "
     yield f'<span class="soft">{safe(source)}</span> ' if source else ""
     yield f'<span class="soft">{instant_of(entry.get("at"))}</span>' if text(entry.get("at")) else ""
     probability = number(entry.get("probability"))
