@@ -205,7 +205,7 @@ def test_a_formula_that_was_chosen_is_no_fallback():
 
 
 def test_mismatches_stand_in_the_trace_and_in_the_status():
-    grace = make_grace(profile=Learned(mismatches=["the model is now b"]))
+    grace = make_grace(profile=Learned(mismatches=["the model is now b"]), on_mismatch="report")
     trace = run(grace)
     assert ("the model is now b",) == trace.confidence.mismatches == trace.decisions[0].mismatches
     assert ["the model is now b"] == grace.status()["profile"]["mismatches"]
@@ -305,14 +305,14 @@ def test_a_judgement_before_the_gate_reaches_the_profile(judge, asked):
     assert bool(asked) == (evaluation is not None and evaluation["self_evaluation"]["score"] == 0.1)
 
 
-@pytest.mark.parametrize("mode", ["report", "tighten"])
-def test_gates_tighten_on_a_mismatch_where_that_is_set(mode):
+@pytest.mark.parametrize("mode", ["report", "tighten", None])
+def test_gates_tighten_on_a_mismatch_unless_it_is_only_reported(mode):
     grace = make_grace(
         profile=Learned(0.95, mismatches=["the model is now b"]), on_mismatch=mode, reviewer=ScriptedReviewer("proceed")
     )
     (decision,) = run(grace).decisions
-    assert ("confirm" if mode == "tighten" else "silent") == decision.level
-    assert (mode == "tighten") == bool(decision.evidence_gaps)
+    assert ("silent" if mode == "report" else "confirm") == decision.level
+    assert (mode != "report") == bool(decision.evidence_gaps)
 
 
 def test_a_refuted_promise_makes_the_gate_ask():
@@ -353,14 +353,16 @@ def test_thresholds_for_ended_runs_let_no_action_run_unasked(promise, settings, 
     """What was promised for the end of a run holds at no gate, unless the user states all thresholds; a shadow is treated alike."""
     profile = fitted.with_thresholds(LOW, promise)
     reviewer = ScriptedReviewer("proceed")
+    settings["on_mismatch"] = "report"
     grace = make_grace(profile=profile, reviewer=reviewer, policies={"pay": policy or gk.Policy()}, **settings)
     (decision,) = run(grace, name="pay").decisions
     assert level == decision.level
     gap = "the thresholds of the profile are for runs that have ended, not for actions: calibrate at the moment of an action"
     assert ((gap,) if level == "confirm" else ()) == decision.evidence_gaps
     assert (level == "confirm") == any(gap in request.reason for request in reviewer.requests)
-    if not settings:
-        (beside,) = run(make_grace(shadow=profile, policies={"pay": policy or gk.Policy()}), name="pay").decisions
+    if len(settings) == 1:
+        grace = make_grace(shadow=profile, policies={"pay": policy or gk.Policy()}, on_mismatch="report")
+        (beside,) = run(grace, name="pay").decisions
         assert level == beside.shadow["level"]
 
 
@@ -446,4 +448,4 @@ def test_audits_are_drawn_at_their_rate_and_apart_from_the_program_s_numbers():
 
 
 def test_settings_name_the_mode():
-    assert ("report", 0.0) == (Settings().on_mismatch, Settings().audit_rate)
+    assert ("tighten", 0.0) == (Settings().on_mismatch, Settings().audit_rate)
