@@ -115,7 +115,7 @@ def fit(
         "share_correct": float(np.average(correct, weights=counted)),
         "notes": notes,
     }
-    hashes = frozenset(name for run in used if (name := hash_of(run)) is not None)
+    hashes = frozenset(filter(None, map(hash_of, used)))
     return CalibratedProfile(heads=heads, fitted_on=facts, quality=quality, predictions=predictions, fitted_runs=hashes)
 
 

@@ -138,7 +138,9 @@ class CalibratedProfile:
     @property
     def digest(self) -> str:
         """Digest of the content, `sha256:` and 64 hexadecimal digits; the layout of a file does not matter. See the setting `profile_digest`."""
-        text = json.dumps(_canonical(self.to_dict()), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        # Other programs write 1.0 as 1, so equal numbers count as the same content.
+        content = json.loads(json.dumps(self.to_dict(), allow_nan=False), parse_float=_number)
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def out_of_fold(self, moment: Moment = "end") -> tuple[Floats, Floats, tuple[Any, ...]]:
@@ -197,7 +199,7 @@ class CalibratedProfile:
 
         arguments, stated = read_profile(path)
         profile = cls(**arguments)
-        check_digest(path, stated, profile.digest)
+        check_digest(path, stated, lambda: profile.digest)
         return profile
 
     def _head(self, moment: str) -> Head:
@@ -221,13 +223,9 @@ def _score(explanation: Explanation, factors: ConfidenceFactors) -> ConfidenceSc
     return ConfidenceScore(score, factors, reason=explanation.reason, contributions=contributions)
 
 
-def _canonical(value: Any) -> Any:
-    """Return a JSON value in which equal numbers are written alike, because other programs write 1.0 as 1."""
-    if isinstance(value, Mapping):
-        return {str(name): _canonical(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_canonical(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _number(text: str) -> float:
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def _names(names: Sequence[str]) -> str:

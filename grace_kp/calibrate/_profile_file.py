@@ -24,8 +24,8 @@ from grace_kp.trace import SourceFields, SourceFile, object_without_duplicates
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
     from typing import NoReturn
-
 
 MAX_SLOPE = 1_000.0
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -135,12 +135,16 @@ def read_profile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | No
     return arguments, fields.digest
 
 
-def check_digest(path: str | os.PathLike[str], stated: str | None, computed: str) -> None:
+def check_digest(path: str | os.PathLike[str], stated: str | None, compute: Callable[[], str]) -> None:
     """Refuse a file whose content was changed after `save` had written it.
 
     Raises:
-        ProfileFileError: the digests differ.
+        ProfileFileError: the file states another digest, or its content has none.
     """
+    try:
+        computed = compute()
+    except RecursionError:
+        raise ProfileFileError(f"{path}: is nested too deeply") from None
     if stated is not None and stated != computed:
         raise ProfileFileError(
             f"{path}: digest: the file was changed after it was saved: it states {brief(stated)}, and its content has {computed}; "

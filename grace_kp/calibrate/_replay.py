@@ -99,7 +99,8 @@ def replay(
         for letter, policy in zip("ab", policies, strict=True)
         if policy is not None and not policy.states_fitted_runs
     )
-    return ReplayReport(count, *parts, *mismatched, fitted=fitted, unknown_fitted=unknown)
+    first, second = mismatched
+    return ReplayReport(count, *parts, first, second, fitted, unknown)
 
 
 def _check_amount(name: str, value: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -151,6 +152,21 @@ def test_a_saved_profile_that_was_changed_by_hand_is_refused(profile, tmp_path, 
     with pytest.raises(cal.ProfileFileError, match="digest: the file was changed after it was saved") as caught:
         cal.CalibratedProfile.load(file)
     assert str(caught.value).startswith(str(file))
+
+
+def test_a_file_that_is_nested_too_deeply_is_refused(profile, tmp_path):
+    file = tmp_path / "profile.json"
+    text = json.dumps(changed(profile.to_dict(), ("quality", "end"), "deep"))
+    file.write_text(text.replace('"deep"', "[" * 100 + "]" * 100), encoding="utf-8")
+    assert cal.CalibratedProfile.load(file).digest
+    for depth in (
+        50_000,
+        980,
+        *range(900, 1_000, 7),
+    ):  # where reading works and writing does not differs by version of Python
+        file.write_text(text.replace('"deep"', "[" * depth + "]" * depth), encoding="utf-8")
+        with contextlib.suppress(cal.ProfileFileError):
+            cal.CalibratedProfile.load(file)
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999"])

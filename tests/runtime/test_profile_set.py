@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import random
@@ -449,3 +450,94 @@ def test_audits_are_drawn_at_their_rate_and_apart_from_the_program_s_numbers():
 
 def test_settings_name_the_mode():
     assert ("tighten", 0.0) == (Settings().on_mismatch, Settings().audit_rate)
+
+
+# A profile of another agent
+
+
+def lenient(profile):
+    """The profile with thresholds that let nearly everything run."""
+    return profile.with_thresholds(gk.Thresholds(0.01, 0.01, 0.01))
+
+
+def act_as(grace, *, agent="clerk", tools=("find",), action="pay", **run):
+    """The decision about an action of an agent that has called tools."""
+    act = grace.gate(name=action)(lambda: "done")
+    with capture() as captured, grace.run("Send order 1", name=agent, **run):
+        for name in tools:
+            grace.tool(lambda: "found", name=name)()
+        with contextlib.suppress(gk.ActionNotApproved):
+            act()
+    return captured.only.decisions[0]
+
+
+def test_the_agent_that_a_profile_was_fitted_on_runs_unasked(fitted):
+    """The decision states the digest of the profile that made it."""
+    grace = make_grace(profile=lenient(fitted))
+    decision = act_as(grace, tools=("find", "send"))
+    assert ("silent", (), ()) == (decision.level, decision.mismatches, decision.evidence_gaps)
+    assert lenient(fitted).digest == decision.data["profile_digest"] == grace.status()["profile"]["digest"]
+
+
+@pytest.mark.parametrize(
+    "other", [{"agent": "robber"}, {"tools": ("find", "steal")}, {"action": "wire"}, {"tools": (), "action": "wire"}, {"domain": "medical"}]
+)  # fmt: skip
+def test_another_agent_tool_action_or_domain_asks(other, fitted):
+    """For the profile in use and for a shadow; the gap is about the profile, so that a replay under another one leaves it out."""
+    grace = make_grace(profile=lenient(fitted), shadow=lenient(fitted))
+    decision = act_as(grace, **other)
+    assert ("confirm", "confirm") == (decision.level, decision.shadow["level"])
+    assert decision.mismatches
+    assert list(decision.evidence_gaps) == decision.data["profile_gaps"]
+    assert "the profile was not fitted on runs like this: the " in decision.evidence_gaps[0]
+
+
+@pytest.mark.parametrize(
+    "fitted_on", [{}, {"agents": []}, {"agents": ["kp:agent:clerk"]}, {"agents": [], "models": [], "tools": []}]
+)
+def test_a_profile_written_by_hand_lets_nothing_run(fitted_on, fitted, tmp_path):
+    """It states no agents, models and tools, or not all of them, and its log-odds make every run certain."""
+    content = lenient(fitted).to_dict()
+    for head in content["heads"].values():
+        head.update(intercept=20, columns=[])
+    path = tmp_path / "profile.json"
+    path.write_text(json.dumps({**content, "fitted_on": fitted_on}))
+    decision = act_as(make_grace(profile=path, reviewer=None))
+    assert ("confirm", "cancelled", 1.0) == (decision.level, decision.outcome, decision.score)
+
+
+def test_a_file_that_is_replaced_is_not_read_again(fitted, saved):
+    """Neither by gates nor by the status, and a shadow of the same file is the same profile."""
+    grace = make_grace(profile=saved, shadow=str(saved), monitor=cal.Monitor(risks={"silent": 0.1}))
+    before = grace.status()["profile"]["digest"]
+    fitted.with_thresholds(gk.Thresholds(0, 0, 0)).save(saved)
+    assert before == act_as(grace).data["profile_digest"] == grace.status()["profile"]["digest"]
+    profiles = grace._profiles.get()
+    assert profiles.main.learned is profiles.shadow.learned
+
+
+@pytest.mark.parametrize("place", ["keyword", "environment", "file", "object"])
+def test_a_digest_pins_the_content_of_a_profile(place, fitted, saved, monkeypatch, tmp_path):
+    """Any other content is an error when the runtime is created, wherever digest and profile are stated."""
+    stated = {"profile": fitted if place == "object" else str(saved), "profile_digest": fitted.digest}
+    if place == "environment":
+        stated = {}
+        monkeypatch.setenv("GRACE_KP_PROFILE", str(saved))
+        monkeypatch.setenv("GRACE_KP_PROFILE_DIGEST", fitted.digest)
+    if place == "file":
+        del stated["profile_digest"]
+        (tmp_path / "grace_kp.toml").write_text(f'profile_digest = "{fitted.digest}"\n')
+        monkeypatch.chdir(tmp_path)
+    assert fitted.digest == make_grace(**stated).status()["profile"]["digest"]
+    lenient(fitted).save(saved)
+    stated.update({"profile": lenient(fitted)} if place == "object" else {})
+    with pytest.raises(
+        gk.SettingsError, match=rf"profile_digest \(.*\) is {fitted.digest}, and the profile calibrated has"
+    ):
+        make_grace(**stated)
+
+
+@pytest.mark.parametrize(("profile", "name"), [("grace", "grace"), ("strict", "strict"), (Learned(), "learned")])
+def test_a_digest_pins_no_profile_that_has_none(profile, name, fitted):
+    with pytest.raises(gk.SettingsError, match=f"the profile {name} has no digest"):
+        make_grace(profile=profile, profile_digest=fitted.digest)
