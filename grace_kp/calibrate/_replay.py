@@ -94,13 +94,11 @@ def replay(
             runs.add(run, "", [None if policy is None else policy.run(trace, grace) for policy in policies])
     costs = (float(minutes_per_review), price_per_hour)
     parts = (actions.figures(costs, seed), runs.figures(costs, seed))
-    unknown = "".join(
-        letter
-        for letter, policy in zip("ab", policies, strict=True)
-        if policy is not None and not policy.states_fitted_runs
-    )
+    unknown = [
+        letter for letter, policy in zip("ab", policies, strict=True) if policy and not policy.states_fitted_runs
+    ]
     first, second = mismatched
-    return ReplayReport(count, *parts, first, second, fitted, unknown)
+    return ReplayReport(count, *parts, first, second, fitted, "".join(unknown))
 
 
 def _check_amount(name: str, value: object) -> None:

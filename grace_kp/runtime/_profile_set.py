@@ -204,10 +204,9 @@ def _check_digest(settings: Settings, profile: object) -> None:
     digest = settings.profile_digest
     if digest is not None and digest != (found := digest_of(profile)):
         name = profile if isinstance(profile, str) else getattr(profile, "name", "")
-        found = f"has the digest {brief(found)}" if found else "has no digest"
         raise SettingsError(
-            f"profile_digest ({settings.source.get('profile_digest', 'default')}) is {digest}, and the profile {name} {found}: "
-            "check who changed the profile, or state its digest"
+            f"profile_digest ({settings.source.get('profile_digest', 'default')}) is {digest!r:.80}, and the profile {name} has "
+            f"{f'the digest {found}' if found else 'no digest'}: check who changed the profile, or state its digest"
         )
 
 
@@ -240,13 +239,8 @@ def _gaps(profile: object) -> tuple[str, ...]:
 
 
 def _shadow(shadow: object, thresholds: Thresholds, known: Mapping[str, object]) -> ProfileInUse | None:
-    """Return a shadow with the thresholds that are paired with it, else with those it carries, else with these.
-
-    Args:
-        shadow: see `Grace`.
-        thresholds: those of the runtime.
-        known: profiles that are open, by path. A file is read once, because it may change between two readings.
-    """
+    """Return a shadow with the thresholds that are paired with it, else with those it carries, else with these. `known` holds open profiles
+    by path: a file is read once, because it may change between two readings."""
     if shadow is None:
         return None
     own: object = None

@@ -45,7 +45,7 @@ def test_what_cannot_be_used_is_an_error_at_once(profile, shadow, thresholds, er
 def test_a_stated_digest_opens_the_profile_at_once():
     """Of a formula, too, because it has none."""
     with pytest.raises(
-        gk.SettingsError, match=r"profile_digest \(default\) is sha256:0, and the profile grace has no digest"
+        gk.SettingsError, match=r"profile_digest \(default\) is 'sha256:0', and the profile grace has no digest"
     ):
         ProfileChoice(Settings(profile_digest="sha256:0"), None, None, None)
 

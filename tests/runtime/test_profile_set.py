@@ -532,7 +532,7 @@ def test_a_digest_pins_the_content_of_a_profile(place, fitted, saved, monkeypatc
     lenient(fitted).save(saved)
     stated.update({"profile": lenient(fitted)} if place == "object" else {})
     with pytest.raises(
-        gk.SettingsError, match=rf"profile_digest \(.*\) is {fitted.digest}, and the profile calibrated has"
+        gk.SettingsError, match=rf"profile_digest \(.*\) is '{fitted.digest}', and the profile calibrated has"
     ):
         make_grace(**stated)
 
