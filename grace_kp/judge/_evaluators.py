@@ -167,7 +167,8 @@ def titled_texts(query: object, answer: object, sources: object = None) -> list[
 
 
 def _step_texts(factors: ConfidenceFactors, purpose: str, output: object) -> list[tuple[str, object]]:
-    figures = {item.name: getattr(factors, item.name) for item in fields(factors)}
+    # Without the flag the prompts, and with them the judgements in a cache, stay those of earlier versions.
+    figures = {item.name: getattr(factors, item.name) for item in fields(factors) if item.name != "search_not_scored"}
     return [("purpose", purpose), ("factors", json.dumps(figures)), ("output", output)]
 
 

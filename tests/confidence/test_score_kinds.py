@@ -34,7 +34,7 @@ PAIRS = [(Document("x", source="a"), 0.25)]
         (["a"], [0.25]),
         [{"source": "a", "score": 0.25}],
         [{"source": "a", "distance": 0.25}],
-        [{"text": "a", "metadata": {"_distance": 0.25}}],
+        [{"text": "a", "_distance": 0.25, "metadata": {"_distance": 0.5, "score": 0.5}}],
         {"ids": [["a"]], "distances": [[0.25]]},
         {"ids": ["a"], "scores": [0.25]},
         [(Document("x", source="a"), np.float32(0.25))],

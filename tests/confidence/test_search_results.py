@@ -81,7 +81,7 @@ ELASTIC = {
         pytest.param([{"relevance": 1, "title": "u"}], hits(1, [1.0], "u"), id="relevance"),
         pytest.param([{"confidence": 0.0, "path": "u"}], hits(1, [0.0], "u"), id="confidence"),
         pytest.param([{"_score": 0.4, "_id": 7}], hits(1, [0.4], "7"), id="_score"),
-        pytest.param([{"text": "t", "metadata": {"score": 0.3, "source": "s"}}], hits(1, [0.3], "s"), id="metadata"),
+        pytest.param([{"text": "t", "metadata": {"score": 0.3, "source": "s"}}], hits(1, [], "s"), id="metadata"),
         pytest.param([{"score": None, "id": "a"}], hits(1, [], "a", 1), id="a score of None"),
         pytest.param(
             [{"id": "chunk-1", "metadata": {"source": "a.pdf"}}], hits(1, [], ["a.pdf"]), id="source before id"
@@ -141,6 +141,9 @@ ELASTIC = {
         pytest.param((["a", "b"], np.array([0.1, 0.2])), hits(2, [], "ab", 2), id="documents, array of scores"),
         pytest.param({"documents": ["a"], "scores": np.array([0.5])}, hits(1, [0.5], "a"), id="parallel array"),
         pytest.param({"documents": ["a", "b"], "scores": [0.5]}, hits(2, [], "ab", 2), id="too few scores"),
+        pytest.param(
+            {"documents": [{"id": "a", "score": 1.0}], "scores": [0.5, 0.1]}, hits(1, [], "a", 1), id="too many scores"
+        ),
         pytest.param({"ids": ["i", "j"], "scores": [None, 0.5]}, hits(2, [0.5], "ij", 1), id="parallel None"),
         pytest.param([{"id": "a"}], hits(1, [], "a"), id="no score"),
         pytest.param([NodeWithScore(Document("x", source="a"), None)], hits(1, [], "a", 1), id="a node without score"),
