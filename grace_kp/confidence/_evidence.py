@@ -148,7 +148,6 @@ class Evidence:
         known["search_result_count"] = self._found
         # A search without results counts against the run; results without any score count neither for it nor against it.
         known["search_made"] = bool(self._scored or self._unusable or self._unread or self._empty)
-        known["search_not_scored"] = not known["search_made"]
         if self._unusable:
             every = self._scored + self._unusable
             known["search_avg_with_unusable"] = min(self._best, max(0.0, self._mean * self._scored / every))

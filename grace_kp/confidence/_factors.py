@@ -76,8 +76,6 @@ class ConfidenceFactors:
     """Mean score with 0 for each score that cannot be used; `strict` takes it. None where every score can be used."""
     search_variance_with_unusable: float | None = None
     """Variance of the same scores."""
-    search_not_scored: bool = False
-    """Whether results were found, none of which carries a score. `strict` leaves such a search out unless `search_made` is true."""
 
     def __init__(
         self,
@@ -99,7 +97,6 @@ class ConfidenceFactors:
         coverage_evaluated: bool | None = None,
         search_avg_with_unusable: float | None = None,
         search_variance_with_unusable: float | None = None,
-        search_not_scored: bool = False,
     ) -> None:
         put = object.__setattr__
         is_search = _flag("is_search_step", is_search_step)
@@ -135,7 +132,11 @@ class ConfidenceFactors:
         put(self, "search_avg_with_unusable", None if average is None else _unit("search_avg_with_unusable", average))
         name = "search_variance_with_unusable"
         put(self, name, None if variance is None else _variance(name, variance))
-        put(self, "search_not_scored", _flag("search_not_scored", search_not_scored))
+
+    @property
+    def search_not_scored(self) -> bool:
+        """Whether a search was made and not scored: there are results, and `search_made` is false."""
+        return not self.search_made and self.search_result_count > 0
 
 
 def _is_passed(value: object) -> bool:

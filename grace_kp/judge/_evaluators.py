@@ -167,8 +167,7 @@ def titled_texts(query: object, answer: object, sources: object = None) -> list[
 
 
 def _step_texts(factors: ConfidenceFactors, purpose: str, output: object) -> list[tuple[str, object]]:
-    # Without the flag the prompts, and with them the judgements in a cache, stay those of earlier versions.
-    figures = {item.name: getattr(factors, item.name) for item in fields(factors) if item.name != "search_not_scored"}
+    figures = {item.name: getattr(factors, item.name) for item in fields(factors)}
     return [("purpose", purpose), ("factors", json.dumps(figures)), ("output", output)]
 
 
