@@ -35,9 +35,9 @@ PLACES = ("source", "url", "uri", "link", "href", "path", "file_path", "filename
 NAMES = ("doc_id", "id", "_id", "title", "name", "key", "node_id")
 TEXTS = ("text", "content", "page_content", "snippet", "passage", "body", "document", "chunk")
 INSIDE = ("metadata", "meta", "document", "doc", "node", "payload", "_source", "properties")
-_FIGURES = frozenset((PAIR, *SCORES, *DISTANCES))
-_SCORES_FIRST = (((PAIR, *SCORES), "named"), (DISTANCES, "distance"))
-_DISTANCES_FIRST = (((PAIR, *DISTANCES), "distance"), (SCORES, "named"))
+_WHERE = {PAIR: "pair", **dict.fromkeys(SCORES, "named"), **dict.fromkeys(DISTANCES, "distance")}
+FIGURES = frozenset(_WHERE)
+"""Names of fields that are figures at the engine's place."""
 _NO_RESULT = (TypeError, AttributeError, LookupError)
 """What a function raises that is made for figures and gets a result, or does not find its field in it."""
 _LONGEST_NUMBER = 40
@@ -85,6 +85,11 @@ class Looker:
         """Return whether the value has any field that results have."""
         view = self.view(value)
         return any(view.get(name) is not None for name in _TELLING)
+
+    def is_single_hit(self, value: object) -> bool:
+        """Return whether the value is a hit itself, with a text and a figure, so that a list in it is a part of the document."""
+        view = self.view(value)
+        return not FIGURES.isdisjoint(view) and bool(text_in([view]))
 
     def views(self, parts: Sequence[object]) -> list[dict[str, Any]]:
         """Return where the source and text of a hit's parts may stand: in them, and one or two levels below."""
@@ -173,11 +178,6 @@ def parts_of(hit: object) -> tuple[dict[str, Any] | None, Sequence[object]]:
     )  # a tuple without a score, such as (id, document)
 
 
-def has_figure(view: dict[str, Any]) -> bool:
-    """Return whether any field of a view has the name of a figure."""
-    return not _FIGURES.isdisjoint(view)
-
-
 def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable | None:
     """Return the score of a hit at the engine's place, as a similarity from 0 to 1; why it is unusable; None without one.
 
@@ -189,17 +189,20 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
         kind: the declared kind of the figures, or a function; None where nothing is declared.
         hit: the hit, which the function gets where there is no figure, or where it does not take figures.
     """
-    by_distance = isinstance(kind, str) and "distance" in kind
-    found: list[tuple[Any, str]] = []
-    for names, where in _DISTANCES_FIRST if by_distance else _SCORES_FIRST:
-        if found and kind is not None and kind != UNKNOWN:
-            break
-        for name in names:
-            if name in view and (not found or is_number(view[name])):
-                found.append((view[name], "pair" if name == PAIR else where))
-    if found:
-        return _lowest(_similarity(value, kind, where, hit) for value, where in found)
-    return None if kind is None or isinstance(kind, str) or isinstance(hit, _PLAIN) else _called(kind, hit, "a result")
+    present = FIGURES.intersection(view)
+    if not present:
+        return (
+            None if kind is None or isinstance(kind, str) or isinstance(hit, _PLAIN) else _called(kind, hit, "a result")
+        )
+    if len(present) == 1:
+        (name,) = present
+        return _similarity(view[name], kind, _WHERE[name], hit)
+    names = [name for name in _WHERE if name in present]
+    if kind is not None and kind != UNKNOWN:  # a declared kind is that of the fields with its name, where there are any
+        wanted = "distance" if isinstance(kind, str) and "distance" in kind else "named"
+        names = [name for name in names if _WHERE[name] == wanted] or names
+    others = [name for name in names[1:] if is_number(view[name])]
+    return _lowest(_similarity(view[name], kind, _WHERE[name], hit) for name in (names[0], *others))
 
 
 def values_at(value: object, path: str) -> Iterator[Any]:

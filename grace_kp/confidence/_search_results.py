@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from grace_kp.confidence._score_kinds import NONE, Unusable, is_number, kind_of, listed_array, place_and_kind
 from grace_kp.confidence._search_result import (
+    FIGURES,
     PAIR,
     Looker,
     Missed,
     attribute,
-    has_figure,
     is_empty,
     is_listed,
     is_number_in_text,
@@ -29,9 +29,6 @@ from grace_kp.confidence._search_result import (
     split,
     text_in,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAX_RESULTS = 1_000
 MAX_TEXTS = 16
@@ -200,8 +197,19 @@ class ResultReader:
         self.read += 1
         try:
             figure, parts = parts_of(hit)
-            views = [*beside, *self.look.views(parts)]
-            score = self._score(hit, figure, parts, beside)
+            views = self.look.views(parts)
+            if beside and not FIGURES.isdisjoint(beside[0]):
+                figure = beside[0]
+            elif figure is None:
+                figure = views[0] if views else {}
+            if self.kind == NONE:
+                score = None
+            elif self.path is None:
+                score = score_in(figure, self.kind, hit)
+            else:
+                score = score_at((*beside[:1], *parts), self.path, self.kind)
+            if beside:
+                views = [*beside, *views]
             source = source_in(views)
             text = text_in(views) if len(self.texts) < MAX_TEXTS else ""
         except Exception:  # noqa: BLE001 — as in read_results; the result still counts
@@ -217,18 +225,6 @@ class ResultReader:
             self.sources.setdefault(source)
         if text:
             self.texts.append(text)
-
-    def _score(
-        self, hit: object, figure: dict[str, Any] | None, parts: Sequence[object], beside: tuple[dict[str, Any], ...]
-    ) -> float | Unusable | None:
-        """Return the score of a hit: at the declared path, else in its row, in its pair, or among its own fields."""
-        if self.kind == NONE:
-            return None
-        if self.path is not None:
-            return score_at((*beside[:1], *parts), self.path, self.kind)
-        if beside and has_figure(beside[0]):
-            figure = beside[0]
-        return score_in(self.look.view(hit) if figure is None else figure, self.kind, hit)
 
     def _cannot_use(self, unusable: Unusable) -> None:
         self.unusable += 1
@@ -248,7 +244,7 @@ class ResultReader:
         is_hit = self.look.looks_like_hit(result)
         names = _LISTS if is_hit else _LISTS + _VAGUE_LISTS
         lists = [(name, held) for name in names if isinstance(held := attribute(result, name), list | tuple | Mapping)]
-        if not lists:
+        if not lists or self.look.is_single_hit(result):
             if not is_hit:
                 self.note = "a mapping of unknown shape counts as one result"
                 self.unreadable |= any(isinstance(value, list | tuple | Mapping) and value for value in result.values())
@@ -264,7 +260,7 @@ class ResultReader:
             self.read_result(held, depth + 1)
 
     def _object(self, result: Any, depth: int) -> None:
-        for name in _LISTS:
+        for name in () if self.look.is_single_hit(result) else _LISTS:
             held = attribute(result, name)
             if isinstance(held, list | tuple):
                 self.read_result(held, depth + 1)

@@ -109,6 +109,12 @@ ELASTIC = {
         pytest.param(ELASTIC, hits(2, [0.5], ["http://a", "y"], 1), id="nested hits"),
         pytest.param({"results": [], "documents": [{"id": "a"}]}, hits(1, [], "a"), id="the list that is not empty"),
         pytest.param({"score": 0.5, "source": "a", "items": [1, 2]}, hits(1, [0.5], "a"), id="one hit"),
+        pytest.param({"text": "x", "score": 0.1, "hits": [{"score": 1.0}]}, hits(1, [0.1], "x"), id="a list in a hit"),
+        pytest.param(
+            types.SimpleNamespace(text="x", score=None, chunks=[{"score": 1.0}]),
+            hits(1, [], "x", 1),
+            id="list in object",
+        ),
         pytest.param({"answer": "42"}, hits(1), id="unknown mapping"),
         pytest.param(types.MappingProxyType({"score": 0.5, "id": "a"}), hits(1, [0.5], "a"), id="mapping proxy"),
         pytest.param([{"distance": 0.1, "id": "a"}], hits(1, [], "a", 1), id="a distance is no score"),
