@@ -70,14 +70,10 @@ class SearchResults:
     """The declared kind of the scores; empty where none was declared."""
 
     @property
-    def is_unscored(self) -> bool:
-        """Whether there are results, all of which could be read, and none has a score, usable or not."""
-        return bool(self.count) and not (self.scores or self.unusable_scores or self.unreadable)
-
-    @property
     def lacks_scores(self) -> bool:
-        """Whether no result has a score, although the program does not declare that there are none."""
-        return self.is_unscored and self.kind != NONE
+        """Whether there are results, none of which has a score, usable or not, and the program does not declare that."""
+        unscored = bool(self.count) and not (self.scores or self.unusable_scores or self.unreadable)
+        return unscored and self.kind != NONE
 
 
 def read_results(result: object, scores: object = None) -> SearchResults:

@@ -3,6 +3,8 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grace_kp.confidence import checked_scores, read_results
 from tests.confidence.retrieved import Document, hits, read
@@ -146,10 +148,36 @@ def test_the_lowest_counts_where_a_path_leads_to_several_fields():
 def test_a_declared_score_that_is_missing_is_no_score(declared):
     """A search is unscored where no result has the declared field; other fields do not take its place."""
     found = read_results([{"score": 1.0}, "an error"] if isinstance(declared, tuple | str) else [{"a": 1}], declared)
-    assert ((), 0, True) == (found.scores, found.unusable_scores, found.is_unscored)
+    assert ((), 0, True) == (found.scores, found.unusable_scores, found.lacks_scores)
 
 
 def test_a_result_that_the_function_does_not_read_is_unusable_beside_one_that_it_reads():
     """A result with a score of another type does not drop out of a scored search."""
     found = read_results([{"rank": 0.9}, {"rank": "x"}], lambda hit: hit["rank"] * 1.0)
     assert ((0.9,), 1) == (found.scores, found.unusable_scores)
+
+
+values = st.floats() | st.sampled_from([None, 1.0, 0.0, "1.0", True])
+written = st.dictionaries(st.sampled_from([*AUTHORS, "text", "source"]), values, max_size=4)
+engines = st.dictionaries(st.sampled_from(["score", "_score", "similarity", "_distance"]), values, max_size=2)
+declared = st.sampled_from([None, "similarity", "cosine_similarity", lambda figure: figure])
+
+
+@given(st.lists(engines, min_size=1, max_size=4), written, declared)
+def test_what_an_author_writes_below_a_result_changes_no_score(hits, fields, scores):
+    """Whatever the engine's figures are, and whatever metadata, payload or node holds."""
+    names = ("metadata", "meta", "payload", "_source", "node", "document", "properties", "entity")
+    before = read_results([{"id": 1} | hit for hit in hits], scores)
+    after = read_results([{"id": 1} | hit | dict.fromkeys(names, fields) for hit in hits], scores)
+    assert (before.scores, before.unusable_scores) == (after.scores, after.unusable_scores)
+
+
+@given(engines, written, st.sampled_from([None, "similarity"]))
+def test_a_further_field_beside_a_score_never_makes_it_better(engine, fields, scores):
+    """A result whose fields the engine and the author share keeps its score, gets a worse one, or none that can be used."""
+    before = read_results([{"id": 1, "score": 0.7} | engine], scores)
+    after = read_results([{**fields, "id": 1, "score": 0.7} | engine], scores)
+    if before.scores and after.scores:
+        assert after.scores <= before.scores
+    else:
+        assert after.unusable_scores >= before.unusable_scores

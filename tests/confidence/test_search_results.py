@@ -175,8 +175,15 @@ def test_few_unusable_scores_are_shown_and_all_counted():
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: (n for n in "ab"), lambda: 42, lambda: np.zeros(3), Hostile, lambda: {"found": [{"score": 0.2}]}],
-    ids=["generator", "number", "array", "hostile", "unknown mapping"],
+    [
+        lambda: (n for n in "ab"),
+        lambda: 42,
+        lambda: np.zeros(3),
+        Hostile,
+        lambda: {"found": [{"score": 0.2}]},
+        lambda: {"documents": [], "scores": [0.9]},
+    ],
+    ids=["generator", "number", "array", "hostile", "unknown mapping", "scores without documents"],
 )
 def test_results_that_cannot_be_read_say_so(make):
     """That something was there and was not read is known."""
