@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from langchain_core.messages import ToolMessage
 
+from grace_kp.confidence import Evidence
 from grace_kp.errors import ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
 from grace_kp.gating import (
     FACTS,
@@ -32,7 +33,6 @@ from grace_kp.runtime import GateSpec, Scope
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from grace_kp.confidence import Evidence
     from grace_kp.gating import Policy
     from grace_kp.runtime import Grace
 
@@ -224,13 +224,14 @@ class ToolScope(Scope):
 
         A caller may write messages. So no message raises a confidence: with a failure among them, successes do not count.
         """
-        evidence = super().evidence()
+        recorded = super().evidence()
         if self._run is not None and self._run.framework == "langchain":
-            return evidence
+            return recorded
         outcomes = [ok for message in messages_of(self._state) if (ok := _outcome_in(message)) is not None]
-        counted = evidence.factors()
-        failures = outcomes.count(False) - (counted.tool_execution_count - counted.tool_success_count)
-        for _ in range(failures):
+        counted = recorded.factors()
+        evidence = Evidence()
+        evidence.merge(recorded)
+        for _ in range(outcomes.count(False) - (counted.tool_execution_count - counted.tool_success_count)):
             evidence.tool_finished(False)
         if self._run is None and all(outcomes):
             evidence.calls_succeeded(len(outcomes))
