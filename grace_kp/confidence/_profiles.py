@@ -38,6 +38,7 @@ _AGREEMENT = ", source agreement %.2f"
 _SELF = ", self-evaluation %.2f"
 _COVERAGE = ", query coverage %.2f"
 _ASSUMED = " (not evaluated)"
+_NOT_SCORED = "; the search results carry no score"
 _NOTHING = "No evidence: nothing was searched, executed or evaluated"
 
 
@@ -257,6 +258,8 @@ def _result(
 ) -> ConfidenceScore:
     quality, agreement, own, tools, coverage = parts
     is_search = factors.is_search_step
+    if factors.search_not_scored:
+        basis += _NOT_SCORED
     breakdown = {
         "search_quality": quality,
         "source_agreement": agreement,

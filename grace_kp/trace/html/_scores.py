@@ -49,6 +49,7 @@ def confidence_of(document: Mapping[str, Any], grace: Mapping[str, Any]) -> str:
             penalties=items(record.get("penalties")),
             reason=record.get("reason"),
             not_evaluated=missing,
+            not_scored=items(record.get("not_scored")),
             level=text(record.get("level")),
         )
     )
