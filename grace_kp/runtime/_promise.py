@@ -21,7 +21,7 @@ from grace_kp.errors import GraceError, SettingsError, StoreError, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import attempt, note
-from grace_kp.store import mark_of, precedence
+from grace_kp.store import PROGRAM, mark_of, precedence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -252,6 +252,7 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
     A run counts once for each monitor, with the first usable label of the highest precedence (see `store.precedence`). A later correction by
     an equal changes the trace and not the counts, because a test that is valid at each look must not choose its labels afterwards. A label of
     higher precedence replaces the one that was counted, whatever both state, and the monitor is computed again from the labels in order.
+    The label of a program counts only where it states an error: it can raise an alarm and never delay one.
 
     Args:
         store: holds the runs.
@@ -275,6 +276,8 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
             if not observed(grace, {"probability": 1.0}, watched)[0]:
                 continue  # another profile decided the run
             levels, weight = observed(grace, label, watched) if isinstance(label["correct"], bool) else ({}, 1.0)
+            if label.get(PROGRAM) and label["correct"]:
+                levels = {}  # an agent that praises its own runs must not keep an alarm from being raised
             max_weight = monitor_in(name, value).max_weight
             if weight > max_weight * (1 + 1e-9):
                 note(f"a label weighs {weight:g}, more than the monitor's max_weight of {max_weight:g}", "not counted")
