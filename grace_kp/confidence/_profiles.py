@@ -151,7 +151,7 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
     """
     executed = factors.tool_execution_count
     tools = factors.tool_success_count / executed if executed else factors.tool_success_rate
-    quality = _strict_quality(factors)
+    quality = strict_quality(factors)
     # A single source agrees with nothing, even where agreement was measured.
     agreement = factors.source_agreement if factors.source_count > 1 else 0.0
     own, coverage = factors.llm_self_confidence, factors.query_coverage
@@ -206,7 +206,7 @@ def _search_quality(count: int, best: float, average: float, variance: float) ->
     return max(0.0, 0.7 * best + 0.3 * average - min(0.15, 0.3 * variance))
 
 
-def _strict_quality(factors: ConfidenceFactors) -> float:
+def strict_quality(factors: ConfidenceFactors) -> float:
     """Return the search quality without optimism: a result with an unusable score counts as one with a score of 0."""
     if not factors.search_result_count:
         return 0.0
