@@ -166,11 +166,11 @@ class Prefixes:
             self._ended = sorted(found, key=lambda pair: pair[0])
         count = bisect_left(self._ended, step, key=lambda pair: pair[0])
         if step not in self._evidence:
-            found = evidence_of_calls([call for _, call in self._ended[:count]], since=0, per_step=1)
+            before = evidence_of_calls([call for _, call in self._ended[:count]], since=0, per_step=1)
             for number, item in enumerate(_list(self.trace_dict, "steps")[:step]):
                 if isinstance(item, Mapping) and item.get("role") == "user":
-                    found.user_spoke(number)
-            self._evidence[step] = found
+                    before.user_spoke(number)
+            self._evidence[step] = before
         return self._evidence[step]
 
     @property

@@ -71,8 +71,8 @@ class Evidence:
         """For each tool: the numbers of its calls and of those that succeeded, when the last one ended, and whether that succeeded."""
         self._lost_failures = 0
         """Failures of tools without a name, for which no later call can make up."""
-        self._worst: list[tuple[int, float, SearchResults]] = []
-        """Scored searches, each with its end and its quality, but only those that no later search is as bad as. So qualities rise."""
+        self._worst: list[tuple[int, float, dict[str, Any]]] = []
+        """Scored searches, each with its end, its quality and its figures, but only those that no later search is as bad as. So qualities rise."""
         self._scoring: set[str] = set()
         """Tools whose results carried scores."""
         self._has_scored_source = False
@@ -138,7 +138,12 @@ class Evidence:
         if results.scores:
             self._scoring.update(() if name is None else (name,))
             self._has_scored_source |= bool(results.sources)
-            self._keep_worst([(at, strict_quality(_factors_of_search(results)), results)])
+            alone = Evidence()
+            alone._count_search(results)
+            fields = alone._of_searches()
+            average = fields.get("search_avg_with_unusable", fields["search_avg_score"])
+            variance = fields.get("search_variance_with_unusable", fields["search_score_variance"])
+            self._keep_worst([(at, strict_quality(alone._best, average, variance), fields)])
         self._count_search(results)
 
     def _count_search(self, results: SearchResults) -> None:
@@ -154,8 +159,11 @@ class Evidence:
         self._unread += results.unreadable
         self._add_sources(results.sources)
 
-    def _keep_worst(self, searches: list[tuple[int, float, SearchResults]]) -> None:
-        kept: list[tuple[int, float, SearchResults]] = []
+    def _keep_worst(self, searches: list[tuple[int, float, dict[str, Any]]]) -> None:
+        if not self._worst:
+            self._worst = [*searches]
+            return
+        kept: list[tuple[int, float, dict[str, Any]]] = []
         for search in sorted([*self._worst, *searches], key=_end_of):
             while kept and kept[-1][1] >= search[1]:
                 kept.pop()
@@ -186,6 +194,12 @@ class Evidence:
     def unread_searches(self) -> int:
         """Number of searches so far whose results could not all be read."""
         return self._unread
+
+    def copy(self) -> Evidence:
+        """Return evidence that is not changed with this."""
+        copied = Evidence()
+        copied.merge(self)
+        return copied
 
     def merge(self, other: Evidence) -> None:
         """Add the evidence of another run, such as a nested one."""
@@ -218,14 +232,16 @@ class Evidence:
         Tool success is 0 if the last call of any tool failed, else 1. Of the scored searches since the user's last words only the worst
         counts, and sources only if a scored search had any.
         """
+        if self._searches == len(self._worst) == 1 and self._words_at == BEFORE and self._executed == self._succeeded:
+            return factors  # its only search, and nothing failed
         return replace(factors, **self._pessimistic())
 
     def _pessimistic(self) -> dict[str, Any]:
         succeeded = 0 if self.has_failed else 1
-        worst = next((results for at, _, results in self._worst if at >= self._words_at), None)
-        search = _NO_SEARCH if worst is None else _factors_of_search(worst)
+        worst = next((figures for at, _, figures in self._worst if at >= self._words_at), {})
         return {
-            **{name: getattr(search, name) for name in _OF_SEARCHES},
+            **_NO_SEARCH,
+            **worst,
             "tool_execution_count": 1,
             "tool_success_count": succeeded,
             "tool_success_rate": float(succeeded),
@@ -248,10 +264,15 @@ class Evidence:
     def readings(self) -> dict[str, Any]:
         """Return all that gates take from this evidence, as JSON values; see `RecordedEvidence`."""
         factors = self.factors()
+
+        def changes(fields: dict[str, Any], to: ConfidenceFactors) -> dict[str, Any]:
+            return {name: value for name, value in fields.items() if value != getattr(to, name)}
+
+        every = {name: getattr(factors, name) for name in _EVERY}
         return {
-            "factors": {name: getattr(factors, name) for name in (*_OF_SEARCHES, *_NO_TOOLS, "source_count")},
-            "pessimistic": self._pessimistic(),
-            "without_idle_calls": self._without_idle_calls(),
+            "factors": changes(every, _DEFAULTS),
+            "pessimistic": changes(self._pessimistic(), factors),
+            "without_idle_calls": changes(self._without_idle_calls(), factors),
             "usable_scores": self._scored,
             "has_failed": self.has_failed,
         }
@@ -262,8 +283,16 @@ class Evidence:
             if self._executed == self._succeeded < len(_ALL_SUCCEEDED):
                 return _ALL_SUCCEEDED[self._executed]
             return ConfidenceFactors(**_of_tools(self._executed, self._succeeded))
-        known = _of_tools(self._executed, self._succeeded)
-        known["search_result_count"] = self._found
+        known = {**_of_tools(self._executed, self._succeeded), **self._of_searches()}
+        if self._sources:
+            known["source_count"] = len(self._sources)
+        if len(self._sources) > 1:
+            known["source_agreement"] = FALLBACK_SCORE
+            known["agreement_evaluated"] = False
+        return ConfidenceFactors(**known)
+
+    def _of_searches(self) -> dict[str, Any]:
+        known: dict[str, Any] = {"search_result_count": self._found}
         # A search without results counts against the run; results without any score count neither for it nor against it.
         known["search_made"] = bool(self._scored or self._unusable or self._unread) or not self._found
         if self._unusable:
@@ -275,12 +304,7 @@ class Evidence:
             known["search_max_score"] = self._best
             known["search_avg_score"] = min(self._best, max(0.0, self._mean))
             known["search_score_variance"] = max(0.0, self._spread / self._scored)
-        if self._sources:
-            known["source_count"] = len(self._sources)
-        if len(self._sources) > 1:
-            known["source_agreement"] = FALLBACK_SCORE
-            known["agreement_evaluated"] = False
-        return ConfidenceFactors(**known)
+        return known
 
     def _add_sources(self, sources: Iterable[str]) -> None:
         if len(self._sources) < MAX_SOURCES:
@@ -305,8 +329,9 @@ class RecordedEvidence:
     def factors(self) -> ConfidenceFactors:
         """Return what `Evidence.factors` returned."""
         factors = self._readings["factors"]
-        agreement = {"source_agreement": FALLBACK_SCORE} if _count(factors, "source_count") > 1 else {}
-        return ConfidenceFactors(**factors, **agreement, agreement_evaluated=False)
+        agreement = FALLBACK_SCORE if _count(factors, "source_count") > 1 else 0.0
+        known = {"search_made": False, **factors, "source_agreement": agreement}
+        return ConfidenceFactors(**known, agreement_evaluated=False)
 
     def pessimistic(self, factors: ConfidenceFactors) -> ConfidenceFactors:
         """Return what `Evidence.pessimistic` returned."""
@@ -317,13 +342,7 @@ class RecordedEvidence:
         return replace(factors, **self._readings["without_idle_calls"])
 
 
-def _factors_of_search(results: SearchResults) -> ConfidenceFactors:
-    alone = Evidence()
-    alone._count_search(results)
-    return alone.factors()
-
-
-def _end_of(search: tuple[int, float, SearchResults]) -> int:
+def _end_of(search: tuple[int, float, dict[str, Any]]) -> int:
     return search[0]
 
 
@@ -338,12 +357,13 @@ def _of_tools(executed: int, succeeded: int) -> dict[str, Any]:
     }
 
 
-_NO_TOOLS = {"tool_execution_count": 0, "tool_success_count": 0, "tool_success_rate": 1.0}
-_NO_SEARCH = ConfidenceFactors(search_made=False)
-_OF_SEARCHES = (
-    "search_result_count", "search_avg_score", "search_max_score", "search_score_variance", "search_made",
-    "search_avg_with_unusable", "search_variance_with_unusable",
-)  # fmt: skip
+_NO_TOOLS: dict[str, Any] = {"tool_execution_count": 0, "tool_success_count": 0, "tool_success_rate": 1.0}
+_NO_SEARCH: dict[str, Any] = {
+    "search_result_count": 0, "search_avg_score": 0.0, "search_max_score": 0.0, "search_score_variance": 1.0, "search_made": False,
+    "search_avg_with_unusable": None, "search_variance_with_unusable": None,
+}  # fmt: skip
+_EVERY = (*_NO_SEARCH, *_NO_TOOLS, "source_count")
+_DEFAULTS = ConfidenceFactors()
 _ALL_SUCCEEDED = tuple(ConfidenceFactors(**_of_tools(count, count)) for count in range(33))
 """The factors of most runs: those that searched nothing, by the number of calls, all of which succeeded."""
 

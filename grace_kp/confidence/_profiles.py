@@ -151,7 +151,7 @@ def _strict(factors: ConfidenceFactors) -> ConfidenceScore:
     """
     executed = factors.tool_execution_count
     tools = factors.tool_success_count / executed if executed else factors.tool_success_rate
-    quality = strict_quality(factors)
+    quality = _strict_quality(factors)
     # A single source agrees with nothing, even where agreement was measured.
     agreement = factors.source_agreement if factors.source_count > 1 else 0.0
     own, coverage = factors.llm_self_confidence, factors.query_coverage
@@ -206,15 +206,18 @@ def _search_quality(count: int, best: float, average: float, variance: float) ->
     return max(0.0, 0.7 * best + 0.3 * average - min(0.15, 0.3 * variance))
 
 
-def strict_quality(factors: ConfidenceFactors) -> float:
-    """Return the search quality without optimism: a result with an unusable score counts as one with a score of 0."""
+def _strict_quality(factors: ConfidenceFactors) -> float:
     if not factors.search_result_count:
         return 0.0
-    # Neither the mean nor the mix of both may exceed the best score.
-    best = factors.search_max_score
     average, variance = factors.search_avg_with_unusable, factors.search_variance_with_unusable
     average = factors.search_avg_score if average is None else average
     variance = factors.search_score_variance if variance is None else variance
+    return strict_quality(factors.search_max_score, average, variance)
+
+
+def strict_quality(best: float, average: float, variance: float) -> float:
+    """Return the search quality without optimism: in average and variance, an unusable score counts as 0."""
+    # Neither the mean nor the mix of both may exceed the best score.
     return min(best, _search_quality(1, best, min(best, average), variance))
 
 

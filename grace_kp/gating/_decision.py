@@ -22,6 +22,7 @@ FACTS = (
     "measured", "unmeasured", "pessimistic", "has_failed", "evidence",
 )  # fmt: skip
 """Fields of a gate's entry that state what the decision rests on, beside the score and the gaps."""
+NOTHING_MEASURED = "Nothing was measured: no search scores, no judgement, no learned probability."
 UNSTATED = UNMEASURED[-1]
 """The level of a call about which nothing was measured, where none is stated."""
 
@@ -116,16 +117,16 @@ class Rules:
             basis: what it rests on; None where that is not known, as in traces of earlier versions. The level then follows from the score.
         """
         thresholds = self.policy.thresholds or self.thresholds
-        decision = decide(score, thresholds)
         if basis is None:
-            return self.apply(decision)
-        counts = bool(basis.measured)
-        if not counts:
-            missing = "Nothing was measured: no search scores, no judgement, no learned probability."
-            mildest = decide(1.0, thresholds).level  # thresholds of "never" hold here, too
-            level = self.level_unmeasured.at_least(mildest)
-            decision = _at(decision, level, f"{missing} The level of such calls is {level}.")
-        if counts or basis.has_failed:
+            return self.apply(decide(score, thresholds))
+        if basis.measured:
+            decision = decide(score, thresholds)
+        else:
+            level = self.level_unmeasured
+            if thresholds.silent > 1:  # "never" holds here, too
+                level = level.at_least(decide(1.0, thresholds).level)
+            decision = ActionDecision(level, score, f"{NOTHING_MEASURED} The level of such calls is {level}.")
+        if basis.has_failed or (basis.pessimistic is not None and basis.pessimistic < score):
             lowest = score if basis.pessimistic is None else min(score, basis.pessimistic)
             reading = decide(lowest, thresholds)
             if decision.level.at_least(reading.level) is not decision.level:

@@ -83,13 +83,18 @@ def outermost(run: Run) -> Run:
 def keep_evidence(run: Run) -> None:
     """Take in the events of a nested run that has ended, before they are released: gates of the runs around it need them."""
     with outermost(run).owner.lock:
-        _tally_of(run).advance()
+        _tally_of(run).advance(run)
 
 
 def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
     """Return the survey of a run, and the resumed runs whose earlier part must be looked up for it first."""
     from grace_kp.confidence import Evidence
 
+    tally = _tally_of(run)
+    if root is run and run.resumes is None:
+        tally.advance(run)
+        if not (tally.lost or tally.open_runs()):
+            return Survey(tally.shared(), tally.steps, has_others=tally.has_others), []
     survey, resumed, lost = Survey(Evidence()), [], dict[str, None]()
     waiting = [root]
     while waiting:
@@ -97,7 +102,7 @@ def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
         if other.resumes is not None:
             resumed.append(other)
         tally = _tally_of(other)
-        tally.advance()
+        tally.advance(other)
         survey.evidence.merge(tally.evidence)
         waiting += tally.open_runs()
         lost.update(tally.lost)
@@ -113,20 +118,23 @@ def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
 
 def _tally_of(run: Run) -> Tally:
     if run.tally is None:
-        run.tally = Tally(run)
+        run.tally = Tally()
     return run.tally
 
 
 class Tally:
-    """The evidence of one run and of the runs nested in it that have ended, and how far its events have been read."""
+    """The evidence of one run and of the runs nested in it that have ended, and how far its events have been read.
+
+    It does not hold its run, which would then wait for the garbage collector.
+    """
 
     __slots__ = (
         "_at",
         "_begun",
         "_failures",
+        "_is_shared",
         "_left",
         "_position",
-        "_run",
         "evidence",
         "has_others",
         "last_error",
@@ -134,12 +142,12 @@ class Tally:
         "steps",
     )
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self) -> None:
         from grace_kp.confidence import Evidence
 
-        self._run = run
         self._position = 0
         self._at = _NEVER
+        self._is_shared = False
         """The end of the last call, later than that of the one before."""
         self._begun: dict[int, Call] = {}
         """Calls that have not ended, by their identity."""
@@ -154,13 +162,19 @@ class Tally:
         self.has_others = False
         self.steps = 0
 
+    def shared(self) -> Evidence:
+        """Return the evidence for a gate to read, while others go on: from now on it is copied before it is changed."""
+        self._is_shared = True
+        return self.evidence
+
     def open_runs(self) -> list[Run]:
         """Return the runs nested in this one whose evidence is not part of it yet."""
         return [*self._left, *(call.child for call in list(self._begun.values()) if call.child is not None)]
 
-    def advance(self) -> None:
-        """Take in the events since the last time."""
-        run = self._run
+    def advance(self, run: Run) -> None:
+        """Take in the events of its run since the last time."""
+        if self._is_shared and (self._left or self._position < len(run.events)):
+            self.evidence, self._is_shared = self.evidence.copy(), False
         if self._at == _NEVER and run.resumes is None:
             self._at = run.start
             if run.earlier is not None:
@@ -238,7 +252,7 @@ class Tally:
             self._left.append(run)
             return
         tally = _tally_of(run)
-        tally.advance()
+        tally.advance(run)
         self.evidence.merge(tally.evidence)
         self.has_others |= bool(tally.evidence.call_count)
         self._left += tally.open_runs()
@@ -256,7 +270,7 @@ class Tally:
         self._failures.pending = [Failure("", ("", ""), None) for _ in earlier.pending]
         own = []
         for call in earlier.calls:
-            inside = nested.get(call.get("child"), [])
+            inside = nested.get(str(call.get("child")), [])
             at = BEFORE + PER_STEP * call.get("observation", 0)
             for found in inside:
                 grace = {} if found is None else found.get("grace") or {}

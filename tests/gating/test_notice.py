@@ -125,7 +125,7 @@ def test_other_levels_give_no_notice(floor, monkeypatch):
     """Silent means silent, and who is asked needs no notice."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    grace = make_grace(unmeasured="notify", thresholds=gk.Thresholds(0.2, 0.1, 0.05), reviewer=lambda request: "proceed")
+    grace = make_grace(unmeasured="silent", reviewer=lambda request: "proceed")
     with capture() as captured:
         grace.gate(floor=floor)(lambda: None)()
     assert "" == terminal.getvalue()

@@ -1,0 +1,193 @@
+"""Evidence follows the work: what a nested run did counts at the gates around it, and what the runs around it did counts inside."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.testing import make_grace
+
+
+class Program:
+    """A runtime with tools that fail, find something or do nothing, and an action that a reviewer refuses."""
+
+    def __init__(self, **settings):
+        self.grace = grace = make_grace(reviewer=lambda request: gk.InterventionResponse("cancel"), **settings)
+        self.entries = []
+
+        @grace.tool
+        def look(fails=False):
+            if fails:
+                raise LookupError("down")
+            return "x"
+
+        @grace.retriever
+        def search(score):
+            return [{"text": "t", "source": "s", "score": score}]
+
+        @grace.gate
+        def pay(euros):
+            return "paid"
+
+        @grace.agent
+        def helper(work):
+            return work()
+
+        self.look, self.search, self.pay, self.helper = look, search, pay, helper
+
+    def fail(self):
+        with contextlib.suppress(LookupError):
+            self.look(fails=True)
+
+    def act(self):
+        """Call the action, and note the level and score of its gate."""
+        run = gk.record.current_run()
+        with contextlib.suppress(gk.ActionCancelled):
+            self.pay(5)
+        entry = run.decisions[-1]
+        self.entries.append((entry["level"], entry["score"], tuple(entry.get("evidence_gaps", ()))))
+        return self.entries[-1][:2]
+
+
+def flat(*steps, **settings):
+    """The level and score of an action after these steps in one run."""
+    program = Program(**settings)
+    with program.grace.run("work"):
+        for step in steps:
+            step(program)
+        return program.act()
+
+
+FAIL, GOOD, BAD = Program.fail, lambda program: program.search(0.95), lambda program: program.search(0.1)
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+@pytest.mark.parametrize("steps", [[FAIL] * 3, [BAD], [BAD, FAIL], [GOOD]], ids=["failures", "bad search", "both", "good"])
+def test_a_gate_inside_sees_what_was_done_around_it(profile, steps):
+    """Its level and score are those of the same steps in one run."""
+    program, found = Program(profile=profile), []
+
+    def inside():
+        program.search(0.95)
+        found.append(program.act())
+
+    with program.grace.run("work"):
+        for step in steps:
+            step(program)
+        program.helper(lambda: program.helper(inside))
+    assert [flat(*steps, GOOD, profile=profile)] == found
+    assert [] == list(program.entries[0][2])
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+@pytest.mark.parametrize("steps", [[FAIL] * 3, [BAD, GOOD], [GOOD, FAIL]], ids=["failures", "bad search", "failure last"])
+def test_a_gate_around_sees_what_was_done_inside(profile, steps):
+    """Also after the nested run has been stored, and of runs inside it."""
+    program = Program(profile=profile)
+    with program.grace.run("work"):
+        program.search(0.95)
+        program.helper(lambda: program.helper(lambda: [step(program) for step in steps]))
+        first = program.act()
+        program.grace.store.query()
+        assert first == program.act()
+    assert flat(GOOD, *steps, profile=profile)[0] == first[0]
+
+
+def test_a_supervisor_whose_subagent_searched_well_is_not_asked():
+    program = Program()
+    with program.grace.run("work"):
+        assert "confirm" == program.act()[0]
+        program.helper(lambda: program.search(0.95))
+        assert "silent" == program.act()[0]
+    with program.grace.run("other work"):
+        assert "confirm" == program.act()[0]
+
+
+def test_a_failing_subagent_counts_once():
+    """The error that leaves it is that of its tool; an error of its own is one failure, too."""
+    program = Program()
+
+    def raises():
+        raise ValueError("own")
+
+    for work in (lambda: program.look(fails=True), raises):
+        with program.grace.run("work"):
+            program.search(0.95)
+            with contextlib.suppress(LookupError, ValueError):
+                program.helper(lambda: program.helper(work))
+            assert ("confirm", 0.693) == program.act()
+
+
+def test_a_tool_that_worked_again_elsewhere_is_repaired():
+    """The last call of a tool counts, in whichever run it was."""
+    program = Program()
+    with program.grace.run("work"):
+        program.search(1.0)
+        program.fail()
+        assert "confirm" == program.act()[0]
+        program.helper(lambda: program.look())
+        assert "notify" == program.act()[0]
+        program.helper(program.fail)
+        assert "confirm" == program.act()[0]
+
+
+def test_siblings_and_parallel_calls_count():
+    """A run in another thread that goes on, and one that outlives the call that started it."""
+    program, go_on, failed = Program(), threading.Event(), threading.Event()
+
+    def outlives():
+        program.fail()
+        failed.set()
+        assert go_on.wait(60)
+
+    with program.grace.run("work"), ThreadPoolExecutor(1) as pool:
+        program.search(1.0)
+        task = pool.submit(gk.propagate(program.helper), outlives)
+        assert failed.wait(60)
+        assert "confirm" == program.act()[0]
+        go_on.set()
+        task.result(60)
+        assert "confirm" == program.helper(program.act)[0]
+
+
+def test_gates_of_many_threads_agree():
+    """Each reads the events of the others while they are recorded."""
+    program = Program(max_steps=100_000)
+
+    def work():
+        return [(program.look(), program.search(0.95), program.act())[2] for _ in range(40)]
+
+    with program.grace.run("work"), ThreadPoolExecutor(4) as pool:
+        tasks = [pool.submit(gk.propagate(program.helper), work) for _ in range(4)]
+        assert {("silent", 0.97)} == {found for task in tasks for found in task.result(60)}
+        assert ("silent", 0.97) == program.act()
+
+
+def test_steps_that_a_nested_run_lost_are_a_gap_around_it():
+    """And a run that could not be linked to the one around it knows nothing of what that did."""
+    program = Program(max_steps=6)
+    with program.grace.run("work"):
+        program.search(0.95)
+        program.helper(lambda: [program.look() for _ in range(9)])
+        assert "confirm" == program.act()[0]
+    with program.grace.run("work"):
+        program.search(0.95)
+        program.look()
+        program.look()
+        assert "confirm" == program.helper(lambda: (program.search(0.95), program.act()[0])[1])
+    assert all(gaps for _, _, gaps in program.entries)
+
+
+def test_many_nested_runs_cost_what_they_record():
+    """Each event is read once, however many gates there are."""
+    program = Program(max_steps=100_000)
+    with program.grace.run("work") as run:
+        program.search(0.95)
+        for _ in range(300):
+            assert "silent" == program.helper(program.act)[0]
+        assert len(run.events) >= run.tally._position > 300
+        assert 0 == len(run.tally._left)
