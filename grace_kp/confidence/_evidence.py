@@ -229,8 +229,8 @@ class Evidence:
     def pessimistic(self, factors: ConfidenceFactors) -> ConfidenceFactors:
         """Return factors of this evidence, with or without judgements, in the pessimistic reading.
 
-        Tool success is 0 if the last call of any tool failed, else 1. Of the scored searches since the user's last words only the worst
-        counts, and sources only if a scored search had any.
+        Tool success is 0 if the last call of any tool failed, else 1. Of the scored searches since the user's last words, or before them if
+        there was none since, only the worst counts, and sources only if a scored search had any.
         """
         if self._searches == len(self._worst) == 1 and self._words_at == BEFORE and self._executed == self._succeeded:
             return factors  # its only search, and nothing failed
@@ -238,7 +238,11 @@ class Evidence:
 
     def _pessimistic(self) -> dict[str, Any]:
         succeeded = 0 if self.has_failed else 1
-        worst = next((figures for at, _, figures in self._worst if at >= self._words_at), {})
+        # Words of the user alone are no better evidence: until there is a search after them, those before them count.
+        worst = next(
+            (figures for at, _, figures in self._worst if at >= self._words_at),
+            self._worst[0][2] if self._worst else {},
+        )
         return {
             **_NO_SEARCH,
             **worst,

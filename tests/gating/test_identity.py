@@ -132,7 +132,12 @@ def test_the_user_names_what_identifies_an_argument(is_async, identifier, client
         request.arguments["it"].used = 1
         return R("proceed")
 
-    act, ran = gated(make_grace(unmeasured="notify", reviewer=reviewer), is_async=is_async, floor="confirm", identity={"it": identifier})
+    act, ran = gated(
+        make_grace(unmeasured="notify", reviewer=reviewer),
+        is_async=is_async,
+        floor="confirm",
+        identity={"it": identifier},
+    )
     assert "done" == act(client)
     assert [client] == ran
 
@@ -146,7 +151,12 @@ def test_what_identifies_an_argument_must_not_change(is_async, identifier, clien
         request.arguments["it"].base_url = "https://evil.example"
         return R("proceed")
 
-    act, ran = gated(make_grace(unmeasured="notify", reviewer=reviewer), is_async=is_async, floor="confirm", identity={"it": identifier})
+    act, ran = gated(
+        make_grace(unmeasured="notify", reviewer=reviewer),
+        is_async=is_async,
+        floor="confirm",
+        identity={"it": identifier},
+    )
     with pytest.raises(gk.ActionCancelled, match="were changed"):
         act(client)
     assert [] == ran
@@ -163,7 +173,9 @@ def test_what_identifies_an_argument_must_not_change(is_async, identifier, clien
 def test_what_identifies_an_argument_must_be_there_and_checkable(identifier, problem, client):
     """Else the call is refused like one without `identity`."""
     reviewer = ScriptedReviewer()
-    act, ran = gated(make_grace(unmeasured="notify", reviewer=reviewer), is_async=False, floor="confirm", identity={"it": identifier})
+    act, ran = gated(
+        make_grace(unmeasured="notify", reviewer=reviewer), is_async=False, floor="confirm", identity={"it": identifier}
+    )
     with pytest.raises(gk.ActionCancelled, match=f"argument 'it' .*{problem}"):
         act(client)
     assert (0, []) == (reviewer.asked, ran)
@@ -246,7 +258,9 @@ def test_bound_methods_and_callable_objects(of, identity):
         return R("proceed")
 
     act = make_grace(unmeasured="notify", reviewer=reviewer).gate(of(teller), name="pay")
-    identified = make_grace(unmeasured="notify", reviewer=reviewer).gate(floor="confirm", name="pay", identity=identity)(of(teller))
+    identified = make_grace(unmeasured="notify", reviewer=reviewer).gate(
+        floor="confirm", name="pay", identity=identity
+    )(of(teller))
     assert 5 == act(5)
     if identity is None:
         assert 5 == identified(5)

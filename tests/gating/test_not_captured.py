@@ -125,7 +125,9 @@ def test_without_outputs_messages_of_errors_are_left_out():
 def test_a_judge_s_words_are_left_out():
     """A judge reads what went in and what came out."""
     reply = json.dumps({"score": 0.9, "reason": f"{ORDER} is right"})
-    grace = make_grace(unmeasured="notify", reviewer=Asked(R("proceed")), evaluator=lambda prompt: reply, capture_input=False)
+    grace = make_grace(
+        unmeasured="notify", reviewer=Asked(R("proceed")), evaluator=lambda prompt: reply, capture_input=False
+    )
 
     @grace.gate(floor="confirm", judge="always")
     def refund(order):

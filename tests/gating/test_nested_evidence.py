@@ -66,7 +66,9 @@ FAIL, GOOD, BAD = Program.fail, lambda program: program.search(0.95), lambda pro
 
 
 @pytest.mark.parametrize("profile", ["grace", "strict"])
-@pytest.mark.parametrize("steps", [[FAIL] * 3, [BAD], [BAD, FAIL], [GOOD]], ids=["failures", "bad search", "both", "good"])
+@pytest.mark.parametrize(
+    "steps", [[FAIL] * 3, [BAD], [BAD, FAIL], [GOOD]], ids=["failures", "bad search", "both", "good"]
+)
 def test_a_gate_inside_sees_what_was_done_around_it(profile, steps):
     """Its level and score are those of the same steps in one run."""
     program, found = Program(profile=profile), []
@@ -84,7 +86,9 @@ def test_a_gate_inside_sees_what_was_done_around_it(profile, steps):
 
 
 @pytest.mark.parametrize("profile", ["grace", "strict"])
-@pytest.mark.parametrize("steps", [[FAIL] * 3, [BAD, GOOD], [GOOD, FAIL]], ids=["failures", "bad search", "failure last"])
+@pytest.mark.parametrize(
+    "steps", [[FAIL] * 3, [BAD, GOOD], [GOOD, FAIL]], ids=["failures", "bad search", "failure last"]
+)
 def test_a_gate_around_sees_what_was_done_inside(profile, steps):
     """Also after the nested run has been stored, and of runs inside it."""
     program = Program(profile=profile)
@@ -191,3 +195,82 @@ def test_many_nested_runs_cost_what_they_record():
             assert "silent" == program.helper(program.act)[0]
         assert len(run.events) >= run.tally._position > 300
         assert 0 == len(run.tally._left)
+
+
+def suspended(url, *steps):
+    """A run with these steps, stored as suspended; the runtime that continues it, and the run that does."""
+    pause = gk.record.Pause("thread", "checkpoint", None)
+    first = Program(store=url)
+    with first.grace.run("work") as run:
+        run.framework, run.facts = "langgraph", {"thread_id": "thread", "checkpoint_id": "checkpoint"}
+        for step in steps:
+            step(first)
+        run.suspend(pause)
+    first.grace.close()
+    return Program(store=url), pause
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(
+    ("step", "level"),
+    [(FAIL, "confirm"), (BAD, "confirm"), (lambda program: program.look(), "silent")],
+    ids=["failure", "bad search", "success"],
+)
+def test_a_resumed_run_keeps_the_evidence_from_before(tmp_path, nested, step, level):
+    """Its own, and that of runs nested in it that had ended, which are read from the store."""
+    inside = (lambda program: program.helper(lambda: step(program))) if nested else step
+    program, pause = suspended(f"sqlite:///{tmp_path}/t.db", GOOD, inside)
+    with program.grace.run("work") as run:
+        run.resumes = pause
+        assert level == program.act()[0]
+        assert level == program.helper(program.act)[0]
+
+
+def test_what_a_nested_run_did_before_and_cannot_be_found_is_a_gap(tmp_path):
+    url = f"sqlite:///{tmp_path}/t.db"
+    program, pause = suspended(url, GOOD, lambda program: program.helper(program.look))
+    store = program.grace.store
+    (inner,) = [trace.id for trace in store.query() if trace.name == "helper"]
+    store.delete(id=inner)
+    with program.grace.run("work") as run:
+        run.resumes = pause
+        assert "confirm" == program.act()[0]
+    assert "cannot be found" in program.entries[0][2][0]
+
+
+def test_words_of_the_user_begin_a_new_question(tmp_path):
+    """Once it is searched for, earlier searches are left out of the pessimistic reading, also in a resumed run.
+
+    The objective of a nested run begins none.
+    """
+    program = Program()
+    with program.grace.run("work") as run:
+        program.search(0.1)
+        program.helper(lambda: program.search(0.95))
+        assert "confirm" == program.act()[0]
+        run.user_message("No, I mean the other one.")
+        assert "confirm" == program.act()[0]
+        program.search(0.95)
+        assert "silent" == program.act()[0]
+        program.helper(lambda: program.search(0.1))
+        assert "confirm" == program.act()[0]
+    assert [("thought", "user")] == [(step.type, step.role) for step in run.trace.steps if getattr(step, "role", None)]
+    words = lambda program: gk.record.current_run().user_message("the other one")  # noqa: E731
+    for steps, level in (
+        ([BAD, words, GOOD], "silent"),
+        ([BAD, GOOD, words], "confirm"),
+        ([words, BAD, GOOD], "confirm"),
+    ):
+        program, pause = suspended(f"sqlite:///{tmp_path}/{level}{len(steps)}{steps.index(words)}.db", *steps)
+        with program.grace.run("work") as run:
+            run.resumes = pause
+            assert level == program.act()[0]
+
+
+def test_words_of_the_user_make_up_for_no_failure():
+    program = Program()
+    with program.grace.run("work") as run:
+        program.search(0.95)
+        program.fail()
+        run.user_message("Go on.")
+        assert "confirm" == program.act()[0]
