@@ -9,12 +9,19 @@ from __future__ import annotations
 import copy
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.confidence import ConfidenceFactors, Evaluation, evidence_of_calls, with_judgements
+from grace_kp.confidence import (
+    ConfidenceFactors,
+    Evaluation,
+    Evidence,
+    RecordedEvidence,
+    evidence_of_calls,
+    with_judgements,
+)
 from grace_kp.errors import is_unit
-from grace_kp.gating import Policy
+from grace_kp.gating import Basis, Policy
 from grace_kp.levels import InterventionLevel
 from grace_kp.trace import read_decisions
 
@@ -47,6 +54,8 @@ class GatedAction:
     """A level that this very call required, whatever the confidence; ESCALATE where no confidence could be computed."""
     step: int | None
     """Number of steps that stood before the decision; None in traces that do not state it."""
+    basis: Basis | None
+    """What the recorded confidence rests on; None in traces of earlier versions."""
 
     @property
     def name(self) -> str:
@@ -92,7 +101,7 @@ def _gated_action(entry: object) -> GatedAction | str:
     if record.level is None or record.score is None:
         return UNREADABLE
     try:
-        policy = Policy.of(entry.get("floor"))
+        policy = replace(Policy.of(entry.get("floor")), unmeasured=entry.get("unmeasured"))
         at_least = None if entry.get("at_least") is None else InterventionLevel(entry["at_least"])
     except (ValueError, TypeError):
         return UNREADABLE
@@ -102,7 +111,17 @@ def _gated_action(entry: object) -> GatedAction | str:
     profile_gaps: Any = entry.get("profile_gaps")
     known = record.step if record.step is not None and record.step >= 0 else None
     of_profile: frozenset[str] = frozenset(profile_gaps if _are_texts(profile_gaps) else ())
-    return GatedAction(record, record.level, float(record.score), policy, tuple(gaps), of_profile, at_least, known)
+    return GatedAction(
+        record,
+        record.level,
+        float(record.score),
+        policy,
+        tuple(gaps),
+        of_profile,
+        at_least,
+        known,
+        Basis.from_facts(entry),
+    )
 
 
 def _are_texts(part: object) -> bool:
@@ -117,7 +136,7 @@ class Prefixes:
     grace: Document
     _ended: list[tuple[int, Document]] | None = None
     """The calls that ended, each with the number of its result's step, in the order in which they ended."""
-    _factors: dict[int, ConfidenceFactors] = field(default_factory=dict)
+    _evidence: dict[int, Evidence] = field(default_factory=dict)
     _document: Document | None = None
 
     @property
@@ -129,16 +148,37 @@ class Prefixes:
         """Return whether the action was called outside of any run, so that nothing is recorded before it."""
         return action.step == 0 and self.grace.get("name") == action.name
 
-    def factors(self, step: int) -> ConfidenceFactors:
-        """Return the factors of the calls that had ended when `step` steps stood."""
+    def evidence_of(self, action: GatedAction) -> Evidence | RecordedEvidence | None:
+        """Return the evidence before an action, also that of other runs, as far as its entry records it; None if that cannot be read."""
+        readings = action.record.data.get("evidence")
+        if readings is None:
+            return self.evidence(action.step or 0)
+        try:
+            return RecordedEvidence(readings)
+        except Exception:  # noqa: BLE001 — anybody may have written it
+            return None
+
+    def evidence(self, step: int) -> Evidence:
+        """Return the evidence of the calls that had ended when `step` steps stood."""
         if self._ended is None:
             calls = [call for call in self.grace["calls"] if isinstance(call, Mapping)]
             found = [(number, call) for call in calls if type(number := call.get("observation")) is int]
             self._ended = sorted(found, key=lambda pair: pair[0])
         count = bisect_left(self._ended, step, key=lambda pair: pair[0])
-        if count not in self._factors:
-            self._factors[count] = evidence_of_calls([call for _, call in self._ended[:count]]).factors()
-        return self._factors[count]
+        if step not in self._evidence:
+            before = evidence_of_calls([call for _, call in self._ended[:count]], since=0, per_step=1)
+            for number, item in enumerate(_list(self.trace_dict, "steps")[:step]):
+                if isinstance(item, Mapping) and item.get("role") == "user":
+                    before.user_spoke(number)
+            self._evidence[step] = before
+        return self._evidence[step]
+
+    @property
+    def trace_dict(self) -> Document:
+        """The trace in its dict form."""
+        if self._document is None:
+            self._document = self.trace if isinstance(self.trace, Mapping) else self.trace.to_dict()
+        return self._document
 
     def document(self, step: int, evaluation: object = None) -> dict[str, Any]:
         """Return the document of the run as it stood after `step` steps: still open, without an answer, a score or a label.
@@ -147,9 +187,7 @@ class Prefixes:
             step: number of steps that stood.
             evaluation: how a model judged the run at that time, if it did.
         """
-        if self._document is None:
-            self._document = self.trace if isinstance(self.trace, Mapping) else self.trace.to_dict()
-        return opened_again(self._document, step, evaluation)
+        return opened_again(self.trace_dict, step, evaluation)
 
 
 _OPEN_CALL = ("call_id", "name", "tool_call", "started_ms", "parent")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from grace_kp.calibrate._comparison import DENIED
-from grace_kp.calibrate._gated import judged, measured_agreement
+from grace_kp.calibrate._gated import UNREADABLE, judged, measured_agreement
 from grace_kp.confidence import (
     FOR_ENDED_RUNS,
     PROFILES,
@@ -25,7 +25,7 @@ from grace_kp.confidence import (
     with_agreement,
 )
 from grace_kp.errors import brief, is_unit
-from grace_kp.gating import Policy, PolicySet, Rules
+from grace_kp.gating import Basis, Policy, PolicySet, Rules
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
@@ -144,9 +144,10 @@ class ReplayPolicy:
 
     def action(self, action: GatedAction, before: Prefixes) -> Outcome | str:
         """Return the score and level of a gated action; a text says why it cannot be replayed."""
-        score = self._score_of_action(action, before)
-        if isinstance(score, str):
-            return score
+        found = self._confidence_of_action(action, before)
+        if isinstance(found, str):
+            return found
+        score, basis = found
         policy = self._policies.entry_for(action.name) or action.policy
         if policy.denies:
             return score, DENIED
@@ -158,7 +159,7 @@ class ReplayPolicy:
         elif getattr(self.profile, "thresholds", None) is not None:
             gaps += promise_gaps(self.profile)
         rules = Rules(policy, self.effective_thresholds, gaps, action.at_least)
-        return score, rules.decide(score).level.severity
+        return score, rules.decide(score, basis).level.severity
 
     def run(self, trace: Document | ReasoningTrace, grace: Document) -> Outcome | str:
         """Return the score and level of a run as a whole; a text says why it cannot be replayed."""
@@ -167,20 +168,26 @@ class ReplayPolicy:
             return score
         return score, decide(score, self.effective_thresholds).level.severity
 
-    def _score_of_action(self, action: GatedAction, before: Prefixes) -> float | str:
+    def _confidence_of_action(self, action: GatedAction, before: Prefixes) -> tuple[float, Basis | None] | str:
+        """Return the confidence before an action and what it rests on; a text says why it is not known."""
         if self._calculator is None:
-            return action.score
+            return action.score, action.basis
         if action.step is None:
             return NO_STEP
         evaluation = action.record.data.get("evaluation")
         if (confidence := getattr(self.profile, "confidence", None)) is not None:
             if before.is_opened_by(action):
                 return NO_RUN
-            return _learned(confidence, before.document(action.step, evaluation), "action")
+            score = _learned(confidence, before.document(action.step, evaluation), "action")
+            return score if isinstance(score, str) else (score, Basis(measured=("probability",)))
         if not before.has_calls:
             return NO_CALLS
-        factors = judged(before.factors(action.step), evaluation, cautious=self._calculator.profile == "strict")
-        return self._calculator.calculate(factors).score
+        evidence = before.evidence_of(action)
+        if evidence is None:
+            return UNREADABLE
+        factors = judged(evidence.factors(), evaluation, cautious=self._calculator.profile == "strict")
+        score = self._calculator.calculate(factors).score
+        return score, None if action.basis is None else Basis.of(score, factors, evidence, self._calculator)
 
     def _score_of_run(self, trace: Document | ReasoningTrace, grace: Document) -> float | str:
         if grace.get("status") == "suspended":

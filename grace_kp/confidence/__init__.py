@@ -9,7 +9,14 @@ from grace_kp.confidence._aggregator import ConfidenceAggregator
 from grace_kp.confidence._calculator import ConfidenceCalculator
 from grace_kp.confidence._decision import ActionDecision, decide
 from grace_kp.confidence._evaluation import FALLBACK_SCORE, Evaluation
-from grace_kp.confidence._evidence import Evidence, evidence_of_calls, factors_from_trace
+from grace_kp.confidence._evidence import (
+    BEFORE,
+    PER_STEP,
+    Evidence,
+    RecordedEvidence,
+    evidence_of_calls,
+    factors_from_trace,
+)
 from grace_kp.confidence._factors import ConfidenceFactors
 from grace_kp.confidence._judgements import could_change, with_agreement, with_judgements
 from grace_kp.confidence._profiles import FOR_ENDED_RUNS, PROFILES, LearnedProfile, Profile, promise_gaps
@@ -19,8 +26,10 @@ from grace_kp.confidence._search_results import ResultReader, SearchResults, rea
 from grace_kp.confidence._thresholds import DynamicThresholds, Thresholds, check_thresholds
 
 __all__ = [
+    "BEFORE",
     "FALLBACK_SCORE",
     "FOR_ENDED_RUNS",
+    "PER_STEP",
     "PROFILES",
     "SCORE_KINDS",
     "UNKNOWN",
@@ -34,6 +43,7 @@ __all__ = [
     "Evidence",
     "LearnedProfile",
     "Profile",
+    "RecordedEvidence",
     "ResultReader",
     "ScoreKind",
     "Scores",

@@ -6,10 +6,12 @@ It counts, and marks which figures were measured. It asks no model; `grace_kp.ju
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._evaluation import FALLBACK_SCORE
 from grace_kp.confidence._factors import ConfidenceFactors
+from grace_kp.confidence._profiles import strict_quality
 from grace_kp.confidence._score_kinds import NONE
 from grace_kp.confidence._search_result import usable_score
 from grace_kp.confidence._search_results import SearchResults
@@ -21,12 +23,15 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
 MAX_SOURCES = 10_000
+BEFORE = -(1 << 62)
+"""Before every live call. The steps of the part of a run before it was resumed are stamped from here on, `PER_STEP` apart."""
+PER_STEP = 1 << 20
 _ENDED = {"ok": True, "error": False, "cancelled": False}
 """Statuses of a call that count for the tool; a pause or a refusal by a person does not."""
 
 
 class Evidence:
-    """Gathers evidence while a run goes on, in constant memory; not for sharing between threads.
+    """Gathers evidence while a run goes on; not for sharing between threads. Its size follows from the number of tools and searches.
 
     A retriever is a tool: pass its call to `tool_finished`, and its results to `search_finished` too.
     """
@@ -36,15 +41,21 @@ class Evidence:
         "_empty",
         "_executed",
         "_found",
+        "_has_scored_source",
+        "_lost_failures",
         "_mean",
         "_scored",
+        "_scoring",
         "_searches",
         "_sources",
         "_spread",
         "_succeeded",
+        "_tools",
         "_unread",
         "_unscored",
         "_unusable",
+        "_words_at",
+        "_worst",
     )
 
     def __init__(self) -> None:
@@ -61,13 +72,24 @@ class Evidence:
         self._unread = 0
         self._empty = 0
         self._unscored = 0
+        self._tools: dict[str, list[int]] = {}
+        """For each tool: the numbers of its calls and of those that succeeded, when the last one ended, and whether that succeeded."""
+        self._lost_failures = 0
+        """Failures of tools without a name, for which no later call can make up."""
+        self._worst: list[tuple[int, float, dict[str, Any]]] = []
+        """Scored searches, each with its end, its quality and its figures, but only those that no later search is as bad as. So qualities rise."""
+        self._scoring: set[str] = set()
+        """Tools whose results carried scores."""
+        self._has_scored_source = False
+        self._words_at = BEFORE
 
     def tool_finished(self, ok: bool) -> None:
         """Count a call of a tool or retriever: `ok` when it returned a result."""
         self._executed += 1
         self._succeeded += bool(ok)
+        self._lost_failures += not ok
 
-    def call_finished(self, status: object, inside: str | None) -> bool:
+    def call_finished(self, status: object, inside: str | None, name: str | None = None, at: int = 0) -> bool:
         """Count a call as a tool's success or failure, and return whether it counts.
 
         A call that waits, or that a person refused, says nothing about its tool. An agent that is used as a tool counts once.
@@ -75,21 +97,61 @@ class Evidence:
         Args:
             status: how the call ended, as in `grace.calls`.
             inside: for a call that opened a run, the status of the call around it, or "" while that is open; else None.
+            name: the tool, whose later calls make up for its failures.
+            at: when it ended, on any clock that all calls share.
         """
         ok = _ENDED.get(status) if isinstance(status, str) else None
         if ok is None or (inside is not None and (ok or _ENDED.get(inside) is False)):
             return False
         self._executed += 1
         self._succeeded += ok
+        if name is None:
+            self._lost_failures += not ok
+        else:
+            self._tool_ended(name, 1, int(ok), at, ok)
         return True
 
-    def calls_succeeded(self, count: int) -> None:
+    def calls_succeeded(self, count: int, name: str | None = None, at: int = 0) -> None:
         """Count so many calls that returned a result and opened no run, as `call_finished` does."""
         self._executed += count
         self._succeeded += count
+        if name is not None:
+            self._tool_ended(name, count, count, at, True)
 
-    def search_finished(self, results: SearchResults) -> None:
-        """Count the results of a search, possibly none."""
+    def _tool_ended(self, name: str, executed: int, succeeded: int, at: int, ok: bool) -> None:
+        tool = self._tools.get(name)
+        if tool is None:
+            self._tools[name] = [executed, succeeded, at, ok]
+            return
+        tool[0] += executed
+        tool[1] += succeeded
+        if at > tool[2] or (at == tool[2] and not ok):  # parallel calls: the failure counts
+            tool[2], tool[3] = at, ok
+
+    def user_spoke(self, at: int) -> None:
+        """Note that a person wrote something: the pessimistic reading then leaves out the searches that had ended before."""
+        self._words_at = max(self._words_at, at)
+
+    def search_finished(self, results: SearchResults, name: str | None = None, at: int = 0) -> None:
+        """Count the results of a search, possibly none.
+
+        Args:
+            results: its results.
+            name: the retriever.
+            at: when it ended, on the clock of `call_finished`.
+        """
+        if results.scores:
+            self._scoring.update(() if name is None else (name,))
+            self._has_scored_source |= bool(results.sources)
+            alone = Evidence()
+            alone._count_search(results)
+            fields = alone._of_searches()
+            average = fields.get("search_avg_with_unusable", fields["search_avg_score"])
+            variance = fields.get("search_variance_with_unusable", fields["search_score_variance"])
+            self._keep_worst([(at, strict_quality(alone._best, average, variance), fields)])
+        self._count_search(results)
+
+    def _count_search(self, results: SearchResults) -> None:
         self._searches += 1
         self._found += results.count
         for score in results.scores:
@@ -103,6 +165,32 @@ class Evidence:
         self._empty += not results.count
         self._unscored += results.lacks_scores
         self._add_sources(results.sources)
+
+    def _keep_worst(self, searches: list[tuple[int, float, dict[str, Any]]]) -> None:
+        if not self._worst:
+            self._worst = [*searches]
+            return
+        kept: list[tuple[int, float, dict[str, Any]]] = []
+        for search in sorted([*self._worst, *searches], key=_end_of):
+            while kept and kept[-1][1] >= search[1]:
+                kept.pop()
+            kept.append(search)
+        self._worst = kept
+
+    @property
+    def call_count(self) -> int:
+        """Number of calls so far."""
+        return self._executed
+
+    @property
+    def usable_scores(self) -> int:
+        """Number of results so far with a score that can be used."""
+        return self._scored
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the last call of a tool failed, of any tool."""
+        return self._lost_failures > 0 or any(not tool[3] for tool in self._tools.values())
 
     @property
     def unusable_scores(self) -> int:
@@ -118,6 +206,12 @@ class Evidence:
     def unscored_searches(self) -> int:
         """Number of searches so far with results of which none carries a score, and that are not declared to have none."""
         return self._unscored
+
+    def copy(self) -> Evidence:
+        """Return evidence that is not changed with this."""
+        copied = Evidence()
+        copied.merge(self)
+        return copied
 
     def merge(self, other: Evidence) -> None:
         """Add the evidence of another run, such as a nested one."""
@@ -137,6 +231,69 @@ class Evidence:
         self._empty += other._empty
         self._unscored += other._unscored
         self._add_sources(other._sources)
+        for name, (executed, succeeded, at, ok) in other._tools.items():
+            self._tool_ended(name, executed, succeeded, at, bool(ok))
+        self._lost_failures += other._lost_failures
+        self._scoring |= other._scoring
+        self._has_scored_source |= other._has_scored_source
+        self._words_at = max(self._words_at, other._words_at)
+        if other._worst:
+            self._keep_worst(other._worst)
+
+    def pessimistic(self, factors: ConfidenceFactors) -> ConfidenceFactors:
+        """Return factors of this evidence, with or without judgements, in the pessimistic reading.
+
+        Tool success is 0 if the last call of any tool failed, else 1. Of the scored searches since the user's last words, or before them if
+        there was none since, only the worst counts, and sources only if a scored search had any.
+        """
+        if self._searches == len(self._worst) == 1 and self._words_at == BEFORE and self._executed == self._succeeded:
+            return factors  # its only search, and nothing failed
+        return replace(factors, **self._pessimistic())
+
+    def _pessimistic(self) -> dict[str, Any]:
+        succeeded = 0 if self.has_failed else 1
+        # Words of the user alone are no better evidence: until there is a search after them, those before them count.
+        worst = next(
+            (figures for at, _, figures in self._worst if at >= self._words_at),
+            self._worst[0][2] if self._worst else {},
+        )
+        return {
+            **_NO_SEARCH,
+            **worst,
+            "tool_execution_count": 1,
+            "tool_success_count": succeeded,
+            "tool_success_rate": float(succeeded),
+            "source_count": len(self._sources) if self._has_scored_source else 0,
+        }
+
+    def without_idle_calls(self, factors: ConfidenceFactors) -> ConfidenceFactors:
+        """Return factors of this evidence without the calls of tools that never failed and whose results carry no scores.
+
+        Calls that do nothing would otherwise make up for the failures of other tools, and in `strict` raise a run that was judged.
+        """
+        return replace(factors, **self._without_idle_calls())
+
+    def _without_idle_calls(self) -> dict[str, Any]:
+        counted = [tool for name, tool in self._tools.items() if tool[0] > tool[1] or name in self._scoring]
+        executed = sum(tool[0] for tool in counted) + self._lost_failures
+        succeeded = sum(tool[1] for tool in counted)
+        return {**_NO_TOOLS, **_of_tools(executed, succeeded)}
+
+    def readings(self) -> dict[str, Any]:
+        """Return all that gates take from this evidence, as JSON values; see `RecordedEvidence`."""
+        factors = self.factors()
+
+        def changes(fields: dict[str, Any], to: ConfidenceFactors) -> dict[str, Any]:
+            return {name: value for name, value in fields.items() if value != getattr(to, name)}
+
+        every = {name: getattr(factors, name) for name in _EVERY}
+        return {
+            "factors": changes(every, _DEFAULTS),
+            "pessimistic": changes(self._pessimistic(), factors),
+            "without_idle_calls": changes(self._without_idle_calls(), factors),
+            "usable_scores": self._scored,
+            "has_failed": self.has_failed,
+        }
 
     def factors(self) -> ConfidenceFactors:
         """Return the factors so far. What was not measured is left out, or marked as a fallback."""
@@ -144,8 +301,16 @@ class Evidence:
             if self._executed == self._succeeded < len(_ALL_SUCCEEDED):
                 return _ALL_SUCCEEDED[self._executed]
             return ConfidenceFactors(**_of_tools(self._executed, self._succeeded))
-        known = _of_tools(self._executed, self._succeeded)
-        known["search_result_count"] = self._found
+        known = {**_of_tools(self._executed, self._succeeded), **self._of_searches()}
+        if self._sources:
+            known["source_count"] = len(self._sources)
+        if len(self._sources) > 1:
+            known["source_agreement"] = FALLBACK_SCORE
+            known["agreement_evaluated"] = False
+        return ConfidenceFactors(**known)
+
+    def _of_searches(self) -> dict[str, Any]:
+        known: dict[str, Any] = {"search_result_count": self._found}
         # A search without results counts against the run; results without any score count neither for it nor against it.
         known["search_made"] = bool(self._scored or self._unusable or self._unread or self._empty)
         if self._unusable:
@@ -157,16 +322,46 @@ class Evidence:
             known["search_max_score"] = self._best
             known["search_avg_score"] = min(self._best, max(0.0, self._mean))
             known["search_score_variance"] = max(0.0, self._spread / self._scored)
-        if self._sources:
-            known["source_count"] = len(self._sources)
-        if len(self._sources) > 1:
-            known["source_agreement"] = FALLBACK_SCORE
-            known["agreement_evaluated"] = False
-        return ConfidenceFactors(**known)
+        return known
 
     def _add_sources(self, sources: Iterable[str]) -> None:
         if len(self._sources) < MAX_SOURCES:
             self._sources.update(sources)
+
+
+class RecordedEvidence:
+    """The evidence that the readings of a gate record, for a replay."""
+
+    def __init__(self, readings: Mapping[str, Any]) -> None:
+        """Take over readings.
+
+        Raises:
+            Exception: they cannot be used. Anybody may have written the trace.
+        """
+        self._readings = readings
+        self.usable_scores = _count(readings, "usable_scores")
+        self.has_failed = readings["has_failed"] is True
+        for read in (self.pessimistic, self.without_idle_calls):
+            read(self.factors())
+
+    def factors(self) -> ConfidenceFactors:
+        """Return what `Evidence.factors` returned."""
+        factors = self._readings["factors"]
+        agreement = FALLBACK_SCORE if _count(factors, "source_count") > 1 else 0.0
+        known = {"search_made": False, **factors, "source_agreement": agreement}
+        return ConfidenceFactors(**known, agreement_evaluated=False)
+
+    def pessimistic(self, factors: ConfidenceFactors) -> ConfidenceFactors:
+        """Return what `Evidence.pessimistic` returned."""
+        return replace(factors, **self._readings["pessimistic"])
+
+    def without_idle_calls(self, factors: ConfidenceFactors) -> ConfidenceFactors:
+        """Return what `Evidence.without_idle_calls` returned."""
+        return replace(factors, **self._readings["without_idle_calls"])
+
+
+def _end_of(search: tuple[int, float, dict[str, Any]]) -> int:
+    return search[0]
 
 
 def _of_tools(executed: int, succeeded: int) -> dict[str, Any]:
@@ -180,6 +375,13 @@ def _of_tools(executed: int, succeeded: int) -> dict[str, Any]:
     }
 
 
+_NO_TOOLS: dict[str, Any] = {"tool_execution_count": 0, "tool_success_count": 0, "tool_success_rate": 1.0}
+_NO_SEARCH: dict[str, Any] = {
+    "search_result_count": 0, "search_avg_score": 0.0, "search_max_score": 0.0, "search_score_variance": 1.0, "search_made": False,
+    "search_avg_with_unusable": None, "search_variance_with_unusable": None,
+}  # fmt: skip
+_EVERY = (*_NO_SEARCH, *_NO_TOOLS, "source_count")
+_DEFAULTS = ConfidenceFactors()
 _ALL_SUCCEEDED = tuple(ConfidenceFactors(**_of_tools(count, count)) for count in range(33))
 """The factors of most runs: those that searched nothing, by the number of calls, all of which succeeded."""
 
@@ -204,29 +406,49 @@ def factors_from_trace(trace: Mapping[str, Any] | ReasoningTrace) -> ConfidenceF
     return evidence.factors()
 
 
-def evidence_of_calls(calls: list[Any]) -> Evidence:
-    """Return the evidence of calls as a trace holds them under `grace.calls`."""
+def evidence_of_calls(calls: list[Any], *, since: int | None = None, per_step: int = PER_STEP) -> Evidence:
+    """Return the evidence of calls as a trace holds them under `grace.calls`.
+
+    Args:
+        calls: the calls.
+        since: the time of step 0 for what the pessimistic reading needs: which tools failed, and when. None leaves that out.
+        per_step: the time between two steps.
+    """
     evidence = Evidence()
-    _read_calls(calls, evidence)
+    if since is None:
+        _read_calls(calls, evidence)
+    else:
+        ordered = sorted((call for call in calls if isinstance(call, Mapping)), key=_number_of_end)
+        _read_calls(ordered, evidence, since, per_step)
     return evidence
+
+
+def _number_of_end(call: Mapping[str, Any]) -> int:
+    """Return the number of the step at which a call ended; calls without one come first."""
+    number = call.get("observation")
+    return min(max(number, 0), PER_STEP) if type(number) is int else 0
 
 
 def _kind(step: object) -> str:
     return str(step.get("type", "")) if isinstance(step, Mapping) else ""
 
 
-def _read_calls(calls: list[Any], evidence: Evidence) -> None:
+def _read_calls(calls: list[Any], evidence: Evidence, since: int | None = None, per_step: int = 1) -> None:
     statuses: dict[Any, Any] | None = None
     succeeded = 0
+    name: str | None = None
+    at = BEFORE
     for call in calls:
         if type(call) is not dict and not isinstance(call, Mapping):
             continue
+        if since is not None:
+            name, at = str(call.get("name")), max(at + 1, since + per_step * _number_of_end(call))
         if "child" not in call and "search" not in call:
             status = call.get("status")
-            if type(status) is str and status == "ok":
+            if name is None and type(status) is str and status == "ok":
                 succeeded += 1
             else:
-                evidence.call_finished(status, None)
+                evidence.call_finished(status, None, name, at)
             continue
         inside: str | None = None
         if "child" in call and isinstance(parent := call.get("parent"), str):
@@ -234,8 +456,10 @@ def _read_calls(calls: list[Any], evidence: Evidence) -> None:
                 statuses = {call.get("call_id"): call.get("status") for call in calls if _has_id(call)}
             inside = str(statuses.get(parent, ""))
         search = call.get("search")
-        if evidence.call_finished(call.get("status"), inside) and search is not None and isinstance(search, Mapping):
-            evidence.search_finished(_recorded_results(search))
+        if not evidence.call_finished(call.get("status"), inside, name, at):
+            continue
+        if search is not None and isinstance(search, Mapping):
+            evidence.search_finished(_recorded_results(search), name, at)
     evidence.calls_succeeded(succeeded)
 
 

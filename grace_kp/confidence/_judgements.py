@@ -66,6 +66,7 @@ def could_change(
     level: Callable[[float], InterventionLevel] | None = None,
     *,
     own_is_known: bool = False,
+    level_of: Callable[[ConfidenceFactors], InterventionLevel] | None = None,
 ) -> bool:
     """Return whether any self-evaluation and coverage could lead to another level than the factors without them.
 
@@ -74,14 +75,15 @@ def could_change(
         factors: the factors without the judgements.
         level: the level of a score, which must not become milder as the score falls; None takes the calculator's thresholds.
         own_is_known: True: the factors already hold the self-evaluation, and only the coverage is open.
+        level_of: the level of factors, in place of `level`, where it depends on more than the score: also on whether a judgement succeeded.
     """
     ends = _ENDS.get(calculator.profile)
     if ends is None or not calculator.is_known:
         return True
-    level_of = level if level is not None else (lambda score: decide(score, calculator.thresholds).level)
-    current = level_of(calculator.calculate(factors).score)
-    candidates = _candidates(factors, *ends, own_is_known)
-    return any(level_of(calculator.calculate(candidate).score) != current for candidate in candidates)
+    of_score = level if level is not None else (lambda score: decide(score, calculator.thresholds).level)
+    of = level_of if level_of is not None else (lambda known: of_score(calculator.calculate(known).score))
+    current = of(factors)
+    return any(of(candidate) != current for candidate in _candidates(factors, *ends, own_is_known))
 
 
 def _candidates(

@@ -209,14 +209,17 @@ def _search_quality(count: int, best: float, average: float, variance: float) ->
 
 
 def _strict_quality(factors: ConfidenceFactors) -> float:
-    """Return the search quality without optimism: a result with an unusable score counts as one with a score of 0."""
     if not factors.search_result_count:
         return 0.0
-    # Neither the mean nor the mix of both may exceed the best score.
-    best = factors.search_max_score
     average, variance = factors.search_avg_with_unusable, factors.search_variance_with_unusable
     average = factors.search_avg_score if average is None else average
     variance = factors.search_score_variance if variance is None else variance
+    return strict_quality(factors.search_max_score, average, variance)
+
+
+def strict_quality(best: float, average: float, variance: float) -> float:
+    """Return the search quality without optimism: in average and variance, an unusable score counts as 0."""
+    # Neither the mean nor the mix of both may exceed the best score.
     return min(best, _search_quality(1, best, min(best, average), variance))
 
 

@@ -5,7 +5,7 @@ from grace_kp.gating._audit import audit_probability
 from grace_kp.gating._call import Unknown
 from grace_kp.gating._case import Case, Consent, GateScope
 from grace_kp.gating._confirmation import ConfirmationFlow
-from grace_kp.gating._decision import FACTS, Assessment, Decision, Rules, ShadowAssessment
+from grace_kp.gating._decision import FACTS, Assessment, Basis, Decision, Rules, ShadowAssessment
 from grace_kp.gating._digest import NotCheckable, digest_of
 from grace_kp.gating._drivers import attempt, drive, drive_async
 from grace_kp.gating._engine import consent_to
@@ -47,6 +47,7 @@ __all__ = [
     "FACTS",
     "WAITING",
     "Assessment",
+    "Basis",
     "CallbackReviewer",
     "Case",
     "ConfirmationFlow",

@@ -36,6 +36,8 @@ class GateScope(Protocol):
     timeout: float | None
     own_timeout: float | None
     """The timeout that was set for this very gate; None where it has that of the runtime."""
+    unmeasured: str | None
+    """The runtime's level for calls about which nothing was measured; None where none is stated."""
 
     @property
     def run_id(self) -> str | None:
@@ -130,7 +132,7 @@ class Case(Call):
     @property
     def rules(self) -> Rules:
         """The rules for the call's level, before gaps in the evidence are known."""
-        return Rules(self.policy, self.scope.thresholds, at_least=self.at_least)
+        return Rules(self.policy, self.scope.thresholds, at_least=self.at_least, unmeasured=self.scope.unmeasured)
 
     def digest(self, bound: inspect.BoundArguments | None = None, *, lasting: bool = False) -> str:
         """Return the digest of the call's arguments, or of those in their place.

@@ -5,21 +5,90 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.confidence import ActionDecision, ConfidenceFactors, ConfidenceScore, decide
-from grace_kp.gating._policy import strictest_level
+from grace_kp.confidence import PROFILES, ActionDecision, ConfidenceFactors, ConfidenceScore, decide
+from grace_kp.errors import is_unit
+from grace_kp.gating._policy import UNMEASURED, stricter_unmeasured, strictest_level
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from grace_kp.confidence import Thresholds
+    from grace_kp.confidence import ConfidenceCalculator, Evidence, RecordedEvidence, Thresholds
     from grace_kp.gating._policy import Policy
 
 
 FACTS = (
     "profile", "fallback", "fitted_at", "profile_digest", "mismatches", "profile_gaps", "at_least", "shadow", "audit", "step",
+    "measured", "unmeasured", "pessimistic", "has_failed", "evidence",
 )  # fmt: skip
 """Fields of a gate's entry that state what the decision rests on, beside the score and the gaps."""
+NOTHING_MEASURED = "Nothing was measured: no search scores, no judgement, no learned probability."
+UNSTATED = UNMEASURED[-1]
+"""The level of a call about which nothing was measured, where none is stated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What a confidence rests on, as far as the level of a call depends on it."""
+
+    measured: tuple[str, ...] = ()
+    """What was measured of the run: scores that a search engine gave, the judgements of a model, the probability of a learned profile."""
+    pessimistic: float | None = None
+    """The confidence in the pessimistic reading of the evidence; None where a learned profile gave the score."""
+    has_failed: bool = False
+    """Whether the last call of a tool failed."""
+
+    @classmethod
+    def of(
+        cls,
+        score: float,
+        factors: ConfidenceFactors,
+        evidence: Evidence | RecordedEvidence,
+        calculator: ConfidenceCalculator | None,
+    ) -> Basis:
+        """Return what a confidence rests on.
+
+        Args:
+            score: the confidence.
+            factors: the factors of the run, with judgements.
+            evidence: the evidence that they are from.
+            calculator: what computed the score; None for the probability of a learned profile.
+        """
+        found = {
+            "search scores": evidence.usable_scores,
+            "self-evaluation": factors.self_evaluated,
+            "coverage": factors.coverage_evaluated,
+            "probability": calculator is None,
+        }
+        measured, has_failed = tuple(name for name in found if found[name]), evidence.has_failed
+        if calculator is None or not (measured or has_failed):
+            return cls(measured=measured, has_failed=has_failed)
+        lowest = min(score, PROFILES["strict"].calculate(evidence.pessimistic(factors)).score)
+        had_failures = factors.tool_success_count < factors.tool_execution_count
+        if calculator.is_known and (had_failures or calculator.profile == "strict"):
+            lowest = min(lowest, calculator.calculate(evidence.without_idle_calls(factors)).score)
+        return cls(measured=measured, pessimistic=lowest, has_failed=has_failed)
+
+    def to_dict(self, score: float) -> dict[str, Any]:
+        """Return the facts for the entry of a call with this confidence."""
+        facts: dict[str, Any] = {"measured": list(self.measured)}
+        if self.pessimistic is not None and self.pessimistic < score:
+            facts["pessimistic"] = self.pessimistic
+        if self.has_failed:
+            facts["has_failed"] = True
+        return facts
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> Basis | None:
+        """Return the basis that an entry states; None for entries of versions that stated none."""
+        measured, lowest = facts.get("measured"), facts.get("pessimistic")
+        if not isinstance(measured, list | tuple):
+            return None
+        return cls(
+            measured=tuple(str(item) for item in measured),
+            pessimistic=lowest if is_unit(lowest) else None,
+            has_failed=facts.get("has_failed") is True,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +101,58 @@ class Rules:
     """Why evidence is missing or cannot be used; with any, the level is at least CONFIRM."""
     at_least: InterventionLevel | None = None
     """A level that this very call requires."""
+    unmeasured: str | None = None
+    """The level of the runtime for calls about which nothing was measured."""
 
-    def decide(self, score: float) -> ActionDecision:
-        """Return the decision for a confidence from 0 to 1."""
-        return self.apply(decide(score, self.policy.thresholds or self.thresholds))
+    @property
+    def level_unmeasured(self) -> InterventionLevel:
+        """The level of a call about which nothing was measured: the strictest that is stated, else CONFIRM."""
+        return InterventionLevel(stricter_unmeasured(self.unmeasured, self.policy.unmeasured) or UNSTATED)
+
+    def decide(self, score: float, basis: Basis | None = None) -> ActionDecision:
+        """Return the decision for a confidence from 0 to 1.
+
+        Args:
+            score: the confidence.
+            basis: what it rests on; None where that is not known, as in traces of earlier versions. The level then follows from the score.
+        """
+        thresholds = self.policy.thresholds or self.thresholds
+        if basis is None:
+            return self.apply(decide(score, thresholds))
+        if basis.measured:
+            decision = decide(score, thresholds)
+        else:
+            level = self.level_unmeasured
+            if thresholds.silent > 1:  # "never" holds here, too
+                level = level.at_least(decide(1.0, thresholds).level)
+            decision = ActionDecision(level, score, f"{NOTHING_MEASURED} The level of such calls is {level}.")
+        if basis.has_failed or (basis.pessimistic is not None and basis.pessimistic < score):
+            lowest = score if basis.pessimistic is None else min(score, basis.pessimistic)
+            reading = decide(lowest, thresholds)
+            if decision.level.at_least(reading.level) is not decision.level:
+                why = (
+                    "a tool's last call failed"
+                    if basis.has_failed
+                    else "the worst search counts, sources only with scores"
+                )
+                name = (
+                    f"In the pessimistic reading ({why}), the"
+                    if lowest < score
+                    else "A tool's last call failed, and the"
+                )
+                reason = f"{decision.reason} {name} c{reading.reason[1:]}"
+                decision = _at(decision, reading.level, reason)
+        return self.apply(decision)
+
+    def apply_again(self, decision: Decision) -> Decision:
+        """Return a decision that was kept, raised to what the rules require now. It never becomes milder."""
+        action = decision.action
+        if not decision.is_measured and action.level.at_least(self.level_unmeasured) is not action.level:
+            reason = (
+                f"{action.reason} Nothing was measured, and the level of such calls is {self.level_unmeasured} now."
+            )
+            action = _at(action, self.level_unmeasured, reason)
+        return replace(decision, action=self.apply(action))
 
     def apply(self, decision: ActionDecision) -> ActionDecision:
         """Return a decision with its level raised to what the rules require."""
@@ -59,12 +176,14 @@ class ShadowAssessment:
     """Why evidence is missing or cannot be used, from the point of view of this profile."""
     error: str = ""
     """Why there is no score."""
+    basis: Basis | None = None
+    """What the score rests on."""
 
     def to_dict(self, rules: Rules) -> dict[str, Any]:
         """Return what this profile would have decided under the same policy."""
         if self.score is None:
             return {"profile": self.profile, "error": self.error}
-        decision = replace(rules, thresholds=self.thresholds, gaps=self.gaps).decide(self.score)
+        decision = replace(rules, thresholds=self.thresholds, gaps=self.gaps).decide(self.score, self.basis)
         return {"profile": self.profile, "score": self.score, "level": str(decision.level)}
 
 
@@ -82,6 +201,8 @@ class Assessment:
     shadow: ShadowAssessment | None = None
     audit_rate: float = 0.0
     """The share of calls that run without asking and are selected for a check by a person."""
+    basis: Basis | None = None
+    """What the score rests on; None where the level follows from the score alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +221,28 @@ class Decision:
         """How much of a person the call needs."""
         return self.action.level
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether the level rests on something that was measured; of a decision that an earlier version kept, whether it may."""
+        basis = Basis.from_facts(self.facts)
+        if basis is not None:
+            return bool(basis.measured)
+        # Earlier versions kept the sub-scores, None for those that nothing was evaluated for.
+        missing = () if self.confidence is None else self.confidence.not_evaluated
+        return "profile" in self.facts or not {"search_quality", "llm_self_eval", "query_coverage"} <= {*missing}
+
     @classmethod
     def of(cls, assessment: Assessment, rules: Rules) -> Decision:
         """Decide on a call."""
         shadow, rate, facts = assessment.shadow, assessment.audit_rate, {**assessment.facts}
         if shadow is not None:
             facts["shadow"] = shadow.to_dict(rules)
-        action = replace(rules, gaps=assessment.gaps).decide(assessment.score.score)
+        basis, score = assessment.basis, assessment.score.score
+        action = replace(rules, gaps=assessment.gaps).decide(score, basis)
+        if basis is not None:
+            facts.update(basis.to_dict(score))
+            if not basis.measured:
+                facts["unmeasured"] = str(rules.level_unmeasured)
         if rate and not action.level.asks and not rules.policy.denies:
             facts["audit"] = {"rate": rate, "selected": _is_drawn(rate)}
         if rules.at_least is not None:
@@ -146,6 +282,10 @@ class Decision:
         confidence = ConfidenceScore(kept["score"], ConfidenceFactors(), breakdown, penalties, not_evaluated=missing)
         action = ActionDecision(level, kept["score"], kept["reason"])
         return cls(action, confidence, tuple(kept.get("evidence_gaps") or ()), kept.get("facts") or {})
+
+
+def _at(decision: ActionDecision, level: InterventionLevel, reason: str) -> ActionDecision:
+    return replace(decision, level=level, reason=reason, suggested_action="")
 
 
 def _is_drawn(rate: float) -> bool:

@@ -156,8 +156,7 @@ def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, Decis
         case.entry.fields["error"] = error_text(error)
         raise error
     case.is_filed = kept.get("filed") is True
-    decision = Decision.from_dict(kept)
-    return replace(decision, action=case.rules.apply(decision.action))
+    return case.rules.apply_again(Decision.from_dict(kept))
 
 
 def _performed(case: Case, answer: Any) -> Any:

@@ -38,6 +38,12 @@ class Note(Event):
         self.place = None if HOST.place is None else HOST.place()
 
 
+class UserMessage(Note):
+    """Something that a person wrote, as the program states."""
+
+    __slots__ = ()
+
+
 class ModelCall(Event):
     """A finished call of a model: its text, if any, its usage, and its error if it failed."""
 

@@ -6,10 +6,11 @@ Also the number of its steps, counted without building them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from grace_kp.record._call import Call
-from grace_kp.record._events import ModelCall, Note
+from grace_kp.record._events import ModelCall, Note, UserMessage
+from grace_kp.record._gaps import DROPPED, lost_evidence
 from grace_kp.record._resume import EarlierPart
 from grace_kp.trace import Failure, Failures, render, to_text
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_MATERIAL = 20
 _LONGEST = 4_000
+NOT_FOUND = "what a nested run recorded before this run was suspended cannot be found"
+_NEVER = -(1 << 63)
 
 
 class Proposed(Protocol):
@@ -37,67 +40,257 @@ class Survey:
     """What a gate sees of a live run at a glance."""
 
     evidence: Evidence
-    """The evidence of the calls that have ended so far."""
+    """The evidence of the calls that have ended so far, in this run and in those that are nested in it or that it is nested in."""
     steps: int = 0
-    """Number of steps that the trace has so far: those that `StepBuilder` builds from the same events."""
+    """Number of steps that the trace of this run has so far: those that `StepBuilder` builds from the same events."""
+    lost: tuple[str, ...] = ()
+    """Why evidence of the other runs is missing."""
+    has_others: bool = False
+    """Whether other runs have evidence."""
 
 
 def evidence_of(run: Run | None) -> Evidence:
-    """Gather evidence from the calls of a run that have ended so far."""
+    """Gather evidence from the calls that have ended so far, in a run and in all runs around and inside it."""
     return survey_of(run).evidence
 
 
 def survey_of(run: Run | None) -> Survey:
-    """Gather evidence and count the steps of a run, in a single pass over its events."""
-    from grace_kp.confidence import Evidence, evidence_of_calls
+    """Gather evidence and count the steps of a run.
+
+    Evidence follows the work: of a run within others, all of them are surveyed. Each event is read once, however many gates there are.
+    """
+    from grace_kp.confidence import Evidence
 
     if run is None:
         return Survey(Evidence())
-    if run.resumes is not None:
-        run.owner.recall(run)
-    survey, failures = Survey(Evidence()), Failures()
-    if run.earlier is not None:
-        earlier = EarlierPart(run.earlier)
-        survey = Survey(evidence_of_calls(earlier.calls), len(earlier.steps))
-        failures.pending = [Failure("", ("", ""), None) for _ in earlier.pending]
-    events = list(run.events)
-    begun: set[int] = set()
-    plain = extra = place = 0
-    last = len(events) - 1
-    while place <= last:
-        event = events[place]
-        place += 1
-        if type(event) is Call:
-            is_plain = event.status == "ok" and event.child is None and event.hits is None
-            if id(event) in begun:  # its end
-                if is_plain:
-                    plain += 1
-                else:
-                    _ended(event, survey.evidence, failures)
-                continue
-            if is_plain and place <= last and events[place] is event:  # nothing came in between, as in most calls
-                plain += 1
-                place += 1
-            else:
-                begun.add(id(event))
-        elif type(event) is ModelCall:
-            extra -= not event.text.strip()  # a call without text is no step
-        if failures.pending:  # the run has gone on, which is a step for each error
-            extra += len(failures.pending)
-            failures.pending.clear()
-        if type(event) is ModelCall and event.error is not None and event.status == "error":
-            failures.add(Failure("", event.error, None))
-    survey.evidence.calls_succeeded(plain)
-    survey.steps += len(events) + extra
-    return survey
+    root = outermost(run)
+    while True:
+        with root.owner.lock:  # parallel calls may be gated at the same time
+            survey, resumed = _survey(root, run)
+        if not resumed:
+            return survey
+        for other in resumed:
+            other.owner.recall(other)
 
 
-def _ended(call: Call, evidence: Evidence, failures: Failures) -> None:
-    inside = None if call.child is None or call.parent is None else call.parent.status or ""
-    if evidence.call_finished(call.status, inside) and call.hits is not None:
-        evidence.search_finished(call.hits)
-    if call.error is not None and call.status in {"error", "cancelled"}:
-        failures.add(Failure("", call.error, None, call.parent), call)
+def outermost(run: Run) -> Run:
+    """Return the run that is not nested in another."""
+    while run.via is not None:
+        run = run.via.run
+    return run
+
+
+def keep_evidence(run: Run) -> None:
+    """Take in the events of a nested run that has ended, before they are released: gates of the runs around it need them."""
+    with outermost(run).owner.lock:
+        _tally_of(run).advance(run)
+
+
+def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
+    """Return the survey of a run, and the resumed runs whose earlier part must be looked up for it first."""
+    from grace_kp.confidence import Evidence
+
+    tally = _tally_of(run)
+    if root is run and run.resumes is None:
+        tally.advance(run)
+        if not (tally.lost or tally.open_runs()):
+            return Survey(tally.shared(), tally.steps, has_others=tally.has_others), []
+    survey, resumed, lost = Survey(Evidence()), [], dict[str, None]()
+    waiting = [root]
+    while waiting:
+        other = waiting.pop()
+        if other.resumes is not None:
+            resumed.append(other)
+        tally = _tally_of(other)
+        tally.advance(other)
+        survey.evidence.merge(tally.evidence)
+        waiting += tally.open_runs()
+        lost.update(tally.lost)
+        if other is run:
+            survey.steps = tally.steps
+            survey.has_others |= tally.has_others
+        else:
+            survey.has_others |= bool(tally.evidence.call_count)
+            lost.update(dict.fromkeys(lost_evidence(other, other.owner)))
+    survey.lost = tuple(lost)
+    return survey, resumed
+
+
+def _tally_of(run: Run) -> Tally:
+    if run.tally is None:
+        run.tally = Tally()
+    return run.tally
+
+
+class Tally:
+    """The evidence of one run and of the runs nested in it that have ended, and how far its events have been read.
+
+    It does not hold its run, which would then wait for the garbage collector.
+    """
+
+    __slots__ = (
+        "_at",
+        "_begun",
+        "_failures",
+        "_is_shared",
+        "_left",
+        "_position",
+        "evidence",
+        "has_others",
+        "last_error",
+        "lost",
+        "steps",
+    )
+
+    def __init__(self) -> None:
+        from grace_kp.confidence import Evidence
+
+        self._position = 0
+        self._at = _NEVER
+        self._is_shared = False
+        """The end of the last call, later than that of the one before."""
+        self._begun: dict[int, Call] = {}
+        """Calls that have not ended, by their identity."""
+        self._left: list[Run] = []
+        """Runs that go on after the call that opened them."""
+        self._failures = Failures()
+        self.evidence = Evidence()
+        self.last_error: tuple[str, str] | None = None
+        """The last error that counts as a failure."""
+        self.lost: dict[str, None] = {}
+        """Why evidence of nested runs is missing."""
+        self.has_others = False
+        self.steps = 0
+
+    def shared(self) -> Evidence:
+        """Return the evidence for a gate to read, while others go on: from now on it is copied before it is changed."""
+        self._is_shared = True
+        return self.evidence
+
+    def open_runs(self) -> list[Run]:
+        """Return the runs nested in this one whose evidence is not part of it yet."""
+        return [*self._left, *(call.child for call in list(self._begun.values()) if call.child is not None)]
+
+    def advance(self, run: Run) -> None:
+        """Take in the events of its run since the last time."""
+        if self._is_shared and (self._left or self._position < len(run.events)):
+            self.evidence, self._is_shared = self.evidence.copy(), False
+        if self._at == _NEVER and run.resumes is None:
+            self._at = run.start
+            if run.earlier is not None:
+                self._take_earlier(run.earlier, run.earlier_nested)
+        ended = [other for other in self._left if not other.open]
+        if ended:
+            self._left = [other for other in self._left if other.open]
+            for other in ended:
+                self._take_run(other)
+        # Until the end as it is now: other threads go on recording.
+        events, begun, failures = run.events, self._begun, self._failures
+        place, last = self._position, len(events) - 1
+        if place > last:
+            return
+        plain: dict[str, int] = {}
+        ends: dict[str, int] = {}
+        extra, at, first = 0, self._at, place
+        while place <= last:
+            event = events[place]
+            place += 1
+            if type(event) is Call:
+                is_plain = event.status == "ok" and event.child is None and event.hits is None
+                has_begun = id(event) in begun
+                if (
+                    not has_begun and is_plain and place <= last and events[place] is event
+                ):  # nothing came in between, as in most calls
+                    has_begun = True
+                    place += 1
+                    if failures.pending:
+                        extra += len(failures.pending)
+                        failures.pending.clear()
+                if has_begun:  # its end
+                    begun.pop(id(event), None)
+                    end = event.end
+                    at = end if end > at else at + 1
+                    if is_plain:
+                        name = event.spec.name
+                        plain[name] = plain.get(name, 0) + 1
+                        ends[name] = at
+                    else:
+                        self._ended(event, at)
+                    continue
+                begun[id(event)] = event
+            elif type(event) is ModelCall:
+                extra -= not event.text.strip()  # a call without text is no step
+            elif type(event) is UserMessage:
+                at = event.at if event.at > at else at + 1
+                self.evidence.user_spoke(at)
+            if failures.pending:  # the run has gone on, which is a step for each error
+                extra += len(failures.pending)
+                failures.pending.clear()
+            if type(event) is ModelCall and event.error is not None and event.status == "error":
+                failures.add(Failure("", event.error, None))
+        for name, count in plain.items():
+            self.evidence.calls_succeeded(count, name, ends[name])
+        self._position, self._at = place, at
+        self.steps += place - first + extra
+
+    def _ended(self, call: Call, at: int) -> None:
+        child, name, evidence = call.child, call.spec.name, self.evidence
+        inside = None if child is None or call.parent is None else call.parent.status or ""
+        if child is not None:
+            self._take_run(child)
+        # An error that left the nested run is counted where it began.
+        passed_on = child is not None and call.error is not None and call.error == _tally_of(child).last_error
+        if not passed_on and evidence.call_finished(call.status, inside, name, at) and call.hits is not None:
+            evidence.search_finished(call.hits, name, at)
+        if call.error is not None and call.status in {"error", "cancelled"}:
+            self.last_error = call.error
+            self._failures.add(Failure("", call.error, None, call.parent), call)
+
+    def _take_run(self, run: Run) -> None:
+        """Add the evidence of a nested run that has ended, or whose call has."""
+        if run.open:
+            self._left.append(run)
+            return
+        tally = _tally_of(run)
+        tally.advance(run)
+        self.evidence.merge(tally.evidence)
+        self.has_others |= bool(tally.evidence.call_count)
+        self._left += tally.open_runs()
+        self.lost.update(tally.lost)
+        self.lost.update(dict.fromkeys(run.missing))
+        if run.dropped:
+            self.lost[DROPPED.format(run.dropped)] = None
+
+    def _take_earlier(self, document: dict[str, Any], nested: Mapping[str, list[dict[str, Any] | None]]) -> None:
+        """Add the evidence from before this run was resumed, with that of the runs nested in it that had ended."""
+        from grace_kp.confidence import BEFORE, PER_STEP, evidence_of_calls
+
+        earlier = EarlierPart(document)
+        self.steps = len(earlier.steps)
+        self._failures.pending = [Failure("", ("", ""), None) for _ in earlier.pending]
+        own = []
+        for call in earlier.calls:
+            inside = nested.get(str(call.get("child")), [])
+            at = BEFORE + PER_STEP * call.get("observation", 0)
+            for found in inside:
+                grace = {} if found is None else found.get("grace") or {}
+                calls = grace.get("calls")
+                if not isinstance(calls, list) or grace.get("dropped_steps"):
+                    self.lost[NOT_FOUND] = None
+                elif calls:
+                    self.has_others = True
+                    self.evidence.merge(evidence_of_calls(calls, since=at, per_step=1))
+            errors = [
+                item.get("error")
+                for found in inside[:1]
+                for item in ((found or {}).get("grace") or {}).get("calls") or ()
+            ]
+            if call.get("error") is None or call["error"] not in errors:  # else it is counted where it began
+                own.append(call)
+        self.evidence.merge(evidence_of_calls(own, since=BEFORE))
+        for step in earlier.steps:
+            if step.get("role") == "user":
+                self.evidence.user_spoke(BEFORE + PER_STEP * step["step_id"])
 
 
 def material_of(run: Run | None, case: Proposed) -> tuple[str, str, list[str]]:

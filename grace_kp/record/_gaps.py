@@ -19,6 +19,8 @@ OFF = "recording is disabled, so nothing is known of this run"
 UNRECORDED = "this run could not be recorded"
 STRAY = "a tool was called in a thread that does not carry this run (use gk.propagate or gk.instrument_threads)"
 THREAD = "the action was called in a thread that does not carry the run that started it (use gk.propagate or gk.instrument_threads)"
+DROPPED = "{} steps of this run were not recorded (more than max_steps, or no room on the stack)"
+FULL = "the run around this one had reached its max_steps, so what it did is not known here"
 OVER = "the run that this action belongs to had already ended"
 
 
@@ -29,17 +31,18 @@ def stray(run: Run) -> None:
         owner.stray_since = max(owner.stray_since, FIRST.number)
 
 
-def gaps_of(run: Run | None, recorder: Recorder, evidence: Evidence) -> tuple[str, ...]:
+def gaps_of(run: Run | None, recorder: Recorder, evidence: Evidence, lost: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the reasons why evidence is missing or cannot be used, each in a few words.
 
     Args:
         run: the run that the gated action belongs to, if any.
         recorder: the recorder of the gate's runtime.
         evidence: the evidence of the run so far.
+        lost: why evidence of the runs around and inside it is missing.
     """
     if not recorder.enabled:
         return (OFF,)
-    return (*lost_evidence(run, recorder), *_unusable(evidence))
+    return tuple(dict.fromkeys((*lost_evidence(run, recorder), *lost, *_unusable(evidence))))
 
 
 def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
@@ -48,7 +51,7 @@ def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
         return [UNRECORDED]
     gaps = list(run.missing)
     if run.dropped:
-        gaps.append(f"{run.dropped} steps of this run were not recorded (more than max_steps, or no room on the stack)")
+        gaps.append(DROPPED.format(run.dropped))
     troubles = TROUBLES.own - run.troubles_before
     if troubles:
         gaps.append(f"recording failed {troubles} times; see grace.status()")

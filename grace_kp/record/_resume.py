@@ -5,6 +5,7 @@ A suspended run is stored like a finished one. The run that continues it takes o
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -118,6 +119,21 @@ class Conversations:
                 if _is_of(document, pause, thread):
                     yield document
 
+    def nested_in(self, document: Document) -> dict[str, list[Document | None]]:
+        """Return for each run that had ended inside a suspended one its document and those nested in it; None for one that cannot be found."""
+        return {name: list(self._with_nested(name)) for name in _ended_inside(document)}
+
+    def _with_nested(self, name: str) -> Iterator[Document | None]:
+        waiting = [name]
+        for _ in range(MAX_TRACES):
+            if not waiting:
+                return
+            stored = attempt("resuming", functools.partial(self._writer().store().get, waiting.pop()))
+            document = None if stored is None else stored.to_dict()
+            yield document
+            waiting += [] if document is None else _ended_inside(document)
+        yield None  # more than are read
+
     def claim(self, document: Document) -> bool:
         """Continue a suspended run; False if another run has continued it since it was suspended."""
         if self._holds(document):
@@ -171,6 +187,12 @@ class Conversations:
 
     def _query(self, status: str, thread: str) -> Sequence[ReasoningTrace]:
         return self._writer().store().query(status=status, text=thread, limit=MAX_TRACES)
+
+
+def _ended_inside(document: Document) -> list[str]:
+    """Return the ids of the runs that calls of a run opened and that have ended."""
+    calls = (document.get("grace") or {}).get("calls") or ()
+    return [call["child"] for call in calls if "child" in call and call["status"] not in {SUSPENDED, "unfinished"}]
 
 
 def facts_of(document: Document) -> Document:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from grace_kp.errors import ActionNotApproved
 from grace_kp.record._attributes import Attributes
 from grace_kp.record._current import CAPTURE, HOST, TROUBLES
-from grace_kp.record._events import NOT_CAPTURED, Note
+from grace_kp.record._events import NOT_CAPTURED, Note, UserMessage
 from grace_kp.record._guard import finish_late, note, shielded, shielded_end
 from grace_kp.record._host import CLOSED, COMPLETED, FAILED, SUSPENDED
 from grace_kp.trace import describe_error, render, render_text
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from grace_kp.record._events import Event, ModelCall, Opener
+    from grace_kp.record._evidence import Tally
     from grace_kp.record._resume import Pause
     from grace_kp.record._spec import Spec
     from grace_kp.settings import Settings
@@ -125,9 +126,9 @@ class Run:
 
     __slots__ = (
         "__weakref__", "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
-        "earlier", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
+        "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
         "name", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "prepared",
-        "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "troubles_before",
+        "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "tally", "troubles_before",
         "usage", "via", "via_trace",
     )  # fmt: skip
 
@@ -152,6 +153,8 @@ class Run:
         self.document: bytes | None = None
         self.earlier: dict[str, Any] | None = None
         """The document of the suspended run that this run continues, once it has been found."""
+        self.earlier_nested: dict[str, list[dict[str, Any] | None]] = {}
+        """For each run that had ended inside the suspended one: its document and those nested in it; None for one that cannot be found."""
         self.facts: dict[str, Any] | None = None
         """Facts that the framework states about the run, for its document."""
         self.framework = "grace_kp"
@@ -175,6 +178,8 @@ class Run:
         """Tokens of this run and of the runs nested in it, once it has a document."""
         self.prepared: Any = None
         self.sample: float | None = None
+        self.tally: Tally | None = None
+        """How far gates have read its events."""
         self.sealed: list[dict[str, Any]] | None = None  # entries of gates, also of runs inside
         self._id: str | None = None
         self.max_text = owner.max_text
@@ -204,10 +209,12 @@ class Run:
             self._id = self._id or new
             return self._id
 
-    def resume(self, earlier: dict[str, Any] | None) -> None:
-        """Continue the suspended run whose document is `earlier`; None if that cannot be found."""
+    def resume(
+        self, earlier: dict[str, Any] | None, nested: dict[str, list[dict[str, Any] | None]] | None = None
+    ) -> None:
+        """Continue the suspended run whose document is `earlier`; None if that cannot be found. `nested` is `earlier_nested`."""
         if earlier is not None and self._publish(earlier["id"]) == earlier["id"]:
-            self.earlier = earlier
+            self.earlier, self.earlier_nested = earlier, nested or {}
             grace = earlier.get("grace") or {}
             self.missing = tuple(map(str, grace.get("evidence_gaps") or ()))
             self.dropped += grace.get("dropped_steps") or 0
@@ -242,12 +249,24 @@ class Run:
     @shielded
     def thought(self, text: object) -> None:
         """Record a thought of the agent as a step."""
+        self._say(Note, "thought", text)
+
+    @shielded
+    def user_message(self, text: object) -> None:
+        """Record that a person wrote something to the agent, as a step.
+
+        Gates then no longer take into account how bad the searches before it were; a new message is a new question. So pass what a person
+        wrote and nothing else: a message that a model or a document wrote does not become a person's by being in the role of a user.
+        """
+        self._say(UserMessage, "user_message", text if self.owner.capture_input else NOT_CAPTURED)
+
+    def _say(self, kind: type[Note], verb: str, text: object) -> None:
         if not self.open:
-            note("thought", "recorded after the run had ended")
+            note(verb, "recorded after the run had ended")
         elif len(self.events) >= self.owner.max_events:
             self.dropped += 1
         else:
-            self.events.append(Note(render_text(text, self.max_text), self.clock()))
+            self.events.append(kind(render_text(text, self.max_text), self.clock()))
 
     @shielded
     def outcome(self, *, confidence: float | None = None, success: bool | None = None, result: object = None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._call import Call
-from grace_kp.record._events import NOT_CAPTURED, ModelCall, Note
+from grace_kp.record._events import NOT_CAPTURED, ModelCall, Note, UserMessage
 from grace_kp.record._host import CLOSED, SUSPENDED
 from grace_kp.record._inputs import named, plain_input, texts_of
 from grace_kp.trace import Failure, Failures, Redactor, have_plain_names, render, to_text
@@ -116,7 +116,7 @@ class StepBuilder:
             self._called(event)
         elif isinstance(event, Note):
             self._recover()
-            self._thought(event, {})
+            self._thought(event, {"role": "user"} if type(event) is UserMessage else {})
         elif isinstance(event, ModelCall):
             self._model_called(event)
 

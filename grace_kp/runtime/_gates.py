@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 from grace_kp.gating import Assessment, ConsoleReviewer, GatedAction, InMemory, Policy, PolicySet, check_key, gate
 from grace_kp.record import AGENT, current_run, gaps_of, material_of, nearest, register, seal, shielded, survey_of
 from grace_kp.runtime._lazy_inbox import LazyInbox
+from grace_kp.runtime._profile import Known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from grace_kp.approvals import Inbox, Webhook
-    from grace_kp.confidence import Evidence
+    from grace_kp.confidence import ConfidenceFactors, Evidence
     from grace_kp.gating import Case, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
@@ -42,6 +43,8 @@ class GateDefaults:
     """The groups of each person who decides, by name."""
     receivers: Callable[[], Sequence[Webhook]] = tuple
     """Returns the receivers of notifications about requests in an inbox."""
+    unmeasured: str | None = None
+    """The level of calls about which nothing was measured, as far as the runtime states one."""
 
 
 class Gates:
@@ -68,6 +71,7 @@ class Gates:
         self.policies = PolicySet(defaults.policies)
         self.on_notify = defaults.on_notify
         self.timeout = defaults.timeout
+        self.unmeasured = defaults.unmeasured
         self._reviewer = defaults.reviewer
         self._inbox = LazyInbox(store, domain=defaults.domain, groups=defaults.groups, receivers=defaults.receivers)
 
@@ -119,12 +123,15 @@ class Scope:
         self._judge = spec.judge
         self._run: Run | None = current_run()
         self._steps = 0
+        self._lost: tuple[str, ...] = ()
+        self._has_others = False
         self._gates = gates
         self.thresholds = gates.thresholds
         self.reviewer = spec.reviewer if spec.reviewer is not None else gates.reviewer
         self.on_notify = gates.on_notify
         self.timeout: float | None = gates.timeout if spec.timeout is None else spec.timeout
         self.own_timeout = spec.timeout
+        self.unmeasured: str | None = gates.unmeasured
 
     @property
     def run_id(self) -> str | None:
@@ -171,25 +178,21 @@ class Scope:
         evidence = self.evidence()
         gaps, factors = self.gaps(evidence), evidence.factors()
         evaluation: dict[str, Any] | None = None
-        rules = replace(case.rules, gaps=gaps)
+        profiles, rules = self._gates.profiles, replace(case.rules, gaps=gaps)
 
-        def level(score: float) -> InterventionLevel:
-            return rules.decide(score).level
+        def level_of(judged: ConfidenceFactors) -> InterventionLevel:
+            measured, basis = profiles.main.before_action(None, Known(evidence, judged))
+            return rules.decide(measured.score.score, basis).level
 
         if self._judge != "never":
             material = lambda: material_of(self._run, case)  # noqa: E731
-            factors, evaluation = self._gates.judge().before_gate(self._judge, factors, level, material, self.run_id)
-        assessment = self._gates.profiles.before_action(
-            case.action,
-            factors,
-            gaps,
-            evaluation,
-            self._document,
-            level,
-            has_own_thresholds=case.rules.policy.thresholds is not None,
-        )
+            factors, evaluation = self._gates.judge().before_gate(self._judge, factors, level_of, material, self.run_id)
+        known = Known(evidence, factors, evaluation)
+        assessment = profiles.before_action(case.action, known, self._document, rules)
         if self._run is not None:
             assessment.facts["step"] = self._steps
+        if self._has_others:
+            assessment.facts["evidence"] = evidence.readings()  # which the trace of this run does not hold
         return assessment
 
     def _document(self) -> dict[str, Any] | None:
@@ -200,14 +203,15 @@ class Scope:
         return self._gates.document(run)
 
     def evidence(self) -> Evidence:
-        """Return the evidence of the run, and count its steps."""
+        """Return the evidence of the run and of those around and inside it, and count its steps."""
         survey = survey_of(self._run)
-        self._steps = survey.steps
+        self._steps, self._lost = survey.steps, survey.lost
+        self._has_others = survey.has_others
         return survey.evidence
 
     def gaps(self, evidence: Evidence) -> tuple[str, ...]:
         """Return why evidence is missing or cannot be used."""
-        return gaps_of(self._run, self._gates.recorder, evidence)
+        return gaps_of(self._run, self._gates.recorder, evidence, self._lost)
 
     @shielded
     def record(self, entry: dict[str, Any]) -> None:

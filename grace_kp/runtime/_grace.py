@@ -172,6 +172,7 @@ class Grace(Front, Watched, Resident):
                         domain=self.settings.domain,
                         groups=self.settings.reviewers,
                         receivers=self._receivers,
+                        unmeasured=self.settings.unmeasured,
                     )
                     self._made_gates = Gates(
                         defaults,

@@ -238,7 +238,7 @@ class RunJudge(Resident):
         self,
         mode: str,
         factors: ConfidenceFactors,
-        level: Callable[[float], InterventionLevel] | None,
+        level_of: Callable[[ConfidenceFactors], InterventionLevel] | None,
         material: Material,
         run_id: str | None,
     ) -> tuple[Evaluation, Evaluation | None]:
@@ -252,16 +252,16 @@ class RunJudge(Resident):
 
         own = evaluator.evaluate_detailed(objective, answer, sources, run=run_id)
         judged = with_judgements(factors, own, None, cautious=self._calculator.profile == "strict")
-        if not could_change(self._calculator, judged, level, own_is_known=True):
+        if not could_change(self._calculator, judged, own_is_known=True, level_of=level_of):
             return own, None
         return own, evaluator.cover_detailed(objective, answer, run=run_id)
 
     def _could_change(
-        self, factors: ConfidenceFactors, level: Callable[[float], InterventionLevel] | None = None
+        self, factors: ConfidenceFactors, level_of: Callable[[ConfidenceFactors], InterventionLevel] | None = None
     ) -> bool:
         from grace_kp.confidence import could_change
 
-        return could_change(self._calculator, factors, level)
+        return could_change(self._calculator, factors, level_of=level_of)
 
     def _reason_to_skip(self, document: dict[str, Any]) -> str | None:
         if self.evaluator is None:
@@ -287,18 +287,22 @@ class RunJudge(Resident):
         self,
         mode: str,
         factors: ConfidenceFactors,
-        level: Callable[[float], InterventionLevel],
+        level_of: Callable[[ConfidenceFactors], InterventionLevel],
         material: Callable[[], Material],
         run: str | None,
     ) -> tuple[ConfidenceFactors, dict[str, Any]]:
-        """Return the factors for a gate, judged if the gate asks for it, and the record of the judgement; wait for the judge."""
+        """Return the factors for a gate, judged if the gate asks for it, and the record of the judgement; wait for the judge.
+
+        `level_of` gives the level for factors. It takes into account whether they hold a judgement: one that succeeds is a measurement, and
+        without any the level may be the same for every score.
+        """
         result = Result()
         if mode == "never" or self.evaluator is None:
             result.skipped = NEVER if mode == "never" else self.missing
-        elif mode == "when_needed" and not self._could_change(factors, level):
+        elif mode == "when_needed" and not self._could_change(factors, level_of):
             result.skipped = NOT_NEEDED
         else:
-            result.own, result.coverage = self._ask(mode, factors, level, material(), run)
+            result.own, result.coverage = self._ask(mode, factors, level_of, material(), run)
             from grace_kp.confidence import with_judgements
 
             cautious = self._calculator.profile == "strict"

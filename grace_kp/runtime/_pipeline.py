@@ -16,7 +16,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.background import Resident, finish, is_mine, watch
-from grace_kp.record import SUSPENDED, TROUBLES, Documents, Recorder, Run, note, to_json
+from grace_kp.record import SUSPENDED, TROUBLES, Documents, Recorder, Run, attempt, keep_evidence, note, to_json
 from grace_kp.runtime._assessor import Assessor
 from grace_kp.runtime._completion import JUDGEMENT, SCORES, VALUE, Completer, Completion
 from grace_kp.runtime._records import record_of
@@ -177,6 +177,8 @@ class Pipeline(Resident):
                 return Prepared(None)
             document = self.documents.finished(run)
             texts = run.steps.hit_texts
+            if run.via is not None:
+                attempt("keeping evidence of a nested run", lambda: keep_evidence(run))
             run.events = []  # the document holds them now
             run.steps.release()
         prepared = Prepared(document, texts)
@@ -328,7 +330,7 @@ class Pipeline(Resident):
                 earlier = conversations.find(pause, self.documents.clean(pause.thread))
             if earlier is not None and conversations is not None and not conversations.claim(earlier):
                 earlier = None  # another run answers the same question; each of the two has a trace of its own
-            run.resume(earlier)
+            run.resume(earlier, {} if conversations is None or earlier is None else conversations.nested_in(earlier))
 
     def journal(self) -> Iterator[list[JournalEntry]]:
         """Yield for each open run what has happened in it since the last call."""

@@ -21,7 +21,8 @@ from grace_kp.trace import describe_error, storable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grace_kp.confidence import ConfidenceFactors, Profile
+    from grace_kp.confidence import ConfidenceFactors, Evidence, Profile
+    from grace_kp.gating import Basis
 
 MAX_REASON = 500
 MAX_SENTENCES = 10
@@ -40,6 +41,17 @@ class Measured:
     """The profile that computed the score."""
     problem: str = ""
     """Why the score is not that of the profile in use but a fallback; empty if it is no fallback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of an open run before an action."""
+
+    evidence: Evidence
+    factors: ConfidenceFactors
+    """Its factors, with the judgements of a model where it was judged."""
+    evaluation: Mapping[str, Any] | None = None
+    """How a model judged the run before the action, if it did."""
 
 
 class ProfileInUse:
@@ -105,6 +117,20 @@ class ProfileInUse:
         except BaseException as error:  # noqa: BLE001 — also SystemExit: a profile must not end the program
             note(f"profile {self.name}", error, theirs=True)
             return self._fallback(factors, f"the profile {self.name} failed ({_named(error)})")
+
+    def before_action(self, document: Mapping[str, Any] | None, known: Known) -> tuple[Measured, Basis]:
+        """Return the confidence of an open run before an action, and what the level of the action follows from beside it.
+
+        Args:
+            document: the run; None if nothing is recorded of it.
+            known: what is known of the run.
+        """
+        from grace_kp.gating import Basis
+
+        measured = self.measure(document, known.factors, "action")
+        is_learned = self.learned is not None and not measured.problem
+        calculator = None if is_learned else self.calculator
+        return measured, Basis.of(measured.score.score, known.factors, known.evidence, calculator)
 
     def mismatches(self, document: Mapping[str, Any] | None, action: str | None = None) -> tuple[str, ...]:
         """Return how a run differs from those that the profile was fitted on; empty if it does not, or if the profile compares no runs.

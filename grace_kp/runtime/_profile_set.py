@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from grace_kp.confidence import ConfidenceFactors
-    from grace_kp.gating import Assessment, ShadowAssessment
+    from grace_kp.gating import Assessment, Rules, ShadowAssessment
+    from grace_kp.runtime._profile import Known
     from grace_kp.settings import Settings
 
 _DEFAULT = Thresholds()
@@ -105,35 +106,29 @@ class ProfileSet:
     def before_action(
         self,
         action: str,
-        factors: ConfidenceFactors,
-        gaps: tuple[str, ...],
-        evaluation: Mapping[str, Any] | None,
+        known: Known,
         document: Callable[[], dict[str, Any] | None],
-        level: Callable[[float], InterventionLevel] = lambda _: InterventionLevel.SILENT,
-        *,
-        has_own_thresholds: bool = False,
+        rules: Rules,
     ) -> Assessment:
         """Return the confidence of an open run before an action.
 
         Args:
             action: the name of the action.
-            factors: the factors of the run so far.
-            gaps: why evidence is missing or cannot be used.
-            evaluation: how a model judged the run before the action, if it did.
+            known: what is known of the run so far.
             document: returns the run so far; None if nothing is recorded of it.
-            level: returns the level of the action for a confidence, if nothing is known against the profile.
-            has_own_thresholds: whether the policy of the action has thresholds, which then count in place of a profile's.
+            rules: the rules of the action, with the gaps in the evidence of the run. Thresholds of its policy count in place of a profile's.
         """
         from grace_kp.gating import Assessment
 
         found = attempt("the run before an action", document) if self.reads_documents else None
-        if found is not None and evaluation is not None:
-            found["grace"]["evaluation"] = copied(evaluation)
-        measured = self.main.measure(found, factors, "action")
+        gaps, has_own_thresholds = rules.gaps, rules.policy.thresholds is not None
+        if found is not None and known.evaluation is not None:
+            found["grace"]["evaluation"] = copied(known.evaluation)
+        measured, basis = self.main.before_action(found, known)
         shadow: ShadowAssessment | None = None
         if self.shadow is not None:
             others = gaps if has_own_thresholds else gaps + self.shadow.gaps
-            shadow = self._shadow_before(self.shadow, action, found, factors, others)
+            shadow = self._shadow_before(self.shadow, action, found, known, others)
         mismatches: tuple[str, ...] = ()
         facts: dict[str, Any] = {}
         if not self.main.is_formula:
@@ -143,11 +138,13 @@ class ProfileSet:
         if measured.problem:
             own_gaps += (f"{measured.problem}; the score is that of the formula {measured.profile}",)
         if self.trust is not None:
-            own = level(measured.score.score) if self.trust.doubts else InterventionLevel.SILENT
+            own = InterventionLevel.SILENT
+            if self.trust.doubts:
+                own = rules.decide(measured.score.score, basis).level
             own_gaps += self.trust.gaps(action, mismatches, own)
         if own_gaps:  # which a replay under another profile leaves out
             facts["profile_gaps"] = list(own_gaps)
-        return Assessment(measured.score, gaps + own_gaps, evaluation, facts, shadow, self.audit_rate)
+        return Assessment(measured.score, gaps + own_gaps, known.evaluation, facts, shadow, self.audit_rate, basis)
 
     def describe(self) -> dict[str, Any]:
         """Return the profiles and what is known against them, for `Grace.status()`."""
@@ -169,17 +166,17 @@ class ProfileSet:
         shadow: ProfileInUse,
         action: str,
         document: dict[str, Any] | None,
-        factors: ConfidenceFactors,
+        known: Known,
         gaps: tuple[str, ...],
     ) -> ShadowAssessment:
         from grace_kp.gating import ShadowAssessment
 
-        measured = shadow.measure(document, factors, "action")
+        measured, basis = shadow.before_action(document, known)
         if measured.problem:
             return ShadowAssessment(shadow.name, shadow.thresholds, error=measured.problem)
         if self.trust is not None and self.trust.tightens:
             gaps += shadow.mismatches(document, action)
-        return ShadowAssessment(shadow.name, shadow.thresholds, measured.score.score, gaps)
+        return ShadowAssessment(shadow.name, shadow.thresholds, measured.score.score, gaps, basis=basis)
 
     def _mismatches(self, document: dict[str, Any] | None, action: str | None = None) -> tuple[str, ...]:
         mismatches = self.main.mismatches(document, action)

@@ -390,7 +390,7 @@ def test_a_profile_does_not_share_the_gaps_of_another():
         def confidence(self, document, *, moment):
             raise ValueError("no")
 
-    traces = live([[True]], profile=Failing())
+    traces = live([[True]], profile=Failing(), unmeasured="silent")
     lenient = gk.Thresholds(0.1, 0.1, 0.0)
     assert 1 == cal.replay(traces, lenient).actions.a.asked.count - 1
     assert 1 == cal.replay(traces, cal.ReplayPolicy("grace", lenient)).actions.a.levels["silent"]

@@ -10,7 +10,7 @@ import pytest
 
 import grace_kp as gk
 from grace_kp.confidence import ConfidenceFactors, ConfidenceScore
-from grace_kp.gating import FACTS, Assessment, Decision, Rules, ShadowAssessment
+from grace_kp.gating import FACTS, Assessment, Basis, Decision, Rules, ShadowAssessment
 
 THRESHOLDS = gk.Thresholds(0.9, 0.7, 0.4)
 LEVELS = ["silent", "notify", "confirm", "escalate"]
@@ -147,13 +147,15 @@ def test_a_kept_decision_has_its_facts():
         "fitted_at": "2026",
         "profile_digest": "sha256:0",
         "profile_gaps": ["y"],
+        "evidence": {"has_failed": True},
     }
+    basis = Basis(pessimistic=0.1, has_failed=True)
     shadow = ShadowAssessment("other", NEVER, 0.5)
     required = gk.InterventionLevel.NOTIFY
-    decision = Decision.of(assessed(facts=facts, shadow=shadow, audit_rate=0.5), rules(at_least=required))
+    decision = Decision.of(assessed(facts=facts, shadow=shadow, audit_rate=0.5, basis=basis), rules(at_least=required))
     kept = json.loads(json.dumps(decision.to_dict("d"), allow_nan=False))
     assert decision.facts == Decision.from_dict(kept).facts
-    assert set(FACTS) == set(decision.facts)
+    assert {*FACTS} - {"audit"} == {*decision.facts}
     assert {} == Decision.from_dict({**kept, "facts": None}).facts
     assert "facts" not in Decision.of(assessed(), rules()).to_dict("d")
 

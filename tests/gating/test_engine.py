@@ -27,15 +27,20 @@ def gated(grace, **options):
 
 
 def test_levels_follow_the_confidence_and_notices_are_told():
-    """No evidence is 0.7 in `grace`: a notice; in `strict` it is 0.5: a question."""
-    told = []
-    act, ran = gated(make_grace(on_notify=told.append))
-    assert act("ana") == "ana 5"
-    assert [request.level for request in told] == ["notify"]
-    act, ran = gated(make_grace(profile="strict"))
-    with pytest.raises(gk.ActionCancelled):
-        act("ana")
-    assert ran == []
+    """A search scored 0.7 is a notice in both profiles; one scored 0.3 is a question."""
+    for profile in ("grace", "strict"):
+        told = []
+        grace = make_grace(on_notify=told.append, profile=profile)
+        search = grace.retriever(lambda score: [{"text": "t", "source": "s", "score": score}])
+        act, ran = gated(grace)
+        with grace.run("act"):
+            search(0.7)
+            assert act("ana") == "ana 5"
+        assert [request.level for request in told] == ["notify"]
+        with grace.run("act"), pytest.raises(gk.ActionCancelled):
+            search(0.3)
+            act("bob")
+        assert len(ran) == 1
 
 
 def test_a_notice_that_fails_does_not_stop_the_action():
@@ -44,14 +49,14 @@ def test_a_notice_that_fails_does_not_stop_the_action():
     def broken(request):
         raise RuntimeError
 
-    act, _ = gated(make_grace(on_notify=broken))
+    act, _ = gated(make_grace(unmeasured="notify", on_notify=broken))
     assert act("ana") == "ana 5"
 
 
 def test_policies_by_name_and_glob_stricter_wins():
     """An exact name over a glob, a longer glob over a shorter one, and the stricter of policy and decorator."""
     policies = {"send_*": "confirm", "send_money_*": "deny", "send_mail": "silent"}
-    grace = make_grace(policies=policies)
+    grace = make_grace(unmeasured="notify", policies=policies)
 
     def named(name, **options):
         return grace.gate(name=name, **options)(lambda: name)

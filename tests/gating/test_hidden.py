@@ -32,7 +32,7 @@ class Redacting:
 
 
 def gated(reviewer, floor="confirm", **settings):
-    grace = make_grace(reviewer=reviewer, **settings)
+    grace = make_grace(unmeasured="notify", reviewer=reviewer, **settings)
     ran = []
 
     @grace.gate(floor=floor)

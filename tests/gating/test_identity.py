@@ -59,7 +59,7 @@ def test_what_a_reviewer_changes_is_not_run(is_async, create, change):
         change(request.arguments["it"])
         return R("proceed")
 
-    act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, floor="confirm")
+    act, ran = gated(make_grace(unmeasured="notify", reviewer=reviewer), is_async=is_async, floor="confirm")
     with capture() as captured, pytest.raises(gk.ActionCancelled, match="were changed"):
         act(create())
     assert [] == ran
@@ -70,7 +70,7 @@ def test_what_a_reviewer_changes_is_not_run(is_async, create, change):
 def test_an_argument_that_cannot_be_checked_is_not_asked_about(is_async):
     """The error names the argument, its type and what to do; nobody is asked and nothing runs."""
     reviewer = ScriptedReviewer()
-    act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, floor="confirm")
+    act, ran = gated(make_grace(unmeasured="notify", reviewer=reviewer), is_async=is_async, floor="confirm")
     connection = sqlite3.connect(":memory:")
     with capture() as captured, pytest.raises(gk.ActionCancelled) as refused:
         act(connection)
@@ -87,7 +87,7 @@ def test_an_argument_that_cannot_be_checked_is_not_asked_about(is_async):
 @both
 def test_where_nobody_is_asked_it_runs(is_async):
     """Without a question there is no consent that a change could get around; the entry says what was not checked."""
-    act, ran = gated(make_grace(on_notify=lambda request: None), is_async=is_async, floor="notify")
+    act, ran = gated(make_grace(unmeasured="notify", on_notify=lambda request: None), is_async=is_async, floor="notify")
     with capture() as captured:
         assert "done" == act(iter([1]))
     assert 1 == len(ran)
@@ -98,7 +98,7 @@ def test_where_nobody_is_asked_it_runs(is_async):
 
 def test_a_denied_call_says_that_it_is_denied():
     """Whether it could be checked is no matter then."""
-    act, ran = gated(make_grace(), is_async=False, floor="deny")
+    act, ran = gated(make_grace(unmeasured="notify"), is_async=False, floor="deny")
     with pytest.raises(gk.ActionDenied):
         act(iter([1]))
     assert [] == ran
@@ -132,7 +132,12 @@ def test_the_user_names_what_identifies_an_argument(is_async, identifier, client
         request.arguments["it"].used = 1
         return R("proceed")
 
-    act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, floor="confirm", identity={"it": identifier})
+    act, ran = gated(
+        make_grace(unmeasured="notify", reviewer=reviewer),
+        is_async=is_async,
+        floor="confirm",
+        identity={"it": identifier},
+    )
     assert "done" == act(client)
     assert [client] == ran
 
@@ -146,7 +151,12 @@ def test_what_identifies_an_argument_must_not_change(is_async, identifier, clien
         request.arguments["it"].base_url = "https://evil.example"
         return R("proceed")
 
-    act, ran = gated(make_grace(reviewer=reviewer), is_async=is_async, floor="confirm", identity={"it": identifier})
+    act, ran = gated(
+        make_grace(unmeasured="notify", reviewer=reviewer),
+        is_async=is_async,
+        floor="confirm",
+        identity={"it": identifier},
+    )
     with pytest.raises(gk.ActionCancelled, match="were changed"):
         act(client)
     assert [] == ran
@@ -163,7 +173,9 @@ def test_what_identifies_an_argument_must_not_change(is_async, identifier, clien
 def test_what_identifies_an_argument_must_be_there_and_checkable(identifier, problem, client):
     """Else the call is refused like one without `identity`."""
     reviewer = ScriptedReviewer()
-    act, ran = gated(make_grace(reviewer=reviewer), is_async=False, floor="confirm", identity={"it": identifier})
+    act, ran = gated(
+        make_grace(unmeasured="notify", reviewer=reviewer), is_async=False, floor="confirm", identity={"it": identifier}
+    )
     with pytest.raises(gk.ActionCancelled, match=f"argument 'it' .*{problem}"):
         act(client)
     assert (0, []) == (reviewer.asked, ran)
@@ -196,7 +208,7 @@ def test_a_method_s_own_object_is_no_argument(is_async):
         owner.ticks += 1
         return R("proceed")
 
-    owner = bank(make_grace(reviewer=reviewer))
+    owner = bank(make_grace(unmeasured="notify", reviewer=reviewer))
     assert "a1 5" == (asyncio.run(owner.pay_async(5)) if is_async else owner.pay(5))
     assert 1 == owner.ticks
 
@@ -212,7 +224,7 @@ def test_the_user_names_what_identifies_a_method_s_own_object(is_async, identity
             owner.account = "eve"
         return R("proceed")
 
-    owner = bank(make_grace(reviewer=reviewer), identity=identity)
+    owner = bank(make_grace(unmeasured="notify", reviewer=reviewer), identity=identity)
 
     def call():
         return asyncio.run(owner.pay_async(5)) if is_async else owner.pay(5)
@@ -245,8 +257,10 @@ def test_bound_methods_and_callable_objects(of, identity):
         teller.account = "eve"
         return R("proceed")
 
-    act = make_grace(reviewer=reviewer).gate(of(teller), name="pay")
-    identified = make_grace(reviewer=reviewer).gate(floor="confirm", name="pay", identity=identity)(of(teller))
+    act = make_grace(unmeasured="notify", reviewer=reviewer).gate(of(teller), name="pay")
+    identified = make_grace(unmeasured="notify", reviewer=reviewer).gate(
+        floor="confirm", name="pay", identity=identity
+    )(of(teller))
     assert 5 == act(5)
     if identity is None:
         assert 5 == identified(5)
@@ -274,7 +288,7 @@ def test_an_identity_that_cannot_be_used_is_an_error_at_once(identity, problem):
     def plain(it): ...
 
     with pytest.raises(gk.GateError, match=problem):
-        make_grace().gate(identity=identity)(plain)
+        make_grace(unmeasured="notify").gate(identity=identity)(plain)
 
 
 @both
@@ -286,7 +300,7 @@ def test_default_values_are_checked(is_async):
         request.arguments["lines"].append(2)
         return R("proceed")
 
-    grace = make_grace(reviewer=reviewer)
+    grace = make_grace(unmeasured="notify", reviewer=reviewer)
 
     def body(lines=shared):
         ran.append(lines)
@@ -304,7 +318,7 @@ def test_a_call_with_plain_defaults_has_the_digest_of_its_arguments():
     """What cannot be changed is not part of it."""
     reviewer = ScriptedReviewer("proceed")
 
-    @make_grace(reviewer=reviewer).gate(floor="confirm")
+    @make_grace(unmeasured="notify", reviewer=reviewer).gate(floor="confirm")
     def act(it, number=1, text="a", flag=True, ratio=0.5, nothing=None, raw=b""): ...
 
     act("ana")

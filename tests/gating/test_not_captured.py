@@ -39,7 +39,7 @@ class Asked:
 
 def document_of(reviewer=None, floor="confirm", **settings):
     """The document of a run that calls a gated tool, which may raise out of the run."""
-    grace = make_grace(reviewer=reviewer, **settings)
+    grace = make_grace(unmeasured="notify", reviewer=reviewer, **settings)
 
     @grace.tool
     @grace.gate(floor=floor)
@@ -107,7 +107,7 @@ def test_without_outputs_the_words_of_a_reviewer_and_of_errors_are_left_out():
 
 def test_without_outputs_messages_of_errors_are_left_out():
     """Their types stay, in calls, in recoveries and in the run itself."""
-    grace = make_grace(capture_output=False)
+    grace = make_grace(unmeasured="notify", capture_output=False)
 
     @grace.tool
     def look_up(name):
@@ -125,7 +125,9 @@ def test_without_outputs_messages_of_errors_are_left_out():
 def test_a_judge_s_words_are_left_out():
     """A judge reads what went in and what came out."""
     reply = json.dumps({"score": 0.9, "reason": f"{ORDER} is right"})
-    grace = make_grace(reviewer=Asked(R("proceed")), evaluator=lambda prompt: reply, capture_input=False)
+    grace = make_grace(
+        unmeasured="notify", reviewer=Asked(R("proceed")), evaluator=lambda prompt: reply, capture_input=False
+    )
 
     @grace.gate(floor="confirm", judge="always")
     def refund(order):
@@ -149,7 +151,7 @@ def test_defaults_are_shown_whatever_they_compare_to():
             raise TypeError("no")
 
     reviewer = Asked(R("cancel"))
-    grace = make_grace(reviewer=reviewer)
+    grace = make_grace(unmeasured="notify", reviewer=reviewer)
 
     @grace.gate(floor="confirm")
     def plot(*extra, points=np.arange(3), style=Incomparable(), labels=(), options={}, **more):  # noqa: B006, B008

@@ -48,7 +48,7 @@ def test_one_line_at_a_terminal(is_async, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     with capture() as captured:
-        act_of(make_grace(), is_async)(f"ana\x1b[2J\r\n{KEY}")
+        act_of(make_grace(unmeasured="notify"), is_async)(f"ana\x1b[2J\r\n{KEY}")
     (line,) = terminal.getvalue().splitlines()
     assert line.startswith("grace-kp: pay(to=ana[2J")
     assert "euros=5) goes ahead with a notice: " in line
@@ -64,7 +64,7 @@ def test_nothing_is_printed_elsewhere(is_async, monkeypatch, caplog):
     pipe = Terminal(is_terminal=False)
     monkeypatch.setattr(sys, "stderr", pipe)
     with capture() as captured, caplog.at_level(logging.INFO, logger="grace_kp.gate"):
-        act_of(make_grace(), is_async)("ana")
+        act_of(make_grace(unmeasured="notify"), is_async)("ana")
     assert "" == pipe.getvalue()
     (record,) = [record for record in caplog.records if record.name == "grace_kp.gate"]
     notice = captured.only.grace["decisions"][0]["notice"]
@@ -77,7 +77,7 @@ def test_without_standard_error(monkeypatch):
     """A program without a console has none; the action goes ahead."""
     monkeypatch.setattr(sys, "stderr", None)
     with capture() as captured:
-        assert "paid" == act_of(make_grace(), False)("ana")
+        assert "paid" == act_of(make_grace(unmeasured="notify"), False)("ana")
     assert "log" == captured.only.grace["decisions"][0]["notice"]["to"]
 
 
@@ -92,8 +92,8 @@ def test_on_notify_replaces_the_default(is_async, monkeypatch):
         requests.append(request)
 
     with capture() as captured:
-        act_of(make_grace(on_notify=requests.append), is_async)("ana")
-        act_of(make_grace(on_notify=later), is_async)("bob")
+        act_of(make_grace(unmeasured="notify", on_notify=requests.append), is_async)("ana")
+        act_of(make_grace(unmeasured="notify", on_notify=later), is_async)("bob")
     assert ["ana", "bob"] == [request.arguments["to"] for request in requests]
     assert "" == terminal.getvalue()
     assert ["on_notify"] * 2 == [trace.grace["decisions"][0]["notice"]["to"] for trace in captured]
@@ -112,8 +112,8 @@ def test_a_notice_that_fails_holds_nothing_up(is_async, monkeypatch):
 
     monkeypatch.setattr(sys, "stderr", Closed())
     with capture() as captured:
-        assert "paid" == act_of(make_grace(on_notify=broken), is_async)("ana")
-        assert "paid" == act_of(make_grace(), is_async)("ana")
+        assert "paid" == act_of(make_grace(unmeasured="notify", on_notify=broken), is_async)("ana")
+        assert "paid" == act_of(make_grace(unmeasured="notify"), is_async)("ana")
     entries = [trace.grace["decisions"][0] for trace in captured]
     assert [None, None] == [entry["notice"]["to"] for entry in entries]
     assert ["ConnectionError: no network", "BrokenPipeError: "] == [entry["notify_error"] for entry in entries]
@@ -125,7 +125,7 @@ def test_other_levels_give_no_notice(floor, monkeypatch):
     """Silent means silent, and who is asked needs no notice."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    grace = make_grace(thresholds=gk.Thresholds(0.2, 0.1, 0.05), reviewer=lambda request: "proceed")
+    grace = make_grace(unmeasured="silent", reviewer=lambda request: "proceed")
     with capture() as captured:
         grace.gate(floor=floor)(lambda: None)()
     assert "" == terminal.getvalue()
@@ -192,7 +192,7 @@ def test_the_line_appears_at_once(monkeypatch):
             flushed.append(self.getvalue())
 
     monkeypatch.setattr(sys, "stderr", Buffered())
-    act_of(make_grace(), False)("ana")
+    act_of(make_grace(unmeasured="notify"), False)("ana")
     (line,) = flushed
     assert line.startswith("grace-kp: pay(to=ana, euros=5)")
 
@@ -200,7 +200,7 @@ def test_the_line_appears_at_once(monkeypatch):
 PROGRAM = textwrap.dedent("""
     import grace_kp as gk
     grace = gk.Grace(store="memory:")
-    @grace.gate(floor="notify")
+    @grace.gate(unmeasured="notify")
     def pay(to, password="hunter2secret"):
         print("RAN")
     with grace.run("settle the bill"):

@@ -26,7 +26,7 @@ def test_it_is_stable_per_approval():
 
 def test_without_an_inbox_each_call_has_its_own():
     """Nested actions have their own, too, and the outer one is back afterwards."""
-    grace = make_grace()
+    grace = make_grace(unmeasured="notify")
 
     @grace.gate
     def inner() -> str:

@@ -170,7 +170,7 @@ def test_a_value_that_fails_when_it_is_read_cannot_be_checked():
     with pytest.raises(NotCheckable, match="'x' cannot be read \\(KeyError: 'days'\\)"):
         digest_of({"x": Failing()})
     for floor, outcome in (("confirm", "cancelled"), ("silent", "executed")):
-        grace = make_grace(reviewer=ScriptedReviewer("proceed"), thresholds=gk.Thresholds(0, 0, 0))
+        grace = make_grace(reviewer=ScriptedReviewer("proceed"), unmeasured="silent")
         act = grace.gate(floor=floor)(lambda x: None)
         with grace.run("act") as run:
             if floor == "silent":

@@ -84,8 +84,8 @@ def test_arguments_fail_at_the_call_with_the_error_of_the_function(grace, kind, 
         "tool": grace.tool,
         "agent": grace.agent,
         "tool_of_tool": lambda function: grace.tool(grace.tool(function)),
-        "gate": grace.gate(floor="silent"),
-        "gate_of_tool": lambda function: grace.gate(floor="silent")(grace.tool(function)),
+        "gate": grace.gate(unmeasured="silent"),
+        "gate_of_tool": lambda function: grace.gate(unmeasured="silent")(grace.tool(function)),
     }
     with grace.collect() as traces:
         expected = error_of(function, args, kwargs)
@@ -100,7 +100,7 @@ def test_a_plain_gate_refuses_arguments_with_the_error_of_the_action(grace):
     def act(a):
         return a
 
-    assert error_of(act, (1, 2), {}) == error_of(grace.gate(floor="silent")(act), (1, 2), {})
+    assert error_of(act, (1, 2), {}) == error_of(grace.gate(unmeasured="silent")(act), (1, 2), {})
 
 
 async def test_a_call_that_does_not_fit_is_a_failed_call_of_the_run_around_it(grace):

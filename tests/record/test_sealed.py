@@ -209,7 +209,7 @@ def test_a_notice_does_not_show_them(caplog):
     """A log may be a file."""
     caplog.set_level(logging.INFO, "grace_kp.gate")
     grace = runtime()
-    pay = grace.gate(floor="notify", sealed=("pin",))(lambda pin, shop: None)
+    pay = grace.gate(unmeasured="notify", sealed=("pin",))(lambda pin, shop: None)
     with grace.run("pay") as run:
         pay(PIN, "shop 1")
     assert "shop 1" in caplog.text
@@ -223,7 +223,7 @@ def test_a_trace_stays_a_trace_whatever_is_sealed(value):
     grace = runtime()
 
     @grace.tool
-    @grace.gate(sealed=("word",))
+    @grace.gate(unmeasured="silent", sealed=("word",))
     def say(word):
         return word
 

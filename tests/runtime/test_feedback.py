@@ -262,7 +262,7 @@ def test_many_labels_at_once(grace):
 def test_audits_of_a_gate_are_found_labelled_and_weighted(tmp_path):
     """From the draw of the gate to the weight of the label; what was not drawn is not to be checked."""
     store = f"sqlite:///{tmp_path / 't.db'}"
-    settings = {"audit_rate": 0.5, "threshold_silent": 0.0, "threshold_notify": 0.0, "threshold_confirm": 0.0}
+    settings = {"audit_rate": 0.5, "unmeasured": "silent"}
     with gk.Grace(store=store, evaluator=None, embedder=None, reviewer=None, **settings) as grace:
 
         @grace.gate

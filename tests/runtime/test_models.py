@@ -12,13 +12,18 @@ from grace_kp.testing import ScriptedReviewer
 
 
 def gated_level(grace):
-    """The level of an action in a run without evidence, whose confidence is 0.7."""
+    """The level of an action after a search with a score of 0.5, when the confidence is 0.7."""
 
     @grace.gate
     def act():
         return "done"
 
+    @grace.retriever
+    def search():
+        return [{"text": "t", "source": "s", "score": 0.5}]
+
     with grace.run("act") as run:
+        search()
         act()
     return run.trace.grace["decisions"][0]["level"]
 

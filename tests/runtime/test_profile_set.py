@@ -373,13 +373,16 @@ def test_thresholds_for_ended_runs_let_no_action_run_unasked(promise, settings, 
 @pytest.mark.parametrize(
     ("shadow", "score", "level"),
     [
-        ("strict", 0.7, "notify"), ("grace", 0.7, "notify"), (Learned(0.3), 0.3, "escalate"),
+        ("strict", 0.7, "confirm"), ("grace", 0.7, "confirm"), (Learned(0.3), 0.3, "escalate"),
         (Learned(0.85, thresholds=STRICT), 0.85, "notify"), ((Learned(0.85), NEVER), 0.85, "escalate"),
         ((Learned(0.2, thresholds=STRICT), gk.Thresholds(0.1, 0.1, 0.1)), 0.2, "silent"),
     ],
 )  # fmt: skip
 def test_a_shadow_decides_beside_the_first(shadow, score, level):
-    """Its score and level stand in the decision and in the run; the decision is that of the first profile."""
+    """Its score and level stand in the decision and in the run; the decision is that of the first profile.
+
+    A formula measures nothing by itself, so as a profile it would have asked.
+    """
     plain, beside = run(make_grace(profile=Learned(0.95))), run(make_grace(profile=Learned(0.95), shadow=shadow))
     recorded = beside.decisions[0].shadow
     assert (score, level) == (recorded["score"], recorded["level"])
@@ -397,9 +400,10 @@ def test_a_shadow_decides_beside_the_first(shadow, score, level):
 def test_floors_and_gaps_hold_for_a_shadow():
     """Its level is what the gate would have done with it as the profile."""
     reviewer = ScriptedReviewer("proceed", "proceed")
-    floor = run(make_grace(shadow=Learned(1.0), reviewer=reviewer), floor="confirm").decisions[0]
+    floor = run(make_grace(unmeasured="notify", shadow=Learned(1.0), reviewer=reviewer), floor="confirm").decisions[0]
     assert "confirm" == floor.shadow["level"]
-    grace = make_grace(shadow=Learned(1.0, mismatches=["the model is now b"]), on_mismatch="tighten")
+    shadow = Learned(1.0, mismatches=["the model is now b"])
+    grace = make_grace(unmeasured="notify", shadow=shadow, on_mismatch="tighten")
     tightened = run(grace).decisions[0]
     assert ("notify", "confirm") == (tightened.level, tightened.shadow["level"])
 
@@ -420,7 +424,7 @@ def test_a_failing_shadow_changes_nothing(failure):
 @pytest.mark.parametrize(("rate", "selected"), [(1.0, True), (1e-300, False)])
 def test_an_action_that_runs_unasked_is_drawn(rate, selected):
     """The draw stands in its entry, and the store finds the run by a tag."""
-    grace = make_grace(audit_rate=rate, sample_rate=0.0)
+    grace = make_grace(unmeasured="notify", audit_rate=rate, sample_rate=0.0)
     trace = run(grace)
     assert {"rate": rate, "selected": selected} == trace.decisions[0].audit
     assert ([trace.id] if selected else []) == [found.id for found in grace.store.query(tags=["audit:selected"])]
@@ -442,7 +446,7 @@ def test_audits_are_drawn_at_their_rate_and_apart_from_the_program_s_numbers():
     random.seed(1)
     expected = [random.random() for _ in range(3)]
     random.seed(1)
-    trace = run(make_grace(audit_rate=0.5), gates=400)
+    trace = run(make_grace(unmeasured="notify", audit_rate=0.5), gates=400)
     assert expected == [random.random() for _ in range(3)]
     drawn = sum(decision.audit["selected"] for decision in trace.decisions)
     assert 130 < drawn < 270  # farther than seven standard deviations would be a fault

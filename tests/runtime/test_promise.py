@@ -511,7 +511,7 @@ import sys
 import grace_kp as gk
 grace = gk.Grace(
     store=sys.argv[1], monitor=gk.calibrate.Monitor({"silent": 0.05}), on_alarm="confirm", reviewer=lambda _: "proceed",
-    thresholds=gk.Thresholds(0.0, 0.0, 0.0), evaluator=None, embedder=None,
+    unmeasured="silent", evaluator=None, embedder=None,
 )
 pay = grace.gate(name="pay")(lambda: 1)
 for _ in range(int(sys.argv[2])):

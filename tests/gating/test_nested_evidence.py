@@ -1,0 +1,276 @@
+"""Evidence follows the work: what a nested run did counts at the gates around it, and what the runs around it did counts inside."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.testing import make_grace
+
+
+class Program:
+    """A runtime with tools that fail, find something or do nothing, and an action that a reviewer refuses."""
+
+    def __init__(self, **settings):
+        self.grace = grace = make_grace(reviewer=lambda request: gk.InterventionResponse("cancel"), **settings)
+        self.entries = []
+
+        @grace.tool
+        def look(fails=False):
+            if fails:
+                raise LookupError("down")
+            return "x"
+
+        @grace.retriever
+        def search(score):
+            return [{"text": "t", "source": "s", "score": score}]
+
+        @grace.gate
+        def pay(euros):
+            return "paid"
+
+        @grace.agent
+        def helper(work):
+            return work()
+
+        self.look, self.search, self.pay, self.helper = look, search, pay, helper
+
+    def fail(self):
+        with contextlib.suppress(LookupError):
+            self.look(fails=True)
+
+    def act(self):
+        """Call the action, and note the level and score of its gate."""
+        run = gk.record.current_run()
+        with contextlib.suppress(gk.ActionCancelled):
+            self.pay(5)
+        entry = run.decisions[-1]
+        self.entries.append((entry["level"], entry["score"], tuple(entry.get("evidence_gaps", ()))))
+        return self.entries[-1][:2]
+
+
+def flat(*steps, **settings):
+    """The level and score of an action after these steps in one run."""
+    program = Program(**settings)
+    with program.grace.run("work"):
+        for step in steps:
+            step(program)
+        return program.act()
+
+
+FAIL, GOOD, BAD = Program.fail, lambda program: program.search(0.95), lambda program: program.search(0.1)
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+@pytest.mark.parametrize(
+    "steps", [[FAIL] * 3, [BAD], [BAD, FAIL], [GOOD]], ids=["failures", "bad search", "both", "good"]
+)
+def test_a_gate_inside_sees_what_was_done_around_it(profile, steps):
+    """Its level and score are those of the same steps in one run."""
+    program, found = Program(profile=profile), []
+
+    def inside():
+        program.search(0.95)
+        found.append(program.act())
+
+    with program.grace.run("work"):
+        for step in steps:
+            step(program)
+        program.helper(lambda: program.helper(inside))
+    assert [flat(*steps, GOOD, profile=profile)] == found
+    assert [] == list(program.entries[0][2])
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+@pytest.mark.parametrize(
+    "steps", [[FAIL] * 3, [BAD, GOOD], [GOOD, FAIL]], ids=["failures", "bad search", "failure last"]
+)
+def test_a_gate_around_sees_what_was_done_inside(profile, steps):
+    """Also after the nested run has been stored, and of runs inside it."""
+    program = Program(profile=profile)
+    with program.grace.run("work"):
+        program.search(0.95)
+        program.helper(lambda: program.helper(lambda: [step(program) for step in steps]))
+        first = program.act()
+        program.grace.store.query()
+        assert first == program.act()
+    assert flat(GOOD, *steps, profile=profile)[0] == first[0]
+
+
+def test_a_supervisor_whose_subagent_searched_well_is_not_asked():
+    program = Program()
+    with program.grace.run("work"):
+        assert "confirm" == program.act()[0]
+        program.helper(lambda: program.search(0.95))
+        assert "silent" == program.act()[0]
+    with program.grace.run("other work"):
+        assert "confirm" == program.act()[0]
+
+
+def test_a_failing_subagent_counts_once():
+    """The error that leaves it is that of its tool; an error of its own is one failure, too."""
+    program = Program()
+
+    def raises():
+        raise ValueError("own")
+
+    for work in (lambda: program.look(fails=True), raises):
+        with program.grace.run("work"):
+            program.search(0.95)
+            with contextlib.suppress(LookupError, ValueError):
+                program.helper(lambda: program.helper(work))
+            assert ("confirm", 0.693) == program.act()
+
+
+def test_a_tool_that_worked_again_elsewhere_is_repaired():
+    """The last call of a tool counts, in whichever run it was."""
+    program = Program()
+    with program.grace.run("work"):
+        program.search(1.0)
+        program.fail()
+        assert "confirm" == program.act()[0]
+        program.helper(lambda: program.look())
+        assert "notify" == program.act()[0]
+        program.helper(program.fail)
+        assert "confirm" == program.act()[0]
+
+
+def test_siblings_and_parallel_calls_count():
+    """A run in another thread that goes on, and one that outlives the call that started it."""
+    program, go_on, failed = Program(), threading.Event(), threading.Event()
+
+    def outlives():
+        program.fail()
+        failed.set()
+        assert go_on.wait(60)
+
+    with program.grace.run("work"), ThreadPoolExecutor(1) as pool:
+        program.search(1.0)
+        task = pool.submit(gk.propagate(program.helper), outlives)
+        assert failed.wait(60)
+        assert "confirm" == program.act()[0]
+        go_on.set()
+        task.result(60)
+        assert "confirm" == program.helper(program.act)[0]
+
+
+def test_gates_of_many_threads_agree():
+    """Each reads the events of the others while they are recorded."""
+    program = Program(max_steps=100_000)
+
+    def work():
+        return [(program.look(), program.search(0.95), program.act())[2] for _ in range(40)]
+
+    with program.grace.run("work"), ThreadPoolExecutor(4) as pool:
+        tasks = [pool.submit(gk.propagate(program.helper), work) for _ in range(4)]
+        assert {("silent", 0.97)} == {found for task in tasks for found in task.result(60)}
+        assert ("silent", 0.97) == program.act()
+
+
+def test_steps_that_a_nested_run_lost_are_a_gap_around_it():
+    """And a run that could not be linked to the one around it knows nothing of what that did."""
+    program = Program(max_steps=6)
+    with program.grace.run("work"):
+        program.search(0.95)
+        program.helper(lambda: [program.look() for _ in range(9)])
+        assert "confirm" == program.act()[0]
+    with program.grace.run("work"):
+        program.search(0.95)
+        program.look()
+        program.look()
+        assert "confirm" == program.helper(lambda: (program.search(0.95), program.act()[0])[1])
+    assert all(gaps for _, _, gaps in program.entries)
+
+
+def test_many_nested_runs_cost_what_they_record():
+    """Each event is read once, however many gates there are."""
+    program = Program(max_steps=100_000)
+    with program.grace.run("work") as run:
+        program.search(0.95)
+        for _ in range(300):
+            assert "silent" == program.helper(program.act)[0]
+        assert len(run.events) >= run.tally._position > 300
+        assert 0 == len(run.tally._left)
+
+
+def suspended(url, *steps):
+    """A run with these steps, stored as suspended; the runtime that continues it, and the run that does."""
+    pause = gk.record.Pause("thread", "checkpoint", None)
+    first = Program(store=url)
+    with first.grace.run("work") as run:
+        run.framework, run.facts = "langgraph", {"thread_id": "thread", "checkpoint_id": "checkpoint"}
+        for step in steps:
+            step(first)
+        run.suspend(pause)
+    first.grace.close()
+    return Program(store=url), pause
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(
+    ("step", "level"),
+    [(FAIL, "confirm"), (BAD, "confirm"), (lambda program: program.look(), "silent")],
+    ids=["failure", "bad search", "success"],
+)
+def test_a_resumed_run_keeps_the_evidence_from_before(tmp_path, nested, step, level):
+    """Its own, and that of runs nested in it that had ended, which are read from the store."""
+    inside = (lambda program: program.helper(lambda: step(program))) if nested else step
+    program, pause = suspended(f"sqlite:///{tmp_path}/t.db", GOOD, inside)
+    with program.grace.run("work") as run:
+        run.resumes = pause
+        assert level == program.act()[0]
+        assert level == program.helper(program.act)[0]
+
+
+def test_what_a_nested_run_did_before_and_cannot_be_found_is_a_gap(tmp_path):
+    url = f"sqlite:///{tmp_path}/t.db"
+    program, pause = suspended(url, GOOD, lambda program: program.helper(program.look))
+    store = program.grace.store
+    (inner,) = [trace.id for trace in store.query() if trace.name == "helper"]
+    store.delete(id=inner)
+    with program.grace.run("work") as run:
+        run.resumes = pause
+        assert "confirm" == program.act()[0]
+    assert "cannot be found" in program.entries[0][2][0]
+
+
+def test_words_of_the_user_begin_a_new_question(tmp_path):
+    """Once it is searched for, earlier searches are left out of the pessimistic reading, also in a resumed run.
+
+    The objective of a nested run begins none.
+    """
+    program = Program()
+    with program.grace.run("work") as run:
+        program.search(0.1)
+        program.helper(lambda: program.search(0.95))
+        assert "confirm" == program.act()[0]
+        run.user_message("No, I mean the other one.")
+        assert "confirm" == program.act()[0]
+        program.search(0.95)
+        assert "silent" == program.act()[0]
+        program.helper(lambda: program.search(0.1))
+        assert "confirm" == program.act()[0]
+    assert [("thought", "user")] == [(step.type, step.role) for step in run.trace.steps if getattr(step, "role", None)]
+    words = lambda program: gk.record.current_run().user_message("the other one")  # noqa: E731
+    for steps, level in (
+        ([BAD, words, GOOD], "silent"),
+        ([BAD, GOOD, words], "confirm"),
+        ([words, BAD, GOOD], "confirm"),
+    ):
+        program, pause = suspended(f"sqlite:///{tmp_path}/{level}{len(steps)}{steps.index(words)}.db", *steps)
+        with program.grace.run("work") as run:
+            run.resumes = pause
+            assert level == program.act()[0]
+
+
+def test_words_of_the_user_make_up_for_no_failure():
+    program = Program()
+    with program.grace.run("work") as run:
+        program.search(0.95)
+        program.fail()
+        run.user_message("Go on.")
+        assert "confirm" == program.act()[0]
