@@ -57,16 +57,16 @@ def test_the_defaults(folder):
 
 def test_keyword_beats_environment_beats_own_file_beats_project_file_beats_default(folder):
     """The first place that gives a value wins, setting by setting; where each came from is kept."""
-    (folder / "grace_kp.toml").write_text('domain = "file"\nmax_text = 100\nvisibility = "org"\n')
+    (folder / "grace_kp.toml").write_text('domain = "file"\nmax_text = 100\noverflow = "wait"\n')
     environ = {"GRACE_KP_DOMAIN": "environment", "GRACE_KP_MAX_TEXT": "200"}
     settings = load(folder, environ, domain="keyword")
-    assert ("keyword", 200, "org", "grace") == (
-        settings.domain, settings.max_text, settings.visibility, settings.profile,
+    assert ("keyword", 200, "wait", "grace") == (
+        settings.domain, settings.max_text, settings.overflow, settings.profile,
     )  # fmt: skip
     assert {
         "domain": "keyword",
         "max_text": "environment variable GRACE_KP_MAX_TEXT",
-        "visibility": str(folder / "grace_kp.toml"),
+        "overflow": str(folder / "grace_kp.toml"),
     } == settings.source
 
 
@@ -113,11 +113,16 @@ def test_the_working_directory_is_where_the_search_begins(folder, monkeypatch):
     assert ("here", "strict") == (settings.domain, settings.profile)
 
 
-def test_a_working_directory_that_is_gone_has_no_files(folder, monkeypatch):
-    """An agent whose folder was removed under it still starts."""
+def test_a_working_directory_that_is_gone_is_an_error_with_a_way_out(folder, monkeypatch):
+    """Its parents may have stated policies; a file that is named by its absolute path needs no working directory."""
+    config = folder.parent / "empty.toml"
+    config.write_text("")
     monkeypatch.chdir(folder)
     folder.rmdir()
-    assert Settings() == Settings.load(environ={})
+    for environ in ({}, {"GRACE_KP_CONFIG": "relative.toml"}):
+        with pytest.raises(SettingsError, match="set GRACE_KP_CONFIG to the absolute path of a file, which may be empty"):
+            Settings.load(environ=environ)
+    assert Settings() == Settings.load(environ={"GRACE_KP_CONFIG": str(config)})
 
 
 def test_none_is_not_given(folder):
@@ -152,7 +157,7 @@ def test_every_setting_has_an_environment_variable(folder):
             continue
         text = {
             "bool": "0", "int": "64", "float": "0.5", "str": "private", "str | None": "memory:",
-            "dict[str, str]": "a=deny", "dict[str, tuple[str, ...]]": "ana=finance",
+            "Policies": "a=deny", "dict[str, tuple[str, ...]]": "ana=finance",
                 "dict[str, tuple[float, str]]": "gemini-*=0.3 USD",
         }[Settings.__dataclass_fields__[name].type]  # fmt: skip
         text = {"profile": "strict", "file_mode": "660", "on_mismatch": "tighten", "on_alarm": "confirm"}.get(
@@ -188,7 +193,32 @@ def test_where_values_came_from_is_no_setting(folder):
 
 def test_other_variables_are_not_ours(folder):
     """Names without the prefix, and the switch for the library's own tests."""
-    assert Settings() == load(folder, {"GRACE": "1", "GRACEKP_DOMAIN": "x", "GRACE_KP_STRICT_RECORDING": "1"})
+    assert Settings() == load(folder, {"GRACE": "1", "GRACEKP_OTHER": "x", "GRACE_KP_STRICT_RECORDING": "1"})
+
+
+@pytest.mark.parametrize("name", ["GRACEKP_{}", "GRACE-KP-{}", "grace_kp_{}", "Grace_Kp_{}", "GRACE_KP{}", "_GRACE_KP_{}", "GRACE.KP.{}"])
+@pytest.mark.parametrize("setting", ["POLICIES", "JUDGE_CACHE", "CONFIG"])
+def test_a_variable_whose_name_is_nearly_right_is_refused(folder, name, setting):
+    """A policy in it would not be read."""
+    variable = name.format(setting if name.isupper() or "G" in name[:2] and "r" not in name else setting.lower())
+    expected = f"environment variable {variable} is not read; did you mean GRACE_KP_{setting}?"
+    assert expected == refusal(folder, {variable: "wire=deny"})
+
+
+@pytest.mark.parametrize("blank", ["", " ", " , ", "\n", ",,"])
+def test_an_empty_variable_adds_nothing(folder, blank):
+    """Whatever the setting: as in a compose file whose own variable is not set."""
+    (folder / "grace_kp.toml").write_text('domain = "file"\n[policies]\nwire = "deny"\n')
+    settings = load(folder, {f"GRACE_KP_{name.upper()}": blank for name in (*NAMES, "config")})
+    assert load(folder) == settings
+    assert ("file", {"wire": "deny"}) == (settings.domain, settings.policies)
+
+
+def test_a_variable_must_be_utf8(folder):
+    """Bytes that are none would only fail when a run is stored."""
+    for name in ("domain", "policies", "store", "webhook_url"):
+        expected = f"{name} (environment variable GRACE_KP_{name.upper()}) must be UTF-8, not 'a\\udcff'"
+        assert expected == refusal(folder, {f"GRACE_KP_{name.upper()}": "a\udcff"})
 
 
 # Values
@@ -203,7 +233,7 @@ def test_switches(folder, name):
     for word in ("0", "FALSE", "no", "off"):
         assert getattr(load(folder, {variable: word}), name) is False
     assert getattr(load(folder, **{name: False}), name) is False
-    for bad in ("", "2", "maybe", "nein"):
+    for bad in ("2", "maybe", "nein"):
         assert f"{name} (environment variable {variable}) must be 1 or 0, not {bad!r}" == refusal(
             folder, {variable: bad}
         )
@@ -235,7 +265,7 @@ def test_numbers_have_ranges(folder, name, low, high):
 )
 def test_what_is_no_number_is_refused(folder, name):
     """Texts, switches, NaN, infinities and numbers without end, each in one line."""
-    for bad in ("", "many", "1,5", "0x10", "nan", "inf", "-inf", "9" * 10_000, "1e999"):
+    for bad in ("many", "1,5", "0x10", "nan", "inf", "-inf", "9" * 10_000, "1e999"):
         assert f"{name} (environment variable" in refusal(folder, {f"GRACE_KP_{name.upper()}": bad})
     for bad in (True, [], {}, b"1", object(), float("nan"), float("inf"), -float("inf"), 10**5_000):
         assert f"{name} (keyword {name}) must be" in refusal(folder, **{name: bad})
@@ -274,9 +304,10 @@ def test_choices(folder, name, words):
 def test_a_profile_is_a_name_or_a_path(folder, profile):
     """A keyword and the environment name paths as they are; a file names them from its own folder."""
     assert profile == load(folder, profile=profile).profile == load(folder, {"GRACE_KP_PROFILE": profile}).profile
-    (folder.parent / "grace_kp.toml").write_text(f'profile = "{profile}"\n', encoding="utf-8")
+    file = folder.parent / "grace_kp.toml"
+    file.write_text(f'profile = "{profile}"\n', encoding="utf-8")
     expected = profile if profile in {"grace", "strict"} else str(folder.parent / profile)
-    assert expected == load(folder).profile
+    assert expected == load(folder, {"GRACE_KP_CONFIG": str(file)}).profile
 
 
 @pytest.mark.parametrize("profile", ["Grace", "calibrated", "json", "mine.json.gz", 3, ""])
@@ -284,7 +315,7 @@ def test_any_other_profile_is_refused(folder, profile):
     assert "profile (keyword profile) must be" in refusal(folder, profile=profile)
 
 
-@pytest.mark.parametrize("name", ["store", "domain"])
+@pytest.mark.parametrize("name", ["gemini_model", "domain"])
 def test_texts_are_not_empty(folder, name):
     """Any other text is taken as it is."""
     assert "日本 x" == getattr(load(folder, **{name: "日本 x"}), name)
@@ -296,13 +327,15 @@ def test_thresholds_in_every_place(folder):
     """Numbers from 0 to 1, and `never` for infinity, which TOML may also spell inf."""
     settings = load(folder, {"GRACE_KP_THRESHOLD_SILENT": "never", "GRACE_KP_THRESHOLD_NOTIFY": "0.75"})
     assert (math.inf, 0.75, 0.4) == (settings.threshold_silent, settings.threshold_notify, settings.threshold_confirm)
-    (folder / "grace_kp.toml").write_text('threshold_silent = inf\nthreshold_notify = "never"\nthreshold_confirm = 1\n')
-    settings = load(folder)
+    file = folder / "grace_kp.toml"
+    file.write_text('threshold_silent = inf\nthreshold_notify = "never"\nthreshold_confirm = 1\n')
+    settings = load(folder, {"GRACE_KP_CONFIG": str(file)})
     assert (math.inf, math.inf, 1) == (settings.threshold_silent, settings.threshold_notify, settings.threshold_confirm)
+    file.unlink()
     assert 0.95 == load(folder, threshold_silent=0.95, threshold_notify=0.5, threshold_confirm=0).threshold_silent
 
 
-@pytest.mark.parametrize("bad", ["", "always", "inf", "nan", "1.1", "-0.1"])
+@pytest.mark.parametrize("bad", ["always", "inf", "nan", "1.1", "-0.1"])
 def test_a_bad_threshold_in_the_environment_is_named(folder, bad):
     """With the variable, what is allowed, and what was found."""
     expected = (
@@ -324,11 +357,12 @@ def test_thresholds_out_of_order_are_named_with_their_places(folder):
         "threshold_silent 0.5 (environment variable GRACE_KP_THRESHOLD_SILENT) must not be below "
         "threshold_notify 0.7 (default); set both, or change one"
     ) == refusal(folder, {"GRACE_KP_THRESHOLD_SILENT": "0.5"})
-    (folder / "grace_kp.toml").write_text('threshold_confirm = "never"\n')
+    file = folder / "file.toml"
+    file.write_text('threshold_confirm = "never"\n')
     assert (
-        f"threshold_notify 0.7 (default) must not be below threshold_confirm never ({folder / 'grace_kp.toml'}); "
+        f"threshold_notify 0.7 (default) must not be below threshold_confirm never ({file}); "
         "set both, or change one"
-    ) == refusal(folder)
+    ) == refusal(folder, {"GRACE_KP_CONFIG": str(file)})
 
 
 def test_policies_in_the_environment(folder):
@@ -348,8 +382,8 @@ def test_reviewers_have_groups(folder):
     """As pairs in the environment, as a table of lists in a file; one group may be a text."""
     found = {"ana": ("finance", "legal"), "bob": ("finance",)}
     assert found == load(folder, {"GRACE_KP_REVIEWERS": " ana = finance + legal, bob=finance"}).reviewers
-    (folder / "grace_kp.toml").write_text('[reviewers]\nana = ["finance", "legal"]\nbob = "finance"\n')
-    assert found == load(folder).reviewers
+    (folder / "people.toml").write_text('[reviewers]\nana = ["finance", "legal"]\nbob = "finance"\n')
+    assert found == load(folder, {"GRACE_KP_CONFIG": str(folder / "people.toml")}).reviewers
 
 
 @pytest.mark.parametrize(
@@ -411,6 +445,10 @@ def test_bad_prices_are_refused(folder, prices, message):
         ("wire=deny,wire=silent", "name 'wire' twice"),
         ({"wire": 1}, "not 1"),
         ({"wire": ["deny"]}, "not a list of 1"),
+        ({"wire": {"money": "deny"}}, """'wire' may state floor and unmeasured, not 'money'; an action whose name has a dot is written "wire.money\""""),
+        ({"wire": {"floor": "never"}}, "the floor of 'wire' must be one of"),
+        ({"wire": {"unmeasured": "deny"}}, "unmeasured of 'wire' must be one of silent, notify, confirm, not 'deny'"),
+        ({"wire": {}}, "'wire' must state floor or unmeasured"),
         ({3: "deny"}, "must have non-empty action names, not 3"),
         (["wire"], "must be a table of action name to floor, not a list of 1"),
         (True, "must be a table"),

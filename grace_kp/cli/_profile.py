@@ -28,7 +28,7 @@ def profile_report(settings: Settings, problems: list[str]) -> dict[str, Any] | 
     except GraceError as error:
         problems.append(str(error))
         return None
-    report = profiles.describe()
+    report = {**profiles.describe(), "milder": profiles.milder(settings)}
     if profiles.main.learned is not None:
         report["file"] = settings.profile
         report["compared_runs"], report["mismatches"] = _differences(settings, profiles)
@@ -57,6 +57,9 @@ def put_profile(out: Console, report: Mapping[str, Any], *, label: int) -> None:
     """Write the profile; of a learned one what it was fitted on, what it promises, and why that may not hold."""
     levels = ", ".join(f"{name} {value}" for name, value in report["thresholds"].items())
     put_field(out, "profile", clean(f"{report['name']}; thresholds {levels}"), label=label)
+    for entry in report["milder"]:
+        text = f"makes gates milder: {entry['setting']} = {entry['value']} ({entry['from']})"
+        put_text(out, clean(text), indent=label, style="yellow")
     if "fitted_on" not in report:
         return
     fitted, promise = report["fitted_on"] or {}, report["promise"]

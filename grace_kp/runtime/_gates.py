@@ -28,7 +28,8 @@ class GateDefaults:
     """What holds for all gates of a runtime."""
 
     profiles: ProfileSet
-    policies: Mapping[str, Policy | str]
+    policies: Sequence[Mapping[str, Policy | str | dict[str, str]]]
+    """The policies of each place that states some."""
     timeout: float
     """Seconds that a reviewer has."""
     reviewer: Reviewer | str | None
@@ -65,7 +66,7 @@ class Gates:
         self.profiles = defaults.profiles
         self.thresholds = self.profiles.main.thresholds
         self.promise = defaults.promise
-        self.policies = PolicySet(defaults.policies)
+        self.policies = PolicySet(*defaults.policies)
         self.on_notify = defaults.on_notify
         self.timeout = defaults.timeout
         self._reviewer = defaults.reviewer
