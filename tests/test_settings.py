@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.errors import SettingsError
-from grace_kp.settings import Settings
+from grace_kp.settings import FOUND_FILES, Settings
 
 NAMES = [field.name for field in dataclasses.fields(Settings) if field.name != "source"]
 
@@ -120,7 +120,9 @@ def test_a_working_directory_that_is_gone_is_an_error_with_a_way_out(folder, mon
     monkeypatch.chdir(folder)
     folder.rmdir()
     for environ in ({}, {"GRACE_KP_CONFIG": "relative.toml"}):
-        with pytest.raises(SettingsError, match="set GRACE_KP_CONFIG to the absolute path of a file, which may be empty"):
+        with pytest.raises(
+            SettingsError, match="set GRACE_KP_CONFIG to the absolute path of a file, which may be empty"
+        ):
             Settings.load(environ=environ)
     assert Settings() == Settings.load(environ={"GRACE_KP_CONFIG": str(config)})
 
@@ -144,7 +146,13 @@ def test_settings_are_a_frozen_value():
 def test_every_setting_has_an_environment_variable(folder):
     """The name in capitals after GRACE_KP_."""
     for name in NAMES:
-        chosen = {"judge": "never", "unmeasured": "silent", "judge_language": "ja", "overflow": "wait", "durability": "bounded"}
+        chosen = {
+            "judge": "never",
+            "unmeasured": "silent",
+            "judge_language": "ja",
+            "overflow": "wait",
+            "durability": "bounded",
+        }
         if text := chosen.get(name):
             settings = load(folder, {f"GRACE_KP_{name.upper()}": text})
             assert text == getattr(settings, name)
@@ -196,11 +204,13 @@ def test_other_variables_are_not_ours(folder):
     assert Settings() == load(folder, {"GRACE": "1", "GRACEKP_OTHER": "x", "GRACE_KP_STRICT_RECORDING": "1"})
 
 
-@pytest.mark.parametrize("name", ["GRACEKP_{}", "GRACE-KP-{}", "grace_kp_{}", "Grace_Kp_{}", "GRACE_KP{}", "_GRACE_KP_{}", "GRACE.KP.{}"])
+@pytest.mark.parametrize(
+    "prefix", ["GRACEKP_", "GRACE-KP-", "grace_kp_", "Grace_Kp_", "GRACE_KP", "_GRACE_KP_", "GRACE.KP."]
+)
 @pytest.mark.parametrize("setting", ["POLICIES", "JUDGE_CACHE", "CONFIG"])
-def test_a_variable_whose_name_is_nearly_right_is_refused(folder, name, setting):
+def test_a_variable_whose_name_is_nearly_right_is_refused(folder, prefix, setting):
     """A policy in it would not be read."""
-    variable = name.format(setting if name.isupper() or "G" in name[:2] and "r" not in name else setting.lower())
+    variable = prefix + (setting if prefix.isupper() else setting.lower())
     expected = f"environment variable {variable} is not read; did you mean GRACE_KP_{setting}?"
     assert expected == refusal(folder, {variable: "wire=deny"})
 
@@ -209,7 +219,9 @@ def test_a_variable_whose_name_is_nearly_right_is_refused(folder, name, setting)
 def test_an_empty_variable_adds_nothing(folder, blank):
     """Whatever the setting: as in a compose file whose own variable is not set."""
     (folder / "grace_kp.toml").write_text('domain = "file"\n[policies]\nwire = "deny"\n')
-    settings = load(folder, {f"GRACE_KP_{name.upper()}": blank for name in (*NAMES, "config")})
+    settings = load(
+        folder, {f"GRACE_KP_{name.upper()}": blank for name in NAMES} | {"GRACE_KP_CONFIG": blank.strip(" ,")}
+    )
     assert load(folder) == settings
     assert ("file", {"wire": "deny"}) == (settings.domain, settings.policies)
 
@@ -360,8 +372,7 @@ def test_thresholds_out_of_order_are_named_with_their_places(folder):
     file = folder / "file.toml"
     file.write_text('threshold_confirm = "never"\n')
     assert (
-        f"threshold_notify 0.7 (default) must not be below threshold_confirm never ({file}); "
-        "set both, or change one"
+        f"threshold_notify 0.7 (default) must not be below threshold_confirm never ({file}); set both, or change one"
     ) == refusal(folder, {"GRACE_KP_CONFIG": str(file)})
 
 
@@ -445,7 +456,10 @@ def test_bad_prices_are_refused(folder, prices, message):
         ("wire=deny,wire=silent", "name 'wire' twice"),
         ({"wire": 1}, "not 1"),
         ({"wire": ["deny"]}, "not a list of 1"),
-        ({"wire": {"money": "deny"}}, """'wire' may state floor and unmeasured, not 'money'; an action whose name has a dot is written "wire.money\""""),
+        (
+            {"wire": {"money": "deny"}},
+            """'wire' may state floor and unmeasured, not 'money'; an action whose name has a dot is written "wire.money\"""",
+        ),
         ({"wire": {"floor": "never"}}, "the floor of 'wire' must be one of"),
         ({"wire": {"unmeasured": "deny"}}, "unmeasured of 'wire' must be one of silent, notify, confirm, not 'deny'"),
         ({"wire": {}}, "'wire' must state floor or unmeasured"),
@@ -492,6 +506,226 @@ def test_a_bad_value_in_a_file_names_the_file(folder):
     for text in ("domain = 3", "domain = 2026-01-02", "sample_rate = [1]", "enabled = 7", "policies = 1"):
         path.write_text(text)
         assert f"({path}) must be" in refusal(folder)
+
+
+# The file in GRACE_KP_CONFIG
+
+
+def test_a_named_file_replaces_the_search(folder, monkeypatch):
+    """Its path is relative to the working directory, and a pyproject.toml has its table."""
+    (folder / "grace_kp.toml").write_text('domain = "found"\n[policies]\nwire = "deny"\n')
+    (folder / "pyproject.toml").write_text(
+        '[tool.grace_kp]\nunmeasured = "silent"\ngemini_base_url = "https://gateway"\n'
+    )
+    (folder / "other.toml").write_text('domain = "named"\n')
+    monkeypatch.chdir(folder)
+    for named in ("other.toml", " ./other.toml ", str(folder / "other.toml")):
+        settings = Settings.load(environ={"GRACE_KP_CONFIG": named})
+        assert ("named", {}, str(folder / "other.toml")) == (
+            settings.domain,
+            settings.policies,
+            settings.source["domain"],
+        )
+    settings = Settings.load(environ={"GRACE_KP_CONFIG": "pyproject.toml", "GRACE_KP_DOMAIN": "environment"})
+    assert ("environment", "silent", "https://gateway") == (
+        settings.domain,
+        settings.unmeasured,
+        settings.gemini_base_url,
+    )
+
+
+def test_a_named_file_must_exist_and_be_readable(folder, monkeypatch):
+    """The message names the variable or the file, and the reason."""
+    (folder / "pyproject.toml").write_text('[project]\nname = "grace_kp"\n')
+    os.mkfifo(folder / "pipe")
+    (folder / "link.toml").symlink_to("nothing")
+    monkeypatch.chdir(folder)
+    for named, message in (
+        ("none.toml", f"GRACE_KP_CONFIG names {folder / 'none.toml'}, which does not exist"),
+        ("pyproject.toml", f"GRACE_KP_CONFIG names {folder / 'pyproject.toml'}, which has no table [tool.grace_kp]"),
+        (".", f"{folder}: cannot be read: it is a directory"),
+        ("pipe", f"{folder / 'pipe'}: cannot be read: it is not a regular file"),
+        (os.devnull, f"{os.devnull}: cannot be read: it is not a regular file"),
+        ("link.toml", f"{folder / 'link.toml'}: cannot be read: it is a link to nothing"),
+        ("~nobody-has-this-name/x", "GRACE_KP_CONFIG '~nobody-has-this-name/x' cannot be found"),
+        ("x" * 300, "cannot be read: File name too long"),
+    ):
+        assert message in refusal(folder, {"GRACE_KP_CONFIG": named})
+
+
+# Files that are found by searching
+
+
+def test_every_setting_is_on_one_side():
+    """A new setting must be listed as one that a found file may state, may not state, or may only make stricter."""
+    assert {*NAMES} == {*FOUND_FILES}
+    assert all(isinstance(rule, bool) or callable(rule) for rule in FOUND_FILES.values())
+    assert all(rule(getattr(Settings(), name)) is not None for name, rule in FOUND_FILES.items() if callable(rule))
+
+
+REFUSED = {
+    "unmeasured": '"confirm"', "threshold_silent": '"never"', "threshold_notify": "0.5", "threshold_confirm": "0.4", "profile": '"strict"',
+    "on_mismatch": '"tighten"', "audit_rate": "0.001", "reviewers": '{ana = ["finance"]}', "judge_cache": '"cache.db"',
+    "gemini_model": '"kind"', "gemini_base_url": '"https://evil.example"', "embedding_model": '"model"', "registry_url": '"https://evil.example"',
+    "webhook_url": '"https://evil.example"', "approval_link": '"https://evil.example/{id}"',
+}  # fmt: skip
+LOOSER = {
+    "privacy_level": None, "capture_input": None, "capture_output": None, "on_alarm": None,  # the default is the mildest value
+    "visibility": '"network"', "file_mode": '"660"', "fetch_models": "true", "gate_timeout": "1", "judge_timeout": "0.01",
+    "judge_attempts": "1", "judge_calls_per_minute": "1", "judge_tokens_per_minute": "1", "judge_calls_per_run": "1", "judge_tokens_per_run": "1",
+}  # fmt: skip
+STRICTER = {
+    "privacy_level": '"federated"', "capture_input": "false", "capture_output": "false", "on_alarm": '"confirm"', "visibility": '"private"',
+    "file_mode": '"600"', "fetch_models": "false", "gate_timeout": "900", "judge_timeout": "60", "judge_attempts": "9",
+    "judge_calls_per_minute": "0", "judge_tokens_per_minute": "0", "judge_calls_per_run": "21", "judge_tokens_per_run": "0",
+}  # fmt: skip
+
+
+def test_the_examples_are_complete():
+    assert {name for name, rule in FOUND_FILES.items() if rule is False} == {*REFUSED}
+    assert {name for name, rule in FOUND_FILES.items() if callable(rule)} == {*LOOSER} == {*STRICTER}
+
+
+@pytest.mark.parametrize("file", ["grace_kp.toml", "pyproject.toml"])
+@pytest.mark.parametrize(
+    ("name", "value"), [*REFUSED.items(), *((name, value) for name, value in LOOSER.items() if value)]
+)
+def test_a_found_file_cannot_make_a_gate_milder_or_send_anything_elsewhere(folder, file, name, value):
+    """An agent can write into its folder. The message shows the way back: code, the environment, or vouching for the file."""
+    line = f"{name} = {value}\n"
+    (folder / file).write_text(line if file == "grace_kp.toml" else f"[tool.grace_kp]\n{line}")
+    message = refusal(folder)
+    assert message.startswith(f"{name} ({folder / file}) cannot be ")
+    assert message.endswith(
+        "in a file that is found by searching folders, because an agent may have written it; "
+        f"set it in code or as GRACE_KP_{name.upper()}, or vouch for the file with GRACE_KP_CONFIG={file}"
+    )
+    environ = {"GRACE_KP_CONFIG": str(folder / file)} | {"GRACE_KP_THRESHOLD_SILENT": "never"}
+    assert name in load(folder, environ).source
+    (folder / "below").mkdir()
+    assert refusal(folder / "below").endswith(f"GRACE_KP_CONFIG={folder / file}")
+
+
+@pytest.mark.parametrize(("name", "value"), STRICTER.items())
+def test_a_found_file_may_tighten(folder, name, value):
+    """And a nearer file, which may be planted, does not hide it."""
+    (folder.parent / "grace_kp.toml").write_text(f"{name} = {value}\n")
+    (folder / "grace_kp.toml").write_text("")
+    strict = getattr(load(folder), name)
+    default = getattr(Settings(), name)
+    assert strict == getattr(load(folder.parent), name)
+    (folder / "grace_kp.toml").write_text(
+        f"{name} = {str(default).lower() if not isinstance(default, str) else repr(default)}\n"
+    )
+    assert strict == getattr(load(folder), name)
+
+
+def test_a_nearer_file_does_not_hide_policies(folder):
+    """Policies of all found files are combined name by name to the stricter, whatever else the nearest states."""
+    top, middle = folder.parent.parent, folder.parent
+    (top / "pyproject.toml").write_text('[tool.grace_kp.policies]\nwire = "deny"\nread = "notify"\n')
+    (middle / "grace_kp.toml").write_text('[policies]\nwire = "silent"\nread = "confirm"\n')
+    (middle / "pyproject.toml").write_text('[tool.grace_kp.policies]\nsend = "escalate"\n')
+    (folder / "grace_kp.toml").write_text('domain = "near"\n')
+    settings = load(folder, {"GRACE_KP_POLICIES": "wire=confirm,read=escalate"})
+    assert {"wire": "deny", "read": "escalate", "send": "escalate"} == settings.policies
+    assert 4 == len(settings.source["policies"].split(", "))
+    assert settings == pickle.loads(pickle.dumps(settings))
+
+
+def test_a_policy_may_be_a_table(folder):
+    """With a floor, the level of calls about which nothing was measured, or both; a found file states floors only."""
+    text = '[policies.refund]\nfloor = "notify"\nunmeasured = "notify"\n[policies.mail]\nunmeasured = "silent"\n[policies]\nwire.floor = "deny"\n'
+    (folder / "vouched.toml").write_text(text)
+    environ = {"GRACE_KP_CONFIG": str(folder / "vouched.toml")}
+    tables = {"refund": {"floor": "notify", "unmeasured": "notify"}, "mail": {"unmeasured": "silent"}}
+    assert {**tables, "wire": "deny"} == load(folder, environ).policies
+    assert {**tables, "refund": {"floor": "confirm", "unmeasured": "notify"}, "wire": "deny"} == load(
+        folder, {**environ, "GRACE_KP_POLICIES": "refund=confirm"}
+    ).policies
+    (folder / "grace_kp.toml").write_text('[policies]\nwire = {floor = "deny"}\n')
+    assert {"wire": "deny"} == load(folder).policies
+    (folder / "grace_kp.toml").write_text(text)
+    assert f"policies ({folder / 'grace_kp.toml'}) cannot state `unmeasured` in a file that is found" in refusal(folder)
+
+
+def test_the_strictest_statement_about_what_was_not_measured_holds(folder):
+    """Of code, the environment and a named file; its source is the one that counts."""
+    (folder / "file.toml").write_text('unmeasured = "notify"\n')
+    environ = {"GRACE_KP_CONFIG": str(folder / "file.toml"), "GRACE_KP_UNMEASURED": "confirm"}
+    settings = load(folder, environ, unmeasured="silent")
+    assert ("confirm", "environment variable GRACE_KP_UNMEASURED") == (
+        settings.unmeasured,
+        settings.source["unmeasured"],
+    )
+    assert "silent" == load(folder, unmeasured="silent").unmeasured
+
+
+def test_a_found_file_names_a_store_in_its_own_folder_or_the_users(folder, monkeypatch):
+    """Anywhere else, the runs of this user would be written where the author of the file wants them."""
+    monkeypatch.chdir(folder)
+    (folder / "out").symlink_to(folder.parent.parent)
+    for url in (
+        "memory:",
+        "sqlite:///t.db",
+        "sqlite:///data/t.db",
+        f"sqlite:///{folder}/t.db",
+        "sqlite:///~/.local/share/grace_kp/t.db",
+    ):
+        (folder / "grace_kp.toml").write_text(f'store = "{url}"\n')
+        assert url == load(folder).store
+    for url in (
+        "sqlite:///../t.db",
+        "sqlite:///out/t.db",
+        f"sqlite:///{folder.parent}/t.db",
+        "sqlite:////tmp/t.db",
+        "sqlite:///~/t.db",
+    ):
+        (folder / "grace_kp.toml").write_text(f'store = "{url}"\n')
+        assert "cannot name a file outside its own folder and that of the default store in a file" in refusal(folder)
+        assert url == load(folder, {"GRACE_KP_CONFIG": "grace_kp.toml"}).store
+
+
+# The address of a store
+
+
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        ("memory", "write memory:, in small letters"), (":memory:", "its form is unknown"), ("MEMORY:", "write memory:, in small letters"),
+        ("memory://", "options of memory: are max_traces"), ("memory:?max=3", "options of memory: are"), ("memory:?max_traces=0", "options of memory: are"),
+        ("x.db", "for a file, write sqlite:///x.db"), ("/data/x.db", "for a file, write sqlite:////data/x.db"), ("日本", "write sqlite:///日本"),
+        ("sqlite:", "write sqlite:/// in small letters"), ("sqlite://x.db", "write sqlite:/// in"), ("sqlite:x.db", "write sqlite:/// in"),
+        ("SQLite:///x.db", "write sqlite:/// in small letters"), ("sqlite:///", "it names no file"), ("sqlite:///:memory:", "use memory:"),
+        ("sqlite:///x.db?mode=ro", "options of SQLite are not supported"), ("sqlite:///file:x.db", "options of SQLite are not supported"),
+        ("sqlite+aiosqlite:///x.db", "its form is unknown"), ("sqlite3:///x.db", "its form is unknown"), ("mysql://h/x", "its form is unknown"),
+        ("postgresql://h/x", "no PostgreSQL store"), ("postgres://h/x", "no PostgreSQL store"), ("postgresql+psycopg://h/x", "its form is unknown"),
+        ("sqlite:///.", "a file, not a directory"), ("sqlite:////dev/null", "not a directory or a device"), ("sqlite:///new/", "not a directory"),
+        (" memory:", "blanks at an end"), ("sqlite:///x.db ", "blanks at an end"), ("sqlite:///x\0.db", "a null character"),
+        ("sqlite:///~nobody-has-this-name/x.db", "cannot be used as a path"), (f"sqlite:///{'x' * 300}", "cannot be used as a path"),
+    ],
+)  # fmt: skip
+def test_an_address_that_cannot_be_used_is_refused_at_once(folder, url, hint):
+    """Runs would be lost otherwise. The message names the forms that work."""
+    message = refusal(folder, store=url)
+    assert message.startswith("store (keyword store) ")
+    assert f"cannot be used: {hint.partition(': ')[0]}" in message or hint in message
+    assert message.endswith(
+        "known forms are memory:, memory:?max_traces=500, sqlite:///relative.db, sqlite:////absolute.db or sqlite:///~/in-home.db"
+    )
+
+
+def test_addresses_that_work(folder):
+    """Of files that are there or not, and of memory with its bounds."""
+    for url in (
+        "memory:",
+        "memory:?max_traces=500",
+        "memory:?max_mb=0.5&max_traces=1",
+        "sqlite:///a/b c.db",
+        "sqlite:////no/where.db",
+        "sqlite:///~/x",
+    ):
+        assert url == load(folder, store=url).store
 
 
 # Anything at all
