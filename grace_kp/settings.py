@@ -357,43 +357,45 @@ def _in_file(path: Path, table: dict[str, Any]) -> Iterator[Stated]:
         yield name, _convert(name, str(path.parent / raw) if is_path else raw, place), place
 
 
-STORES = "memory:, memory:?max_traces=500, sqlite:///relative.db, sqlite:////absolute.db or sqlite:///~/in-home.db"
-"""The forms of a store's address."""
+STORES = "memory: or sqlite:///path.db"
+"""The addresses of stores that work."""
 
 
 def store_file(url: str) -> Path | None:
     """Return the file that a store's address names; None for a store in memory.
 
     Raises:
-        ValueError: the form of the address is unknown, or it names no file.
+        ValueError: the form of the address is unknown, or it names no file; the message names the address and the forms that work.
     """
     scheme, colon, rest = url.partition(":")
-    if scheme == "memory" and colon:
-        if rest and not (rest[0] == "?" and all(map(_MEMORY_OPTION.fullmatch, rest[1:].split("&")))):
-            raise ValueError("options of memory: are max_traces, a whole number from 1, and max_mb, a number above 0")
+    name = repr(re.sub(r"//[^@/]*@", "//…@", url))  # without a password
+    if url == "memory:" or url.startswith("memory:?"):
+        options = rest[1:].split("&") if rest else ()
+        if not all(map(_MEMORY_OPTION.fullmatch, options)):
+            limits = "max_traces is a whole number from 1, and max_mb a number above 0"
+            raise ValueError(f"store {name}: unknown option or value; {limits}")
         return None
-    path = rest.removeprefix("///")
-    if url != url.strip() or "\0" in url:
-        raise ValueError("it has blanks at an end, or a null character; remove them")
-    if scheme == "sqlite" and rest.startswith("///"):
-        if path in {"", ":memory:"}:
-            raise ValueError("it names no file; use memory: for a store in memory")
-        if "?" in path or path.startswith("file:"):
-            raise ValueError("options of SQLite are not supported; name the file alone")
-        try:
-            file = Path(path).expanduser()
-            if path.endswith("/") or (file.exists() and not file.is_file()):
-                raise ValueError("it must name a file, not a directory or a device")
-        except (OSError, RuntimeError) as error:  # a part of the path is too long, or no user has this name
-            raise ValueError(f"it cannot be used as a path: {reason(error)}") from None
-        return file
-    hints = {
-        "postgresql": "this version has no PostgreSQL store", "postgres": "this version has no PostgreSQL store",
-        "memory": "write memory:, in small letters", "sqlite": "write sqlite:/// in small letters, then the path of a file",
-    }  # fmt: skip
-    raise ValueError(
-        hints.get(scheme.lower(), "its form is unknown" if colon else f"for a file, write sqlite:///{url}")
-    )
+    if scheme in {"postgresql", "postgres"}:
+        raise ValueError(f"this version has no PostgreSQL store; known are {STORES}")
+    if not url.startswith("sqlite:///") or url != url.strip() or "\0" in url:
+        hints = {
+            "memory": "; for a store in memory, write memory:",
+            "sqlite": "; for a file, write sqlite:/// and its path, without blanks at the ends",
+        }
+        hint = "" if colon else f"; for a file, write sqlite:///{url}"
+        raise ValueError(f"unknown store {name}; known are {STORES}{hints.get(scheme.strip().lower(), hint)}")
+    path = rest[3:]
+    if path in {"", ":memory:"}:
+        raise ValueError(f"store {name} names no file; use memory: for a store in memory, or sqlite:///path.db")
+    if "?" in path or path.startswith("file:"):
+        raise ValueError(f"store {name}: options of SQLite are not supported; known are {STORES}")
+    try:
+        file = Path(path).expanduser()
+        if path.endswith("/") or (file.exists() and not file.is_file()):
+            raise ValueError(f"store {name} must name a file, not a directory or a device; known are {STORES}")
+    except (OSError, RuntimeError) as error:  # a part of the path is too long, or no user has this name
+        raise ValueError(f"store {name} cannot be used: {reason(error)}; known are {STORES}") from None
+    return file
 
 
 def _known(name: str, place: str) -> None:
@@ -428,9 +430,7 @@ def _convert(name: str, raw: object, place: str) -> Any:
         try:
             store_file(raw)
         except ValueError as error:
-            raise SettingsError(
-                f"store ({place}) {brief(raw)} cannot be used: {error}; known forms are {STORES}"
-            ) from None
+            raise SettingsError(f"store ({place}): {error}") from None
     if name == "file_mode" and not _MODE.fullmatch(raw):
         raise SettingsError(
             f"file_mode ({place}) must be three octal digits that let the owner read and write, such as 600 or 660, not {brief(raw)}"

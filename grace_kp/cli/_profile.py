@@ -57,9 +57,6 @@ def put_profile(out: Console, report: Mapping[str, Any], *, label: int) -> None:
     """Write the profile; of a learned one what it was fitted on, what it promises, and why that may not hold."""
     levels = ", ".join(f"{name} {value}" for name, value in report["thresholds"].items())
     put_field(out, "profile", clean(f"{report['name']}; thresholds {levels}"), label=label)
-    for entry in report["milder"]:
-        text = f"makes gates milder: {entry['setting']} = {entry['value']} ({entry['from']})"
-        put_text(out, clean(text), indent=label, style="yellow")
     if "fitted_on" not in report:
         return
     fitted, promise = report["fitted_on"] or {}, report["promise"]

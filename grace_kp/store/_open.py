@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from grace_kp.errors import StoreError
-from grace_kp.settings import STORES, store_file
+from grace_kp.settings import store_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ def file_of(url: str | None) -> Path | None:
     try:
         return store_file(url)
     except ValueError as error:
-        raise StoreError(f"store {url!r} cannot be used: {error}; known forms are {STORES}") from None
+        raise StoreError(str(error)) from None
 
 
 def _checked(store: object) -> Store:

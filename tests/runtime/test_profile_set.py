@@ -55,7 +55,7 @@ def run(grace, *, gates=1, **gate):
 
 @pytest.mark.parametrize("way_in", ["object", "path", "text", "environment", "file"])
 def test_a_learned_profile_comes_from_an_object_or_a_file(way_in, fitted, saved, monkeypatch, tmp_path):
-    """Keyword, environment and configuration file name it alike; a path in a file is relative to that file."""
+    """Keyword, environment and named configuration file name it alike; a path in a file is relative to that file."""
     given = {"object": fitted, "path": saved, "text": str(saved)}.get(way_in)
     if way_in == "environment":
         monkeypatch.setenv("GRACE_KP_PROFILE", str(saved))
@@ -63,6 +63,7 @@ def test_a_learned_profile_comes_from_an_object_or_a_file(way_in, fitted, saved,
         (tmp_path / "grace_kp.toml").write_text('profile = "profile.json"\n')
         (tmp_path / "below").mkdir()
         monkeypatch.chdir(tmp_path / "below")
+        monkeypatch.setenv("GRACE_KP_CONFIG", "../grace_kp.toml")
     grace = make_grace(profile=given)
     trace = run(grace)
     document = {**trace.to_dict(), "grace": {**trace.grace}}
