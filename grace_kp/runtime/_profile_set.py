@@ -194,7 +194,7 @@ class ProfileSet:
         return [
             {"setting": name, "value": value.to_dict() if isinstance(value, Thresholds) else value, "from": place}
             for name, value, place in found
-            if value is not None and value not in (False, "confirm")
+            if value is not None and value is not False and value != "confirm"
         ]
 
     def _shadow_before(
