@@ -244,19 +244,19 @@ FOUND_FILES: dict[str, bool | Callable[[Any], float]] = {
     # They cannot make a gate milder, and send nothing anywhere.
     **dict.fromkeys((
         "enabled", "sample_rate", "domain", "novelty_cache_size", "novelty_cache_ttl", "max_text", "max_steps", "max_pending_mb", "overflow",
-        "durability", "max_document_mb", "retention_days", "journal_ms", "prices", "judge", "judge_samples", "judge_combined",
-        "judge_language", "judge_workers", "scorer_timeout", "embedding_device", "policies", "store",
+        "durability", "max_document_mb", "retention_days", "journal_ms", "prices", "judge", "judge_language",
+        "judge_workers", "scorer_timeout", "embedding_device", "policies", "store",
     ), True),
     # They can. `audit_rate` decides which labels count for a promise that is watched.
     **dict.fromkeys((
         "unmeasured", "threshold_silent", "threshold_notify", "threshold_confirm", "profile", "on_mismatch", "audit_rate", "reviewers",
         "judge_cache", "gemini_model", "gemini_base_url", "embedding_model", "registry_url", "webhook_url", "approval_link",
     ), False),
-    # Only values that are at least as strict as the default. A judge that is asked less often falls back to 0.5.
+    # Only values that are at least as strict as the default. A judge that runs out of time or calls falls back to 0.5.
     "capture_input": lambda captures: not captures, "capture_output": lambda captures: not captures,
     "privacy_level": ("private", "aggregated", "federated").index, "visibility": ("network", "org", "private").index,
     "file_mode": lambda mode: -(int(mode, 8) & 0o77), "fetch_models": lambda fetches: not fetches, "on_alarm": ("report", "confirm").index,
-    "gate_timeout": float, "judge_timeout": float, "judge_attempts": float,
+    "gate_timeout": float, "judge_timeout": float, "judge_attempts": float, "judge_combined": float, "judge_samples": lambda calls: -calls,
     **dict.fromkeys((
         "judge_calls_per_minute", "judge_tokens_per_minute", "judge_calls_per_run", "judge_tokens_per_run",
     ), _or_unlimited),
