@@ -21,7 +21,7 @@ FILE = "grace_kp.toml"
 _PROJECT = "pyproject.toml"
 _LARGEST = 4 << 20
 """Bytes of a configuration file."""
-_LISTED = 2_000
+_LISTED = 1_000
 """Entries of a folder that are searched for misspelt names."""
 _NEAR_FILE = re.compile(r"[\W_]*grace[\W_]*kp[\W_]*toml(\.txt)?", re.IGNORECASE)
 _NEAR_TABLE = re.compile(r"[\W_]*grace[\W_]*kp[\W_]*", re.IGNORECASE)

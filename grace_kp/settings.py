@@ -277,10 +277,10 @@ def _from_code(keywords: dict[str, object]) -> Iterator[Stated]:
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[Stated]:
     for variable, value in environ.items():
-        place = f"environment variable {shown(variable)}"
         name = variable.removeprefix(PREFIX).lower()
-        if variable in _ELSEWHERE:
+        if variable in _ELSEWHERE or "kp" not in variable.lower():
             continue
+        place = f"environment variable {shown(variable)}"
         if variable.startswith(PREFIX):
             _known(name, place)
             if not value.strip(" \t\r\n,"):
