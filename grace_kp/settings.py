@@ -114,9 +114,11 @@ class Settings:
     """Seconds that a gate waits for a reviewer."""
     unmeasured: str | None = None
     """Level of a gated call about which nothing was measured: `confirm`, `notify` or `silent`; None is `confirm`."""
-    on_mismatch: str = "report"
-    """What follows when an agent, model or tool is not among those that a learned profile was fitted on: `report` only records it;
-    `tighten` makes gates ask at least for CONFIRM until the profile is fitted again."""
+    profile_digest: str | None = None
+    """Digest that the content of the learned profile must have, `sha256:` and 64 hexadecimal digits; None accepts any content."""
+    on_mismatch: str = "tighten"
+    """What follows when a learned profile was not fitted on this agent, model or tool, or that is unknown: `tighten` makes gates ask at least
+    for CONFIRM until the profile is fitted again; `report` only records it."""
     on_alarm: str = "report"
     """What follows when feedback refutes a promise that is watched (`Grace(monitor=…)`): `report` only reports it; `confirm` makes the
     gates that it concerns ask at least for CONFIRM until the profile is fitted again."""
@@ -249,8 +251,8 @@ FOUND_FILES: dict[str, bool | Callable[[Any], float]] = {
     ), True),
     # They can. `audit_rate` decides which labels count for a promise that is watched.
     **dict.fromkeys((
-        "unmeasured", "threshold_silent", "threshold_notify", "threshold_confirm", "profile", "on_mismatch", "audit_rate", "reviewers",
-        "judge_cache", "gemini_model", "gemini_base_url", "embedding_model", "registry_url", "webhook_url", "approval_link",
+        "unmeasured", "threshold_silent", "threshold_notify", "threshold_confirm", "profile", "profile_digest", "on_mismatch", "audit_rate",
+        "reviewers", "judge_cache", "gemini_model", "gemini_base_url", "embedding_model", "registry_url", "webhook_url", "approval_link",
     ), False),
     # Only values that are at least as strict as the default. A judge that runs out of time or calls falls back to 0.5.
     "capture_input": lambda captures: not captures, "capture_output": lambda captures: not captures,
