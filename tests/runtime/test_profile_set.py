@@ -527,8 +527,8 @@ def test_a_digest_pins_the_content_of_a_profile(place, fitted, saved, monkeypatc
         monkeypatch.setenv("GRACE_KP_PROFILE_DIGEST", fitted.digest)
     if place == "file":
         del stated["profile_digest"]
-        (tmp_path / "grace_kp.toml").write_text(f'profile_digest = "{fitted.digest}"\n')
-        monkeypatch.chdir(tmp_path)
+        (tmp_path / "named.toml").write_text(f'profile_digest = "{fitted.digest}"\n')
+        monkeypatch.setenv("GRACE_KP_CONFIG", str(tmp_path / "named.toml"))
     assert fitted.digest == make_grace(**stated).status()["profile"]["digest"]
     lenient(fitted).save(saved)
     stated.update({"profile": lenient(fitted)} if place == "object" else {})
