@@ -1,7 +1,10 @@
 """The settings as one frozen dataclass, with the source of each value.
 
-Order of precedence: keyword argument, environment (`GRACE_KP_*`), `grace_kp.toml`, `[tool.grace_kp]` in pyproject.toml,
-default. The files are searched in the working directory and its parents; the nearest wins. Unknown names are errors.
+Order of precedence: keyword argument, environment (`GRACE_KP_*`), configuration files, default. Policies of several places are combined
+to the stricter. Unknown names, and files that are there and cannot be read, are errors.
+
+The file is the one in `GRACE_KP_CONFIG`. Otherwise `grace_kp.toml` and `[tool.grace_kp]` in pyproject.toml are searched in the working
+directory and its parents. An agent can write into its working directory, so such files only tighten: see `FOUND_FILES`.
 """
 
 from __future__ import annotations
@@ -11,16 +14,47 @@ import os
 import re
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from grace_kp.config_files import FILE, content_of, reason, search, shown
 from grace_kp.errors import SettingsError, brief
 from grace_kp.levels import InterventionLevel
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    Stated = tuple[str, Any, str]
+    """A setting's name, its value and its source."""
+
 PREFIX = "GRACE_KP_"
+_NEAR_VARIABLE = re.compile(r"[\W_]*grace[\W_]*kp[\W_]*(\w[\w\W]*)", re.IGNORECASE)
 _FLOORS = (*(level.value for level in InterventionLevel), "deny")
+_UNMEASURED = ("silent", "notify", "confirm")
 _MODE = re.compile(r"0?[67][0-7]{2}")
 _PRICE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?) ([A-Z]{3})\s*", re.ASCII)
+_MEMORY_OPTION = re.compile(r"max_traces=0*[1-9]\d{0,17}|max_mb=(?=[\d.]*[1-9])\d{1,12}(\.\d{0,12})?", re.ASCII)
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
+
+
+class Policies(dict[str, "str | dict[str, str]"]):
+    """Policies by action name or glob, a floor or a table, combined name by name to the stricter."""
+
+    def __init__(self, *places: Mapping[str, str | dict[str, str]]) -> None:
+        """Combine the policies of several places."""
+        super().__init__()
+        self.places = places
+        """The policies of each place. A name in one place never replaces a glob of another."""
+        for name, policy in ((name, policy) for place in places for name, policy in place.items()):
+            tables = [known if isinstance(known, dict) else {"floor": known} for known in (self.get(name, {}), policy)]
+            table = {
+                key: max(stated, key=order.index)
+                for key, order in (("floor", _FLOORS), ("unmeasured", _UNMEASURED))
+                if (stated := [table[key] for table in tables if key in table])
+            }
+            self[name] = table["floor"] if [*table] == ["floor"] else table
+
+    def __reduce__(self) -> Any:
+        return Policies, self.places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +124,8 @@ class Settings:
     gates that it concerns ask at least for CONFIRM until the profile is fitted again."""
     audit_rate: float = 0.0
     """Share of the actions that run without asking, 0 to 1, that is selected at random for a check by a person."""
-    policies: dict[str, str] = field(default_factory=dict)
-    """Floors by action name or glob, for example {"delete_*": "confirm"}."""
+    policies: Policies = field(default_factory=Policies)
+    """Floors by action name or glob, for example {"delete_*": "confirm"}. In a file, `[policies.refund]` may state `floor` and `unmeasured`."""
     reviewers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Groups of each person who decides requests for approval, for example {"ana": ("finance",)}."""
     prices: dict[str, tuple[float, str]] = field(default_factory=dict)
@@ -151,16 +185,23 @@ class Settings:
             keywords: settings by name; None counts as absent.
 
         Raises:
-            SettingsError: a name is unknown or a value cannot be used; the message names the setting and its source.
+            SettingsError: a name is unknown, a value cannot be used, a file is there and cannot be read, or a file that was found by
+                searching states what it may not; the message names the setting and its source.
         """
+        variables = os.environ if environ is None else environ
         values: dict[str, Any] = {}
         source: dict[str, str] = {}
-        for name, (raw, place) in {**_from_files(folder), **_from_environment(environ)}.items():
-            values[name], source[name] = _convert(name, raw, place), place
-        for name, value in keywords.items():
-            if value is not None:
-                _known(name, "keyword")
-                values[name], source[name] = _convert(name, value, f"keyword {name}"), "keyword"
+        for name, value, place in (
+            *_from_files(folder, variables),
+            *_from_environment(variables),
+            *_from_code(keywords),
+        ):
+            if name == "policies":
+                earlier = values.get(name, Policies())
+                value, place = Policies(*earlier.places, value), ", ".join((*filter(None, [source.get(name)]), place))
+            elif name == "unmeasured" and _UNMEASURED.index(value) < _UNMEASURED.index(values.get(name, value)):
+                continue  # where several places state it, the strictest holds
+            values[name], source[name] = value, place
         settings = cls(**values, source=source)
         _check_order(settings)
         return settings
@@ -189,66 +230,174 @@ _RANGES: dict[str, tuple[float, float]] = {
 _THRESHOLDS = ("threshold_silent", "threshold_notify", "threshold_confirm")
 PROFILES = ("grace", "strict")
 NEVER = "never"
+CONFIG = "GRACE_KP_CONFIG"
 # Environment variables of this library that are not settings.
 _ELSEWHERE = frozenset(
-    {"GRACE_KP_STRICT_RECORDING", "GRACE_KP_REGISTRY_KEY", "GRACE_KP_WEBHOOK_SECRET", "GRACE_KP_KEY"}
+    {CONFIG, "GRACE_KP_STRICT_RECORDING", "GRACE_KP_REGISTRY_KEY", "GRACE_KP_WEBHOOK_SECRET", "GRACE_KP_KEY"}
 )
+DEFAULTS = {name: getattr(Settings(), name) for name in _FIELDS}
 
 
-def _from_environment(environ: dict[str, str] | None) -> dict[str, tuple[Any, str]]:
-    found: dict[str, tuple[Any, str]] = {}
-    for variable, value in (os.environ if environ is None else environ).items():
-        if variable.startswith(PREFIX) and variable not in _ELSEWHERE:
-            name = variable[len(PREFIX) :].lower()
-            place = f"environment variable {variable if variable.isprintable() else ascii(variable)}"
+def _or_unlimited(limit: float) -> float:
+    return limit or math.inf
+
+
+FOUND_FILES: dict[str, bool | Callable[[Any], float]] = {
+    # They cannot make a gate milder, and send nothing anywhere.
+    **dict.fromkeys((
+        "enabled", "sample_rate", "domain", "novelty_cache_size", "novelty_cache_ttl", "max_text", "max_steps", "max_pending_mb", "overflow",
+        "durability", "max_document_mb", "retention_days", "journal_ms", "prices", "judge", "judge_language",
+        "judge_workers", "scorer_timeout", "embedding_device", "policies", "store",
+    ), True),
+    # They can. `audit_rate` decides which labels count for a promise that is watched.
+    **dict.fromkeys((
+        "unmeasured", "threshold_silent", "threshold_notify", "threshold_confirm", "profile", "profile_digest", "on_mismatch", "audit_rate",
+        "reviewers", "judge_cache", "gemini_model", "gemini_base_url", "embedding_model", "registry_url", "webhook_url", "approval_link",
+    ), False),
+    # Only values that are at least as strict as the default. A judge that runs out of time or calls falls back to 0.5.
+    "capture_input": lambda captures: not captures, "capture_output": lambda captures: not captures,
+    "privacy_level": ("private", "aggregated", "federated").index, "visibility": ("network", "org", "private").index,
+    "file_mode": lambda mode: -(int(mode, 8) & 0o77), "fetch_models": lambda fetches: not fetches, "on_alarm": ("report", "confirm").index,
+    "gate_timeout": float, "judge_timeout": float, "judge_attempts": float, "judge_combined": float, "judge_samples": lambda calls: -calls,
+    **dict.fromkeys((
+        "judge_calls_per_minute", "judge_tokens_per_minute", "judge_calls_per_run", "judge_tokens_per_run",
+    ), _or_unlimited),
+}  # fmt: skip
+"""What a file that was found by searching may state: True for any value, False for nothing, or the strictness of a value.
+
+Of `policies` it may state floors, and as `store` a file below its own folder or below that of the default. Of several files, settings that
+are True count in the nearest; the others are combined to the strictest.
+"""
+
+
+def _from_code(keywords: dict[str, object]) -> Iterator[Stated]:
+    for name, value in keywords.items():
+        if value is not None:
+            _known(name, "keyword")
+            yield name, _convert(name, value, f"keyword {name}"), "keyword"
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[Stated]:
+    for variable, value in environ.items():
+        name = variable.removeprefix(PREFIX).lower()
+        if variable in _ELSEWHERE or "kp" not in variable.lower():
+            continue
+        place = f"environment variable {shown(variable)}"
+        if variable.startswith(PREFIX):
             _known(name, place)
-            found[name] = (value, place)
-    return found
+            if not value.strip(" \t\r\n,"):
+                continue  # an empty variable adds nothing
+            if not value.isprintable() and any("\ud800" <= character <= "\udfff" for character in value):
+                raise SettingsError(f"{name} ({place}) must be UTF-8, not {value[:60]!a}")
+            yield name, _convert(name, value, place), place
+        elif near := _NEAR_VARIABLE.fullmatch(variable):
+            name = re.sub(r"[\W_]+", "_", near[1]).lower()
+            if name in {*_FIELDS, "config"}:
+                raise SettingsError(f"{place} is not read; did you mean {PREFIX}{name.upper()}?")
 
 
-def _from_files(folder: Path | None) -> dict[str, tuple[Any, str]]:
+def _from_files(folder: Path | None, environ: Mapping[str, str]) -> Iterator[Stated]:
+    named = environ.get(CONFIG, "").strip()
     try:
-        start = Path.cwd() if folder is None else folder.absolute()
-    except FileNotFoundError:  # the working directory is gone; so are its files
-        return {}
-    for place in (start, *start.parents):
-        for path, names in ((place / "grace_kp.toml", ()), (place / "pyproject.toml", ("tool", "grace_kp"))):
-            table = _table(path, names)
-            if table is not None:
-                return {name: (_located(name, value, place), str(path)) for name, value in table.items()}
-    return {}
+        place = Path(named).expanduser().absolute() if named or folder is None else folder.absolute()
+    except (OSError, RuntimeError) as error:  # the working directory is gone, or there is no such home
+        place_name = f"{CONFIG} {brief(named)}" if named else f"{FILE} in the working directory"
+        raise SettingsError(
+            f"{place_name} cannot be found: {reason(error)}; set {CONFIG} to the absolute path of a file, which may be empty"
+        ) from None
+    if not named:
+        yield from _from_found(place)
+    elif (table := content_of(place)) is not None:
+        yield from _in_file(place, table)
+    else:
+        lacks = "has no table [tool.grace_kp]" if os.path.lexists(place) else "does not exist"
+        raise SettingsError(f"{CONFIG} names {shown(place)}, which {lacks}")
 
 
-def _located(name: str, value: object, folder: Path) -> object:
-    """Return the value of a configuration file in this folder, with the path of a profile from there."""
-    is_path = name == "profile" and isinstance(value, str) and is_profile_path(value)
-    return str(folder / str(value)) if is_path else value
+def _from_found(start: Path) -> Iterator[Stated]:
+    kept: dict[str, Stated] = {}
+    for number, (path, table) in enumerate(search(start)):
+        for name, value, place in _in_file(path, table):
+            if problem := _problem_in_found(name, value, path.parent):
+                vouched = path.name if path.parent == start else shown(path)
+                raise SettingsError(
+                    f"{name} ({place}) {problem} in a file that is found by searching folders, because an agent may have written it; "
+                    f"set it in code or as {PREFIX}{name.upper()}, or vouch for the file with {CONFIG}={vouched}"
+                )
+            rule = FOUND_FILES[name]
+            is_stricter = callable(rule) and (name not in kept or rule(value) > rule(kept[name][1]))
+            if name == "policies":
+                yield name, value, place
+            elif is_stricter or (rule is True and number == 0):
+                kept[name] = name, value, place
+    yield from kept.values()
 
 
-def _table(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
-    """Return the settings in a file; None if there is no such file or it has no table for us."""
-    import tomllib
+def _problem_in_found(name: str, value: Any, folder: Path) -> str:
+    """Return why a file that was found in this folder may not state a setting; empty if it may."""
+    rule = FOUND_FILES.get(name, False)
+    if not rule:
+        return "cannot be set"
+    if callable(rule) and rule(value) < rule(DEFAULTS[name]):
+        return f"cannot be less strict than {brief(DEFAULTS[name])}"
+    if name == "policies" and any(isinstance(policy, dict) and "unmeasured" in policy for policy in value.values()):
+        return "cannot state `unmeasured`"
+    if name == "store" and (file := store_file(value)) is not None:
+        from platformdirs import user_data_path
 
-    try:
-        if not path.is_file():
-            return None
-        data = path.read_bytes()
-        if names and names[-1].encode() not in data:
-            return None  # a pyproject.toml without our table; its faults are not ours to report
-        table: Any = tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        if names and isinstance(error, PermissionError):
-            return None
-        raise SettingsError(f"{path}: cannot be read: {error}") from None
-    for name in names:
-        table = table.get(name) if isinstance(table, dict) else None
-    if table is None:
+        allowed = (folder, user_data_path("grace_kp", appauthor=False))
+        if not any(file.absolute().resolve().is_relative_to(own.resolve()) for own in allowed):
+            return "cannot name a file outside its own folder and that of the default store"
+    return ""
+
+
+def _in_file(path: Path, table: dict[str, Any]) -> Iterator[Stated]:
+    place = shown(path)
+    for name, raw in table.items():
+        _known(name, place)
+        is_path = name == "profile" and isinstance(raw, str) and is_profile_path(raw)
+        yield name, _convert(name, str(path.parent / raw) if is_path else raw, place), place
+
+
+STORES = "memory: or sqlite:///path.db"
+"""The addresses of stores that work."""
+
+
+def store_file(url: str) -> Path | None:
+    """Return the file that a store's address names; None for a store in memory.
+
+    Raises:
+        ValueError: the form of the address is unknown, or it names no file; the message names the address and the forms that work.
+    """
+    scheme, colon, rest = url.partition(":")
+    name = repr(re.sub(r"//[^@/]*@", "//…@", url))  # without a password
+    if url == "memory:" or url.startswith("memory:?"):
+        options = rest[1:].split("&") if rest else ()
+        if not all(map(_MEMORY_OPTION.fullmatch, options)):
+            limits = "max_traces is a whole number from 1, and max_mb a number above 0"
+            raise ValueError(f"store {name}: unknown option or value; {limits}")
         return None
-    if not isinstance(table, dict):
-        raise SettingsError(f"{path}: {'.'.join(names)} must be a table, not {brief(table)}")
-    for name in table:
-        _known(name, str(path))
-    return table
+    if scheme in {"postgresql", "postgres"}:
+        raise ValueError(f"this version has no PostgreSQL store; known are {STORES}")
+    if not url.startswith("sqlite:///") or url != url.strip() or "\0" in url:
+        hints = {
+            "memory": "; for a store in memory, write memory:",
+            "sqlite": "; for a file, write sqlite:/// and its path, without blanks at the ends",
+        }
+        hint = "" if colon else f"; for a file, write sqlite:///{url}"
+        raise ValueError(f"unknown store {name}; known are {STORES}{hints.get(scheme.strip().lower(), hint)}")
+    path = rest[3:]
+    if path in {"", ":memory:"}:
+        raise ValueError(f"store {name} names no file; use memory: for a store in memory, or sqlite:///path.db")
+    if "?" in path or path.startswith("file:"):
+        raise ValueError(f"store {name}: options of SQLite are not supported; known are {STORES}")
+    try:
+        file = Path(path).expanduser()
+        if path.endswith("/") or (file.exists() and not file.is_file()):
+            raise ValueError(f"store {name} must name a file, not a directory or a device; known are {STORES}")
+    except (OSError, RuntimeError) as error:  # a part of the path is too long, or no user has this name
+        raise ValueError(f"store {name} cannot be used: {reason(error)}; known are {STORES}") from None
+    return file
 
 
 def _known(name: str, place: str) -> None:
@@ -279,6 +428,11 @@ def _convert(name: str, raw: object, place: str) -> Any:
         raise SettingsError(
             f"profile ({place}) must be {', '.join(PROFILES)}, or the path of a learned profile, which ends in .json; not {brief(raw)}"
         )
+    if name == "store":
+        try:
+            store_file(raw)
+        except ValueError as error:
+            raise SettingsError(f"store ({place}): {error}") from None
     if name == "file_mode" and not _MODE.fullmatch(raw):
         raise SettingsError(
             f"file_mode ({place}) must be three octal digits that let the owner read and write, such as 600 or 660, not {brief(raw)}"
@@ -337,19 +491,34 @@ def _described(settings: Settings, name: str) -> str:
     return f"{name} {NEVER if value == math.inf else value} ({settings.source.get(name, 'default')})"
 
 
-def _policies(raw: object, place: str) -> dict[str, str]:
+def _policies(raw: object, place: str) -> dict[str, str | dict[str, str]]:
     # As a text: delete_*=confirm,send_mail=deny
     pairs = _pairs("policies", "floor", raw, place) if isinstance(raw, str) else raw
     if not isinstance(pairs, dict):
         raise SettingsError(f"policies ({place}) must be a table of action name to floor, not {brief(raw)}")
-    for name, floor in pairs.items():
+    found: dict[str, str | dict[str, str]] = {}
+    for name, policy in pairs.items():
         if not isinstance(name, str) or not name:
             raise SettingsError(f"policies ({place}) must have non-empty action names, not {brief(name)}")
-        if floor not in _FLOORS:
-            raise SettingsError(
-                f"policies ({place}): the floor of {brief(name)} must be one of {', '.join(_FLOORS)}, not {brief(floor)}"
-            )
-    return {str(name): str(floor) for name, floor in pairs.items()}
+        table = policy if isinstance(policy, dict) else {"floor": policy}
+        for key, value in table.items():
+            allowed = {"floor": _FLOORS, "unmeasured": _UNMEASURED}.get(key)
+            if allowed is None:
+                hint = f'an action whose name has a dot is written "{name}.{key}"'
+                raise SettingsError(
+                    f"policies ({place}): {brief(name)} may state floor and unmeasured, not {brief(key)}; {hint}"
+                )
+            if value not in allowed:
+                what = "the floor" if key == "floor" else key
+                raise SettingsError(
+                    f"policies ({place}): {what} of {brief(name)} must be one of {', '.join(allowed)}, not {brief(value)}"
+                )
+        if not table:
+            raise SettingsError(f"policies ({place}): {brief(name)} must state floor or unmeasured")
+        found[name] = (
+            str(table["floor"]) if [*table] == ["floor"] else {key: str(value) for key, value in table.items()}
+        )
+    return found
 
 
 def _reviewers(raw: object, place: str) -> dict[str, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grace_kp.errors import SettingsError
-from grace_kp.settings import Settings
+from grace_kp.settings import FOUND_FILES, Settings
 
 NAMES = [field.name for field in dataclasses.fields(Settings) if field.name != "source"]
 
@@ -57,16 +57,16 @@ def test_the_defaults(folder):
 
 def test_keyword_beats_environment_beats_own_file_beats_project_file_beats_default(folder):
     """The first place that gives a value wins, setting by setting; where each came from is kept."""
-    (folder / "grace_kp.toml").write_text('domain = "file"\nmax_text = 100\nvisibility = "org"\n')
+    (folder / "grace_kp.toml").write_text('domain = "file"\nmax_text = 100\noverflow = "wait"\n')
     environ = {"GRACE_KP_DOMAIN": "environment", "GRACE_KP_MAX_TEXT": "200"}
     settings = load(folder, environ, domain="keyword")
-    assert ("keyword", 200, "org", "grace") == (
-        settings.domain, settings.max_text, settings.visibility, settings.profile,
+    assert ("keyword", 200, "wait", "grace") == (
+        settings.domain, settings.max_text, settings.overflow, settings.profile,
     )  # fmt: skip
     assert {
         "domain": "keyword",
         "max_text": "environment variable GRACE_KP_MAX_TEXT",
-        "visibility": str(folder / "grace_kp.toml"),
+        "overflow": str(folder / "grace_kp.toml"),
     } == settings.source
 
 
@@ -113,11 +113,18 @@ def test_the_working_directory_is_where_the_search_begins(folder, monkeypatch):
     assert ("here", "strict") == (settings.domain, settings.profile)
 
 
-def test_a_working_directory_that_is_gone_has_no_files(folder, monkeypatch):
-    """An agent whose folder was removed under it still starts."""
+def test_a_working_directory_that_is_gone_is_an_error_with_a_way_out(folder, monkeypatch):
+    """Its parents may have stated policies; a file that is named by its absolute path needs no working directory."""
+    config = folder.parent / "empty.toml"
+    config.write_text("")
     monkeypatch.chdir(folder)
     folder.rmdir()
-    assert Settings() == Settings.load(environ={})
+    for environ in ({}, {"GRACE_KP_CONFIG": "relative.toml"}):
+        with pytest.raises(
+            SettingsError, match="set GRACE_KP_CONFIG to the absolute path of a file, which may be empty"
+        ):
+            Settings.load(environ=environ)
+    assert Settings() == Settings.load(environ={"GRACE_KP_CONFIG": str(config)})
 
 
 def test_none_is_not_given(folder):
@@ -158,7 +165,7 @@ def test_every_setting_has_an_environment_variable(folder):
             continue
         text = {
             "bool": "0", "int": "64", "float": "0.5", "str": "private", "str | None": "memory:",
-            "dict[str, str]": "a=deny", "dict[str, tuple[str, ...]]": "ana=finance",
+            "Policies": "a=deny", "dict[str, tuple[str, ...]]": "ana=finance",
                 "dict[str, tuple[float, str]]": "gemini-*=0.3 USD",
         }[Settings.__dataclass_fields__[name].type]  # fmt: skip
         text = {"profile": "strict", "file_mode": "660", "on_mismatch": "tighten", "on_alarm": "confirm"}.get(
@@ -194,7 +201,36 @@ def test_where_values_came_from_is_no_setting(folder):
 
 def test_other_variables_are_not_ours(folder):
     """Names without the prefix, and the switch for the library's own tests."""
-    assert Settings() == load(folder, {"GRACE": "1", "GRACEKP_DOMAIN": "x", "GRACE_KP_STRICT_RECORDING": "1"})
+    assert Settings() == load(folder, {"GRACE": "1", "GRACEKP_OTHER": "x", "GRACE_KP_STRICT_RECORDING": "1"})
+
+
+@pytest.mark.parametrize(
+    "prefix", ["GRACEKP_", "GRACE-KP-", "grace_kp_", "Grace_Kp_", "GRACE_KP", "_GRACE_KP_", "GRACE.KP."]
+)
+@pytest.mark.parametrize("setting", ["POLICIES", "JUDGE_CACHE", "CONFIG"])
+def test_a_variable_whose_name_is_nearly_right_is_refused(folder, prefix, setting):
+    """A policy in it would not be read."""
+    variable = prefix + (setting if prefix.isupper() else setting.lower())
+    expected = f"environment variable {variable} is not read; did you mean GRACE_KP_{setting}?"
+    assert expected == refusal(folder, {variable: "wire=deny"})
+
+
+@pytest.mark.parametrize("blank", ["", " ", " , ", "\n", ",,"])
+def test_an_empty_variable_adds_nothing(folder, blank):
+    """Whatever the setting: as in a compose file whose own variable is not set."""
+    (folder / "grace_kp.toml").write_text('domain = "file"\n[policies]\nwire = "deny"\n')
+    settings = load(
+        folder, {f"GRACE_KP_{name.upper()}": blank for name in NAMES} | {"GRACE_KP_CONFIG": blank.strip(" ,")}
+    )
+    assert load(folder) == settings
+    assert ("file", {"wire": "deny"}) == (settings.domain, settings.policies)
+
+
+def test_a_variable_must_be_utf8(folder):
+    """Bytes that are none would only fail when a run is stored."""
+    for name in ("domain", "policies", "store", "webhook_url"):
+        expected = f"{name} (environment variable GRACE_KP_{name.upper()}) must be UTF-8, not 'a\\udcff'"
+        assert expected == refusal(folder, {f"GRACE_KP_{name.upper()}": "a\udcff"})
 
 
 # Values
@@ -209,7 +245,7 @@ def test_switches(folder, name):
     for word in ("0", "FALSE", "no", "off"):
         assert getattr(load(folder, {variable: word}), name) is False
     assert getattr(load(folder, **{name: False}), name) is False
-    for bad in ("", "2", "maybe", "nein"):
+    for bad in ("2", "maybe", "nein"):
         assert f"{name} (environment variable {variable}) must be 1 or 0, not {bad!r}" == refusal(
             folder, {variable: bad}
         )
@@ -241,7 +277,7 @@ def test_numbers_have_ranges(folder, name, low, high):
 )
 def test_what_is_no_number_is_refused(folder, name):
     """Texts, switches, NaN, infinities and numbers without end, each in one line."""
-    for bad in ("", "many", "1,5", "0x10", "nan", "inf", "-inf", "9" * 10_000, "1e999"):
+    for bad in ("many", "1,5", "0x10", "nan", "inf", "-inf", "9" * 10_000, "1e999"):
         assert f"{name} (environment variable" in refusal(folder, {f"GRACE_KP_{name.upper()}": bad})
     for bad in (True, [], {}, b"1", object(), float("nan"), float("inf"), -float("inf"), 10**5_000):
         assert f"{name} (keyword {name}) must be" in refusal(folder, **{name: bad})
@@ -280,9 +316,10 @@ def test_choices(folder, name, words):
 def test_a_profile_is_a_name_or_a_path(folder, profile):
     """A keyword and the environment name paths as they are; a file names them from its own folder."""
     assert profile == load(folder, profile=profile).profile == load(folder, {"GRACE_KP_PROFILE": profile}).profile
-    (folder.parent / "grace_kp.toml").write_text(f'profile = "{profile}"\n', encoding="utf-8")
+    file = folder.parent / "grace_kp.toml"
+    file.write_text(f'profile = "{profile}"\n', encoding="utf-8")
     expected = profile if profile in {"grace", "strict"} else str(folder.parent / profile)
-    assert expected == load(folder).profile
+    assert expected == load(folder, {"GRACE_KP_CONFIG": str(file)}).profile
 
 
 @pytest.mark.parametrize("profile", ["Grace", "calibrated", "json", "mine.json.gz", 3, ""])
@@ -290,7 +327,7 @@ def test_any_other_profile_is_refused(folder, profile):
     assert "profile (keyword profile) must be" in refusal(folder, profile=profile)
 
 
-@pytest.mark.parametrize("name", ["store", "domain"])
+@pytest.mark.parametrize("name", ["gemini_model", "domain"])
 def test_texts_are_not_empty(folder, name):
     """Any other text is taken as it is."""
     assert "日本 x" == getattr(load(folder, **{name: "日本 x"}), name)
@@ -302,13 +339,15 @@ def test_thresholds_in_every_place(folder):
     """Numbers from 0 to 1, and `never` for infinity, which TOML may also spell inf."""
     settings = load(folder, {"GRACE_KP_THRESHOLD_SILENT": "never", "GRACE_KP_THRESHOLD_NOTIFY": "0.75"})
     assert (math.inf, 0.75, 0.4) == (settings.threshold_silent, settings.threshold_notify, settings.threshold_confirm)
-    (folder / "grace_kp.toml").write_text('threshold_silent = inf\nthreshold_notify = "never"\nthreshold_confirm = 1\n')
-    settings = load(folder)
+    file = folder / "grace_kp.toml"
+    file.write_text('threshold_silent = inf\nthreshold_notify = "never"\nthreshold_confirm = 1\n')
+    settings = load(folder, {"GRACE_KP_CONFIG": str(file)})
     assert (math.inf, math.inf, 1) == (settings.threshold_silent, settings.threshold_notify, settings.threshold_confirm)
+    file.unlink()
     assert 0.95 == load(folder, threshold_silent=0.95, threshold_notify=0.5, threshold_confirm=0).threshold_silent
 
 
-@pytest.mark.parametrize("bad", ["", "always", "inf", "nan", "1.1", "-0.1"])
+@pytest.mark.parametrize("bad", ["always", "inf", "nan", "1.1", "-0.1"])
 def test_a_bad_threshold_in_the_environment_is_named(folder, bad):
     """With the variable, what is allowed, and what was found."""
     expected = (
@@ -330,11 +369,11 @@ def test_thresholds_out_of_order_are_named_with_their_places(folder):
         "threshold_silent 0.5 (environment variable GRACE_KP_THRESHOLD_SILENT) must not be below "
         "threshold_notify 0.7 (default); set both, or change one"
     ) == refusal(folder, {"GRACE_KP_THRESHOLD_SILENT": "0.5"})
-    (folder / "grace_kp.toml").write_text('threshold_confirm = "never"\n')
+    file = folder / "file.toml"
+    file.write_text('threshold_confirm = "never"\n')
     assert (
-        f"threshold_notify 0.7 (default) must not be below threshold_confirm never ({folder / 'grace_kp.toml'}); "
-        "set both, or change one"
-    ) == refusal(folder)
+        f"threshold_notify 0.7 (default) must not be below threshold_confirm never ({file}); set both, or change one"
+    ) == refusal(folder, {"GRACE_KP_CONFIG": str(file)})
 
 
 def test_policies_in_the_environment(folder):
@@ -354,8 +393,8 @@ def test_reviewers_have_groups(folder):
     """As pairs in the environment, as a table of lists in a file; one group may be a text."""
     found = {"ana": ("finance", "legal"), "bob": ("finance",)}
     assert found == load(folder, {"GRACE_KP_REVIEWERS": " ana = finance + legal, bob=finance"}).reviewers
-    (folder / "grace_kp.toml").write_text('[reviewers]\nana = ["finance", "legal"]\nbob = "finance"\n')
-    assert found == load(folder).reviewers
+    (folder / "people.toml").write_text('[reviewers]\nana = ["finance", "legal"]\nbob = "finance"\n')
+    assert found == load(folder, {"GRACE_KP_CONFIG": str(folder / "people.toml")}).reviewers
 
 
 @pytest.mark.parametrize(
@@ -417,6 +456,13 @@ def test_bad_prices_are_refused(folder, prices, message):
         ("wire=deny,wire=silent", "name 'wire' twice"),
         ({"wire": 1}, "not 1"),
         ({"wire": ["deny"]}, "not a list of 1"),
+        (
+            {"wire": {"money": "deny"}},
+            """'wire' may state floor and unmeasured, not 'money'; an action whose name has a dot is written "wire.money\"""",
+        ),
+        ({"wire": {"floor": "never"}}, "the floor of 'wire' must be one of"),
+        ({"wire": {"unmeasured": "deny"}}, "unmeasured of 'wire' must be one of silent, notify, confirm, not 'deny'"),
+        ({"wire": {}}, "'wire' must state floor or unmeasured"),
         ({3: "deny"}, "must have non-empty action names, not 3"),
         (["wire"], "must be a table of action name to floor, not a list of 1"),
         (True, "must be a table"),
@@ -460,6 +506,237 @@ def test_a_bad_value_in_a_file_names_the_file(folder):
     for text in ("domain = 3", "domain = 2026-01-02", "sample_rate = [1]", "enabled = 7", "policies = 1"):
         path.write_text(text)
         assert f"({path}) must be" in refusal(folder)
+
+
+# The file in GRACE_KP_CONFIG
+
+
+def test_a_named_file_replaces_the_search(folder, monkeypatch):
+    """Its path is relative to the working directory, and a pyproject.toml has its table."""
+    (folder / "grace_kp.toml").write_text('domain = "found"\n[policies]\nwire = "deny"\n')
+    (folder / "pyproject.toml").write_text(
+        '[tool.grace_kp]\nunmeasured = "silent"\ngemini_base_url = "https://gateway"\n'
+    )
+    (folder / "other.toml").write_text('domain = "named"\n')
+    monkeypatch.chdir(folder)
+    for named in ("other.toml", " ./other.toml ", str(folder / "other.toml")):
+        settings = Settings.load(environ={"GRACE_KP_CONFIG": named})
+        assert ("named", {}, str(folder / "other.toml")) == (
+            settings.domain,
+            settings.policies,
+            settings.source["domain"],
+        )
+    settings = Settings.load(environ={"GRACE_KP_CONFIG": "pyproject.toml", "GRACE_KP_DOMAIN": "environment"})
+    assert ("environment", "silent", "https://gateway") == (
+        settings.domain,
+        settings.unmeasured,
+        settings.gemini_base_url,
+    )
+
+
+def test_a_named_file_must_exist_and_be_readable(folder, monkeypatch):
+    """The message names the variable or the file, and the reason."""
+    (folder / "pyproject.toml").write_text('[project]\nname = "grace_kp"\n')
+    os.mkfifo(folder / "pipe")
+    (folder / "link.toml").symlink_to("nothing")
+    monkeypatch.chdir(folder)
+    for named, message in (
+        ("none.toml", f"GRACE_KP_CONFIG names {folder / 'none.toml'}, which does not exist"),
+        ("pyproject.toml", f"GRACE_KP_CONFIG names {folder / 'pyproject.toml'}, which has no table [tool.grace_kp]"),
+        (".", f"{folder}: cannot be read: it is a directory"),
+        ("pipe", f"{folder / 'pipe'}: cannot be read: it is not a regular file"),
+        (os.devnull, f"{os.devnull}: cannot be read: it is not a regular file"),
+        ("link.toml", f"{folder / 'link.toml'}: cannot be read: it is a link to nothing"),
+        ("~nobody-has-this-name/x", "GRACE_KP_CONFIG '~nobody-has-this-name/x' cannot be found"),
+        ("x" * 300, "cannot be read: File name too long"),
+    ):
+        assert message in refusal(folder, {"GRACE_KP_CONFIG": named})
+
+
+# Files that are found by searching
+
+
+def test_every_setting_is_on_one_side():
+    """A new setting must be listed as one that a found file may state, may not state, or may only make stricter."""
+    assert {*NAMES} == {*FOUND_FILES}
+    assert all(isinstance(rule, bool) or callable(rule) for rule in FOUND_FILES.values())
+    assert all(rule(getattr(Settings(), name)) is not None for name, rule in FOUND_FILES.items() if callable(rule))
+
+
+REFUSED = {
+    "unmeasured": '"confirm"', "threshold_silent": '"never"', "threshold_notify": "0.5", "threshold_confirm": "0.4", "profile": '"strict"',
+    "profile_digest": f'"sha256:{"0" * 64}"', "on_mismatch": '"tighten"', "audit_rate": "0.001", "reviewers": '{ana = ["finance"]}', "judge_cache": '"cache.db"',
+    "gemini_model": '"kind"', "gemini_base_url": '"https://evil.example"', "embedding_model": '"model"', "registry_url": '"https://evil.example"',
+    "webhook_url": '"https://evil.example"', "approval_link": '"https://evil.example/{id}"',
+}  # fmt: skip
+LOOSER = {
+    "privacy_level": None, "capture_input": None, "capture_output": None, "on_alarm": None,  # the default is the mildest value
+    "visibility": '"network"', "file_mode": '"660"', "fetch_models": "true", "gate_timeout": "1", "judge_timeout": "0.01",
+    "judge_samples": "9", "judge_combined": "false", "judge_attempts": "1", "judge_calls_per_minute": "1", "judge_tokens_per_minute": "1", "judge_calls_per_run": "1", "judge_tokens_per_run": "1",
+}  # fmt: skip
+STRICTER = {
+    "privacy_level": '"federated"', "capture_input": "false", "capture_output": "false", "on_alarm": '"confirm"', "visibility": '"private"',
+    "file_mode": '"600"', "fetch_models": "false", "gate_timeout": "900", "judge_timeout": "60", "judge_attempts": "9",
+    "judge_samples": "1", "judge_combined": "true",
+    "judge_calls_per_minute": "0", "judge_tokens_per_minute": "0", "judge_calls_per_run": "21", "judge_tokens_per_run": "0",
+}  # fmt: skip
+
+
+def test_the_examples_are_complete():
+    assert {name for name, rule in FOUND_FILES.items() if rule is False} == {*REFUSED}
+    assert {name for name, rule in FOUND_FILES.items() if callable(rule)} == {*LOOSER} == {*STRICTER}
+
+
+@pytest.mark.parametrize("file", ["grace_kp.toml", "pyproject.toml"])
+@pytest.mark.parametrize(
+    ("name", "value"), [*REFUSED.items(), *((name, value) for name, value in LOOSER.items() if value)]
+)
+def test_a_found_file_cannot_make_a_gate_milder_or_send_anything_elsewhere(folder, file, name, value):
+    """An agent can write into its folder. The message shows the way back: code, the environment, or vouching for the file."""
+    line = f"{name} = {value}\n"
+    (folder / file).write_text(line if file == "grace_kp.toml" else f"[tool.grace_kp]\n{line}")
+    message = refusal(folder)
+    assert message.startswith(f"{name} ({folder / file}) cannot be ")
+    assert message.endswith(
+        "in a file that is found by searching folders, because an agent may have written it; "
+        f"set it in code or as GRACE_KP_{name.upper()}, or vouch for the file with GRACE_KP_CONFIG={file}"
+    )
+    environ = {"GRACE_KP_CONFIG": str(folder / file)} | {"GRACE_KP_THRESHOLD_SILENT": "never"}
+    assert name in load(folder, environ).source
+    (folder / "below").mkdir()
+    assert refusal(folder / "below").endswith(f"GRACE_KP_CONFIG={folder / file}")
+
+
+@pytest.mark.parametrize(("name", "value"), STRICTER.items())
+def test_a_found_file_may_tighten(folder, name, value):
+    """And a nearer file, which may be planted, does not hide it."""
+    (folder.parent / "grace_kp.toml").write_text(f"{name} = {value}\n")
+    (folder / "grace_kp.toml").write_text("")
+    strict = getattr(load(folder), name)
+    default = getattr(Settings(), name)
+    assert strict == getattr(load(folder.parent), name)
+    (folder / "grace_kp.toml").write_text(
+        f"{name} = {str(default).lower() if not isinstance(default, str) else repr(default)}\n"
+    )
+    assert strict == getattr(load(folder), name)
+
+
+def test_a_nearer_file_does_not_hide_policies(folder):
+    """Policies of all found files are combined name by name to the stricter, whatever else the nearest states."""
+    top, middle = folder.parent.parent, folder.parent
+    (top / "pyproject.toml").write_text('[tool.grace_kp.policies]\nwire = "deny"\nread = "notify"\n')
+    (middle / "grace_kp.toml").write_text('[policies]\nwire = "silent"\nread = "confirm"\n')
+    (middle / "pyproject.toml").write_text('[tool.grace_kp.policies]\nsend = "escalate"\n')
+    (folder / "grace_kp.toml").write_text('domain = "near"\n')
+    settings = load(folder, {"GRACE_KP_POLICIES": "wire=confirm,read=escalate"})
+    assert {"wire": "deny", "read": "escalate", "send": "escalate"} == settings.policies
+    assert 4 == len(settings.source["policies"].split(", "))
+    assert settings == pickle.loads(pickle.dumps(settings))
+
+
+def test_a_policy_may_be_a_table(folder):
+    """With a floor, the level of calls about which nothing was measured, or both; a found file states floors only."""
+    text = '[policies.refund]\nfloor = "notify"\nunmeasured = "notify"\n[policies.mail]\nunmeasured = "silent"\n[policies]\nwire.floor = "deny"\n'
+    (folder / "vouched.toml").write_text(text)
+    environ = {"GRACE_KP_CONFIG": str(folder / "vouched.toml")}
+    tables = {"refund": {"floor": "notify", "unmeasured": "notify"}, "mail": {"unmeasured": "silent"}}
+    assert {**tables, "wire": "deny"} == load(folder, environ).policies
+    assert {**tables, "refund": {"floor": "confirm", "unmeasured": "notify"}, "wire": "deny"} == load(
+        folder, {**environ, "GRACE_KP_POLICIES": "refund=confirm"}
+    ).policies
+    (folder / "grace_kp.toml").write_text('[policies]\nwire = {floor = "deny"}\n')
+    assert {"wire": "deny"} == load(folder).policies
+    (folder / "grace_kp.toml").write_text(text)
+    assert f"policies ({folder / 'grace_kp.toml'}) cannot state `unmeasured` in a file that is found" in refusal(folder)
+
+
+def test_the_strictest_statement_about_what_was_not_measured_holds(folder):
+    """Of code, the environment and a named file; its source is the one that counts."""
+    (folder / "file.toml").write_text('unmeasured = "notify"\n')
+    environ = {"GRACE_KP_CONFIG": str(folder / "file.toml"), "GRACE_KP_UNMEASURED": "confirm"}
+    settings = load(folder, environ, unmeasured="silent")
+    assert ("confirm", "environment variable GRACE_KP_UNMEASURED") == (
+        settings.unmeasured,
+        settings.source["unmeasured"],
+    )
+    assert "silent" == load(folder, unmeasured="silent").unmeasured
+
+
+def test_a_found_file_names_a_store_in_its_own_folder_or_the_users(folder, monkeypatch):
+    """Anywhere else, the runs of this user would be written where the author of the file wants them."""
+    monkeypatch.chdir(folder)
+    (folder / "out").symlink_to(folder.parent.parent)
+    for url in (
+        "memory:",
+        "sqlite:///t.db",
+        "sqlite:///data/t.db",
+        f"sqlite:///{folder}/t.db",
+        "sqlite:///~/.local/share/grace_kp/t.db",
+    ):
+        (folder / "grace_kp.toml").write_text(f'store = "{url}"\n')
+        assert url == load(folder).store
+    for url in (
+        "sqlite:///../t.db",
+        "sqlite:///out/t.db",
+        f"sqlite:///{folder.parent}/t.db",
+        "sqlite:////tmp/t.db",
+        "sqlite:///~/t.db",
+    ):
+        (folder / "grace_kp.toml").write_text(f'store = "{url}"\n')
+        assert "cannot name a file outside its own folder and that of the default store in a file" in refusal(folder)
+        assert url == load(folder, {"GRACE_KP_CONFIG": "grace_kp.toml"}).store
+
+
+# The address of a store
+
+
+KNOWN = "; known are memory: or sqlite:///path.db"
+IN_MEMORY = f"{KNOWN}; for a store in memory, write memory:"
+IN_A_FILE = f"{KNOWN}; for a file, write sqlite:/// and its path, without blanks at the ends"
+OPTIONS = "unknown option or value; max_traces is a whole number from 1, and max_mb a number above 0"
+NO_POSTGRES = f"this version has no PostgreSQL store{KNOWN}"
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("memory", IN_MEMORY), ("MEMORY:", IN_MEMORY), ("memory://", IN_MEMORY), (" memory:", IN_MEMORY), ("memory: ", IN_MEMORY), (":memory:", KNOWN),
+        ("memory:?max=3", OPTIONS), ("memory:?max_traces=0", OPTIONS), ("memory:?max_traces=", OPTIONS), ("memory:?max_mb=nan", OPTIONS), ("memory:?", OPTIONS),
+        ("x.db", f"{KNOWN}; for a file, write sqlite:///x.db"), ("/data/x.db", f"{KNOWN}; for a file, write sqlite:////data/x.db"),
+        ("sqlite:", IN_A_FILE), ("sqlite://x.db", IN_A_FILE), ("sqlite:x.db", IN_A_FILE), ("SQLite:///x.db", IN_A_FILE), ("sqlite:///x.db ", IN_A_FILE),
+        ("sqlite:///x\0.db", IN_A_FILE), ("sqlite+aiosqlite:///x.db", KNOWN), ("sqlite3:///x.db", KNOWN), ("file:x.db", KNOWN),
+        ("mysql://h/x", KNOWN), ("postgresql://h/x", NO_POSTGRES), ("postgres://h/x", NO_POSTGRES), ("postgresql+psycopg://h/x", KNOWN),
+        ("sqlite:///", " names no file; use memory: for a store in memory, or sqlite:///path.db"),
+        ("sqlite:///:memory:", " names no file; use memory: for a store in memory, or sqlite:///path.db"),
+        ("sqlite:///x.db?mode=ro", f": options of SQLite are not supported{KNOWN}"), ("sqlite:///file:x.db", f": options of SQLite are not supported{KNOWN}"),
+        ("sqlite:///.", f" must name a file, not a directory or a device{KNOWN}"), ("sqlite:///new/", f" must name a file, not a directory or a device{KNOWN}"),
+        ("sqlite:////dev/null", f" must name a file, not a directory or a device{KNOWN}"),
+        (f"sqlite:///{'x' * 300}", f" cannot be used: File name too long{KNOWN}"), ("sqlite:///~nobody-has-this-name/x.db", KNOWN),
+    ],
+)  # fmt: skip
+def test_an_address_that_cannot_be_used_is_refused_at_once(folder, url, message):
+    """Runs would be lost otherwise. The message names the forms that work."""
+    found = refusal(folder, store=url)
+    assert found.startswith("store (keyword store): ")
+    assert found.endswith(message)
+
+
+def test_a_password_in_an_address_is_not_shown(folder):
+    """Error messages end up in logs."""
+    assert "unknown store 'mysql://…@h/x'" in refusal(folder, {"GRACE_KP_STORE": "mysql://ana:secret@h/x"})
+
+
+def test_addresses_that_work(folder):
+    """Of files that are there or not, and of memory with its bounds."""
+    for url in (
+        "memory:",
+        "memory:?max_traces=500",
+        "memory:?max_mb=0.5&max_traces=1",
+        "sqlite:///a/b c.db",
+        "sqlite:////no/where.db",
+        "sqlite:///~/x",
+    ):
+        assert url == load(folder, store=url).store
 
 
 # Anything at all

@@ -72,6 +72,8 @@ def examine() -> dict[str, Any]:
     settings, store = _settings(problems), None
     if settings is not None:
         store = _store(settings["store"]["value"], problems)
+    profile = _profile(problems)
+    milder = [] if profile is None else profile.pop("milder")
     import sqlite3
 
     return {
@@ -87,7 +89,8 @@ def examine() -> dict[str, Any]:
         "keys": {name: "set" if os.environ.get(name) else "not set" for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY")},
         "settings": settings,
         "store": store,
-        "profile": _profile(problems),
+        "profile": profile,
+        "milder": milder,
         **_models(problems),
         "reviewer": "the console"
         if _terminal()
@@ -332,6 +335,9 @@ def _show(report: dict[str, Any]) -> None:
     put_field(out, "reviewer", report["reviewer"], label=NAMES)
     if report["profile"] is not None:
         put_profile(out, report["profile"], label=NAMES)
+    for entry in report["milder"]:
+        text = f"{entry['setting']} = {entry['value']} ({entry['from']})"
+        put_field(out, "milder gates", clean(text), label=NAMES, style="yellow")
     if report["store"] is not None:
         _show_store(out, report["store"])
     put(out, "")

@@ -28,7 +28,7 @@ def profile_report(settings: Settings, problems: list[str]) -> dict[str, Any] | 
     except GraceError as error:
         problems.append(str(error))
         return None
-    report = profiles.describe()
+    report = {**profiles.describe(), "milder": profiles.milder(settings)}
     if profiles.main.learned is not None:
         report["file"] = settings.profile
         report["compared_runs"], report["mismatches"] = _differences(settings, profiles)

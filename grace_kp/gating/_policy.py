@@ -129,14 +129,20 @@ class Policy:
 
     @classmethod
     def of(cls, value: object) -> Self:
-        """Return a policy unchanged, and for a floor the policy that has it; None is the policy without a floor.
+        """Return a policy unchanged, for a floor the policy that has it, and for a table its policy; None is the policy without a floor.
 
         Raises:
-            ValueError: an unknown floor.
-            TypeError: neither a policy nor a floor.
+            ValueError: an unknown floor, or a table with anything but `floor` and `unmeasured`.
+            TypeError: neither a policy, a floor nor a table.
         """
         if isinstance(value, cls):
             return value
+        if isinstance(value, dict):
+            if not value or not {*value} <= {"floor", "unmeasured"}:
+                raise ValueError(
+                    f"a table of a policy has floor, unmeasured or both, not {', '.join(map(str, value))!r:.60}"
+                )
+            return cls(**value)
         if value is None or isinstance(value, str):
             return cls(floor=value)
         raise TypeError(f"a policy is a Policy or a floor, not {type(value).__name__}")
@@ -239,11 +245,18 @@ def _groups_of_both(first: Policy, second: Policy) -> tuple[str, ...] | None:
 class PolicySet:
     """Policies by action name or glob. An exact name wins over globs, a longer glob over a shorter one, then the stricter.
 
+    That holds within one place. The entries that match an action in several places are combined.
+
     Raises:
         ValueError: an entry is neither a policy nor a floor; the message names it.
     """
 
-    def __init__(self, entries: Mapping[str, Policy | str] | None = None) -> None:
+    def __init__(
+        self,
+        entries: Mapping[str, Policy | str | dict[str, str]] | None = None,
+        *places: Mapping[str, Policy | str | dict[str, str]],
+    ) -> None:
+        self._elsewhere = tuple(PolicySet(place) for place in places if place)
         self._exact: dict[str, Policy] = {}
         self._globs: list[tuple[str, Policy]] = []
         for name, value in (entries or {}).items():
@@ -258,7 +271,11 @@ class PolicySet:
 
     def entry_for(self, name: str) -> Policy | None:
         """Return the entry that matches the action; None where none does."""
-        return self._exact.get(name) or self._by_glob(name)
+        entry = self._exact.get(name) or self._by_glob(name)
+        for place in self._elsewhere:
+            other = place.entry_for(name)
+            entry = entry.combined(other) if entry and other else entry or other
+        return entry
 
     def for_action(self, name: str, own: Policy | None = None) -> Policy:
         """Return the policy of the action: its own, combined with the entry that matches. The stricter floor holds."""

@@ -29,7 +29,8 @@ class GateDefaults:
     """What holds for all gates of a runtime."""
 
     profiles: ProfileSet
-    policies: Mapping[str, Policy | str]
+    policies: Sequence[Mapping[str, Policy | str | dict[str, str]]]
+    """The policies of each place that states some."""
     timeout: float
     """Seconds that a reviewer has."""
     reviewer: Reviewer | str | None
@@ -68,7 +69,7 @@ class Gates:
         self.profiles = defaults.profiles
         self.thresholds = self.profiles.main.thresholds
         self.promise = defaults.promise
-        self.policies = PolicySet(defaults.policies)
+        self.policies = PolicySet(*defaults.policies)
         self.on_notify = defaults.on_notify
         self.timeout = defaults.timeout
         self.unmeasured = defaults.unmeasured

@@ -17,7 +17,7 @@ from grace_kp.runtime._front import Front
 from grace_kp.runtime._models import ModelChoice
 from grace_kp.runtime._profile_choice import ProfileChoice, named
 from grace_kp.runtime._watched import Watched
-from grace_kp.settings import Settings
+from grace_kp.settings import STORES, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -90,7 +90,8 @@ class Grace(Front, Watched, Resident):
                 with `review`. `auto` is the console when it is a terminal, else nobody: a gate that must ask cancels.
             on_notify: called with the request of each action that runs with a notice. When None, a line in the log (logger
                 `grace_kp.gate`, level INFO) and, where standard error is a terminal, there too.
-            policies: floors or policies by action name or glob, for example `{"delete_*": "confirm", "wire": "deny"}`.
+            policies: floors or policies by action name or glob, for example `{"delete_*": "confirm", "wire": "deny"}`. Those of the
+                environment and of configuration files are combined with them to the stricter.
             scorers: scorers of every finished run: one or several of the scorers and suites of `grace_kp.scorers`, `OnTraces` with expected
                 values, and callables from a trace to a number from 0 to 1. They run in the background. Their scores and errors are
                 stored with the trace, and `store.query(scorer=…)` finds it by them.
@@ -119,6 +120,8 @@ class Grace(Front, Watched, Resident):
             if model not in (None, "auto") and not callable(model) and not callable(getattr(model, verb, None)):
                 raise SettingsError(f"{name}: must be 'auto', None or a model (got {type(model).__name__})")
         self._own_store = store if store is not None and not isinstance(store, str) else None
+        if store is not None and url is None and not all(hasattr(store, verb) for verb in ("put", "get", "query")):
+            raise SettingsError(f"store: a {type(store).__name__} is not a store; pass a Store, or one of {STORES}")
         self._lock = threading.RLock()
         self._profiles = ProfileChoice(self.settings, profile, shadow, thresholds)
         self._promise = self._watch(monitor)
@@ -133,7 +136,7 @@ class Grace(Front, Watched, Resident):
             from grace_kp.runtime._trace_scorer import trace_scorers
 
             self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._landed)
-        self._policies = {**self.settings.policies, **(policies or {})}
+        self._policies = (policies or {}, *self.settings.policies.places)
         self._made_gates: Gates | None = None
         self._defined = Definitions()
         self._wiring: tuple[Pipeline, Writer] | None = None
@@ -145,7 +148,7 @@ class Grace(Front, Watched, Resident):
             asked=self._run_asks,
         )
         self.recorder = Recorder(self.settings, listener, clock=clock, wall_clock=wall_clock, new_id=new_id)
-        if self._policies:
+        if any(self._policies):
             self._gates()  # a policy that cannot be used is an error now, not at the first call of an action
         watch(self)
 
@@ -348,7 +351,7 @@ class Grace(Front, Watched, Resident):
             self._wiring[1].close()
 
     def status(self) -> dict[str, Any]:
-        """What was written, what waits, what was dropped and why; for `grace-kp doctor` and for monitoring."""
+        """What was written, what waits, what was dropped and why, and what makes gates milder; for `grace-kp doctor` and for monitoring."""
         pipeline, writer = self._wiring or (None, None)
         stats = writer.stats() if writer is not None else None
         fields = type(stats).__slots__ if stats is not None else ()
@@ -357,6 +360,9 @@ class Grace(Front, Watched, Resident):
             "writer": {name: getattr(stats, name) for name in fields},
             "profile": self._profiles.describe(),
             "promise": None if self._promise is None else self._promise.describe(),
+            "milder": self._profiles.get().milder(
+                self.settings, self._policies[0], is_watched=self._promise is not None
+            ),
             "sampled_out": pipeline.sampled_out if pipeline is not None else 0,
             "models": self._models.get().describe() if self._models.are_chosen else None,
             "troubles": dict(TROUBLES.counts),

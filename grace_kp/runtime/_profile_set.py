@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence import Thresholds, check_thresholds, promise_gaps
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _DEFAULT = Thresholds()
 _LEVELS = ("silent", "notify", "confirm")
+_MILDER = ("unmeasured", "auto_proceed_on_timeout", "thresholds")
+"""What a policy may state that makes gates milder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +163,41 @@ class ProfileSet:
         if self.shadow is not None:
             described["shadow"] = {"name": self.shadow.name, "thresholds": self.shadow.thresholds.to_dict()}
         return described
+
+    def milder(
+        self, settings: Settings, policies: Mapping[str, object] = MappingProxyType({}), *, is_watched: bool = False
+    ) -> list[dict[str, Any]]:
+        """Return what makes gates milder than the defaults do: `setting`, `value`, and `from`, its source.
+
+        Args:
+            settings: the settings of the runtime.
+            policies: those that were passed to it as an argument.
+            is_watched: whether it watches a promise.
+        """
+        source = settings.source
+        found: list[tuple[str, Any, str]] = []
+        for level in _LEVELS:
+            threshold = getattr(self.main.thresholds, level)
+            if threshold < getattr(_DEFAULT, level):
+                found.append((f"threshold_{level}", threshold, self.origins.get(level, "default")))
+        if not self.main.is_formula:
+            found.append(("profile", self.main.name, source.get("profile", "argument profile")))
+        is_reported = {"on_mismatch": not self.main.is_formula, "on_alarm": is_watched}
+        found += [
+            (name, "report", source.get(name, "default"))
+            for name, counts in is_reported.items()
+            if counts and getattr(settings, name) == "report"
+        ]
+        found.append(("unmeasured", settings.unmeasured, source.get("unmeasured", "default")))
+        stated = [(source.get("policies", "default"), settings.policies), ("argument policies", policies)]
+        for place, action, policy in ((place, *entry) for place, entries in stated for entry in entries.items()):
+            table = policy if isinstance(policy, dict) else {name: getattr(policy, name, None) for name in _MILDER}
+            found += [(f"policies.{action}.{name}", table.get(name), place) for name in _MILDER]
+        return [
+            {"setting": name, "value": value.to_dict() if isinstance(value, Thresholds) else value, "from": place}
+            for name, value, place in found
+            if value is not None and value is not False and value != "confirm"
+        ]
 
     def _shadow_before(
         self,

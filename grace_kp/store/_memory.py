@@ -9,7 +9,7 @@ from bisect import insort
 from collections import OrderedDict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl
 
 from grace_kp.errors import StoreError
 from grace_kp.store._deletion import (
@@ -283,24 +283,7 @@ class MemoryStore:
             return {"kind": "memory", "traces": len(self._records), "bytes": self._bytes, "evicted": self.evicted}
 
 
-def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> MemoryStore | None:  # noqa: ARG001 — a file's
-    """Return a new store with the bounds in a URL such as `memory:?max_traces=500`; None if the URL names no store in memory.
-
-    Raises:
-        StoreError: an unknown option, or one with an impossible value.
-    """
-    if url != "memory:" and not url.startswith("memory:?"):
-        return None
-    options = parse_qs(url.partition("?")[2], strict_parsing=False)
-    unknown = set(options) - {"max_traces", "max_mb"}
-    if unknown:
-        raise StoreError(f"store {url!r}: unknown option {min(unknown)!r}; known are max_traces and max_mb")
-    try:
-        traces, megabytes = int(options.get("max_traces", [MAX_TRACES])[0]), float(options.get("max_mb", [MAX_MB])[0])
-        if not (traces >= 1 and megabytes > 0):
-            raise ValueError
-    except ValueError:
-        raise StoreError(
-            f"store {url!r}: max_traces must be a whole number from 1, and max_mb a number above 0"
-        ) from None
-    return MemoryStore(traces, megabytes)
+def open_url(url: str, *, create: bool = True, file_mode: int | None = None) -> MemoryStore:  # noqa: ARG001 — a file's
+    """Return a new store with the bounds in a URL such as `memory:?max_traces=500`, which `file_of` has checked."""
+    options = dict(parse_qsl(url.partition("?")[2]))
+    return MemoryStore(int(options.get("max_traces", MAX_TRACES)), float(options.get("max_mb", MAX_MB)))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from grace_kp.errors import StoreError
+from grace_kp.settings import store_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from grace_kp.store._store import Store
 
 SCHEMES = {"memory": "_memory", "sqlite": "_reader"}
 """The module of each URL scheme. Its `open_url(url, *, create, file_mode)` returns the store, or None where the URL names none."""
-KNOWN = "memory: or sqlite:///path.db"
 
 
 def open_store(url: str | Store | None = None, *, create: bool = True, file_mode: int | None = None) -> Store:
@@ -33,17 +34,10 @@ def open_store(url: str | Store | None = None, *, create: bool = True, file_mode
     """
     if url is not None and not isinstance(url, str):
         return _checked(url)
+    file = file_of(url)
     scheme = "sqlite" if url is None else url.partition(":")[0]
-    store: Store | None = None
-    if scheme in SCHEMES:
-        module = importlib.import_module(f"{__package__}.{SCHEMES[scheme]}")
-        store = module.open_url(url or f"sqlite:///{file_of(None)}", create=create, file_mode=file_mode)
-    elif scheme in {"postgresql", "postgres"}:
-        raise StoreError("this version has no PostgreSQL store; use sqlite:///path.db")
-    if store is None:
-        suggestion = "" if ":" in str(url) else f"; for a file, write sqlite:///{url}"
-        raise StoreError(f"unknown store {url!r}; known are {KNOWN}{suggestion}")
-    return store
+    module = importlib.import_module(f"{__package__}.{SCHEMES[scheme]}")
+    return cast("Store", module.open_url(url or f"sqlite:///{file}", create=create, file_mode=file_mode))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +64,16 @@ def file_of(url: str | None) -> Path | None:
     """Return the file that a URL names, or for None the one in the user's data folder; None if the URL names no file.
 
     Raises:
-        StoreError: an SQLite URL without a file.
+        StoreError: the form of the URL is unknown, or it names no file.
     """
     if url is None:
         from platformdirs import user_data_path
 
         return user_data_path("grace_kp", appauthor=False) / "traces.db"
-    if not url.startswith("sqlite:///"):
-        return None
-    path = url.removeprefix("sqlite:///")
-    if path in {"", ":memory:"}:
-        raise StoreError(f"store {url!r} names no file; use memory: for a store in memory")
-    return Path(path).expanduser()
+    try:
+        return store_file(url)
+    except ValueError as error:
+        raise StoreError(str(error)) from None
 
 
 def _checked(store: object) -> Store:

@@ -49,6 +49,21 @@ def test_a_formula_has_thresholds_only(command):
     origins = dict.fromkeys(thresholds, "default")
     assert (0, {"name": "grace", "thresholds": thresholds, "thresholds_from": origins}) == (code, report["profile"])
     assert "profile         grace; thresholds silent 0.9, notify 0.7, confirm 0.4" in command("doctor").stdout
+    assert [] == report["milder"]
+
+
+def test_settings_that_make_gates_milder_are_listed(command, monkeypatch):
+    """Each with its source."""
+    monkeypatch.setenv("GRACE_KP_UNMEASURED", "silent")
+    monkeypatch.setenv("GRACE_KP_THRESHOLD_CONFIRM", "0.1")
+    source = "environment variable GRACE_KP_"
+    assert [
+        {"setting": "threshold_confirm", "value": 0.1, "from": f"{source}THRESHOLD_CONFIRM"},
+        {"setting": "unmeasured", "value": "silent", "from": f"{source}UNMEASURED"},
+    ] == examined(command)[1]["milder"]
+    shown = command("doctor", columns=100).stdout
+    assert f"milder gates    threshold_confirm = 0.1 ({source}THRESHOLD_CONFIRM)" in shown
+    assert f"milder gates    unmeasured = silent ({source}UNMEASURED)" in shown
 
 
 def test_a_learned_profile_states_its_promise(command, profile):

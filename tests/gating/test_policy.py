@@ -74,6 +74,41 @@ def test_settings_take_floors_only(tmp_path, monkeypatch):
         gk.Grace(store="memory:")
 
 
+def test_policies_of_several_places_are_combined_to_the_stricter():
+    """What matches in one place never replaces what matches in another, whichever name is more exact."""
+    policies = PolicySet({"*": "deny"}, {"wire": "silent", "read_*": "confirm"}, {}, {"wire": gk.Policy(quorum=2)})
+    assert gk.Policy(floor="deny", quorum=2) == policies.for_action("wire")
+    assert gk.Policy(floor="deny") == policies.for_action("read_mail") == policies.for_action("other")
+    assert gk.Policy(floor="confirm") == PolicySet({}, {"a": "confirm"}, {"b": "deny"}).entry_for("a")
+
+
+@pytest.mark.parametrize("place", ["file", "environment"])
+def test_no_place_makes_a_policy_of_code_milder(place, tmp_path, monkeypatch):
+    """An agent may have written the file; and code does not undo what the place states."""
+    monkeypatch.chdir(tmp_path)
+    if place == "file":
+        (tmp_path / "grace_kp.toml").write_text('[policies]\nwire = "silent"\n"mai*" = "silent"\nread = "deny"\n')
+    else:
+        monkeypatch.setenv("GRACE_KP_POLICIES", "wire=silent,mai*=silent,read=deny")
+    grace = make_grace(policies={"*": "deny", "m*": gk.Policy(floor="deny")}, unmeasured="silent")
+    for action in ("wire", "mail"):
+        with pytest.raises(gk.ActionDenied):
+            grace.gate(name=action)(lambda: None)()
+    milder = make_grace(policies={"read": "silent"}, unmeasured="silent")
+    with pytest.raises(gk.ActionDenied):
+        milder.gate(name="read")(lambda: None)()
+
+
+def test_a_policy_may_be_a_table():
+    """With the keys that a configuration file may state."""
+    assert gk.Policy(floor="notify", unmeasured="silent") == gk.Policy.of({"floor": "notify", "unmeasured": "silent"})
+    for table in ({}, {"floor": "deny", "quorum": 2}, {"auto_proceed_on_timeout": True}, {3: 4}):
+        with pytest.raises(ValueError, match="a table of a policy has floor, unmeasured or both, not"):
+            gk.Policy.of(table)
+    with pytest.raises(ValueError, match="unmeasured must be one of"):
+        gk.Policy.of({"unmeasured": "deny"})
+
+
 def nobody(request):
     threading.Event().wait()
 

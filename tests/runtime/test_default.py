@@ -114,3 +114,56 @@ def test_in_a_subinterpreter_agents_run_unrecorded_and_gates_and_runtimes_are_re
     )
     assert ["result! result!", refusal, refusal, "1"] == done.stdout.splitlines()
     assert 2 == done.stderr.count(refusal)
+
+
+BROKEN = """
+    import asyncio
+    import grace_kp as gk
+
+    @gk.agent
+    def agent(text):
+        gk.thought("thinking")
+        return tool(text)
+
+    @gk.agent
+    async def later(text):
+        return text
+
+    @gk.tool
+    def tool(text):
+        return text + "!"
+
+    @gk.gate
+    def action():
+        print("the action ran")
+
+    print(agent("a"), asyncio.run(later("b")), tool("c"))
+    with gk.run("a task"):
+        print(tool("d"))
+    for refused in (action, gk.agent(lambda: action()), gk.default, lambda: gk.configure(store="memory:")):
+        try:
+            refused()
+        except gk.SettingsError as error:
+            print(error)
+    """
+
+
+@pytest.mark.parametrize("broken", ["file", "environment", "store"])
+def test_with_settings_that_cannot_be_used_agents_run_unrecorded_and_gates_are_refused(broken, tmp_path):
+    """Recording fails open, and a gate whose policies cannot be known fails closed."""
+    environment = {"GRACE_KP_STRICT_RECORDING": ""}
+    if broken == "file":
+        (tmp_path / "grace_kp.toml").mkdir()
+        problem = f"{tmp_path / 'grace_kp.toml'}: cannot be read: it is a directory"
+    elif broken == "environment":
+        environment["GRACE_KP_POLICIES"] = "action"
+        problem = "policies (environment variable GRACE_KP_POLICIES) must read name=floor,name=floor, not 'action'"
+    else:
+        environment["GRACE_KP_STORE"] = "x.db"
+        problem = (
+            "store (environment variable GRACE_KP_STORE): unknown store 'x.db'; known are memory: or sqlite:///path.db; "
+            "for a file, write sqlite:///x.db"
+        )
+    done = python(BROKEN, environment=environment, cwd=tmp_path)
+    assert ["a! b c!", "d!", *[problem] * 4] == done.stdout.splitlines()
+    assert problem in done.stderr

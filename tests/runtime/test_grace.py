@@ -232,6 +232,55 @@ def test_nothing_is_started_before_the_first_run():
     grace.close()
 
 
+@pytest.mark.parametrize(
+    ("store", "message"),
+    [
+        ("postgresql://h/db", "no PostgreSQL store"), ("memory", "write memory:"), ("x.db", "write sqlite:///x.db"),
+        ("sqlite:///x.db?mode=ro", "not supported"), ("sqlite+aiosqlite:///x.db", "unknown store"), ("sqlite:///.", "not a directory"),
+        (Path("x.db"), "a PosixPath is not a store"), (3, "an? int is not a store"), (b"memory:", "a bytes is not a store"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["argument", "environment"])
+def test_a_store_that_cannot_be_used_is_refused_at_once(store, message, place, monkeypatch):
+    """Every run would be lost. The message names the forms that work."""
+    if place == "environment":
+        monkeypatch.setenv("GRACE_KP_STORE", str(store) if not isinstance(store, bytes | int) else "sqlite:")
+        message = message if isinstance(store, str) else "unknown store"
+    with pytest.raises(gk.SettingsError, match=message) as raised:
+        gk.Grace(store=store if place == "argument" else None)
+    assert "memory: or sqlite:///path.db" in str(raised.value)
+    assert str(raised.value).startswith("store")
+
+
+def milder(**settings):
+    with make_grace(**settings) as grace:
+        return [(entry["setting"], entry["value"], entry["from"]) for entry in grace.status()["milder"]]
+
+
+def test_status_lists_what_makes_gates_milder(monkeypatch, tmp_path):
+    """Each setting and argument with its source; nothing by default, and nothing that is as strict as the default."""
+    assert [] == milder()
+    assert [] == milder(
+        unmeasured="confirm",
+        threshold_silent="never",
+        policies={"wire": "silent", "mail": gk.Policy(unmeasured="confirm")},
+    )
+    (tmp_path / "mine.toml").write_text('[policies.mail]\nunmeasured = "silent"\n')
+    monkeypatch.setenv("GRACE_KP_CONFIG", str(tmp_path / "mine.toml"))
+    monkeypatch.setenv("GRACE_KP_UNMEASURED", "notify")
+    policy = gk.Policy(auto_proceed_on_timeout=True, thresholds=gk.Thresholds(0.5, 0.5, 0.1))
+    assert [
+        ("threshold_silent", 0.8, "keyword threshold_silent"),
+        ("unmeasured", "notify", "environment variable GRACE_KP_UNMEASURED"),
+        ("policies.mail.unmeasured", "silent", str(tmp_path / "mine.toml")),
+        ("policies.wire.auto_proceed_on_timeout", True, "argument policies"),
+        ("policies.wire.thresholds", {"silent": 0.5, "notify": 0.5, "confirm": 0.1}, "argument policies"),
+    ] == milder(threshold_silent=0.8, policies={"wire": policy})
+    assert ("threshold_confirm", 0.0, "argument thresholds") in milder(thresholds=gk.Thresholds(0.9, 0.7, 0.0))
+    watched = milder(monitor=gk.calibrate.Monitor({"silent": 0.05}))
+    assert ("on_alarm", "report", "default") in watched
+
+
 @pytest.mark.parametrize("name", ["evaluator", "embedder"])
 def test_what_is_no_model_is_refused(name):
     """A model that could not be asked is an error at once, not a fallback later."""

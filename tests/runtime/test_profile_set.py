@@ -56,7 +56,7 @@ def run(grace, *, gates=1, **gate):
 
 @pytest.mark.parametrize("way_in", ["object", "path", "text", "environment", "file"])
 def test_a_learned_profile_comes_from_an_object_or_a_file(way_in, fitted, saved, monkeypatch, tmp_path):
-    """Keyword, environment and configuration file name it alike; a path in a file is relative to that file."""
+    """Keyword, environment and named configuration file name it alike; a path in a file is relative to that file."""
     given = {"object": fitted, "path": saved, "text": str(saved)}.get(way_in)
     if way_in == "environment":
         monkeypatch.setenv("GRACE_KP_PROFILE", str(saved))
@@ -64,6 +64,7 @@ def test_a_learned_profile_comes_from_an_object_or_a_file(way_in, fitted, saved,
         (tmp_path / "grace_kp.toml").write_text('profile = "profile.json"\n')
         (tmp_path / "below").mkdir()
         monkeypatch.chdir(tmp_path / "below")
+        monkeypatch.setenv("GRACE_KP_CONFIG", "../grace_kp.toml")
     grace = make_grace(profile=given)
     trace = run(grace)
     document = {**trace.to_dict(), "grace": {**trace.grace}}
@@ -530,8 +531,8 @@ def test_a_digest_pins_the_content_of_a_profile(place, fitted, saved, monkeypatc
         monkeypatch.setenv("GRACE_KP_PROFILE_DIGEST", fitted.digest)
     if place == "file":
         del stated["profile_digest"]
-        (tmp_path / "grace_kp.toml").write_text(f'profile_digest = "{fitted.digest}"\n')
-        monkeypatch.chdir(tmp_path)
+        (tmp_path / "named.toml").write_text(f'profile_digest = "{fitted.digest}"\n')
+        monkeypatch.setenv("GRACE_KP_CONFIG", str(tmp_path / "named.toml"))
     assert fitted.digest == make_grace(**stated).status()["profile"]["digest"]
     lenient(fitted).save(saved)
     stated.update({"profile": lenient(fitted)} if place == "object" else {})
