@@ -90,7 +90,8 @@ class Grace(Front, Watched, Resident):
                 with `review`. `auto` is the console when it is a terminal, else nobody: a gate that must ask cancels.
             on_notify: called with the request of each action that runs with a notice. When None, a line in the log (logger
                 `grace_kp.gate`, level INFO) and, where standard error is a terminal, there too.
-            policies: floors or policies by action name or glob, for example `{"delete_*": "confirm", "wire": "deny"}`.
+            policies: floors or policies by action name or glob, for example `{"delete_*": "confirm", "wire": "deny"}`. Where the settings
+                state some, too, the stricter of both holds for each action.
             scorers: scorers of every finished run: one or several of the scorers and suites of `grace_kp.scorers`, `OnTraces` with expected
                 values, and callables from a trace to a number from 0 to 1. They run in the background. Their scores and errors are
                 stored with the trace, and `store.query(scorer=…)` finds it by them.
@@ -106,7 +107,8 @@ class Grace(Front, Watched, Resident):
 
         Raises:
             SettingsError: a setting is unknown or has no usable value, or the file of a profile cannot be used.
-            TypeError: `thresholds` is not a `Thresholds`.
+            ValueError: a policy cannot be used, or its name can match no action.
+            TypeError: `thresholds` is not a `Thresholds`, or `policies` is not a mapping.
             GraceError: this is a sub-interpreter.
         """
         if is_subinterpreter():
@@ -133,7 +135,7 @@ class Grace(Front, Watched, Resident):
             from grace_kp.runtime._trace_scorer import trace_scorers
 
             self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._landed)
-        self._policies = {**self.settings.policies, **(policies or {})}
+        self._policies = [places for places in (policies, self.settings.policies) if places]
         self._made_gates: Gates | None = None
         self._defined = Definitions()
         self._wiring: tuple[Pipeline, Writer] | None = None
@@ -155,6 +157,9 @@ class Grace(Front, Watched, Resident):
     def _definitions(self) -> Definitions:
         return self._defined
 
+    def _existing_gates(self) -> Gates | None:
+        return self._made_gates
+
     def _gates(self) -> Gates:
         if self._made_gates is None:
             from grace_kp.runtime._gates import GateDefaults, Gates
@@ -172,6 +177,7 @@ class Grace(Front, Watched, Resident):
                         domain=self.settings.domain,
                         groups=self.settings.reviewers,
                         receivers=self._receivers,
+                        defined=lambda: self._defined.names(),
                     )
                     self._made_gates = Gates(
                         defaults,
@@ -356,6 +362,7 @@ class Grace(Front, Watched, Resident):
             "writer": {name: getattr(stats, name) for name in fields},
             "profile": self._profiles.describe(),
             "promise": None if self._promise is None else self._promise.describe(),
+            "unmatched_policies": {} if self._made_gates is None else self._made_gates.unmatched(),
             "sampled_out": pipeline.sampled_out if pipeline is not None else 0,
             "models": self._models.get().describe() if self._models.are_chosen else None,
             "troubles": dict(TROUBLES.counts),
