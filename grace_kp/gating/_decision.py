@@ -35,6 +35,10 @@ class Rules:
         """Return the decision for a confidence from 0 to 1."""
         return self.apply(decide(score, self.policy.thresholds or self.thresholds))
 
+    def raised(self, level: str, score: float) -> InterventionLevel:
+        """Return the level of an earlier decision, raised to what the floor and the thresholds require of its score now."""
+        return InterventionLevel(level).at_least(replace(self, gaps=(), at_least=None).decide(score).level)
+
     def apply(self, decision: ActionDecision) -> ActionDecision:
         """Return a decision with its level raised to what the rules require."""
         level, reason = strictest_level(decision.level, self.policy, self.gaps, decision.reason)

@@ -290,13 +290,11 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             _ = run.id  # looked up here, where it may take a moment
         program, decision = resumable(), ToolDecision.from_dict(kept)
         execution = ToolRun(self.grace, request, call, decision, program)
-        problem = execution.problem(policy)
-        if problem:
-            return execution.refuse(problem)
+        case = ToolCase(self.grace, call, policy, None, state=request.state, judge=self.judge)
         if decision.filed and program is not None:
-            case = ToolCase(self.grace, call, policy, None, state=request.state, judge=self.judge)
             execution.decided_in_inbox(case, program)
-        return execution
+        problem = execution.problem(case)
+        return execution.refuse(problem) if problem else execution
 
 
 def _name_of(tool: object) -> str:
