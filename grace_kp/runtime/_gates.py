@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -81,8 +82,10 @@ class Gates:
         self.promise = defaults.promise
         self.policies = PolicySet(*defaults.policies)
         self._defined = defaults.defined
-        self.watched: dict[str, str | None] = {}
-        """Entries of middlewares that match no tool of theirs so far, each with the nearest name."""
+        self.tools: set[str] = set()
+        """Names of the tools that middlewares were offered so far."""
+        self.others: weakref.WeakSet[PolicySet] = weakref.WeakSet()
+        """The policies of middlewares."""
         self.on_notify = defaults.on_notify
         self.timeout = defaults.timeout
         self._reviewer = defaults.reviewer
@@ -90,7 +93,7 @@ class Gates:
 
     def entry_for(self, action: str) -> Policy | None:
         """Return what the runtime's policies state for an action, also under a name that it looks like; None where they state nothing."""
-        return self.policies.stated_for(action, self._defined)
+        return self.policies.stated_for(action, self._known)
 
     def policy_for(self, action: str, spec: GateSpec) -> Policy:
         """Return the policy of an action: that of its gate and the runtime's at once, which is never milder than either.
@@ -124,7 +127,13 @@ class Gates:
 
     def unmatched(self) -> dict[str, str | None]:
         """Return the entries of policies that match no action defined or called so far, each with the nearest name."""
-        return {**self.policies.unmatched(self._defined()), **self.watched}
+        known = self._known()
+        return {
+            stated: near for each in (self.policies, *self.others) for stated, near in each.unmatched(known).items()
+        }
+
+    def _known(self) -> set[str]:
+        return {*self._defined(), *self.tools}
 
     @property
     def inbox(self) -> Inbox:

@@ -124,7 +124,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def policy_for(self, tool: str) -> Policy | None:
         """Return the policy of a tool; None where the tool is not gated."""
-        own, gates = self._gates.stated_for(tool), self.grace._gates()
+        own, gates = self._gates.stated_for(tool, self._known), self.grace._gates()
         if self._default is not None and self._gates.entry_for(tool) is None:
             own = self._default if own is None else own.combined(self._default)
         return gates.entry_for(tool) if own is None else gates.policy_for(tool, GateSpec(policy=own))
@@ -135,8 +135,11 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         That is so for every gated tool, except those that are gated by `default` alone, with a floor that asks nobody.
         """
         policy = self.policy_for(tool)
-        named = self._gates.stated_for(tool) or self.grace._gates().entry_for(tool)
+        named = self._gates.stated_for(tool, self._known) or self.grace._gates().entry_for(tool)
         return policy is not None and (named is not None or policy.floor not in {None, "silent", "notify"})
+
+    def _known(self) -> set[str]:
+        return self._offered or set()
 
     def _check_names(self, tools: set[str]) -> None:
         """Look for policies that match no tool, when the model is offered a tool for the first time.
@@ -146,19 +149,18 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         """
         if self._offered is not None and tools <= self._offered:
             return
-        names = tools | (self._offered or set())
+        names = tools | self._known()
         for stated, tool in self._gates.misspelt(names).items():
             raise GateError(
                 f"GraceMiddleware(gates={{{stated!r}: ...}}): no tool is called {stated!r}; did you mean {tool!r}? If not, leave it out"
             )
-        watched, unmatched = self.grace._gates().watched, self._gates.unmatched(names)
-        if self._offered is None and unmatched:
+        gates = self.grace._gates()
+        gates.tools.update(names)
+        gates.others.add(self._gates)
+        if self._offered is None and (unmatched := self._gates.unmatched(names)):
             listed = ", ".join(f"{stated!r} (nearest: {near})" for stated, near in unmatched.items())
             _log.warning("GraceMiddleware(gates=...): no tool of the agent is called %s", listed)
         self._offered = names
-        for stated in self._gates.names:
-            watched.pop(stated, None)
-        watched.update(unmatched)
 
     # Deciding: in the model's node, so that the decision is kept with what it is about
 
@@ -176,9 +178,12 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _begin_turn(self, request: Any) -> None:
         cancel_answered(field_of(request.state, STATE) or {}, messages_of(request.state))
-        tools = {_name_of(tool): tool for tool in getattr(request, "tools", None) or ()}
-        self._check_names({*tools})
-        self._tools.update({name: tool for name, tool in tools.items() if self.policy_for(name) is not None})
+        tools = getattr(request, "tools", None) or ()
+        self._check_names({_name_of(tool) for tool in tools} - {""})
+        for tool in tools:
+            name = getattr(tool, "name", None)
+            if isinstance(name, str) and self.policy_for(name) is not None:
+                self._tools[name] = tool
 
     def _decide(self, request: Any, response: Any) -> Any:
         messages = getattr(response, "result", None) or [response]
