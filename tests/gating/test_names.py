@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 import pytest
@@ -115,10 +116,8 @@ def test_an_action_that_looks_like_a_stated_one_gets_its_policy(caplog):
     for name in ("pay", "рay", "PAY", "ｐay", "wipе_all", "read"):
         act = grace.gate(name=name, unmeasured="silent")(lambda name=name: ran.append(name))
         for _ in range(2):
-            try:
+            with contextlib.suppress(gk.ActionDenied):
                 act()
-            except gk.ActionDenied:
-                pass
     assert ["read", "read"] == ran
     warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert 4 == len(warned)
