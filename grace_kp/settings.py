@@ -80,9 +80,11 @@ class Settings:
     """Seconds that a gate waits for a reviewer."""
     unmeasured: str | None = None
     """Level of a gated call about which nothing was measured: `confirm`, `notify` or `silent`; None is `confirm`."""
-    on_mismatch: str = "report"
-    """What follows when an agent, model or tool is not among those that a learned profile was fitted on: `report` only records it;
-    `tighten` makes gates ask at least for CONFIRM until the profile is fitted again."""
+    profile_digest: str | None = None
+    """Digest that the content of the learned profile must have, `sha256:` and 64 hexadecimal digits; None accepts any content."""
+    on_mismatch: str = "tighten"
+    """What follows when a learned profile was not fitted on this agent, model or tool, or that is unknown: `tighten` makes gates ask at least
+    for CONFIRM until the profile is fitted again; `report` only records it."""
     on_alarm: str = "report"
     """What follows when feedback refutes a promise that is watched (`Grace(monitor=…)`): `report` only reports it; `confirm` makes the
     gates that it concerns ask at least for CONFIRM until the profile is fitted again."""

@@ -102,6 +102,23 @@ class Calibration:
         return not self.sample["holdout"]
 
     @property
+    def objections(self) -> tuple[str, ...]:
+        """Why not to use this profile; empty if nothing is known against it."""
+        interval = self.assessments[LEARNED].intervals.get("auroc")
+        found = []
+        if interval is None:
+            found.append("its AUROC has no interval on these labels, so it may not tell right runs from wrong ones")
+        elif interval[0] <= 0.5:
+            shown = f"{interval[0]:.2f} to {interval[1]:.2f}"
+            found.append(
+                f"the interval of its AUROC, {shown}, {'includes' if interval[1] >= 0.5 else 'is below'} 0.5, so it may not tell right runs from "
+                "wrong ones"
+            )
+        if all(level.threshold is None for level in self.levels):
+            found.append("every level is never, so gates would escalate every action")
+        return tuple(found)
+
+    @property
     def levels(self) -> tuple[PromisedLevel, ...]:
         """The promised levels, from silent to confirm."""
         sure, needed = self.thresholds, self.promise.needed
@@ -130,6 +147,7 @@ class Calibration:
             "approximate": self.is_approximate,
             "needed": self.promise.needed,
             "notes": list(self.notes),
+            "objections": list(self.objections),
         }
 
 

@@ -30,7 +30,7 @@ LEAST_SHARE = 0.05
 LEAST_RUNS = 5
 TAIL = 0.05
 """Share of the runs at each end of a feature whose values count as the value where that end begins."""
-_FLAT = 1e-9
+FLAT = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,12 +99,12 @@ class Columns:
         values = cls.build(names, blank).rows(matrix, tools)
         low, high = np.quantile(values, (TAIL, 1 - TAIL), axis=0)
         # Rare marks are all tail.
-        rare = high - low <= _FLAT
+        rare = high - low <= FLAT
         blank[3], blank[4] = np.where(rare, values.min(axis=0), low), np.where(rare, values.max(axis=0), high)
         values = np.clip(values, blank[3], blank[4])
         spread = values.std(axis=0)
-        blank[1], blank[2] = values.mean(axis=0), np.where(spread > _FLAT, spread, 1.0)
-        moving = spread > _FLAT
+        blank[1], blank[2] = values.mean(axis=0), np.where(spread > FLAT, spread, 1.0)
+        moving = spread > FLAT
         return cls.build([name for name, moves in zip(names, moving, strict=True) if moves], blank[:, moving])
 
     def rows(self, matrix: Floats, tools: Tools) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
 MAX_NAMES = 500
+HASH_DIGITS = 12
+"""Hexadecimal digits of the hash of a run. Among 20,000 fitted runs, one other run in 10^10 is mistaken for one of them."""
 _NOT_OF_THE_RUN = ("unknown", "file")
 """Sources of a time that say nothing about when a run took place."""
 _TASK_IDS = ("task_id", "instance_id", "problem_id", "question_id", "sample_id")
@@ -18,7 +21,7 @@ _TASK_IDS = ("task_id", "instance_id", "problem_id", "question_id", "sample_id")
 
 
 def facts_of(trace: Mapping[str, Any] | ReasoningTrace) -> dict[str, list[str]]:
-    """Return the distinct agents, models and tools that a trace names."""
+    """Return the distinct agents, models and tools that a trace names. A gated action counts as a tool, also if no step records its call."""
     document = trace if isinstance(trace, Mapping) else trace.to_dict()
     metadata, grace = _mapping(document.get("metadata")), _mapping(document.get("grace"))
     source = _mapping(grace.get("source"))
@@ -26,11 +29,31 @@ def facts_of(trace: Mapping[str, Any] | ReasoningTrace) -> dict[str, list[str]]:
     models = [call.get("model") for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
     steps = document.get("steps")
     tools = [_mapping(_mapping(step).get("tool")).get("name") for step in (steps if isinstance(steps, list) else ())]
+    decisions = grace.get("decisions")
+    tools += [_mapping(entry).get("action") for entry in (decisions if isinstance(decisions, list) else ())]
     return {
         "agents": _texts([metadata.get("agent_id")]),
         "models": _texts([*models, source.get("model")]),
         "tools": _texts(tools),
     }
+
+
+def domain_of(trace: Mapping[str, Any] | ReasoningTrace) -> str:
+    """Return the task domain of a run; empty if it names none."""
+    document = trace if isinstance(trace, Mapping) else trace.to_dict()
+    return "".join(_texts([_mapping(document.get("metadata")).get("task_domain")]))
+
+
+def hash_of(trace: Mapping[str, Any] | ReasoningTrace) -> str | None:
+    """Return the hash by which a profile knows a run that it was fitted on; None for a run without an id.
+
+    The objective is part of it, because programs that number their runs use the same ids again.
+    """
+    document = trace if isinstance(trace, Mapping) else trace.to_dict()
+    name, objective = document.get("id"), _mapping(document.get("task")).get("objective", "")
+    if not isinstance(name, str) or not name:
+        return None
+    return hashlib.sha256(f"{name}\n{objective}".encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
 
 
 def facts_of_all(traces: Iterable[Mapping[str, Any] | ReasoningTrace]) -> dict[str, Any]:

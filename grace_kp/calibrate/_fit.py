@@ -13,7 +13,7 @@ import numpy as np
 from grace_kp.calibrate._assess import assess
 from grace_kp.calibrate._columns import Columns, matrix_of
 from grace_kp.calibrate._crossval import FOLDS, Samples, choose_penalty, group_folds, out_of_fold
-from grace_kp.calibrate._facts import facts_of_all, task_of
+from grace_kp.calibrate._facts import MAX_NAMES, domain_of, facts_of_all, hash_of, task_of
 from grace_kp.calibrate._features import features
 from grace_kp.calibrate._head import Head
 from grace_kp.calibrate._logistic import fit_calibration, fit_logistic, probability
@@ -109,12 +109,14 @@ def fit(
         "runs": len(used),
         "tasks": len(set(tasks.tolist())),
         **facts_of_all(used),
+        "domains": sorted({domain_of(run) for run in used})[:MAX_NAMES],
         "fitted_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "labels": dict(sorted(kinds.items())),
         "share_correct": float(np.average(correct, weights=counted)),
         "notes": notes,
     }
-    return CalibratedProfile(heads=heads, fitted_on=facts, quality=quality, predictions=predictions)
+    hashes = frozenset(filter(None, map(hash_of, used)))
+    return CalibratedProfile(heads=heads, fitted_on=facts, quality=quality, predictions=predictions, fitted_runs=hashes)
 
 
 def _fit_head(moment: str, samples: Samples, runs: int, random: np.random.Generator) -> tuple[Head, OutOfFold]:

@@ -64,7 +64,7 @@ def read_labelled(
     The file holds JSON lines or JSON, plain or gzip, as `read_traces` reads it: native traces with `grace.feedback`, or chat runs. tau-bench's
     and tau2-bench's result files work as they are. No step of a trace depends on its label.
 
-    The label is, unless `label` names a field, the newest feedback of the run, or else the first of the fields `reward`, `correct`,
+    The label is, unless `label` names a field, the feedback that counts (see `labels`), or else the first of the fields `reward`, `correct`,
     `success` and `label` that is not null, then `reward_info.reward`. Such a field is a truth value, a number from 0 to 1, a word such as
     "passed" or "wrong", or an object with such a value (`label.success`, for example). Other names that state a success, such as
     `resolved`, are recognised for chat runs.

@@ -14,17 +14,19 @@ from grace_kp.calibrate._facts import task_of
 from grace_kp.errors import brief, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import RunStatus
+from grace_kp.store import PROGRAM, by_precedence, precedence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from grace_kp.trace import ReasoningTrace
+    from grace_kp.trace import DecisionRecord, ReasoningTrace
 
 APPROVAL, AUDIT, IMPORTED, OUTCOME, OWN, SCORER = "approval", "audit", "imported", "outcome", "own", "scorer:"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}", re.ASCII)
 
 NO_LABEL = "no label"
 OTHER_SOURCE = "label of another source"
+OWN_USER = "label by the user of the run"
 UNWEIGHTED = "audit without a rate"
 UNFINISHED = "not finished"
 UNUSABLE = "unusable label"
@@ -70,7 +72,8 @@ def needs_feedback(sources: Sequence[str] | None) -> bool:
 def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, volunteered: bool = False) -> Label | str:
     """Return the label of a run, or why it has none.
 
-    The newest feedback of an accepted source counts; without any, the first of the named sources that the trace itself states.
+    The newest feedback of an accepted source counts: of a named person, else without a name, else of a program, and never of the run's own
+    user. Without any, it is the first of the named sources that the trace itself states.
 
     Args:
         trace: the run.
@@ -83,7 +86,9 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
         return UNFINISHED
     accepted: list[tuple[bool | float, Mapping[str, Any]]] = []
     others = unusable = False
-    for entry in _objects(grace.get("feedback")):
+    entries = _objects(grace.get("feedback"))
+    counting = by_precedence(entries, grace.get("user"))
+    for entry in counting:
         source, correct = entry.get("source"), _number(entry.get("correct"))
         if (source == APPROVAL) if sources is None else (source not in sources):
             others = True
@@ -97,7 +102,7 @@ def label_of(trace: ReasoningTrace, sources: Sequence[str] | None = None, *, vol
         derived = _scored(trace, name) if name.startswith(SCORER) else _DERIVED.get(name, _nothing)(trace)
         if derived is not None:
             return Label(derived, name)
-    return UNUSABLE if unusable else OTHER_SOURCE if others else NO_LABEL
+    return UNUSABLE if unusable else OTHER_SOURCE if others else NO_LABEL if len(counting) == len(entries) else OWN_USER
 
 
 def _weighted(
@@ -111,7 +116,9 @@ def _weighted(
     A draw for an audit would have led to a label whoever states the newest one, so its probability holds for a later label, too.
     """
     correct, newest = accepted[-1]
-    audits = [entry for _, entry in accepted if entry["source"] == AUDIT]
+    audits = [
+        entry for _, entry in accepted if entry["source"] == AUDIT and (entry is newest or not entry.get(PROGRAM))
+    ]
     entry = newest if "probability" in newest or not audits else audits[-1]
     probability = entry.get("probability", 1.0)
     if "probability" not in entry:
@@ -171,12 +178,26 @@ def _executed(trace: ReasoningTrace) -> bool | None:
 
 
 def _approved(trace: ReasoningTrace) -> bool | None:
-    """Return whether people let all actions run that they were asked about; None if nobody answered."""
-    responses = [decision.response for decision in trace.decisions if decision.response is not None]
-    answers = {str(response.action) for response in responses if not response.timeout_reached}
+    """Return whether people let all actions run that they were asked about; None if nobody answered.
+
+    The user of the run teaches nothing, and neither does a standing approval, whose author has not seen this action.
+    """
+    answers = {
+        str(response.action)
+        for decision in trace.decisions
+        if (response := decision.response) is not None
+        and not (response.timeout_reached or is_standing(decision))
+        and precedence({"by": response.reviewer}, trace.user)
+    }
     if "cancel" in answers:
         return False
     return True if "proceed" in answers else None
+
+
+def is_standing(decision: DecisionRecord) -> bool:
+    """Return whether a standing approval consented to an action, and no person saw it."""
+    approval = decision.data.get("approval")
+    return isinstance(approval, dict) and bool(approval.get("standing"))
 
 
 def _own(trace: ReasoningTrace) -> bool | None:

@@ -83,11 +83,13 @@ def labels(
 ) -> Labels:
     """Return the labelled runs of a store, a file or a list.
 
-    A label is the newest feedback (`grace.feedback`) of an accepted source. By default all sources are accepted but `approval`: people approve
-    wrong actions, so an approval is no label of correctness. These sources are read from the trace itself, only if named, and only
+    A label is the newest feedback (`grace.feedback`) of an accepted source. One with the name of a person (`by`) counts before one without a
+    name, and that before one of a program, whichever is newer. Feedback by the run's own `user` never counts. By default all sources are
+    accepted but `approval`: people approve wrong actions, so an approval is no label of correctness. These sources are read from the trace itself, only if named, and only
     for runs without such feedback:
 
-    - `approval`: False if a person cancelled an action, else True if a person let one run.
+    - `approval`: False if a person cancelled an action, else True if a person let one run. Standing approvals and the run's own user
+      do not count.
     - `outcome`: False if a gated action raised an exception, else True if one was executed. Success of the call, not of the task.
     - `own`: the success that the run stated for itself (`grace.outcome(success=…)`).
     - `scorer:<name>`: whether this scorer or suite passed the run, or its score where it has no threshold.

@@ -6,13 +6,14 @@ It needs numpy and no other package, and is saved as plain JSON. `_fit` fits it;
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from grace_kp.calibrate._facts import facts_of
+from grace_kp.calibrate._facts import domain_of, facts_of, hash_of
 from grace_kp.calibrate._features import FEATURES, MOMENTS, Features, features
 from grace_kp.calibrate._head import SCHEMA, VERSION
 from grace_kp.confidence import ConfidenceScore, Thresholds, factors_from_trace
@@ -56,7 +57,7 @@ class CalibratedProfile:
     heads: Mapping[str, Head] = field(repr=False)
     """The regression of each moment: `"end"` for a run that has ended, `"action"` for an open run before an action."""
     fitted_on: Mapping[str, Any]
-    """What it was fitted on: `runs`, `tasks`, `agents`, `models`, `tools`, `from`, `to`, `fitted_at`, `labels` and `notes`."""
+    """What it was fitted on: `runs`, `tasks`, `agents`, `models`, `tools`, `domains`, `from`, `to`, `fitted_at`, `labels` and `notes`."""
     quality: Mapping[str, Any] = field(default_factory=dict)
     """Figures of the out-of-fold predictions, by moment."""
     thresholds: Thresholds | None = None
@@ -65,6 +66,8 @@ class CalibratedProfile:
     """What the thresholds promise: `kind`, `risks`, `delta`, `moment`, `n`, `notes`; None without a promise."""
     predictions: Mapping[str, OutOfFold] = field(default_factory=dict, repr=False)
     """The out-of-fold predictions, by moment. Not saved."""
+    fitted_runs: frozenset[str] | None = field(default=None, repr=False)
+    """Hashes of the ids and objectives of the runs it was fitted on, at most 20,000; None if they are unknown, as in files of earlier versions."""
 
     def predict(self, trace: Trace | Features, *, moment: Moment = "end") -> float:
         """Return the confidence of a run, 0 to 1. It is not rounded.
@@ -111,18 +114,34 @@ class CalibratedProfile:
         return _score(self.explain(known), factors)
 
     def mismatches(self, document: Trace) -> tuple[str, ...]:
-        """Return a sentence for each way in which a run differs from those the profile was fitted on: agent, model, tools.
+        """Return a sentence for each way in which a run differs from those the profile was fitted on: agent, model, tools, task domain.
 
-        Empty where the run fits, and for what either side does not name.
+        Gated actions count as tools. A name that is missing is a difference, too: of agents, models or tools in `fitted_on`, or of the
+        agent or the model in the run where `fitted_on` has some. Profiles of earlier versions state no domains; those are not compared.
         """
-        found = facts_of(document)
+        found = {**facts_of(document), "domains": [domain for domain in [domain_of(document)] if domain]}
         sentences = []
-        for kind, word in (("agents", "agent"), ("models", "model"), ("tools", "tool")):
-            known = self.fitted_on.get(kind) or ()
-            unknown = [name for name in found[kind] if name not in known]
-            if known and unknown:
+        for kind, word in (("agents", "agent"), ("models", "model"), ("tools", "tool"), ("domains", "domain")):
+            known = self.fitted_on.get(kind, found[kind] if kind == "domains" else None)
+            if not isinstance(known, list | tuple) or (kind == "agents" and not known):
+                sentences.append(f"the profile does not state which {kind} it was fitted on")
+            elif unknown := [name for name in found[kind] if name not in known]:
                 sentences.append(f"the {word} is now {_names(unknown)}; the profile was fitted on {_names(known)}")
+            elif known and not found[kind] and kind != "tools":  # a run may not have called a tool yet
+                sentences.append(f"the {word} is not recorded; the profile was fitted on {_names(known)}")
         return tuple(sentences)
+
+    def was_fitted_on(self, trace: Trace) -> bool:
+        """Return whether a run is one of those that the profile was fitted on, by its id; False where `fitted_runs` is None."""
+        return hash_of(trace) in (self.fitted_runs or ())
+
+    @property
+    def digest(self) -> str:
+        """Digest of the content, `sha256:` and 64 hexadecimal digits; the layout of a file does not matter. See the setting `profile_digest`."""
+        # Other programs write 1.0 as 1, so equal numbers count as the same content.
+        content = json.loads(json.dumps(self.to_dict(), allow_nan=False), parse_float=_number)
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
     def out_of_fold(self, moment: Moment = "end") -> tuple[Floats, Floats, tuple[Any, ...]]:
         """Return confidence, label and group of each labelled row, as predicted by models that saw no row of the same task.
@@ -146,10 +165,12 @@ class CalibratedProfile:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
+        runs = {} if self.fitted_runs is None else {"fitted_runs": sorted(self.fitted_runs)}
         return {
             "schema": SCHEMA,
             "version": VERSION,
             "fitted_on": dict(self.fitted_on),
+            **runs,
             "quality": dict(self.quality),
             "thresholds": None if self.thresholds is None else self.thresholds.to_dict(),
             "promise": None if self.promise is None else dict(self.promise),
@@ -157,24 +178,29 @@ class CalibratedProfile:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the profile as JSON. The file is replaced as a whole; out-of-fold predictions are not kept.
+        """Write the profile as JSON, with its digest. The file is replaced as a whole; out-of-fold predictions are not kept.
 
         Raises:
             OSError: the file cannot be written.
         """
-        write_whole(path, json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+        content = {**self.to_dict(), "digest": self.digest}
+        write_whole(path, json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CalibratedProfile:
         """Read a profile that `save` wrote. It predicts exactly what the saved profile predicts.
 
         Raises:
-            ProfileFileError: the file is no profile, is of a newer version, or holds a value that cannot be used.
+            ProfileFileError: the file is not a profile, is of a newer version, holds a value that cannot be used, or does not have the
+                digest that it states.
             OSError: the file cannot be read.
         """
-        from grace_kp.calibrate._profile_file import read_profile  # loads pydantic
+        from grace_kp.calibrate._profile_file import check_digest, read_profile  # loads pydantic
 
-        return cls(**read_profile(path))
+        arguments, stated = read_profile(path)
+        profile = cls(**arguments)
+        check_digest(path, stated, lambda: profile.digest)
+        return profile
 
     def _head(self, moment: str) -> Head:
         head = self.heads.get(moment)
@@ -197,6 +223,11 @@ def _score(explanation: Explanation, factors: ConfidenceFactors) -> ConfidenceSc
     return ConfidenceScore(score, factors, reason=explanation.reason, contributions=contributions)
 
 
+def _number(text: str) -> float:
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
 def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:MAX_SHOWN])
+    shown = ", ".join(repr(name) for name in names[:MAX_SHOWN]) or "runs that name none"
     return f"{shown} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else shown

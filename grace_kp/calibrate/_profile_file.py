@@ -1,33 +1,39 @@
 """Files of learned profiles: their fields, checked as they are read. Loads pydantic, so that applying a profile need not.
 
-Every number must be finite, every name known; an error names the file and the field.
+Every number must be one that a fit can produce, every name known; an error names the file and the field.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from grace_kp.calibrate._columns import Columns
+from grace_kp.calibrate._columns import FLAT, Columns
+from grace_kp.calibrate._facts import HASH_DIGITS
 from grace_kp.calibrate._features import MOMENTS
 from grace_kp.calibrate._head import SCHEMA, VERSION, Head, ProfileFileError
-from grace_kp.calibrate._logistic import Logistic
+from grace_kp.calibrate._logistic import MAX_LOGIT, Logistic
 from grace_kp.confidence import Thresholds
 from grace_kp.errors import brief
 from grace_kp.trace import SourceFields, SourceFile, object_without_duplicates
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
     from typing import NoReturn
 
-
+MAX_SLOPE = 1_000.0
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+LogOdds = Annotated[float, Field(ge=-MAX_LOGIT, le=MAX_LOGIT)]
+Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
+Hash = Annotated[str, Field(pattern=f"^[0-9a-f]{{{HASH_DIGITS}}}$")]
 
 
 class _Strict(SourceFields):
@@ -38,40 +44,68 @@ class _Column(_Strict):
     name: str
     fill: Finite
     centre: Finite
-    scale: Positive
+    scale: Annotated[float, Field(ge=FLAT, allow_inf_nan=False)]
     low: Finite
     high: Finite
-    weight: Finite
+    weight: LogOdds
 
 
 class _Calibration(_Strict):
-    slope: Positive
-    offset: Finite
+    slope: Annotated[float, Field(gt=0, le=MAX_SLOPE)]
+    offset: LogOdds
 
 
 class _Head(_Strict):
     runs: Count
     rows: Count
     penalty: Positive
-    intercept: Finite
+    intercept: LogOdds
     calibration: _Calibration
     columns: list[_Column]
 
 
+class _Open(SourceFields):
+    """An object whose fields all may be missing, and which may have others."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _FittedOn(_Open):
+    agents: list[str] | None = None
+    models: list[str] | None = None
+    tools: list[str] | None = None
+    domains: list[str] | None = None
+    runs: Count = 1
+    tasks: Count = 1
+    fitted_at: str = ""
+
+
+class _Promise(_Open):
+    kind: str = ""
+    risks: dict[str, Share] | None = None
+    delta: Share = 0.0
+    moment: str = ""
+    thresholds: dict[str, float | str] | None = None
+
+
 class _Profile(_Strict):
-    fitted_on: dict[str, Any]
+    fitted_on: _FittedOn
     quality: dict[str, Any]
     thresholds: dict[str, float | str] | None
-    promise: dict[str, Any] | None
+    promise: _Promise | None
     heads: dict[str, _Head]
+    fitted_runs: list[Hash] | None = None
+    digest: str | None = None
 
 
-def read_profile(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the arguments of the profile in a file, as `CalibratedProfile.load` reads it."""
+def read_profile(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
+    """Return the arguments of the profile in a file, as `CalibratedProfile.load` reads it, and the digest that the file states, if any."""
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
-        content = json.loads(text, object_pairs_hook=object_without_duplicates, parse_constant=_refuse)
+        content = json.loads(
+            text, object_pairs_hook=object_without_duplicates, parse_constant=_refuse, parse_float=_finite
+        )
     except UnicodeDecodeError:
         raise ProfileFileError(f"{file}: is not UTF-8") from None
     except (ValueError, RecursionError) as error:
@@ -90,13 +124,32 @@ def read_profile(path: str | os.PathLike[str]) -> dict[str, Any]:
     except ValueError as error:
         raise source.error(str(error), ("thresholds",)) from None
     _check_thresholds(source, fields)
-    return {
+    arguments = {
         "heads": {moment: _head(source, moment, fields.heads[moment]) for moment in MOMENTS},
-        "fitted_on": fields.fitted_on,
+        "fitted_on": content["fitted_on"],
         "quality": fields.quality,
         "thresholds": thresholds,
-        "promise": fields.promise,
+        "promise": content["promise"],
+        "fitted_runs": None if fields.fitted_runs is None else frozenset(fields.fitted_runs),
     }
+    return arguments, fields.digest
+
+
+def check_digest(path: str | os.PathLike[str], stated: str | None, compute: Callable[[], str]) -> None:
+    """Refuse a file whose content was changed after `save` had written it.
+
+    Raises:
+        ProfileFileError: the file states another digest, or its content has none.
+    """
+    try:
+        computed = compute()
+    except RecursionError:
+        raise ProfileFileError(f"{path}: is nested too deeply") from None
+    if stated is not None and stated != computed:
+        raise ProfileFileError(
+            f"{path}: digest: the file was changed after it was saved: it states {brief(stated)}, and its content has {computed}; "
+            "fit again, or save the changed profile by `CalibratedProfile.save`"
+        )
 
 
 def _check_kind(source: SourceFile) -> None:
@@ -119,7 +172,7 @@ def _check_thresholds(source: SourceFile, fields: _Profile) -> None:
     missing = [name for name in ("silent", "notify", "confirm") if stated is not None and name not in stated]
     if missing:
         raise source.error(f"must state every level; {missing[0]} is missing", ("thresholds",))
-    if promise is not None and (stated is None or promise.get("thresholds") != stated):
+    if promise is not None and (stated is None or promise.thresholds != stated):
         raise source.error(
             "must be those for which the promise was computed; fit again to change them", ("thresholds",)
         )
@@ -134,6 +187,9 @@ def _head(source: SourceFile, moment: str, fields: _Head) -> Head:
     try:
         if any(column.low > column.high for column in fields.columns):
             raise ValueError("low must not be above high")
+        outside = [column.name for column in fields.columns if not column.low <= column.centre <= column.high]
+        if outside:
+            raise ValueError(f"centre must be from low to high, not as in {outside[0]!r}")
         if len(set(names)) < len(names):
             raise ValueError("a name occurs twice")
         columns = Columns.build(names, figures.reshape(len(names), 5).T.copy())
@@ -142,6 +198,12 @@ def _head(source: SourceFile, moment: str, fields: _Head) -> Head:
     regression = Logistic(fields.intercept, np.array([column.weight for column in fields.columns], dtype=np.float64))
     slope, offset = fields.calibration.slope, fields.calibration.offset
     return Head(moment, columns, regression, slope, offset, fields.penalty, fields.runs, fields.rows)
+
+
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(f"{text:.40} is too large")
+    return value
 
 
 def _refuse(name: str) -> NoReturn:

@@ -41,6 +41,7 @@ def replay(
     minutes_per_review: float = 2.0,
     price_per_hour: float | None = None,
     seed: int = 0,
+    include_fitted: bool = False,
 ) -> ReplayReport:
     """Return what two policies do with the recorded decisions of traces.
 
@@ -49,12 +50,14 @@ def replay(
         policy_a: a `Thresholds`; anything with `.thresholds`, such as `RiskThresholds`; a profile, its name, or the JSON file of a learned
             profile; a `ReplayPolicy` for several of these together; or None or "recorded" for what was recorded.
         policy_b: what to compare it with; by default what was recorded.
-        labels: whether each run was right, aligned with the traces, None where that is unknown. By default the newest feedback in each
-            trace, approvals aside. Only 0 and 1 count as right and wrong; labels in between are counted apart. Where questions are labelled
+        labels: whether each run was right, aligned with the traces, None where that is unknown. By default the feedback that counts in
+            each trace (see `labels`), approvals aside. Only 0 and 1 count as right and wrong; labels in between are counted apart. Where questions are labelled
             more often than other actions, pass the traces and labels of `cal.thin(cal.labels(store))`.
         minutes_per_review: time of a reviewer for a question.
         price_per_hour: price of an hour of reviewers, in any currency; None gives no price.
         seed: makes the bootstrap intervals repeatable.
+        include_fitted: True also replays the runs that a learned profile of either policy was fitted on. It knows them better than any
+            run to come, so that its figures are too good.
 
     Raises:
         TypeError: a trace or a policy of another type.
@@ -68,9 +71,12 @@ def replay(
     names = [RECORDED if policy is None else policy.name for policy in policies]
     # About a run as a whole nothing was decided, so there is nothing recorded to compare with.
     actions, runs = _Part(names), _Part([None if policy is None else policy.name for policy in policies])
-    count, mismatched = 0, [0, 0]
+    count, fitted, mismatched = 0, 0, [0, 0]
     for count, (trace, stated) in enumerate(aligned_labels(traces, labels), 1):
         grace = grace_of(trace)
+        if not include_fitted and any(policy is not None and policy.was_fitted_on(trace) for policy in policies):
+            fitted += 1
+            continue
         run = _Run(count, id_of(trace), label_in(grace) if labels is None else stated)
         for place, policy in enumerate(policies):
             mismatched[place] += policy is not None and policy.differs_from(trace)
@@ -88,7 +94,11 @@ def replay(
             runs.add(run, "", [None if policy is None else policy.run(trace, grace) for policy in policies])
     costs = (float(minutes_per_review), price_per_hour)
     parts = (actions.figures(costs, seed), runs.figures(costs, seed))
-    return ReplayReport(count, *parts, mismatched_a=mismatched[0], mismatched_b=mismatched[1])
+    unknown = [
+        letter for letter, policy in zip("ab", policies, strict=True) if policy and not policy.states_fitted_runs
+    ]
+    first, second = mismatched
+    return ReplayReport(count, *parts, first, second, fitted, "".join(unknown))
 
 
 def _check_amount(name: str, value: object) -> None:

@@ -52,7 +52,7 @@ class ReplayPolicy:
 
     Raises:
         TypeError: `thresholds` is no `Thresholds`.
-        ValueError: an unknown profile, or an entry of `policies` that is neither a policy nor a floor.
+        ValueError: an unknown profile or `on_mismatch`, or an entry of `policies` that is neither a policy nor a floor.
     """
 
     profile: Profile | str | None = None
@@ -63,12 +63,16 @@ class ReplayPolicy:
     """Policies or floors by action name or glob. An action with an entry follows it alone, not its recorded floor; every other keeps that."""
     name: str = ""
     """What a report calls it; None of the parts has to be repeated by hand."""
+    on_mismatch: str = "tighten"
+    """Whether an action in a run that the learned profile was not fitted on needs at least CONFIRM: `tighten`, as at gates by default, or `report`."""
     _calculator: ConfidenceCalculator | None = field(init=False, repr=False, compare=False, default=None)
     _policies: PolicySet = field(init=False, repr=False, compare=False, default_factory=PolicySet)
 
     def __post_init__(self) -> None:
         if self.thresholds is not None:
             check_thresholds(self.thresholds)
+        if self.on_mismatch not in ("tighten", "report"):
+            raise ValueError(f"on_mismatch must be tighten or report, not {brief(self.on_mismatch)}")
         put = object.__setattr__
         if self.profile is not None:
             profile = PROFILES.get(self.profile, self.profile) if isinstance(self.profile, str) else self.profile
@@ -114,10 +118,29 @@ class ReplayPolicy:
         own = getattr(self.profile, "thresholds", None)
         return self.thresholds or (own if isinstance(own, Thresholds) else Thresholds())
 
+    @property
+    def states_fitted_runs(self) -> bool:
+        """Whether it is known which runs the profile was fitted on; True without a learned profile."""
+        return not hasattr(self.profile, "confidence") or getattr(self.profile, "fitted_runs", None) is not None
+
+    def was_fitted_on(self, trace: Document | ReasoningTrace) -> bool:
+        """Return whether a run is one of those that the profile was fitted on."""
+        was_fitted_on = getattr(self.profile, "was_fitted_on", None)
+        return callable(was_fitted_on) and bool(was_fitted_on(trace))
+
     def differs_from(self, trace: Document | ReasoningTrace) -> bool:
         """Return whether a run differs in agent, model or tools from those that the profile was fitted on."""
         mismatches = getattr(self.profile, "mismatches", None)
         return callable(mismatches) and bool(mismatches(_document_of(trace)))
+
+    def _mismatches(self, action: GatedAction, before: Prefixes) -> tuple[str, ...]:
+        """Return why the profile cannot be relied on before an action, as gates do."""
+        mismatches = getattr(self.profile, "mismatches", None)
+        if self.on_mismatch != "tighten" or mismatches is None or action.step is None:
+            return ()
+        document = before.document(action.step)
+        document["grace"]["decisions"] = [{"action": action.name}]
+        return tuple(mismatches(document))
 
     def action(self, action: GatedAction, before: Prefixes) -> Outcome | str:
         """Return the score and level of a gated action; a text says why it cannot be replayed."""
@@ -129,7 +152,7 @@ class ReplayPolicy:
             return score, DENIED
         gaps = action.gaps
         if self._calculator is not None:  # which does not share the failures of the profile that was in use
-            gaps = tuple(gap for gap in gaps if gap not in action.profile_gaps)
+            gaps = tuple(gap for gap in gaps if gap not in action.profile_gaps) + self._mismatches(action, before)
         if self.thresholds is not None or policy.thresholds is not None:
             gaps = tuple(gap for gap in gaps if gap != FOR_ENDED_RUNS)
         elif getattr(self.profile, "thresholds", None) is not None:

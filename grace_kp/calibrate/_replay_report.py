@@ -197,10 +197,15 @@ class ReplayReport:
     """Traces that differ in agent, model or tools from those that the profile of A was fitted on: its promise does not hold for them."""
     mismatched_b: int = 0
     """The same for the profile of B."""
+    fitted: int = 0
+    """Traces that were left out, because the profile of A or B was fitted on them."""
+    unknown_fitted: str = ""
+    """`a`, `b` or `ab`: the policies whose learned profile does not state which runs it was fitted on, so that none was left out for it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        counts = {name: getattr(self, name) for name in ("traces", "mismatched_a", "mismatched_b")}
+        names = ("traces", "mismatched_a", "mismatched_b", "fitted", "unknown_fitted")
+        counts = {name: getattr(self, name) for name in names}
         return {**counts, "actions": self.actions.to_dict(), "runs": self.runs.to_dict()}
 
     def summary(self) -> str:
@@ -211,11 +216,22 @@ class ReplayReport:
                 lines.append(
                     f"note: {_counted(count, 'trace')} of another agent, model or tool than those that the profile of {letter} was fitted on"
                 )
+        if self.fitted:
+            lines.append(
+                f"note: {_counted(self.fitted, 'trace')} left out, because a profile was fitted on them; include_fitted=True or "
+                "--include-fitted replays them, too"
+            )
+        lines += [
+            f"note: the profile of {letter.upper()} does not state which runs it was fitted on; those that it was fitted on make it look too good"
+            for letter in self.unknown_fitted
+        ]
         for title, part in (("gated actions", self.actions), ("runs without gated actions", self.runs)):
             if part.decisions or part.left_out:
                 lines += ["", *part.lines(title)]
         if "" not in lines:
-            lines.append("nothing to replay: there are neither gated actions nor runs")
+            lines.append(
+                f"nothing to replay: there are neither {'other ' if self.fitted else ''}gated actions nor runs"
+            )
         return "\n".join(lines)
 
     def __str__(self) -> str:

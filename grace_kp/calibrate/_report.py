@@ -37,6 +37,7 @@ def calibration_page(calibration: Calibration, title: str = "Calibration") -> st
     """
     draws = can_draw()
     parts = [
+        *(f'<p class="verdict">Do not use this profile: {safe(each)}.</p>' for each in calibration.objections),
         f'<p class="verdict">{safe(_verdict(calibration))}</p>',
         f"<p>{safe(_basis(calibration))}</p>",
         "" if draws else f'<p class="note">{safe(NO_PLOTS)}</p>',
@@ -189,7 +190,7 @@ def _fitted_on(calibration: Calibration) -> str:
         ("runs", f"{facts['runs']:,} of {facts['tasks']:,} tasks"),
         ("labels", _joined([f"{count:,} {name}" for name, count in facts["labels"].items()])),
         ("left out", _joined(left_out)),
-        *((kind, _joined(facts[kind])) for kind in ("agents", "models", "tools")),
+        *((kind, _joined(facts[kind])) for kind in ("agents", "models", "tools", "domains")),
         ("first run", facts["from"] or "unknown"),
         ("last run", facts["to"] or "unknown"),
         ("fitted at", facts["fitted_at"]),

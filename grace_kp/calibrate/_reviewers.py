@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grace_kp.approvals import person
 from grace_kp.calibrate._agreement import agreement_of
 from grace_kp.calibrate._comparison import Share
 from grace_kp.calibrate._gated import gated_actions, grace_of
-from grace_kp.calibrate._label_sources import APPROVAL
+from grace_kp.calibrate._label_sources import APPROVAL, is_standing
 from grace_kp.calibrate._reviewer_report import Quartiles, ReviewerFigures, ReviewerReport, joint_level, verdict_on
 from grace_kp.calibrate._run_labels import aligned_labels, correctness, feedback_in
+from grace_kp.store import PROGRAM, by_precedence
 from grace_kp.trace import to_text
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def reviewers(
     Args:
         traces: traces or their dict form; they are read once, one at a time.
         labels: whether the actions proposed in each run were right, aligned with the traces, None where that is unknown. By default the
-            newest feedback with the source `seeded`. Feedback of other sources is about the run, and is counted apart.
+            feedback with the source `seeded` that counts (see `labels`). Feedback of other sources is about the run, and is counted apart.
         pseudonyms: show `reviewer 1`, `reviewer 2`, … instead of names.
         seed: makes the bootstrap intervals repeatable.
 
@@ -75,6 +77,7 @@ def reviewers(
         feedback = feedback_in(grace)
         found.traces += 1
         found.add_feedback(feedback)
+        feedback = by_precedence(feedback, grace.get("user"))
         for action in gated_actions(grace):
             if not isinstance(action, str):
                 found.add_answer(action, feedback, stated)
@@ -82,10 +85,11 @@ def reviewers(
 
 
 def _newest(feedback: list[Mapping[str, Any]], *, seeded: bool, but: str) -> float | None:
-    """Return the newest label about the question, or about the run; none of the reviewer's own."""
+    """Return the label about the question, or about the run, that counts; none of the reviewer's own."""
     for entry in reversed(feedback):
-        source = entry.get("source")
-        if source != APPROVAL and (source == SEEDED) is seeded and entry.get("by") != but:
+        source, by = entry.get("source"), entry.get("by")
+        is_own = isinstance(by, str) and person(by) == person(but)
+        if source != APPROVAL and (source == SEEDED) is seeded and not is_own:
             return correctness(entry["correct"])
     return None
 
@@ -153,7 +157,7 @@ class _Collection:
         stated: dict[str, int] = {}
         for entry in feedback:
             name, label = entry.get("by"), correctness(entry["correct"])
-            if not isinstance(name, str) or not name or entry.get("source") == APPROVAL:
+            if not isinstance(name, str) or not name or entry.get("source") == APPROVAL or entry.get(PROGRAM):
                 continue
             self._person(name).feedback[_word(label) or "between"] += 1
             if _word(label):
@@ -174,6 +178,8 @@ class _Collection:
         if response is None:
             self.unreadable += record.data.get("response") is not None
             return
+        if is_standing(record):
+            return  # its author answered another question
         name = response.reviewer
         if response.timeout_reached:
             if name:

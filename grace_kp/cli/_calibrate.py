@@ -63,8 +63,12 @@ def calibrate(
         float,
         typer.Option(min=0, max=0.9, help="Share of the tasks on which thresholds are chosen; 0: approximate promise."),
     ] = 0.4,
-    out: Annotated[Path, typer.Option(help="Write the profile, as JSON, to this file.")] = Path("profile.json"),
-    report: Annotated[Path, typer.Option(help="Write the HTML report to this file.")] = Path("report.html"),
+    out: Annotated[
+        Path | None, typer.Option(help="Write the profile, as JSON, to this file. Default: it is not written.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the HTML report to this file. Default: it is not written.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all draws.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
@@ -178,13 +182,16 @@ def _warn(lacking: tuple[str, ...], labelled: Labels, holdout: float) -> None:
         put(out, "")
 
 
-def _write(found: Calibration, out: Path, report: Path, title: str) -> None:
+def _write(found: Calibration, out: Path | None, report: Path | None, title: str) -> None:
+    if out is not None:
+        found.profile.save(out)
+    if report is None:
+        return
     from grace_kp.calibrate import calibration_page
     from grace_kp.errors import MissingExtra
     from grace_kp.pages import can_draw
     from grace_kp.trace import write_whole
 
-    found.profile.save(out)
     if not can_draw():
         say_error(f"{MissingExtra('diagrams in the report', 'calibration')}; it has tables only")
     write_whole(report, calibration_page(found, title))
@@ -258,13 +265,20 @@ def _with_interval(assessment: Assessment, figure: str) -> str:
     return f"{value:.2f}" if interval is None else f"{value:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"
 
 
-def _point(found: Calibration, out: Path, report: Path) -> None:
-    """Say where the results are, and how to use them."""
+def _point(found: Calibration, out: Path | None, report: Path | None) -> None:
+    """Say where the results are, and how to use them, or that they must not be used."""
     page = console()
     put(page, "")
-    put_field(page, "report", clean(str(report)), label=LABEL)
-    put_field(page, "profile", clean(str(out)), label=LABEL)
-    put_field(page, "use it", clean(f"gk.Grace(profile={json.dumps(str(out), ensure_ascii=False)})"), label=LABEL)
+    unwritten = "not written; {} names a file for it"
+    put_field(page, "report", unwritten.format("--report") if report is None else clean(str(report)), label=LABEL)
+    put_field(page, "profile", unwritten.format("--out") if out is None else clean(str(out)), label=LABEL)
+    put_field(page, "digest", found.profile.digest, label=LABEL)
+    for objection in found.objections:
+        put_text(page, clean(f"do not use this profile: {objection}"), style="red")
+    if found.objections:
+        return
+    if out is not None:
+        put_field(page, "use it", clean(f"gk.Grace(profile={json.dumps(str(out), ensure_ascii=False)})"), label=LABEL)
     if found.promise.moment == "end":
         note = "its thresholds are for runs that have ended, so gates ask before every action; --moment action is for gates"
         put_field(page, "", note, label=LABEL)

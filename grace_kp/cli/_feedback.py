@@ -35,13 +35,15 @@ def feedback(
         typer.Option(
             "--file",
             metavar="FILE",
-            help="Labels as CSV or JSON lines: trace_id, correct, and optionally source, by, note, probability.",
+            help="Labels as CSV or JSON lines: trace_id, correct, and optionally source, by, note, probability, program.",
         ),
     ] = None,
     source: Annotated[
         str, typer.Option(help="Where the label comes from: user, test, audit, approval, … Only for rows without one.")
     ] = "user",
-    by: Annotated[str | None, typer.Option(help="Who states it.")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Who states it. A label with a name counts before one without.")
+    ] = None,
     note: Annotated[str | None, typer.Option(help="A remark; secrets are removed.")] = None,
     probability: Annotated[
         float | None, typer.Option(help="Probability with which the run was chosen to be labelled.")
@@ -49,7 +51,7 @@ def feedback(
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was stored as JSON.")] = False,
 ) -> None:
-    """State whether a run was right. The label is stored with its trace; earlier labels stay, and the newest counts.
+    """State whether a run was right. The label is stored with its trace; earlier labels stay. Of those with a name, the newest counts.
 
     Example: grace-kp feedback last wrong --by ana --note "refunded the wrong order"
 

@@ -62,9 +62,9 @@ def _put_confidence(out: Console, score: float, confidence: dict[str, Any]) -> N
     failed = confidence.get("run_failed") is True
     note = f"{confidence.get('level') or ''}{'  run failed' if failed else ''}"
     _put_figure(out, "confidence", score, note, label=LABEL, style="red" if failed else "")
-    missing = items(confidence.get("not_evaluated"))
+    missing, unscored = items(confidence.get("not_evaluated")), items(confidence.get("not_scored"))
     for part, value in mapping(confidence.get("breakdown")).items():
-        _put_part(out, part, None if part in missing else value)
+        _put_part(out, part, None if part in missing else value, not_scored=part in unscored)
     penalties = items(confidence.get("penalties"))
     if penalties:
         put_field(out, "penalties", clean(penalties_text(penalties)), indent=2, label=PART - 2)
@@ -111,11 +111,11 @@ def _put_words(out: Console, name: str, words: Iterable[object]) -> None:
     put_field(out, name, clean(", ".join(map(str, words))), indent=2, label=PART - 2)
 
 
-def _put_part(out: Console, part: str, value: object, note: str = "") -> None:
+def _put_part(out: Console, part: str, value: object, note: str = "", *, not_scored: bool = False) -> None:
     figure = number(value)
     name = clean(part)
     if figure is None:
-        put_field(out, name, part_text(None), indent=2, label=PART - 2)
+        put_field(out, name, part_text(None, not_scored=not_scored), indent=2, label=PART - 2)
     else:
         _put_figure(out, name, figure, note, indent=2, label=PART - 2)
 

@@ -61,6 +61,8 @@ def put_profile(out: Console, report: Mapping[str, Any], *, label: int) -> None:
         return
     fitted, promise = report["fitted_on"] or {}, report["promise"]
     put_text(out, clean(f"fitted on {fitted.get('runs', '?')} runs, at {fitted.get('fitted_at', '?')}"), indent=label)
+    if report["digest"]:
+        put_text(out, clean(f"digest {report['digest']}"), indent=label)
     if promise:
         risks = ", ".join(f"{name} {risk}" for name, risk in (promise.get("risks") or {}).items())
         stated = f"promise: {promise.get('kind')}, risks {risks}, delta {promise.get('delta')}"

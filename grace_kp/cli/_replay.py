@@ -44,6 +44,9 @@ def replay(
     minutes: Annotated[float, typer.Option(min=0, help="Minutes of a reviewer for a question.")] = 2.0,
     price: Annotated[float | None, typer.Option(min=0, help="Price of an hour of reviewers.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap intervals.")] = 0,
+    include_fitted: Annotated[
+        bool, typer.Option("--include-fitted", help="Also replay the runs that a profile was fitted on.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Replay recorded decisions under policy A and policy B; a policy that is left out is what was recorded.
@@ -60,7 +63,13 @@ def replay(
     unreadable = Unreadable()
     with _labelled(files, store, label, unreadable) as (traces, labels):
         report = replay_traces(
-            traces, *policies, labels=labels, minutes_per_review=minutes, price_per_hour=price, seed=seed
+            traces,
+            *policies,
+            labels=labels,
+            minutes_per_review=minutes,
+            price_per_hour=price,
+            seed=seed,
+            include_fitted=include_fitted,
         )
     if as_json:
         put_json(report.to_dict())

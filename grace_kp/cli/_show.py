@@ -230,6 +230,7 @@ def _stated(entry: dict[str, Any]) -> str:
     facts = ["correct" if correct is True else "wrong" if correct is False else _words(correct)]
     facts += [_words(entry["source"])] if "source" in entry else []
     facts += [f"by {_words(entry['by'])}"] if "by" in entry else []
+    facts += ["a program"] if entry.get("program") else []
     facts += [_words(entry["at"])] if "at" in entry else []
     facts += [f"probability {_words(entry['probability'])}"] if "probability" in entry else []
     return ", ".join(facts) + (f": {_words(entry['note'])}" if "note" in entry else "")

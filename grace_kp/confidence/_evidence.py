@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._evaluation import FALLBACK_SCORE
 from grace_kp.confidence._factors import ConfidenceFactors
+from grace_kp.confidence._score_kinds import NONE
 from grace_kp.confidence._search_result import usable_score
 from grace_kp.confidence._search_results import SearchResults
 from grace_kp.trace import outcomes_of_calls
@@ -32,6 +33,7 @@ class Evidence:
 
     __slots__ = (
         "_best",
+        "_empty",
         "_executed",
         "_found",
         "_mean",
@@ -41,6 +43,7 @@ class Evidence:
         "_spread",
         "_succeeded",
         "_unread",
+        "_unscored",
         "_unusable",
     )
 
@@ -56,6 +59,8 @@ class Evidence:
         self._sources: set[str] = set()
         self._unusable = 0
         self._unread = 0
+        self._empty = 0
+        self._unscored = 0
 
     def tool_finished(self, ok: bool) -> None:
         """Count a call of a tool or retriever: `ok` when it returned a result."""
@@ -95,6 +100,8 @@ class Evidence:
             self._spread += deviation * (score - self._mean)
         self._unusable += results.unusable_scores
         self._unread += results.unreadable
+        self._empty += not results.count
+        self._unscored += results.lacks_scores
         self._add_sources(results.sources)
 
     @property
@@ -106,6 +113,11 @@ class Evidence:
     def unread_searches(self) -> int:
         """Number of searches so far whose results could not all be read."""
         return self._unread
+
+    @property
+    def unscored_searches(self) -> int:
+        """Number of searches so far with results of which none carries a score, and that are not declared to have none."""
+        return self._unscored
 
     def merge(self, other: Evidence) -> None:
         """Add the evidence of another run, such as a nested one."""
@@ -122,6 +134,8 @@ class Evidence:
         self._scored = scored
         self._unusable += other._unusable
         self._unread += other._unread
+        self._empty += other._empty
+        self._unscored += other._unscored
         self._add_sources(other._sources)
 
     def factors(self) -> ConfidenceFactors:
@@ -133,7 +147,7 @@ class Evidence:
         known = _of_tools(self._executed, self._succeeded)
         known["search_result_count"] = self._found
         # A search without results counts against the run; results without any score count neither for it nor against it.
-        known["search_made"] = bool(self._scored or self._unusable or self._unread) or not self._found
+        known["search_made"] = bool(self._scored or self._unusable or self._unread or self._empty)
         if self._unusable:
             every = self._scored + self._unusable
             known["search_avg_with_unusable"] = min(self._best, max(0.0, self._mean * self._scored / every))
@@ -242,6 +256,7 @@ def _recorded_results(search: Mapping[str, Any]) -> SearchResults:
         sources=sources,
         unusable_scores=unusable,
         unreadable=bool(search.get("unreadable")),
+        kind=NONE if search.get("kind") == NONE else "",
     )
 
 

@@ -133,6 +133,11 @@ class ConfidenceFactors:
         name = "search_variance_with_unusable"
         put(self, name, None if variance is None else _variance(name, variance))
 
+    @property
+    def search_not_scored(self) -> bool:
+        """Whether a search was made and not scored: there are results, and `search_made` is false."""
+        return not self.search_made and self.search_result_count > 0
+
 
 def _is_passed(value: object) -> bool:
     return type(value) is not _Default

@@ -38,6 +38,7 @@ _AGREEMENT = ", source agreement %.2f"
 _SELF = ", self-evaluation %.2f"
 _COVERAGE = ", query coverage %.2f"
 _ASSUMED = " (not evaluated)"
+_NOT_SCORED = "; the search results carry no score"
 _NOTHING = "No evidence: nothing was searched, executed or evaluated"
 
 
@@ -59,8 +60,9 @@ class LearnedProfile(Profile, Protocol):
     """A confidence that was learned from labelled runs. It reads the document of a run, of which the factors are a summary.
 
     A runtime also uses these attributes where a profile has them: `thresholds` (a `Thresholds` or None), `promise` and `fitted_on`
-    (mappings for people), and `mismatches(document)`, which returns sentences that say how a run differs from those that the profile was
-    learned from.
+    (mappings for people), `digest` (a string that identifies the content, recorded by gates), and `mismatches(document)`, which returns
+    sentences that say how a run differs from those that the profile was learned from. Before a gated action, the last entry of
+    `grace.decisions` in that document names the action. Gates rely on a profile without this method in any run.
     """
 
     def confidence(self, document: Mapping[str, Any], *, moment: Literal["end", "action"]) -> ConfidenceScore:
@@ -256,6 +258,8 @@ def _result(
 ) -> ConfidenceScore:
     quality, agreement, own, tools, coverage = parts
     is_search = factors.is_search_step
+    if factors.search_not_scored:
+        basis += _NOT_SCORED
     breakdown = {
         "search_quality": quality,
         "source_agreement": agreement,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from grace_kp.confidence._factors import ConfidenceFactors
 
-NOT_EVALUATED = "not evaluated"
+NOT_EVALUATED, NOT_SCORED = "not evaluated", "not scored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,12 @@ class ConfidenceScore:
         return {name: None if name in missing else value for name, value in self.breakdown.items()}
 
     @property
+    def not_scored(self) -> tuple[str, ...]:
+        """The sub-scores among `not_evaluated` of something that was made and not scored: a search without scores."""
+        missing = "search_quality" in self.not_evaluated and getattr(self.factors, "search_not_scored", False)
+        return ("search_quality",) if missing else ()
+
+    @property
     def level(self) -> str:
         """The score as a word: `high` from 0.9, `medium` from 0.7, `low` from 0.4, else `very_low`."""
         if self.score >= 0.9:
@@ -68,7 +74,12 @@ class ConfidenceScore:
         from grace_kp.pages import confidence_html, notebook
 
         parts = confidence_html(
-            self.score, breakdown=self.evaluated, penalties=self.penalties_applied, reason=self.reason, level=self.level
+            self.score,
+            breakdown=self.evaluated,
+            penalties=self.penalties_applied,
+            reason=self.reason,
+            not_scored=self.not_scored,
+            level=self.level,
         )
         return notebook(
             f'<p class="kind">confidence</p>{parts}{contributions_html(self.contributions)}{factors_html(self.factors)}'
@@ -88,6 +99,6 @@ def penalties_text(penalties: Iterable[str]) -> str:
     return ", ".join(penalty_text(str(penalty)) for penalty in penalties)
 
 
-def part_text(value: float | None) -> str:
-    """Return a sub-score for people: three decimals, or "not evaluated" for None."""
-    return NOT_EVALUATED if value is None else f"{value:.3f}"
+def part_text(value: float | None, *, not_scored: bool = False) -> str:
+    """Return a sub-score for people: three decimals, or for None "not evaluated" or "not scored"."""
+    return (NOT_SCORED if not_scored else NOT_EVALUATED) if value is None else f"{value:.3f}"

@@ -1,4 +1,4 @@
-"""The kinds of score that search results carry, and the similarity, 0 to 1, that a figure of a kind stands for.
+"""What a retriever's scores are: their kind, the place that is declared for them, and the similarity, 0 to 1, that a figure stands for.
 
 A figure of unknown kind is unusable, because a guess must not be recorded as a measurement. `_search_result` finds the figures.
 """
@@ -22,9 +22,13 @@ ScoreKind = Literal[
     "squared_l2_distance",
     "none",
 ]
-Scores: TypeAlias = ScoreKind | Callable[[float], float]
-"""The kind of a retriever's figures, or a function from a figure to a similarity from 0 to 1."""
+Scores: TypeAlias = (
+    ScoreKind | str | tuple[str, ScoreKind | Callable[[float], float | None]] | Callable[[Any], float | None]
+)
+"""What is declared of a retriever's scores: a kind, a path to them, a path with a kind or function, or a function."""
 SCORE_KINDS: tuple[str, ...] = get_args(ScoreKind)
+NONE = "none"
+"""The kind of figures that are not scores."""
 UNKNOWN = "unknown"
 """The kind of figures that are neither declared nor known by their names: all are unusable."""
 CUSTOM = "custom"
@@ -35,6 +39,8 @@ _SLIP = 1e-5
 _NUMBER_MODULES = frozenset({"decimal", "fractions", "numpy", "torch", "jax", "jaxlib", "tensorflow"})
 _MAX_ARRAY = 10_000
 _LONGEST = 40
+_LONGEST_PATH = 200
+_NO_NAME = frozenset("[]*\"'")
 _DECLARE = "declare it with scores=... on the retriever or handler"
 
 
@@ -74,27 +80,72 @@ _SCALES: Mapping[str, _Scale] = {
 }
 
 
-def checked_scores(scores: Scores | str | None) -> Scores | str | None:
-    """Return a declaration of a retriever's figures if it is valid; None declares nothing.
+def checked_scores(scores: Scores | None) -> Scores | None:
+    """Return a declaration of a retriever's scores if it is valid; None declares nothing.
 
     Raises:
-        ValueError: `scores` is neither one of `SCORE_KINDS` nor callable.
+        ValueError: `scores` is neither one of `SCORE_KINDS`, nor a path or a pair of a path and a kind, nor callable.
     """
     if scores is None or callable(scores) or (isinstance(scores, str) and scores in SCORE_KINDS):
         return scores
-    shown = repr(scores)[:_LONGEST] if isinstance(scores, str) else type(scores).__name__
+    if isinstance(scores, tuple) and len(scores) == 2 and isinstance(scores[0], str):
+        path, kind = scores
+        _check_path(path)
+        if callable(kind) or (isinstance(kind, str) and kind in SCORE_KINDS and kind != NONE):
+            return scores
+        kinds = ", ".join(name for name in SCORE_KINDS if name != NONE)
+        raise ValueError(f"the scores at {path!r} must be one of {kinds}, or a function (got {_named(kind)})")
+    if isinstance(scores, str) and "." in scores:
+        _check_path(scores)
+        if "dist" in scores.rpartition(".")[2].lower():
+            raise ValueError(
+                f"scores={scores!r} names a distance; declare its kind, too: scores=({scores!r}, 'cosine_distance')"
+            )
+        return scores
     raise ValueError(
-        f"scores must be one of {', '.join(SCORE_KINDS)}, or a function from a figure to 0..1 (got {shown})"
+        f"scores must be one of {', '.join(SCORE_KINDS)}, a path such as 'metadata.score', a path with its kind such as "
+        f"('score', 'distance'), or a function to 0..1 (got {_named(scores)})"
     )
 
 
-def kind_of(scores: Scores | str | None) -> str:
+def _check_path(path: str) -> None:
+    names = path.split(".")
+    if "" in names:
+        problem = "a name is empty"
+    elif any(name != name.strip() or not name.isprintable() for name in names):
+        problem = "it contains blanks around a name, or characters that cannot be printed"
+    elif _NO_NAME.intersection(path):
+        problem = f"it contains one of {' '.join(sorted(_NO_NAME))}"
+    elif len(path) > _LONGEST_PATH:
+        problem = f"it is longer than {_LONGEST_PATH} characters"
+    else:
+        return
+    raise ValueError(
+        f"scores: {path[:_LONGEST]!r} cannot be a path, because {problem}; a path consists of names of fields with dots between them, "
+        "such as 'metadata.score'"
+    )
+
+
+def _named(value: object) -> str:
+    return repr(value)[:_LONGEST] if isinstance(value, str) else type(value).__name__
+
+
+def place_and_kind(scores: Any) -> tuple[str | None, Any]:
+    """Return the declared path, None where none is declared, and the kind or function for the figures."""
+    if isinstance(scores, tuple):
+        return scores
+    return (scores, "similarity") if isinstance(scores, str) and "." in scores else (None, scores)
+
+
+def kind_of(kind: object) -> str:
     """Return the declared kind as it is recorded; empty where none was declared."""
-    return "" if scores is None or scores == UNKNOWN else scores if isinstance(scores, str) else CUSTOM
+    return "" if kind is None or kind == UNKNOWN else kind if isinstance(kind, str) else CUSTOM
 
 
 def figure_of(value: Any) -> float | Unusable:
     """Return a value as a finite number, or why it is not one."""
+    if isinstance(value, Unusable):
+        return value
     if value is None:
         return Unusable("None", "the score is None")
     if not is_number(value):
@@ -127,11 +178,11 @@ def similarity_of(figure: float, kind: str | None, *, where: str) -> float | Unu
     return _clamped(scale.similarity(max(scale.lowest, figure)))
 
 
-def checked_similarity(value: object, figure: float) -> float | Unusable:
+def checked_similarity(value: object, shown: str) -> float | Unusable:
     """Return what the user's function returned for a figure, if it is a similarity from 0 to 1; else why it is unusable."""
     similarity = figure_of(value)
     if isinstance(similarity, Unusable) or not -_SLIP <= similarity <= 1 + _SLIP:
-        return Unusable(repr(figure), "the function passed as scores gave no number from 0 to 1")
+        return Unusable(shown, "the function passed as scores gave no number from 0 to 1")
     return _clamped(similarity)
 
 

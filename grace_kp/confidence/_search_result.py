@@ -1,6 +1,7 @@
-"""Read one search result: its score, its source and its text, wherever the retriever has put them.
+"""Read one search result: its score, where the engine puts it or the program declares it, and its source and text.
 
-It reads items and attributes, and neither prints nor calls anything. `_search_results` reads whole results.
+Documents and their metadata are written by others, so no score is read from them undeclared. Sources and texts are. It reads items and
+attributes, and calls nothing but the function that the program declares. `_search_results` reads whole results.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._score_kinds import (
+    UNKNOWN,
     Unusable,
     checked_similarity,
     figure_of,
@@ -20,21 +22,24 @@ from grace_kp.confidence._score_kinds import (
 )
 
 if TYPE_CHECKING:
-    from grace_kp.confidence._score_kinds import Scores
+    from collections.abc import Callable, Iterable, Iterator
 
 MAX_SOURCE = 200
 MAX_TEXT = 1_000
 
 PAIR = "(score of a pair)"
 """Key of the bare figure of a pair in a view; no field of a result has this name."""
-SCORES = ("score", "similarity", "relevance_score", "relevance", "confidence", "_score", "similarity_score")
-DISTANCES = ("distance", "_distance")
+SCORES = ("_score", "score", "similarity", "relevance_score", "relevance", "confidence", "similarity_score")
+DISTANCES = ("_distance", "distance")
 PLACES = ("source", "url", "uri", "link", "href", "path", "file_path", "filename", "file_name", "file", "document_id")
 NAMES = ("doc_id", "id", "_id", "title", "name", "key", "node_id")
 TEXTS = ("text", "content", "page_content", "snippet", "passage", "body", "document", "chunk")
 INSIDE = ("metadata", "meta", "document", "doc", "node", "payload", "_source", "properties")
-_SCORES_FIRST = (((PAIR, *SCORES), "named"), (DISTANCES, "distance"))
-_DISTANCES_FIRST = (((PAIR, *DISTANCES), "distance"), (SCORES, "named"))
+_WHERE = {PAIR: "pair", **dict.fromkeys(SCORES, "named"), **dict.fromkeys(DISTANCES, "distance")}
+FIGURES = frozenset(_WHERE)
+"""Names of fields that are figures at the engine's place."""
+_NO_RESULT = (TypeError, AttributeError, LookupError)
+"""What a function raises that is made for figures and gets a result, or does not find its field in it."""
 _LONGEST_NUMBER = 40
 _KNOWN = frozenset((*SCORES, *DISTANCES, *PLACES, *NAMES, *TEXTS, *INSIDE))
 _TELLING = (*SCORES, *DISTANCES, *PLACES, *TEXTS, "metadata")
@@ -81,17 +86,14 @@ class Looker:
         view = self.view(value)
         return any(view.get(name) is not None for name in _TELLING)
 
-    def views(self, hit: object) -> list[dict[str, Any]]:
-        """Return where a hit's score and source may stand: the hit, the rest of its pair, and one or two levels below."""
-        if isinstance(hit, float) or (not isinstance(hit, _PLAIN) and is_number(hit)):
-            return [{PAIR: hit}]
-        pair = pair_of(hit)
-        if pair is None:
-            # A tuple without a score, such as (id, document).
-            parts = hit[:4] if isinstance(hit, tuple) else (hit,)
-            return [view for part in parts for view in self._within(part)]
-        score, rest = pair
-        return [{PAIR: score}, *(view for part in rest for view in self._within(part))]
+    def is_single_hit(self, value: object) -> bool:
+        """Return whether the value is a hit itself, with a text and a figure, so that a list in it is a part of the document."""
+        view = self.view(value)
+        return not FIGURES.isdisjoint(view) and bool(text_in([view]))
+
+    def views(self, parts: Sequence[object]) -> list[dict[str, Any]]:
+        """Return where the source and text of a hit's parts may stand: in them, and one or two levels below."""
+        return [view for part in parts for view in self._within(part)]
 
     def _within(self, value: object) -> list[dict[str, Any]]:
         view = self.view(value)
@@ -164,43 +166,108 @@ def is_number_in_text(value: object) -> bool:
     return True
 
 
-def score_in(views: list[dict[str, Any]], scores: Scores | str | None = None) -> tuple[float | None, Unusable | None]:
-    """Return the first usable score of a hit as a similarity from 0 to 1; else the first unusable figure, and why.
+def parts_of(hit: object) -> tuple[dict[str, Any] | None, Sequence[object]]:
+    """Return the figure of a pair or a bare figure, under `PAIR`, and the documents of a hit."""
+    if isinstance(hit, float) or (not isinstance(hit, _PLAIN) and is_number(hit)):
+        return {PAIR: hit}, ()
+    pair = pair_of(hit)
+    if pair is not None:
+        return {PAIR: pair[0]}, pair[1]
+    return (
+        ({}, hit[:4]) if isinstance(hit, tuple) else (None, (hit,))
+    )  # a tuple without a score, such as (id, document)
+
+
+def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable | None:
+    """Return the score of a hit at the engine's place, as a similarity from 0 to 1; why it is unusable; None without one.
+
+    The first figure there must be usable, and so must all further numbers. The lowest counts, because a field of the document may be
+    among them.
 
     Args:
-        views: where to look.
-        scores: the declared kind of the retriever's figures; None where none is declared.
+        view: the fields of the hit at the engine's place.
+        kind: the declared kind of the figures, or a function; None where nothing is declared.
+        hit: the hit, which the function gets where there is no figure, or where it does not take figures.
     """
-    if scores == "none":
-        return None, None
-    unusable: Unusable | None = None
-    for names, where in _DISTANCES_FIRST if isinstance(scores, str) and "distance" in scores else _SCORES_FIRST:
-        for view in views:
-            for name in names:
-                if name not in view:
-                    continue
-                found = _similarity(view[name], scores, "pair" if name == PAIR else where)
-                if not isinstance(found, Unusable):
-                    return found, None
-                unusable = unusable or found
-    return None, unusable
+    present = FIGURES.intersection(view)
+    if not present:
+        return (
+            None if kind is None or isinstance(kind, str) or isinstance(hit, _PLAIN) else _called(kind, hit, "a result")
+        )
+    if len(present) == 1:
+        (name,) = present
+        return _similarity(view[name], kind, _WHERE[name], hit)
+    names = [name for name in _WHERE if name in present]
+    if kind is not None and kind != UNKNOWN:  # a declared kind is that of the fields with its name, where there are any
+        wanted = "distance" if isinstance(kind, str) and "distance" in kind else "named"
+        names = [name for name in names if _WHERE[name] == wanted] or names
+    others = [name for name in names[1:] if is_number(view[name])]
+    return _lowest(_similarity(view[name], kind, _WHERE[name], hit) for name in (names[0], *others))
 
 
-def _similarity(value: object, scores: Scores | str | None, where: str) -> float | Unusable:
+def values_at(value: object, path: str) -> Iterator[Any]:
+    """Yield what stands at a path of names with dots between them; a name may itself contain dots."""
+    if path in value if isinstance(value, Mapping) else hasattr(value, path):
+        yield attribute(value, path)
+    at = path.find(".")
+    while at > 0:
+        inner = attribute(value, path[:at])
+        if inner is not None and not isinstance(inner, _PLAIN):
+            yield from values_at(inner, path[at + 1 :])
+        at = path.find(".", at + 1)
+
+
+def score_at(starts: Iterable[object], path: str, kind: Any) -> float | Unusable | None:
+    """Return the score of a hit at a declared path, as a similarity from 0 to 1; why it is unusable; None without one."""
+    values = [value for start in starts for value in values_at(start, path)]
+    return _lowest(_similarity(value, kind, "named", None) for value in values)
+
+
+def _lowest(found: Iterable[float | Unusable]) -> float | Unusable | None:
+    """Return the lowest similarity, the first unusable figure if there is any, or None where there is neither."""
+    least: float | None = None
+    for score in found:
+        if isinstance(score, Unusable):
+            return score
+        if least is None or score < least:
+            least = score
+    return least
+
+
+def _similarity(value: object, kind: Any, where: str, hit: object) -> float | Unusable:
     figure = figure_of(value)
     if isinstance(figure, Unusable):
         return figure
-    if scores is None or isinstance(scores, str):
-        return similarity_of(figure, scores, where=where)
+    if kind is None or isinstance(kind, str):
+        return similarity_of(figure, kind, where=where)
+    found = _called(kind, figure, repr(figure))
+    if isinstance(found, Missed) and hit is not None and not isinstance(hit, _PLAIN):
+        by_result = _called(kind, hit, "a result")
+        found = found if isinstance(by_result, Missed) else by_result
+    return Unusable(found.value, found.why) if isinstance(found, Missed) else found
+
+
+class Missed(Unusable):
+    """A result in which the program's function finds no score."""
+
+    __slots__ = ()
+
+
+def _called(function: Callable[[Any], object], value: object, shown: str) -> float | Unusable:
     try:
-        return checked_similarity(scores(figure), figure)
+        found = function(value)
+        if found is None and not isinstance(value, float):
+            return Missed(shown, "the function passed as scores returned None")
+        return checked_similarity(found, shown)
+    except _NO_RESULT as error:
+        return Missed(shown, f"the function passed as scores raised {type(error).__name__}")
     except Exception as error:  # noqa: BLE001 — the user's function may raise anything
-        return Unusable(repr(figure), f"the function passed as scores raised {type(error).__name__}")
+        return Unusable(shown, f"the function passed as scores raised {type(error).__name__}")
 
 
 def usable_score(value: object) -> float | None:
     """Return the value as a similarity from 0 to 1; None when it is not one."""
-    found = _similarity(value, "similarity", "named")
+    found = _similarity(value, "similarity", "named", None)
     return None if isinstance(found, Unusable) else found
 
 

@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from grace_kp.confidence._score_kinds import Unusable, is_number, kind_of, listed_array
+from grace_kp.confidence._score_kinds import NONE, Unusable, is_number, kind_of, listed_array, place_and_kind
 from grace_kp.confidence._search_result import (
+    FIGURES,
     PAIR,
     Looker,
+    Missed,
     attribute,
     is_empty,
     is_listed,
     is_number_in_text,
     pair_of,
+    parts_of,
+    score_at,
     score_in,
     source_in,
     split,
@@ -65,6 +69,12 @@ class SearchResults:
     kind: str = ""
     """The declared kind of the scores; empty where none was declared."""
 
+    @property
+    def lacks_scores(self) -> bool:
+        """Whether there are results, none of which has a score, usable or not, and the program does not declare that."""
+        unscored = bool(self.count) and not (self.scores or self.unusable_scores or self.unreadable)
+        return unscored and self.kind != NONE
+
 
 def read_results(result: object, scores: object = None) -> SearchResults:
     """Read what a retriever returned; never raises.
@@ -75,9 +85,9 @@ def read_results(result: object, scores: object = None) -> SearchResults:
 
     Args:
         result: the value that the retriever returned.
-        scores: the kind of its figures: one of `SCORE_KINDS`, or a function from a figure to a similarity from 0 to 1. None
-            (undeclared): a field such as `score` or `similarity` is a similarity by its name; the figure of a pair, and a field such
-            as `distance`, are unusable.
+        scores: what is declared of its scores, as `checked_scores` returns it. None (undeclared): a field of a result such as `score`
+            or `similarity` is a similarity by its name; the figure of a pair, and a field such as `distance`, are unusable.
+            Metadata and other parts of a result that documents bring along have no scores, unless a path declares them.
     """
     reading = ResultReader(scores)
     try:
@@ -92,10 +102,12 @@ class ResultReader:
 
     __slots__ = (
         "count",
-        "declared",
         "examples",
+        "kind",
         "look",
+        "missed",
         "note",
+        "path",
         "read",
         "scores",
         "sources",
@@ -105,7 +117,8 @@ class ResultReader:
     )
 
     def __init__(self, scores: object = None) -> None:
-        self.declared: Any = scores
+        self.path, self.kind = place_and_kind(scores)
+        self.missed: list[Missed] = []
         self.examples: list[Unusable] = []
         self.unreadable = False
         self.look = Looker()
@@ -119,6 +132,12 @@ class ResultReader:
 
     def results(self) -> SearchResults:
         """Return the results that were read so far."""
+        missed, self.missed = self.missed, []
+        if missed and (self.scores or self.unusable):
+            for unusable in missed:
+                self._cannot_use(unusable)
+        elif missed:
+            self.note = self.note or missed[0].why
         return SearchResults(
             count=self.count,
             scores=tuple(self.scores),
@@ -128,7 +147,7 @@ class ResultReader:
             note=self.note,
             unusable=tuple(self.examples),
             unreadable=self.unreadable,
-            kind=kind_of(self.declared),
+            kind=kind_of(self.kind),
         )
 
     def note_unreadable(self, note: str) -> None:
@@ -173,24 +192,38 @@ class ResultReader:
         self.count += 1
         self.read += 1
         try:
-            views = [*beside, *self.look.views(hit)]
-            score, unusable = score_in(views, self.declared)
+            figure, parts = parts_of(hit)
+            views = self.look.views(parts)
+            if beside and not FIGURES.isdisjoint(beside[0]):
+                figure = beside[0]
+            elif figure is None:
+                figure = views[0] if views else {}
+            if self.kind == NONE:
+                score = None
+            elif self.path is None:
+                score = score_in(figure, self.kind, hit)
+            else:
+                score = score_at((*beside[:1], *parts), self.path, self.kind)
+            if beside:
+                views = [*beside, *views]
             source = source_in(views)
             text = text_in(views) if len(self.texts) < MAX_TEXTS else ""
         except Exception:  # noqa: BLE001 — as in read_results; the result still counts
             self.note_unreadable("a result could not be read")
             return
-        if score is not None:
+        if isinstance(score, Missed):
+            self.missed.append(score)
+        elif isinstance(score, Unusable):
+            self._cannot_use(score)
+        elif score is not None:
             self.scores.append(score)
-        elif unusable is not None:
-            self._cannot_use(unusable)
         if source:
             self.sources.setdefault(source)
         if text:
             self.texts.append(text)
 
-    def _cannot_use(self, unusable: Unusable, times: int = 1) -> None:
-        self.unusable += times
+    def _cannot_use(self, unusable: Unusable) -> None:
+        self.unusable += 1
         if len(self.examples) < MAX_UNUSABLE:
             self.examples.append(unusable)
 
@@ -207,7 +240,7 @@ class ResultReader:
         is_hit = self.look.looks_like_hit(result)
         names = _LISTS if is_hit else _LISTS + _VAGUE_LISTS
         lists = [(name, held) for name in names if isinstance(held := attribute(result, name), list | tuple | Mapping)]
-        if not lists:
+        if not lists or self.look.is_single_hit(result):
             if not is_hit:
                 self.note = "a mapping of unknown shape counts as one result"
                 self.unreadable |= any(isinstance(value, list | tuple | Mapping) and value for value in result.values())
@@ -215,17 +248,15 @@ class ResultReader:
             return
         name, held = next((pair for pair in lists if not is_empty(pair[1])), lists[0])
         columns = {} if isinstance(held, Mapping) else _columns(result, name, held)
-        scores = None if isinstance(held, Mapping) else _unmatched_scores(result, name, columns)
-        if scores is not None:
-            size = len(_flat(held))
-            self._cannot_use(Unusable(f"{len(scores)} scores", f"there are {size} results beside them"), max(1, size))
+        if columns.get("score") == []:
+            self.note_unreadable("there are scores without results beside them")
         if columns:
             self._parallel(_flat(held), columns)
         else:
             self.read_result(held, depth + 1)
 
     def _object(self, result: Any, depth: int) -> None:
-        for name in _LISTS:
+        for name in () if self.look.is_single_hit(result) else _LISTS:
             held = attribute(result, name)
             if isinstance(held, list | tuple):
                 self.read_result(held, depth + 1)
@@ -263,9 +294,8 @@ class ResultReader:
         self._rest(documents, min(len(documents), MAX_RESULTS))
 
     def _row(self, columns: dict[str, list[Any]], index: int) -> list[dict[str, Any]]:
-        row = {name: column[index] for name, column in columns.items() if name != "metadata"}
-        metadata = columns.get("metadata")
-        return [row] if metadata is None else [row, self.look.view(metadata[index])]
+        row = {name: column[index] for name, column in columns.items()}
+        return [row, self.look.view(row["metadata"])] if "metadata" in row else [row]
 
     def _rest(self, items: Any, taken: int) -> None:
         more = len(items) - taken if hasattr(type(items), "__len__") else 0
@@ -281,27 +311,20 @@ def _are_scores(values: list[Any]) -> bool:
 
 
 def _columns(result: Mapping[Any, Any], documents: str, held: object) -> dict[str, list[Any]]:
-    """Return the lists that run parallel to the documents, by what they hold."""
+    """Return the lists that run parallel to the documents, by what they hold. Scores that do not match the documents are unusable."""
     size = len(_flat(held))
     columns: dict[str, list[Any]] = {}
     for column, names in (("score", _PARALLEL_SCORES), ("metadata", _PARALLEL_METADATA), ("id", _PARALLEL_NAMES)):
         for name in names:
             values = listed_array(attribute(result, name))
-            if name != documents and isinstance(values, list | tuple) and len(flat := _flat(values)) == size > 0:
+            if name == documents or not isinstance(values, list | tuple) or not (flat := _flat(values)):
+                continue
+            if len(flat) == size:
                 columns["distance" if name == "distances" else column] = flat
                 break
+            if column == "score":
+                columns[column] = [Unusable(f"{len(flat)} scores", f"there are {size} results beside them")] * size
     return columns
-
-
-def _unmatched_scores(result: Mapping[Any, Any], documents: str, columns: dict[str, list[Any]]) -> list[Any] | None:
-    """Return a list of scores that does not match the documents; None where there is none, or where one matches."""
-    if "score" in columns or "distance" in columns:
-        return None
-    for name in _PARALLEL_SCORES:
-        values = listed_array(attribute(result, name))
-        if name != documents and isinstance(values, list | tuple) and (flat := _flat(values)):
-            return flat
-    return None
 
 
 def _flat(values: Any) -> list[Any]:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from grace_kp.gating._policy import Policy
 
 
-FACTS = ("profile", "fallback", "fitted_at", "mismatches", "profile_gaps", "at_least", "shadow", "audit", "step")
+FACTS = (
+    "profile", "fallback", "fitted_at", "profile_digest", "mismatches", "profile_gaps", "at_least", "shadow", "audit", "step",
+)  # fmt: skip
 """Fields of a gate's entry that state what the decision rests on, beside the score and the gaps."""
 
 

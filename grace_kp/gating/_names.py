@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import re
 import unicodedata
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -59,7 +58,6 @@ def matches(stated: str, name: str) -> bool:
     return stated == name or (is_glob(stated) and fnmatch.fnmatchcase(name, stated))
 
 
-@lru_cache(maxsize=2_048)
 def skeletons(name: str) -> frozenset[str]:
     """Return a name without what people overlook: case, accents, compatibility forms, and letters that look like others."""
     visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")

@@ -27,6 +27,7 @@ def confidence_html(
     penalties: object = (),
     reason: object = "",
     not_evaluated: object = (),
+    not_scored: object = (),
     level: str | None = None,
 ) -> str:
     """Return a confidence with its parts. All texts are plain text.
@@ -37,6 +38,7 @@ def confidence_html(
         penalties: names of penalties as a record has them, such as `tool_failures(rate=0.50)`.
         reason: a sentence in which web addresses become links.
         not_evaluated: names of sub-scores that were not measured, whatever value they have in `breakdown`.
+        not_scored: names of those among them that are shown as "not scored".
         level: a word for the badge beside the number: a level of intervention, or `high`.
     """
     value = _share(score)
@@ -48,11 +50,11 @@ def confidence_html(
     why = f'<p class="small soft">{linked(_cut(words, MAX_REASON), lines=False)}</p>' if words else ""
     return (
         f'<div class="confidence"><p class="figure"><span class="sum">{number}</span>{mark}</p>{bar}'
-        f"{_parts(breakdown, set(_texts(not_evaluated)))}{lowered}{why}</div>"
+        f"{_parts(breakdown, set(_texts(not_evaluated)), set(_texts(not_scored)))}{lowered}{why}</div>"
     )
 
 
-def _parts(breakdown: object, missing: set[str]) -> str:
+def _parts(breakdown: object, missing: set[str], unscored: set[str]) -> str:
     if not isinstance(breakdown, Mapping) or not breakdown:
         return ""
     rows = []
@@ -60,7 +62,8 @@ def _parts(breakdown: object, missing: set[str]) -> str:
         value = None if str(name) in missing else part
         share = _share(value)
         if share is None:
-            cells = f'<dd class="none">{"not evaluated" if value is None else safe(_cut(_text(value), MAX_NAME))}</dd>'
+            none = "not scored" if str(name) in unscored else "not evaluated"
+            cells = f'<dd class="none">{none if value is None else safe(_cut(_text(value), MAX_NAME))}</dd>'
         else:
             cells = f'<dd>{share:.3f}</dd><dd aria-hidden="true">{meter(share)}</dd>'
         rows.append(f"<dt>{safe(spaced(_cut(str(name), MAX_NAME)))}</dt>{cells}")

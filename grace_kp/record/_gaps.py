@@ -76,4 +76,7 @@ def _unusable(evidence: Evidence) -> list[str]:
         gaps.append(f"{evidence.unusable_scores} scores of search results cannot be used")
     if evidence.unread_searches:
         gaps.append(f"the results of {evidence.unread_searches} searches could not be read")
+    if evidence.unscored_searches:
+        unscored = evidence.unscored_searches
+        gaps.append(f'the results of {unscored} searches carry no score; declare scores=... or scores="none"')
     return gaps

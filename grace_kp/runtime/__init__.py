@@ -26,7 +26,7 @@ from grace_kp.runtime._grace import Grace
 
 if TYPE_CHECKING:
     from grace_kp.runtime._assessor import Assessor
-    from grace_kp.runtime._feedback import add_feedback, audit_problem, feedback_entry, stated_correct
+    from grace_kp.runtime._feedback import add_feedback, audit_problem, feedback_entry, program_problem, stated_correct
     from grace_kp.runtime._feedback_file import store_feedback
     from grace_kp.runtime._gates import GateSpec, Scope
     from grace_kp.runtime._profile_set import ProfileSet
@@ -49,6 +49,7 @@ __all__ = [
     "feedback_entry",
     "gate",
     "outcome",
+    "program_problem",
     "promises_in",
     "record_of",
     "retriever",
@@ -68,6 +69,7 @@ _MODULES = {
     "add_feedback": "_feedback",
     "audit_problem": "_feedback",
     "feedback_entry": "_feedback",
+    "program_problem": "_feedback",
     "promises_in": "_promise",
     "record_of": "_records",
     "stated_correct": "_feedback",

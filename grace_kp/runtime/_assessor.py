@@ -133,6 +133,8 @@ def confidence_record(score: ConfidenceScore, profile: str) -> dict[str, Any]:
         "penalties": list(score.penalties_applied),
         "not_evaluated": list(score.not_evaluated),
     }
+    if score.not_scored:
+        record["not_scored"] = list(score.not_scored)
     if score.contributions:
         record["contributions"] = dict(score.contributions)
     return record

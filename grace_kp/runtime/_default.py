@@ -58,9 +58,10 @@ class Default(Front):
         by: str | None = None,
         note: str | None = None,
         probability: float | None = None,
+        program: bool = False,
     ) -> None:
         """State whether a finished run was right; see `Grace.feedback`."""
-        self.get().feedback(trace_id, correct, source, by=by, note=note, probability=probability)
+        self.get().feedback(trace_id, correct, source, by=by, note=note, probability=probability, program=program)
 
     def _own(self, grace: Grace) -> Grace:
         """Return a runtime that knows the actions of the module-level verbs."""

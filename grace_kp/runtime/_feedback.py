@@ -5,8 +5,10 @@ Unlike recording, it raises: a label that was stated and not stored would be mis
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ from grace_kp.errors import StoreError, UnknownTrace, brief, check_unit
 from grace_kp.gating import audit_probability
 from grace_kp.record import finish_late
 from grace_kp.runtime._promise import count_labels
-from grace_kp.store import FeedbackEntry, to_bytes
+from grace_kp.store import PROGRAM, RESERVED, FeedbackEntry, to_bytes
 from grace_kp.trace import cut, label, redact_text, storable, verdict
 
 if TYPE_CHECKING:
@@ -86,6 +88,31 @@ def feedback_entry(
         entry["probability"] = probability
     name = trace_id if trace_id.startswith(PREFIX) else PREFIX + trace_id
     return FeedbackEntry(name, at / 1e6, source, to_bytes(entry))
+
+
+def program_problem(source: object, probability: float | None) -> str:
+    """Return why a program may not state a label; empty if it may."""
+    if isinstance(source, str) and source.casefold() in RESERVED:
+        return (
+            f"source {source!r} is reserved for people: a program states none of {', '.join(sorted(RESERVED))}; "
+            "use 'test', 'outcome' or a name of your own"
+        )
+    if probability not in (None, 1):
+        return f"a program states no probability below 1, because its label must not stand for other runs (got {brief(probability)})"
+    return ""
+
+
+def mark_program(entry: FeedbackEntry) -> FeedbackEntry:
+    """Return a label as that of a program, which a person's label replaces.
+
+    Raises:
+        ValueError: a program may not state it.
+    """
+    stated = json.loads(entry.data)
+    problem = program_problem(entry.source, stated.get("probability"))
+    if problem:
+        raise ValueError(problem)
+    return replace(entry, data=to_bytes({**stated, PROGRAM: True}))
 
 
 def _correct(value: Any) -> bool | float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import InvalidRecord, brief
-from grace_kp.runtime._feedback import add_feedback, audit_problem, feedback_entry, stated_correct
+from grace_kp.runtime._feedback import add_feedback, audit_problem, feedback_entry, mark_program, stated_correct
 from grace_kp.settings import Settings
 from grace_kp.trace import TooLong, lines_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from grace_kp.store import FeedbackEntry, Store
 
-COLUMNS = ("trace_id", "correct", "source", "by", "note", "probability")
+COLUMNS = ("trace_id", "correct", "source", "by", "note", "probability", "program")
 """The columns that are read; the first two are needed in each row."""
 BATCH = 500
 _BOM = b"\xef\xbb\xbf"
@@ -185,8 +185,12 @@ def _row(row: Mapping[str, Any], line: int, name: str, defaults: Mapping[str, An
     if isinstance(probability, str):
         known["probability"] = _number(probability)
     known["correct"] = stated_correct(known["correct"])
+    is_program = stated_correct(known.pop("program", False))
     try:
-        return Row(feedback_entry(**{**defaults, **known}), line)
+        if not isinstance(is_program, bool):
+            raise ValueError(f"program must be true or false (got {brief(is_program)})")
+        entry = feedback_entry(**{**defaults, **known})
+        return Row(mark_program(entry) if is_program else entry, line)
     except ValueError as error:
         return InvalidRecord(str(error), file=name, line=line)
 

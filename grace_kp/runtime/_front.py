@@ -154,7 +154,7 @@ class Front(ABC):
         Args:
             name: the tool's name; the function's name when None.
             kind: `search` for a tool whose result is search results, as with `retriever`.
-            scores: the kind of the scores of search results; see `retriever`. Only with `kind="search"`.
+            scores: what the scores of search results are; see `retriever`. Only with `kind="search"`.
 
         Raises:
             TypeError: the decorated object is not a function or method.
@@ -184,22 +184,26 @@ class Front(ABC):
     ) -> Any:
         """Record a tool that returns search results: their number, scores and sources become evidence.
 
-        Results may be a list of dicts with `score` and `source`, of `(document, score)` pairs, or of objects with a `score` or a
-        `metadata` dict. The name of a field such as `score` or `similarity` states that it is a similarity. The number in a pair may
-        also be a distance, so it is unusable until `scores` declares it. The trace lists unusable scores. They count as 0 in the
-        profile `strict`, and gates then ask at least for CONFIRM.
+        Results may be a list of dicts or objects with a `score`, or of `(document, score)` pairs. The name of a field such as `score` or
+        `similarity` states that it is a similarity. The number in a pair may also be a distance, so it is unusable until `scores`
+        declares it. The trace lists unusable scores. They count as 0 in the profile `strict`. Other authors write the documents, so no
+        score is read from a document or its metadata undeclared. Gates ask at least for CONFIRM after a search with unusable scores, and
+        after one without any.
 
         Args:
             name: the retriever's name; the function's name when None.
-            scores: the kind of the scores:
+            scores: what the scores are, and where they are:
 
                 - `similarity` (0 to 1, higher is better) or `cosine_similarity` (-1 to 1; below 0 counts as 0)
                 - `cosine_distance` (0 to 2), `l2_distance` (Euclidean, 0 to 2) or `squared_l2_distance` (0 to 4; what FAISS and
                   Chroma return by default), each between vectors of length 1; they become the cosine similarity
                 - `distance`: another or an unknown distance between such vectors; it becomes `1 - distance`, at least 0, which is
                   never more than the cosine similarity
-                - `none`: numbers that are not scores, such as ranks; they are ignored
-                - a function from a number to a similarity from 0 to 1, for any other scale, such as BM25
+                - `none`: there are no scores; numbers such as ranks are ignored, and gates do not ask for that reason
+                - a path of field names from a result to its similarity, such as `metadata.score`; names may contain dots
+                - a path with its kind or function: `("metadata.distance", "cosine_distance")`
+                - a function that returns a similarity from 0 to 1. It gets the engine's number, for any other scale, such as BM25; where
+                  the engine puts none, or the function does not take a number, it gets the whole result
 
         Raises:
             TypeError: the decorated object is not a function or method.

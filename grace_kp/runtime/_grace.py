@@ -78,7 +78,7 @@ class Grace(Front, Watched, Resident):
             store: `memory:`, `sqlite:///path.db`, or a Store; a SQLite file in the user's data folder when None.
             domain: the task domain of runs that state none.
             profile: the confidence profile: `grace`, `strict`, the path of a learned profile (`profile.json`), which is read once, here,
-                or a profile itself, such as a `CalibratedProfile`.
+                or a profile itself, such as a `CalibratedProfile`. See also the settings `profile_digest` and `on_mismatch`.
             thresholds: the lowest confidence at which an action runs silently, with a notice, or after a person confirms. When None, those
                 of the settings; for levels that these leave open, those of a learned profile, if it has any.
             evaluator: the model that judges answers: a `GeminiJudge`, or any callable from prompt to text. `auto` is Gemini when

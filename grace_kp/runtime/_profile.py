@@ -27,6 +27,7 @@ MAX_REASON = 500
 MAX_SENTENCES = 10
 MAX_CONTRIBUTIONS = 200
 UNKNOWN_RUN = "nothing is recorded of the run before this action, and a learned profile reads recorded runs"
+NO_RUN = "nothing is recorded of the run"
 FALLBACK = PROFILES["grace"]
 
 
@@ -44,7 +45,7 @@ class Measured:
 class ProfileInUse:
     """A profile of a runtime, formula or learned. Its methods never raise, except for a KeyboardInterrupt of the user's."""
 
-    __slots__ = ("calculator", "gaps", "is_formula", "learned", "name")
+    __slots__ = ("calculator", "digest", "gaps", "is_formula", "learned", "name")
 
     def __init__(self, profile: str | Profile, thresholds: Thresholds, gaps: tuple[str, ...] = ()) -> None:
         """Apply a profile.
@@ -64,6 +65,7 @@ class ProfileInUse:
         self.learned: LearnedProfile | None = None
         if not isinstance(profile, str) and callable(getattr(profile, "confidence", None)):
             self.learned = profile  # type: ignore[assignment]
+        self.digest = digest_of(self.learned)
 
     @property
     def thresholds(self) -> Thresholds:
@@ -104,13 +106,23 @@ class ProfileInUse:
             note(f"profile {self.name}", error, theirs=True)
             return self._fallback(factors, f"the profile {self.name} failed ({_named(error)})")
 
-    def mismatches(self, document: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Return how a run differs from those that the profile was fitted on; empty if it does not, or if the profile does not say."""
+    def mismatches(self, document: Mapping[str, Any] | None, action: str | None = None) -> tuple[str, ...]:
+        """Return how a run differs from those that the profile was fitted on; empty if it does not, or if the profile compares no runs.
+
+        Args:
+            document: the run; None if nothing is recorded of it, which is a difference.
+            action: the name of the gated action that the run is about to take.
+        """
         compare: Callable[[Any], Any] | None = getattr(self.learned, "mismatches", None)
-        if compare is None or document is None:
+        if compare is None:
             return ()
+        if document is None:
+            return (NO_RUN,)
         try:
-            found = compare(copied(document))
+            run = copied(document)
+            if action is not None:  # no step of it stands yet
+                run["grace"].setdefault("decisions", []).append({"action": action})
+            found = compare(run)
             return tuple(storable(str(sentence))[:MAX_REASON] for sentence in tuple(found)[:MAX_SENTENCES])
         except KeyboardInterrupt:
             raise
@@ -156,6 +168,15 @@ def _share(value: object) -> float:
     if isinstance(value, float | int) and math.isfinite(value):
         return value
     raise ValueError(f"a sub-score must be a finite number, not {brief(value)}")
+
+
+def digest_of(profile: object) -> str | None:
+    """Return the digest of the content of a learned profile; None if it has none, or content that cannot be written as JSON."""
+    try:
+        digest = getattr(profile, "digest", None)
+    except (TypeError, ValueError):
+        return None
+    return storable(digest)[:MAX_REASON] if isinstance(digest, str) else None
 
 
 def copied(value: Any) -> Any:

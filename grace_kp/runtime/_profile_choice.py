@@ -35,7 +35,7 @@ class ProfileChoice(Resident):
             thresholds: those of the gates; None for those of the settings or the profile.
 
         Raises:
-            SettingsError: a profile or its file cannot be used.
+            SettingsError: a profile or its file cannot be used, or the profile does not have the digest of the settings.
             TypeError: the thresholds are not a `Thresholds`.
         """
         if thresholds is not None:
@@ -47,7 +47,7 @@ class ProfileChoice(Resident):
         self._profiles: ProfileSet | None = None
         self.after_fork()
         watch(self)
-        if own is not None or shadow is not None or settings.profile not in PROFILES:
+        if own is not None or shadow is not None or settings.profile_digest or settings.profile not in PROFILES:
             self.get()
 
     def fork_locks(self) -> Sequence[Lock]:

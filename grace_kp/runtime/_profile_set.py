@@ -5,6 +5,7 @@ It turns a run into what its trace and its gates state about confidence. Levels 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from grace_kp.confidence import Thresholds, check_thresholds, promise_gaps
 from grace_kp.errors import SettingsError, brief
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import SUSPENDED, attempt
-from grace_kp.runtime._profile import Measured, ProfileInUse, copied, open_profile, thresholds_of
+from grace_kp.runtime._profile import Measured, ProfileInUse, copied, digest_of, open_profile, thresholds_of
 from grace_kp.runtime._trust import Trust, recorded
 
 if TYPE_CHECKING:
@@ -61,10 +62,12 @@ class ProfileSet:
             thresholds: those of the gates; else those of the settings, else those of the profile.
 
         Raises:
-            SettingsError: a profile or its file cannot be used, or the thresholds of the settings contradict those of the profile.
+            SettingsError: a profile or its file cannot be used, the profile does not have the digest of the settings, or their thresholds
+                contradict those of the profile.
             TypeError: the thresholds of the shadow are not a `Thresholds`.
         """
         opened = open_profile(settings.profile if profile is None else profile, _source(settings, profile))
+        _check_digest(settings, opened)
         if thresholds is None:
             is_stated = all(f"threshold_{level}" in settings.source for level in _LEVELS)
             main = ProfileInUse(opened, _thresholds(settings, opened), () if is_stated else _gaps(opened))
@@ -73,7 +76,8 @@ class ProfileSet:
         others = _thresholds(settings, None) if thresholds is None else thresholds
         trust = Trust(tightens=settings.on_mismatch == "tighten")
         origins = {level: _origin(level, settings, opened, is_argument=thresholds is not None) for level in _LEVELS}
-        return cls(main, _shadow(shadow, others), trust, settings.audit_rate, origins)
+        known = {settings.profile: opened} if profile is None else {}
+        return cls(main, _shadow(shadow, others, known), trust, settings.audit_rate, origins)
 
     def finished(self, document: dict[str, Any], factors: ConfidenceFactors) -> tuple[Measured, dict[str, Any]]:
         """Return the confidence of a run that has ended, or waits for a person, and what is stated beside it in `grace.confidence`."""
@@ -143,11 +147,11 @@ class ProfileSet:
         shadow: ShadowAssessment | None = None
         if self.shadow is not None:
             others = gaps if has_own_thresholds else gaps + self.shadow.gaps
-            shadow = self._shadow_before(self.shadow, found, factors, others)
+            shadow = self._shadow_before(self.shadow, action, found, factors, others)
         mismatches: tuple[str, ...] = ()
         facts: dict[str, Any] = {}
         if not self.main.is_formula:
-            mismatches = self._mismatches(found)
+            mismatches = self._mismatches(found, action)
             facts = {"profile": measured.profile, **self._facts(measured), **recorded(mismatches)}
         own_gaps = () if has_own_thresholds else self.main.gaps
         if measured.problem:
@@ -168,6 +172,7 @@ class ProfileSet:
             for name in ("promise", "fitted_on"):
                 stated = getattr(learned, name, None)
                 described[name] = dict(stated) if isinstance(stated, Mapping) else None
+            described["digest"] = self.main.digest
             described.update({} if self.trust is None else self.trust.describe())
         if self.shadow is not None:
             described["shadow"] = {"name": self.shadow.name, "thresholds": self.shadow.thresholds.to_dict()}
@@ -176,6 +181,7 @@ class ProfileSet:
     def _shadow_before(
         self,
         shadow: ProfileInUse,
+        action: str,
         document: dict[str, Any] | None,
         factors: ConfidenceFactors,
         gaps: tuple[str, ...],
@@ -186,11 +192,11 @@ class ProfileSet:
         if measured.problem:
             return ShadowAssessment(shadow.name, shadow.thresholds, error=measured.problem)
         if self.trust is not None and self.trust.tightens:
-            gaps += shadow.mismatches(document)
+            gaps += shadow.mismatches(document, action)
         return ShadowAssessment(shadow.name, shadow.thresholds, measured.score.score, gaps)
 
-    def _mismatches(self, document: dict[str, Any] | None) -> tuple[str, ...]:
-        mismatches = self.main.mismatches(document)
+    def _mismatches(self, document: dict[str, Any] | None, action: str | None = None) -> tuple[str, ...]:
+        mismatches = self.main.mismatches(document, action)
         if mismatches and self.trust is not None:
             self.trust.found(mismatches)
         return mismatches
@@ -199,12 +205,23 @@ class ProfileSet:
         """Return what is stated about where a score comes from; empty for a formula that was chosen."""
         if measured.problem:
             return {"fallback": True}
-        fitted_at = self.main.fitted_at
-        return {} if fitted_at is None else {"fitted_at": fitted_at}
+        facts = {"fitted_at": self.main.fitted_at, "profile_digest": self.main.digest}
+        return {name: value for name, value in facts.items() if value is not None}
 
 
 def _source(settings: Settings, profile: object) -> str:
     return "profile" if profile is not None else f"profile ({settings.source.get('profile', 'default')})"
+
+
+def _check_digest(settings: Settings, profile: object) -> None:
+    """Refuse a profile that does not have the digest that the settings state."""
+    digest = settings.profile_digest
+    if digest is not None and digest != (found := digest_of(profile)):
+        name = profile if isinstance(profile, str) else getattr(profile, "name", "")
+        raise SettingsError(
+            f"profile_digest ({settings.source.get('profile_digest', 'default')}) is {digest!r:.80}, and the profile {name} has "
+            f"{f'the digest {found}' if found else 'no digest'}: check who changed the profile, or state its digest"
+        )
 
 
 def _origin(level: str, settings: Settings, profile: object, *, is_argument: bool) -> str:
@@ -235,8 +252,9 @@ def _gaps(profile: object) -> tuple[str, ...]:
     return () if thresholds_of(profile) is None else promise_gaps(profile)
 
 
-def _shadow(shadow: object, thresholds: Thresholds) -> ProfileInUse | None:
-    """Return a shadow with the thresholds that are paired with it, else with those it carries, else with these."""
+def _shadow(shadow: object, thresholds: Thresholds, known: Mapping[str, object]) -> ProfileInUse | None:
+    """Return a shadow with the thresholds that are paired with it, else with those it carries, else with these. `known` holds open profiles
+    by path: a file is read once, because it may change between two readings."""
     if shadow is None:
         return None
     own: object = None
@@ -245,7 +263,8 @@ def _shadow(shadow: object, thresholds: Thresholds) -> ProfileInUse | None:
             raise SettingsError(f"shadow: must be a profile, or a pair of profile and thresholds, not {brief(shadow)}")
         shadow, own = shadow
         check_thresholds(own)
-    opened = open_profile(shadow, "shadow")
+    path = os.fspath(shadow) if isinstance(shadow, str | os.PathLike) else ""
+    opened: Any = known.get(path) or open_profile(shadow, "shadow")
     if isinstance(own, Thresholds):
         return ProfileInUse(opened, own)
     return ProfileInUse(opened, thresholds_of(opened) or thresholds, _gaps(opened))

@@ -11,6 +11,7 @@ import json
 import logging
 import threading
 import time
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from grace_kp.errors import GraceError, SettingsError, StoreError, is_unit
 from grace_kp.gating import audit_probability
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import attempt, note
+from grace_kp.store import PROGRAM, mark_of, precedence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +29,11 @@ if TYPE_CHECKING:
     from grace_kp.calibrate import Alarm, Monitor
     from grace_kp.store import FeedbackEntry
 
+    ReadStates = Callable[[str], Mapping[str, str]]
+
 PREFIX = "monitor:"
+COUNTED = "counted:"
+"""Prefix of the rows that hold what a monitor has counted, one for each run, behind the name of the monitor."""
 REFRESH_SECONDS = 5.0
 """How long a gate relies on the alarms that it read last."""
 APPROVAL = "approval"
@@ -69,7 +75,7 @@ class Promise(Resident):
         self._memory: Any = None
         self._is_registered = False
         self._alarms: tuple[Alarm, ...] = ()
-        self._known: set[Alarm] = set()
+        self._known: set[tuple[str, str, str]] = set()
         self._read_at: float | None = None
         self._is_readable = False
         self.after_fork()
@@ -90,7 +96,7 @@ class Promise(Resident):
             StoreError: the store cannot be opened or used.
         """
         store: Any = self._store()
-        if not callable(getattr(store, "update_state", None)) or not callable(getattr(store, "states", None)):
+        if not callable(getattr(store, "change_states", None)):
             if self._memory is None:
                 from grace_kp.store import open_store
 
@@ -145,12 +151,17 @@ class Promise(Resident):
             self._is_registered = False
             states = self.states().states(self._prefix)
         self._latest = states[self._name]
-        found = {alarm: None for name, value in states.items() for alarm in monitor_in(name, value).alarms}
+        # By name, because the figures of an alarm change when a person's label replaces a program's.
+        found = {
+            (name, alarm.action, alarm.level): alarm
+            for name, value in states.items()
+            for alarm in monitor_in(name, value).alarms
+        }
         with self._lock:
-            new = [alarm for alarm in found if alarm not in self._known]
+            new = [alarm for key, alarm in found.items() if key not in self._known]
             self._known = set(found)
-            self._alarms, self._read_at, self._is_readable = tuple(found), self._clock(), True
-        for alarm in new:
+            self._alarms, self._read_at, self._is_readable = tuple(dict.fromkeys(found.values())), self._clock(), True
+        for alarm in dict.fromkeys(new):
             _log.warning("a promise of the profile %s is refuted: %s", self.watched["profile"], alarm)
             for hook in tuple(self.hooks):
                 attempt("a callback of on_alarm", partial(hook, alarm))
@@ -164,7 +175,7 @@ class Promise(Resident):
         """
         store = self.states()
         for name in store.states(self._prefix):
-            store.update_state(name, _emptied)
+            store.change_states(partial(_reset, name))
         self.refresh()
 
     def describe(self) -> dict[str, Any]:
@@ -238,8 +249,10 @@ def monitor_of(monitor: Monitor | bool, profile: object, audit_rate: float = 0.0
 def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = None) -> None:
     """Count labels in every monitor that watches the profile by which the labelled run was decided.
 
-    A run counts once for each monitor, with its first usable label: a later correction changes the trace and not the counts, because a test
-    that is valid at each look must not choose its labels afterwards.
+    A run counts once for each monitor, with the first usable label of the highest precedence (see `store.precedence`). A later correction by
+    an equal changes the trace and not the counts, because a test that is valid at each look must not choose its labels afterwards. A label of
+    higher precedence replaces the one that was counted, whatever both state, and the monitor is computed again from the labels in order.
+    The label of a program counts only where it states an error: it can raise an alarm and never delay one.
 
     Args:
         store: holds the runs.
@@ -251,18 +264,32 @@ def count_labels(store: Any, entries: Sequence[FeedbackEntry], states: Any = Non
     """
     states = store if states is None else states
     usable = [entry for entry in entries if entry.source != APPROVAL]
-    if not usable or not callable(getattr(states, "states", None)):
+    if not usable or not callable(getattr(states, "change_states", None)):
         return
     monitors = states.states(PREFIX)
     for entry in usable if monitors else ():
-        label = json.loads(entry.data)
-        trace = store.get(entry.trace) if isinstance(label["correct"], bool) else None
-        if trace is None:
-            continue
-        for name, value in monitors.items():
-            levels, weight = observed(trace.grace or {}, label, json.loads(value))
-            if levels:
-                states.update_state(name, _counting(name, levels, label["correct"], weight), once=entry.trace)
+        label, trace = json.loads(entry.data), store.get(entry.trace)
+        grace = (None if trace is None else trace.grace) or {}
+        rank = precedence(label, grace.get("user"))
+        for name, value in monitors.items() if rank else ():
+            watched = json.loads(value)
+            if not observed(grace, {"probability": 1.0}, watched)[0]:
+                continue  # another profile decided the run
+            levels, weight = observed(grace, label, watched) if isinstance(label["correct"], bool) else ({}, 1.0)
+            if label.get(PROGRAM) and label["correct"]:
+                levels = {}  # an agent that praises its own runs must not keep an alarm from being raised
+            max_weight = monitor_in(name, value).max_weight
+            if weight > max_weight * (1 + 1e-9):
+                note(f"a label weighs {weight:g}, more than the monitor's max_weight of {max_weight:g}", "not counted")
+                levels = {}
+            counted = {
+                "rank": rank,
+                "levels": levels,
+                "correct": label["correct"],
+                "weight": min(weight, max_weight),
+                "at": datetime.now(UTC).isoformat(),
+            }
+            states.change_states(partial(_count, name, mark_of(name, entry.trace), counted))
 
 
 def observed(
@@ -342,26 +369,41 @@ def monitor_in(name: str, value: str | None) -> Monitor:
         raise StoreError(f"state {name!r} of the store cannot be read as a monitor: {error}") from None
 
 
-def _counting(name: str, levels: Mapping[str, str], correct: bool, weight: float) -> Callable[[str | None], str]:
-    def counted(value: str | None) -> str:
-        monitor = monitor_in(name, value)
-        if weight > monitor.max_weight * (1 + 1e-9):
-            note(
-                f"a label weighs {weight:g}, more than the monitor's max_weight of {monitor.max_weight:g}",
-                "not counted",
-            )
-        else:
-            monitor.observe(levels, correct, weight=min(weight, monitor.max_weight))
-        return json.dumps({**json.loads(value or "{}"), "monitor": monitor.to_dict()})
+def _count(name: str, mark: str, label: Mapping[str, Any], read: ReadStates) -> dict[str, str | None]:
+    """Count the label of a run in a monitor, unless the one that counts has at least its precedence. Return the states to replace.
 
-    return counted
+    The rows of a monitor hold its state before the first of them under the number 0, then the labels in order. The mark of the run holds the
+    number of its label. It is empty where an earlier version counted the run, and the row is gone after a reset.
+    """
+    rows = f"{COUNTED}{name}:"
+    start, place, value = f"{rows}{0:012d}", read(mark).get(mark), read(name).get(name)
+    row = f"{rows}{place}"
+    before = json.loads(read(row).get(row, "null"))
+    # A label without levels is not counted, so one of the same precedence may still count.
+    if place is not None and (before is None or label["rank"] < before["rank"] + bool(before["levels"])):
+        return {}
+    state, monitor = json.loads(value or "{}"), monitor_in(name, value)
+    number, others = state.get("counted", 0) + 1, []
+    changes: dict[str, str | None] = {mark: f"{number:012d}", f"{rows}{number:012d}": json.dumps(label)}
+    if start not in read(start):
+        changes[start] = json.dumps(state["monitor"])
+    if before is not None:
+        changes[row] = None
+    if before is not None and before["levels"]:
+        first, *others = [json.loads(data) for known, data in read(rows).items() if known != row]
+        monitor = monitor_in(name, json.dumps({"monitor": first}))
+    for each in (*others, label):
+        if each["levels"]:
+            at = datetime.fromisoformat(each["at"])
+            monitor.observe(each["levels"], each["correct"], weight=each["weight"], at=at)
+    return {**changes, name: json.dumps({**state, "monitor": monitor.to_dict(), "counted": number})}
 
 
-def _emptied(value: str | None) -> str:
-    state = json.loads(value or "{}")
-    monitor = monitor_in("monitor", value)
+def _reset(name: str, read: ReadStates) -> dict[str, str | None]:
+    monitor, state = monitor_in(name, read(name)[name]), json.loads(read(name)[name])
     monitor.reset()
-    return json.dumps({**state, "monitor": monitor.to_dict()})
+    emptied = json.dumps({**state, "monitor": monitor.to_dict()})
+    return {**dict.fromkeys(read(f"{COUNTED}{name}:")), name: emptied}
 
 
 def _is_of(record: Mapping[str, Any], watched: Mapping[str, Any]) -> bool:

@@ -31,7 +31,7 @@ class Trust:
         tightens: whether a run that differs from those that the profile was fitted on is a gap in the evidence.
     """
 
-    def __init__(self, *, tightens: bool = False) -> None:
+    def __init__(self, *, tightens: bool = True) -> None:
         self.tightens = tightens
         self.doubts: list[Doubt] = []
         """Consulted before every gated action. They must return quickly, and what they return makes the gate stricter."""

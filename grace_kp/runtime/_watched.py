@@ -56,10 +56,12 @@ class Watched:
         by: str | None = None,
         note: str | None = None,
         probability: float | None = None,
+        program: bool = False,
     ) -> None:
         """State whether a finished run was right. The label is stored with its trace: `trace.grace["feedback"]`, newest last.
 
-        Runs of other processes in the same store may be labelled, and any run repeatedly: the newest label counts, the others stay. It
+        Runs of other processes in the same store may be labelled, and any run repeatedly. A label with the name of a person counts before one
+        without a name, and that before one of a program; among equals, the newest counts. A label by the run's own `user` never counts. It
         writes to the store before it returns. In an event loop call `await asyncio.to_thread(grace.feedback, trace_id, True)`.
 
         Args:
@@ -67,17 +69,19 @@ class Watched:
             correct: True or False, or a number from 0 (wrong) to 1 (right). Guarantees use only 0 and 1.
             source: where the label comes from: `user`, `test`, `audit` (the run was drawn at random), `approval` (a person agreed to it,
                 which is no label of correctness and counts only where it is named), `outcome`, or a name of your own.
-            by: who stated it; at most 200 characters.
+            by: who stated it; at most 200 characters. Pass the name of the person whose judgement your program records.
             note: a remark; at most 2,000 characters. Secrets are removed from `by` and `note`.
             probability: the probability with which the run was chosen to be labelled, above 0 and at most 1. Labels are weighted by its
                 inverse. When None, it is 1, and for an `audit` what the gates have recorded.
+            program: True states that `by` is a program, such as an agent. Its label may have none of the sources that are reserved for
+                people (`approval`, `audit`, `person`, `reviewer`, `seeded`), and no probability below 1.
 
         Raises:
             ValueError: an argument cannot be used, or an audit has no probability.
             UnknownTrace: the store holds no such trace, or its run is still open.
             StoreError: the store cannot be opened or written, or keeps no feedback.
         """
-        from grace_kp.runtime._feedback import feedback_entry, state_feedback
+        from grace_kp.runtime._feedback import feedback_entry, mark_program, state_feedback
 
         entry = feedback_entry(
             trace_id,
@@ -89,6 +93,7 @@ class Watched:
             identifiers=PrivacyLevel(self.settings.privacy_level).hides_identifiers,
             at_ns=self.recorder.wall_clock(),
         )
+        entry = mark_program(entry) if program else entry
         if self._promise is not None:
             self._promise.states()  # from now on the store counts labels for it
         state_feedback(self._writer, entry, {run.id for run in list(self.recorder.open_runs)})

@@ -9,12 +9,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 from grace_kp.store._deletion import Deleted, Selection
-from grace_kp.store._feedback import FeedbackEntry, to_bytes
+from grace_kp.store._feedback import PROGRAM, RESERVED, FeedbackEntry, by_precedence, precedence, to_bytes
 from grace_kp.store._limits import WriterLimits, WriterStats
 from grace_kp.store._open import Opener, file_of, open_store
 from grace_kp.store._query import Query, moment
 from grace_kp.store._record import JournalEntry, Record, scorer_name
 from grace_kp.store._rescue import RescueFiles
+from grace_kp.store._state import mark_of
 from grace_kp.store._store import Store
 from grace_kp.store._tally import Tallies
 from grace_kp.store._writer import Writer
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "PROGRAM",
+    "RESERVED",
     "Catalog",
     "CatalogQuery",
     "Deleted",
@@ -52,10 +55,13 @@ __all__ = [
     "Writer",
     "WriterLimits",
     "WriterStats",
+    "by_precedence",
     "file_of",
+    "mark_of",
     "moment",
     "open_catalog",
     "open_store",
+    "precedence",
     "scorer_name",
     "to_bytes",
 ]

@@ -12,14 +12,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from grace_kp.approvals import person
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from grace_kp.store._record import Record
     from grace_kp.trace import ReasoningTrace
 
 FIELD = "feedback"
 """The field of `grace` that holds the entries."""
+PROGRAM = "program"
+"""The field of an entry that is true where a program states the label."""
+RESERVED = frozenset({"approval", "audit", "person", "reviewer", "seeded"})
+"""Sources that only people and this library may state."""
 UNNAMED = ""
 """Source of an entry from elsewhere that names none."""
 _MARK = b'"feedback"'
@@ -89,6 +95,32 @@ def with_feedback(trace: ReasoningTrace, entries: Sequence[bytes]) -> ReasoningT
     grace[FIELD] = found
     trace.grace = grace
     return trace
+
+
+def precedence(entry: Mapping[str, Any], user: object) -> int:
+    """Return how much a label counts beside others on its run: 3 with the name of a person, 2 without a name, 1 from a program.
+
+    0 is a label that never counts, because the user of the run states it.
+
+    Args:
+        entry: the label.
+        user: the user for whom the run acted, if it has one.
+    """
+    by = _name(entry.get("by"))
+    if by and by == _name(user):
+        return 0
+    return 1 if entry.get(PROGRAM) else 3 if by else 2
+
+
+def by_precedence(entries: Iterable[Mapping[str, Any]], user: object) -> list[Mapping[str, Any]]:
+    """Return the labels of a run that may count. Among those that a caller accepts, the last one counts."""
+    ranked = [(precedence(entry, user), entry) for entry in entries]
+    return [entry for rank, entry in sorted(ranked, key=lambda pair: pair[0]) if rank]
+
+
+def _name(value: object) -> str:
+    """Return a name in the form in which people are compared. Removed names are not comparable."""
+    return person(value) if isinstance(value, str) and not value.startswith("[REDACTED") else ""
 
 
 def to_bytes(entry: object) -> bytes:

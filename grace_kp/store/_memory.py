@@ -29,13 +29,14 @@ from grace_kp.store._state import mark_of
 from grace_kp.trace import PARENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from grace_kp.store._approval_memory import MemoryTables
     from grace_kp.store._catalog_memory import MemorySource
     from grace_kp.store._feedback import FeedbackEntry
     from grace_kp.store._record import JournalEntry, Record
+    from grace_kp.store._state import ReadStates
     from grace_kp.trace import ReasoningTrace
 
 MAX_TRACES = 10_000
@@ -159,7 +160,7 @@ class MemoryStore:
     def states(self, prefix: str) -> dict[str, str]:
         """Return all state whose name begins with `prefix`, by name."""
         with self.lock:
-            return {name: value for name, value in self._state.items() if name.startswith(prefix)}
+            return {name: self._state[name] for name in sorted(self._state) if name.startswith(prefix)}
 
     def update_state(self, name: str, change: Callable[[str | None], str], *, once: str | None = None) -> str | None:
         """Replace named state by what `change` makes of it; at most once per name and purpose. Return the state afterwards."""
@@ -170,6 +171,14 @@ class MemoryStore:
                 if mark is not None:
                     self._state[mark] = ""
             return self._state[name]
+
+    def change_states(self, change: Callable[[ReadStates], Mapping[str, str | None]]) -> None:
+        """Replace the states that `change` returns, by name; None deletes one."""
+        with self.lock:
+            for name, value in change(self.states).items():
+                self._state.pop(name, None)
+                if value is not None:
+                    self._state[name] = value
 
     def recover(self) -> list[list[JournalEntry]]:
         """Return no journals: memory does not outlive the process."""

@@ -8,14 +8,18 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from grace_kp.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
+
+    ReadStates = Callable[[str], Mapping[str, str]]
+    """Returns the states whose name begins with a prefix, sorted by name."""
 
 
 def mark_of(name: str, once: str) -> str:
@@ -56,11 +60,7 @@ class StateTable:
         self._follow_path()
         try:
             with self._use() as connection:
-                rows = connection.execute(
-                    "SELECT name, value FROM state WHERE name >= ? AND name < ? ORDER BY name",
-                    (prefix, prefix + "\U0010ffff"),
-                )
-                return dict(rows.fetchall())
+                return _under(connection, prefix)
         except sqlite3.Error as error:
             raise StoreError(f"store {self.path}: its state cannot be read: {error}") from error
 
@@ -89,6 +89,28 @@ class StateTable:
         except sqlite3.Error as error:
             raise StoreError(f"store {self.path}: state {name!r} cannot be changed: {error}") from error
 
+    def change_states(self, change: Callable[[ReadStates], Mapping[str, str | None]]) -> None:
+        """Replace the states that `change` returns, by name, while no other process can change any; None deletes one.
+
+        Args:
+            change: called with a function that returns the states under a prefix. An exception in it changes nothing.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        self._follow_path()
+        try:
+            with self._use(write=True) as connection:
+                changes = change(partial(_under, connection)).items()
+                connection.executemany(
+                    "INSERT OR REPLACE INTO state VALUES (?, ?)", [row for row in changes if row[1] is not None]
+                )
+                connection.executemany(
+                    "DELETE FROM state WHERE name = ?", [(name,) for name, value in changes if value is None]
+                )
+        except sqlite3.Error as error:
+            raise StoreError(f"store {self.path}: its state cannot be changed: {error}") from error
+
     def report(self, process: str, data: bytes) -> None:
         """Store the report of what a process could not record, replacing its earlier report. The newest 200 reports are kept."""
         with self._use(write=True) as connection:
@@ -107,6 +129,11 @@ class StateTable:
 def _is_marked(connection: sqlite3.Connection, mark: str) -> bool:
     """Set a mark, and return whether it was there."""
     return connection.execute("INSERT OR IGNORE INTO state VALUES (?, '')", (mark,)).rowcount == 0
+
+
+def _under(connection: sqlite3.Connection, prefix: str) -> dict[str, str]:
+    sql = "SELECT name, value FROM state WHERE name >= ? AND name < ? ORDER BY name"
+    return dict(connection.execute(sql, (prefix, prefix + "\U0010ffff")).fetchall())
 
 
 def _read(connection: sqlite3.Connection, name: str) -> str | None:

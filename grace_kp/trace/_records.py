@@ -44,6 +44,8 @@ class ConfidenceRecord:
     """The penalties that were applied, in order."""
     not_evaluated: tuple[str, ...] = ()
     """Names of the factors without evidence."""
+    not_scored: tuple[str, ...] = ()
+    """Those among them of something that was made and not scored: a search whose results carry no score."""
     own: float | None = None
     """The confidence that the run set itself, 0 to 1."""
     run_failed: bool = False

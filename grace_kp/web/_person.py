@@ -29,7 +29,7 @@ class Role(StrEnum):
     APPROVER = "approver"
     ADMIN = "admin"
     AGENT = "agent"
-    """A program: it sees runs and requests and adds feedback through the API, and never decides."""
+    """A program: it sees runs and requests and adds feedback through the API, and never decides. Labels of people replace its labels."""
 
 
 RIGHTS = {
@@ -64,6 +64,11 @@ class Person:
     def may(self, right: Right) -> bool:
         """Return whether the role has a right."""
         return right in RIGHTS[self.role]
+
+    @property
+    def is_program(self) -> bool:
+        """Whether this is a program, whose labels count behind those of people."""
+        return self.role is Role.AGENT
 
     @property
     def actor(self) -> Actor:

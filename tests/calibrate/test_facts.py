@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grace_kp.calibrate._facts import facts_of, facts_of_all, task_of
+from grace_kp.calibrate._facts import domain_of, facts_of, facts_of_all, hash_of, task_of
 from grace_kp.trace import from_openai_messages
 from tests.calibrate.examples import run
 
@@ -15,6 +15,25 @@ def test_agents_models_and_tools_are_named():
     assert {"agents": ["kp:agent:clerk"], "models": ["m-1"], "tools": ["find"]} == facts_of(document)
     assert ["m-2"] == facts_of(from_openai_messages(CHAT, extra={"model": "m-2"}))["models"]
     assert {"agents": [], "models": [], "tools": []} == facts_of({})
+
+
+def test_gated_actions_count_as_tools():
+    """Whoever gates a function need not record its calls as steps."""
+    document = run([("tool_call", ("find", {}))], decisions=[{"action": "pay"}, {"action": "find"}, None])
+    assert ["find", "pay"] == facts_of(document)["tools"]
+
+
+def test_the_domain_of_a_run():
+    assert ("default", "", "") == (domain_of(run([])), domain_of({}), domain_of({"metadata": {"task_domain": 3}}))
+
+
+def test_a_run_is_known_by_a_hash_of_id_and_objective():
+    """Programs that number their runs use an id again; without an id a run is unknown."""
+    first = run([], objective="a")
+    assert 12 == len(hash_of(first))
+    assert hash_of(first) == hash_of(run([("thought", "other steps")], objective="a"))
+    assert hash_of(first) != hash_of(run([], objective="b")) != hash_of({**run([], objective="b"), "id": "x"})
+    assert (None, None) == (hash_of({}), hash_of({**first, "id": 7}))
 
 
 def test_a_time_that_is_unknown_is_left_out():

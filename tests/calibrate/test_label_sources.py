@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import grace_kp as gk
 from grace_kp import ReasoningTrace
 from grace_kp import calibrate as cal
 from tests.calibrate.examples import run
@@ -40,6 +43,56 @@ def test_the_newest_feedback_counts():
     assert "label of another source" == label(feedback=feedback, sources=["audit"])
     assert "label of another source" == label(feedback=feedback[2:])
     assert "no label" == label()
+
+
+def test_people_count_before_programs():
+    """A name before no name, and that before a program, whichever is newer; among equals, the newest."""
+    person, unnamed, program = entry(True, by="ana"), entry(0.5), entry(False, by="bot", program=True)
+    for feedback in itertools.permutations([person, unnamed, program]):
+        assert (True, "user", 1.0) == label(feedback=list(feedback))
+    assert (0.5, "user", 1.0) == label(feedback=[unnamed, program])
+    assert (False, "user", 1.0) == label(feedback=[person, entry(False, by="ben"), program])
+    assert (False, "test", 1.0) == label(feedback=[{**program, "source": "test"}, person], sources="test")
+    assert (True, "user", 1.0) == label(feedback=[person, entry(False, by=" \u200b")])
+
+
+@pytest.mark.parametrize("name", ["ana", "ANA ", "\uff21na", "a\u200bna"])
+def test_the_user_of_a_run_never_teaches(name):
+    """However the name is written, and although the source is named; without another label the reason says so."""
+    own = entry(True, by=name)
+    assert "label by the user of the run" == label(feedback=[own], user="ana", sources="user")
+    assert (False, "user", 1.0) == label(feedback=[entry(False, by="ben"), own], user="ana")
+    assert (False, "user", 1.0) == label(feedback=[entry(False), own], user="ana")
+    assert (True, "user", 1.0) == label(feedback=[own], user="ben")
+    answer = {"action": "proceed", "reviewer": name}
+    assert "no label" == label(sources="approval", decisions=[decision(response=answer)], user="ana")
+
+
+def test_removed_names_are_nobody():
+    """At other privacy levels than `private`, an e-mail address as a name is not stored, so it shows no equality."""
+    name = "[REDACTED:email]"
+    assert (True, "user", 1.0) == label(feedback=[entry(True, by=name)], user=name)
+    answered = decision(response={"action": "proceed", "reviewer": name})
+    assert (True, "approval", 1.0) == label(sources="approval", decisions=[answered], user=name)
+
+
+def test_a_standing_approval_never_teaches():
+    """Its author has not seen the action; a refusal by a person beside it counts."""
+    standing = decision(response={"action": "proceed", "reviewer": "ana"}, approval={"id": "ap-1", "standing": "st-1"})
+    assert "no label" == label(sources="approval", decisions=[standing])
+    refused = decision(response={"action": "cancel", "reviewer": "ben"}, approval={"id": "ap-2"})
+    assert (False, "approval", 1.0) == label(sources="approval", decisions=[standing, refused])
+
+
+def test_an_action_that_ran_by_a_standing_approval_is_no_label():
+    """As a gate records it; nor is its author counted as a reviewer of this action."""
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer()) as grace:
+        pay = grace.gate(floor="confirm", name="pay")(lambda euros: euros)
+        grace.approvals.grant("pay", {"euros": {"any": True}}, until="1h", uses=5, by="ana")
+        with grace.run("work"):
+            pay(3)
+        assert {"no label": 1} == cal.labels(grace, "approval").left_out
+        assert () == cal.reviewers(grace.store.iterate()).reviewers
 
 
 @pytest.mark.parametrize("correct", [None, "yes", 2, -1, [], 10**400])

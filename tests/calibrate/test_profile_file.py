@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -71,6 +72,26 @@ COLUMN = ("heads", "end", "columns", 0)
         (("heads", "end", "calibration", "slope"), -1.0, "heads.end.calibration.slope"),
         (("thresholds",), {"silent": 0.1, "notify": 0.5, "confirm": 0.4}, "thresholds: thresholds must satisfy"),
         (("fitted_on",), [], "fitted_on"),
+        (("fitted_on",), ..., "fitted_on"),
+        (("fitted_on", "agents"), "kp:agent:clerk", "fitted_on.agents"),
+        (("fitted_on", "tools"), {"find": 1}, "fitted_on.tools"),
+        (("fitted_on", "models"), [None], r"fitted_on.models\[0\]"),
+        (("fitted_on", "domains"), "default", "fitted_on.domains"),
+        (("fitted_on", "tasks"), "many", "fitted_on.tasks"),
+        (("fitted_on", "fitted_at"), 7, "fitted_on.fitted_at"),
+        (("fitted_runs",), ["kp:trace:1"], r"fitted_runs\[0\]"),
+        (("digest",), 7, "digest"),
+        (("promise", "risks"), [0.1], "promise.risks"),
+        (("promise", "risks"), {"silent": 2}, "promise.risks.silent"),
+        (("promise", "moment"), 1, "promise.moment"),
+        (("promise", "delta"), "0.1", "promise.delta"),
+        (("heads", "end", "intercept"), 31, "heads.end.intercept"),
+        (("heads", "action", "intercept"), -1e9, "heads.action.intercept"),
+        (("heads", "end", "calibration", "offset"), 1e3, "heads.end.calibration.offset"),
+        (("heads", "end", "calibration", "slope"), 1e9, "heads.end.calibration.slope"),
+        ((*COLUMN, "weight"), 40.0, r"heads.end.columns\[0\].weight"),
+        ((*COLUMN, "scale"), 1e-12, r"heads.end.columns\[0\].scale"),
+        ((*COLUMN, "centre"), -1e6, "heads.end.columns: centre must be from low to high, not as in 'steps'"),
     ],
 )  # fmt: skip
 def test_a_damaged_profile_is_refused_with_the_field(profile, tmp_path, path, value, problem):
@@ -96,10 +117,66 @@ def test_a_file_that_is_no_profile_is_refused(tmp_path, text):
         cal.CalibratedProfile.load(tmp_path / "absent.json")
 
 
+def test_the_digest_of_a_file_is_that_of_the_profile(profile, tmp_path):
+    """It does not depend on the layout, and a file without one, as earlier versions wrote it, is read."""
+    file = tmp_path / "profile.json"
+    profile.save(file)
+    content = json.loads(file.read_text(encoding="utf-8"))
+    assert profile.digest == content["digest"] == cal.CalibratedProfile.load(file).digest
+    del content["digest"]
+    texts = [
+        json.dumps(content, sort_keys=True), json.dumps(dict(reversed(content.items())), indent=4),
+        json.dumps(content).replace(".0,", ","), json.dumps({**content, "digest": profile.digest}, ensure_ascii=False),
+    ]  # fmt: skip
+    for text in texts:
+        file.write_text(text, encoding="utf-8")
+        assert profile.digest == cal.CalibratedProfile.load(file).digest
+    del content["fitted_runs"]
+    file.write_text(json.dumps(content), encoding="utf-8")
+    assert None is cal.CalibratedProfile.load(file).fitted_runs
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("fitted_on", "agents"), ["kp:agent:robber"]), (("fitted_on",), {}), (("heads", "action", "intercept"), 20),
+        (("heads", "end", "runs"), 151), (("quality",), {}), (("fitted_runs",), []), (("digest",), "sha256:0"),
+        (("promise", "delta"), 0.2), (("promise", "notes"), ["fine"]),
+    ],
+)  # fmt: skip
+def test_a_saved_profile_that_was_changed_by_hand_is_refused(profile, tmp_path, path, value):
+    """The digest that it states is no longer that of its content."""
+    file = tmp_path / "profile.json"
+    profile.save(file)
+    file.write_text(json.dumps(changed(json.loads(file.read_text(encoding="utf-8")), path, value)), encoding="utf-8")
+    with pytest.raises(cal.ProfileFileError, match="digest: the file was changed after it was saved") as caught:
+        cal.CalibratedProfile.load(file)
+    assert str(caught.value).startswith(str(file))
+
+
+def test_a_file_that_is_nested_too_deeply_is_refused(profile, tmp_path):
+    file = tmp_path / "profile.json"
+    text = json.dumps(changed(profile.to_dict(), ("quality", "end"), "deep"))
+    file.write_text(text.replace('"deep"', "[" * 100 + "]" * 100), encoding="utf-8")
+    assert cal.CalibratedProfile.load(file).digest
+    for depth in (
+        50_000,
+        980,
+        *range(900, 1_000, 7),
+    ):  # where reading works and writing does not differs by version of Python
+        file.write_text(text.replace('"deep"', "[" * depth + "]" * depth), encoding="utf-8")
+        with contextlib.suppress(cal.ProfileFileError):
+            cal.CalibratedProfile.load(file)
+
+
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999"])
 def test_a_number_that_is_not_finite_is_refused(profile, tmp_path, value):
     """A weight without a value would turn into a confidence."""
     text = json.dumps(changed(profile.to_dict(), (*COLUMN, "weight"), 12345.5)).replace("12345.5", value)
+    (tmp_path / "profile.json").write_text(text)
+    with pytest.raises(cal.ProfileFileError):
+        cal.CalibratedProfile.load(tmp_path / "profile.json")
+    text = json.dumps(changed(profile.to_dict(), ("quality", "end"), 12345.5)).replace("12345.5", value)
     (tmp_path / "profile.json").write_text(text)
     with pytest.raises(cal.ProfileFileError):
         cal.CalibratedProfile.load(tmp_path / "profile.json")

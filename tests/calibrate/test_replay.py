@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import math
 import random
@@ -327,10 +328,52 @@ def test_the_learned_profile_that_was_used_reproduces_scores_and_levels(tmp_path
     assert traces[-1].outcome.confidence == report.runs.a.curve.scores[0]
 
 
+def test_runs_that_a_profile_was_fitted_on_are_left_out(tmp_path):
+    """They and only they, whichever policy the profile belongs to, unless they are included; the report counts them."""
+    profile = fitted().with_thresholds(gk.Thresholds(math.inf, 0.55, 0.45))
+    seen, fresh = live(fitted_plan()), live([[True], [False, True]])
+    for policies in ((profile,), ("grace", profile), (profile, profile)):
+        report = cal.replay([*seen, *fresh], *policies, labels=[True] * 102)
+        assert (102, 100, "", 6) == (report.traces, report.fitted, report.unknown_fitted, report.actions.decisions)
+    assert "note: 100 traces left out, because a profile was fitted on them" in report.summary()
+    everything = cal.replay([*seen, *fresh], profile, include_fitted=True)
+    assert (0, 102) == (everything.fitted, everything.actions.runs)
+    assert "nothing to replay: there are neither other gated actions nor runs" in cal.replay(seen, profile).summary()
+    profile.save(tmp_path / "profile.json")
+    assert 100 == cal.replay([*seen, *fresh], tmp_path / "profile.json").to_dict()["fitted"]
+
+
+def test_a_profile_of_an_earlier_version_does_not_know_its_runs():
+    """The report says so, because the figures may be too good."""
+    old = dataclasses.replace(fitted(), fitted_runs=None)
+    report = cal.replay(live([[True]]), "grace", old)
+    assert (0, "b") == (report.fitted, report.unknown_fitted)
+    assert "note: the profile of B does not state which runs it was fitted on" in report.summary()
+
+
+def test_a_replay_asks_where_a_mismatch_makes_a_gate_ask():
+    """Unless mismatches are only reported."""
+    lenient = fitted().with_thresholds(gk.Thresholds(0, 0, 0))
+    foreign = dataclasses.replace(lenient, fitted_on={**lenient.fitted_on, "tools": ["look", "pay"]})
+    traces = live([[True, False]])
+    assert {"silent": 2, "confirm": 2}.items() <= cal.replay(traces, lenient).actions.a.levels.items()
+    assert 4 == cal.replay(traces, foreign).actions.a.levels["confirm"]
+    reported = cal.replay(traces, cal.ReplayPolicy(foreign, on_mismatch="report")).actions.a.levels
+    assert {"silent": 2, "confirm": 2}.items() <= reported.items()
+    live_levels = [decision.level for trace in live([[True, False]], profile=foreign) for decision in trace.decisions]
+    assert ["confirm"] * 4 == live_levels
+    with pytest.raises(ValueError, match="on_mismatch must be tighten or report, not 'loose'"):
+        cal.ReplayPolicy(on_mismatch="loose")
+
+
+def fitted_plan():
+    generator = random.Random(1)
+    return [[generator.random() < 0.5 for _ in range(generator.randint(1, 6))] for _ in range(100)]
+
+
 def fitted():
     """A profile that was fitted on live runs, which are right where more calls succeeded."""
-    generator = random.Random(1)
-    plan = [[generator.random() < 0.5 for _ in range(generator.randint(1, 6))] for _ in range(100)]
+    plan = fitted_plan()
     labels = [sum(outcomes) > len(outcomes) / 2 for outcomes in plan]
     return cal.fit(live(plan), labels, groups=list(range(100)))
 

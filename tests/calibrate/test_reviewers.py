@@ -152,6 +152,23 @@ def test_nobody_is_measured_by_their_own_labels():
     assert {"right": 0, "wrong": 0, "between": 0} == bo.feedback
 
 
+def test_neither_programs_nor_standing_approvals_are_reviewers():
+    """And the label of the person who answered does not judge the answer, however the name is written."""
+    answer = decision(response={"action": "proceed", "reviewer": "ana"})
+    standing = decision(response={"action": "proceed", "reviewer": "cy"}, approval={"standing": "st-1"})
+    trace = document(1, answer, standing)
+    trace["grace"]["feedback"] = [
+        {"correct": False, "source": "seeded", "by": "ben"},
+        {"correct": True, "source": "seeded", "by": "ANA"},
+        {"correct": True, "source": "seeded", "by": "bot", "program": True},
+    ]
+    report = cal.reviewers([trace])
+    assert {"ana": 1, "ANA": 0, "ben": 0} == {figures.name: figures.answered for figures in report.reviewers}
+    assert (1, 1) == next(
+        (f.approved_when_wrong.count, f.approved_when_wrong.of) for f in report.reviewers if f.name == "ana"
+    )
+
+
 def test_labels_beside_the_traces_judge_the_questions():
     """Aligned with the traces; they take precedence over seeded feedback."""
     figures = only(

@@ -31,7 +31,7 @@ def lines(count, *, share=0.5, labels=None, label="correct", **fields):
 
 @pytest.fixture(autouse=True)
 def _empty_folder(tmp_path, monkeypatch):
-    """Profile and report are written to the working folder, unless another is named."""
+    """Whatever is written to the working folder is seen there."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -62,19 +62,55 @@ def test_the_profile_works_where_the_summary_says(command, file, tmp_path):
 
 def test_the_summary_fits_into_80_columns(command, file):
     """It names the sample, three confidences with intervals, and the levels with bounds."""
-    ran = command("calibrate", file(lines(200)), *RISKS, columns=80)
+    ran = command("calibrate", file(lines(200)), *RISKS, "--out", "profile.json", columns=80)
     assert max(map(len, ran.stdout.splitlines())) <= 80
+    assert "do not use this profile" not in ran.stdout
     for words in ("200 runs of 200 tasks", "fitted on 120 runs", "80 runs of 80 other tasks, before an action", "learned", "formula grace", "run length", "The selective promise", 'gk.Grace(profile="profile.json")'):  # fmt: skip
         assert words in ran.stdout
     narrow = command("calibrate", file(lines(200)), *RISKS, columns=40)
     assert max(map(len, narrow.stdout.splitlines())) <= 40
 
 
-def test_profile_and_report_are_written_to_the_working_folder(command, file, tmp_path):
-    """Without options for them."""
-    assert 0 == command("calibrate", file(lines(200)), *RISKS).returncode
-    assert "action" == cal.CalibratedProfile.load(tmp_path / "profile.json").promise["moment"]
-    assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
+@pytest.mark.parametrize("written", [(), ("--out",), ("--report",), ("--out", "--report")])
+def test_files_are_written_only_where_an_option_says(command, file, tmp_path, written):
+    """The summary states which are not."""
+    source, options = file(lines(200)), [text for option in written for text in (option, f"mine{option}")]
+    ran = command("calibrate", source, *RISKS, *options)
+    assert 0 == ran.returncode
+    assert sorted([source.name, *(f"mine{option}" for option in written)]) == sorted(
+        path.name for path in tmp_path.iterdir()
+    )
+    for option in ("--out", "--report"):
+        assert (option not in written) == (f"not written; {option} names a file for it" in ran.stdout)
+    assert ("--out" in written) == ("use it" in ran.stdout)
+    if "--out" in written:
+        profile = cal.CalibratedProfile.load(tmp_path / "mine--out")
+        assert "action" == profile.promise["moment"]
+        assert profile.digest in "".join(ran.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("rows", "risks", "words"),
+    [
+        (lines(200), ("silent=0.01",), ["every level is never, so gates would escalate every action"]),
+        (lines(200, labels=[True, False] * 100), ("confirm=0.9",), ["the interval of its AUROC, "]),
+        (lines(200, labels=[True, False] * 100), ("silent=0.01",), ["the interval of its AUROC, ", "every level is never"]),
+    ],
+    ids=["never", "chance", "both"],
+)  # fmt: skip
+def test_a_profile_that_says_nothing_is_not_to_be_used(command, file, tmp_path, rows, risks, words):
+    """The summary, the JSON form and the report say so, and nobody is told how to use it."""
+    path, out, report = file(rows), tmp_path / "p.json", tmp_path / "r.html"
+    arguments = ("calibrate", path, *(text for risk in risks for text in ("--risk", risk)), "--out", out)
+    ran = command(*arguments, "--report", report, columns=300)
+    assert 0 == ran.returncode
+    found = [line for line in ran.stdout.splitlines() if line.startswith("do not use this profile: ")]
+    assert len(words) == len(found)
+    assert all(word in line for word, line in zip(words, found, strict=True))
+    assert "use it " not in ran.stdout
+    assert len(words) == report.read_text(encoding="utf-8").count("Do not use this profile: ")
+    objections = json.loads(command(*arguments, "--json").stdout)["objections"]
+    assert [line.removeprefix("do not use this profile: ") for line in found] == objections
 
 
 def test_labels_that_cannot_be_enough_are_named_before_anything_else(command, file):

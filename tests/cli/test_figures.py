@@ -36,8 +36,9 @@ def test_the_confidence_with_its_parts():
     confidence = {
         "score": 0.7,
         "level": "medium",
-        "breakdown": {"tool_success": 1.0, "coverage": 0.5},
-        "not_evaluated": ["coverage"],
+        "breakdown": {"tool_success": 1.0, "coverage": 0.5, "search": 0.0},
+        "not_evaluated": ["coverage", "search"],
+        "not_scored": ["search"],
         "own": 0.5,
     }
     lines = figures(confidence=confidence)
@@ -45,7 +46,8 @@ def test_the_confidence_with_its_parts():
     assert "medium" == lines[0][-1]
     assert ["tool_success", "1.000"] == lines[1][:2]
     assert ["coverage", "not", "evaluated"] == lines[2]
-    assert ["computed", "0.700;", "the", "run", "stated", "its", "own"] == lines[3]
+    assert ["search", "not", "scored"] == lines[3]
+    assert ["computed", "0.700;", "the", "run", "stated", "its", "own"] == lines[4]
 
 
 def test_the_largest_contributions_of_a_learned_confidence():

@@ -62,6 +62,7 @@ def test_a_learned_profile_states_its_promise(command, profile):
     shown = command("doctor", columns=100).stdout
     assert "calibrated; thresholds silent never, notify 0.8, confirm 0.4" in shown
     assert "fitted on 120 runs, at " in shown
+    assert f"digest {cal.CalibratedProfile.load(profile).digest}" in shown
     assert "promise: selective, risks notify 0.15, delta 0.1" in shown
     assert "Infinity" not in json.dumps(report)
 

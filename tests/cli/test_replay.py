@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from grace_kp import calibrate as cal
+from tests.calibrate.examples import drawn_runs
 from tests.cli.documents import document
 
 
@@ -98,6 +100,21 @@ def test_what_cannot_be_read_or_replayed_fails(command, file, tmp_path):
     assert (1, True) == (missing.returncode, "there is no store at" in missing.stderr)
     profile = command("replay", file, "--a", tmp_path / "none.json")
     assert (1, True) == (profile.returncode, "none.json" in profile.stderr)
+
+
+def test_runs_that_a_profile_was_fitted_on_are_left_out(command, tmp_path):
+    """Unless an option includes them; the report says how many there were."""
+    runs, labels = drawn_runs(60)
+    for number, run in enumerate(runs):
+        run["id"] = f"kp:trace:{number}"
+    profile, path = tmp_path / "profile.json", tmp_path / "runs.jsonl"
+    cal.fit(runs[:50], labels[:50]).save(profile)
+    path.write_text("".join(json.dumps(run) + "\n" for run in runs), encoding="utf-8")
+    left_out = json.loads(command("replay", path, "--a", profile, "--json").stdout)
+    assert (60, 50, 10) == (left_out["traces"], left_out["fitted"], left_out["runs"]["runs"])
+    assert "50 traces left out" in command("replay", path, "--a", profile).stdout
+    included = json.loads(command("replay", path, "--a", profile, "--include-fitted", "--json").stdout)
+    assert (0, 60) == (included["fitted"], included["runs"]["runs"])
 
 
 def test_reviewers_shows_counts(command, file, recorded):

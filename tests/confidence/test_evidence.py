@@ -73,10 +73,44 @@ def test_a_search_that_found_nothing_was_made():
 
 
 def test_results_without_scores_are_not_judged():
-    """That something was found is known, how good it is, is not."""
+    """That something was found is known, how good it is, is not: it is flagged, and stays out of the mean of `strict`."""
     factors = gathered(True, searches=[hits(count=3, sources=["a"])])
     assert (3, False, 1) == (factors.search_result_count, factors.search_made, factors.source_count)
-    assert 1.0 == ConfidenceCalculator("strict").calculate(factors).score
+    assert factors.search_not_scored
+    score = ConfidenceCalculator("strict").calculate(factors)
+    assert (1.0, ("search_quality",)) == (score.score, score.not_scored)
+
+
+def test_results_without_scores_do_not_replace_an_empty_search():
+    """A search that found nothing stays a 0 in `strict`, and a scored one its score."""
+    empty, unscored = hits(), hits(count=3)
+    for searches, made in (([empty, unscored], True), ([hits([0.1]), unscored], True), ([unscored], False)):
+        factors = gathered(True, searches=searches)
+        assert (made, not made) == (factors.search_made, factors.search_not_scored)
+    alone, both = (gathered(True, searches=found) for found in ([empty], [empty, unscored]))
+    strict = ConfidenceCalculator("strict").calculate
+    assert strict(alone).breakdown["search_quality"] == strict(both).breakdown["search_quality"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("result", "scores", "expected"),
+    [
+        (["a"], None, 1),
+        ([{"text": "a"}], "similarity", 1),
+        ([{"text": "a"}], "none", 0),
+        ([{"score": 0.5}, {"text": "a"}], None, 0),
+        ([{"score": None}], None, 0),
+        (42, None, 0),
+        ([], None, 0),
+    ],
+)
+def test_searches_without_scores_are_counted(result, scores, expected):
+    """Those whose scores are unusable, that found nothing or could not be read count as that; declared ones do not count."""
+    first, second = Evidence(), Evidence()
+    for evidence in (first, second):
+        evidence.search_finished(read_results(result, scores))
+    first.merge(second)
+    assert (2 * expected, expected) == (first.unscored_searches, second.unscored_searches)
 
 
 def test_sources_are_distinct_over_all_searches():
@@ -260,10 +294,10 @@ def test_a_search_with_nothing_but_unusable_scores(bad):
     assert 1.0 == confidence_of(results, "grace", True)
 
 
-@given(searches, st.lists(st.sampled_from([[{"score": None}], [{"score": 0.5}], 42]), max_size=4))
+@given(searches, st.lists(st.sampled_from([[{"score": None}], [{"score": 0.5}], ["a"], 42]), max_size=4))
 def test_what_a_trace_records_gives_the_same_factors(found, more):
     """Unusable scores and unread searches survive in a trace, so a resumed run knows of them."""
-    every = [*found, *map(read_results, more)]
+    every = [*found, *map(read_results, more), read_results(["b"], "none")]
     direct = gathered(*[True] * len(every), searches=every)
     calls = [
         {
@@ -274,6 +308,7 @@ def test_what_a_trace_records_gives_the_same_factors(found, more):
                 "sources": list(hits.sources),
                 "unusable_scores": hits.unusable_scores,
                 "unreadable": hits.unreadable,
+                "kind": hits.kind,
             },
         }
         for hits in every
@@ -281,6 +316,7 @@ def test_what_a_trace_records_gives_the_same_factors(found, more):
     evidence = evidence_of_calls(calls)
     assert sum(hits.unusable_scores for hits in every) == evidence.unusable_scores
     assert sum(hits.unreadable for hits in every) == evidence.unread_searches
+    assert sum(hits.lacks_scores for hits in every) == evidence.unscored_searches
     assert direct == evidence.factors()
 
 

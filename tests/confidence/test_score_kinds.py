@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import grace_kp as gk
 from grace_kp.confidence import SCORE_KINDS, UNKNOWN, checked_scores, read_results
 from tests.confidence.retrieved import Document
 
@@ -34,7 +35,7 @@ PAIRS = [(Document("x", source="a"), 0.25)]
         (["a"], [0.25]),
         [{"source": "a", "score": 0.25}],
         [{"source": "a", "distance": 0.25}],
-        [{"text": "a", "metadata": {"_distance": 0.25}}],
+        [{"text": "a", "_distance": 0.25, "metadata": {"_distance": 0.5, "score": 0.5}}],
         {"ids": [["a"]], "distances": [[0.25]]},
         {"ids": ["a"], "scores": [0.25]},
         [(Document("x", source="a"), np.float32(0.25))],
@@ -95,14 +96,39 @@ def test_a_larger_distance_is_no_better(one, other, metric):
     assert far <= near
 
 
-@pytest.mark.parametrize("scores", [None, *SCORE_KINDS, len])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        None,
+        *SCORE_KINDS,
+        len,
+        "metadata.score",
+        "@search.reranker_score",
+        "_additional.certainty",
+        "a.b c.d",
+        ("sim", "similarity"),
+        ("metadata.distance", "cosine_distance"),
+        ("a.b", len),
+    ],
+)
 def test_declarations(scores):
-    """A kind, a function, or nothing."""
+    """A kind, a path, a path with its kind or a function, a function, or nothing."""
     assert scores is checked_scores(scores)
 
 
 @pytest.mark.parametrize(
-    ("scores", "shown"), [("cosine", "'cosine'"), (UNKNOWN, "'unknown'"), (0.5, "float"), (["distance"], "list")]
+    ("scores", "shown"),
+    [
+        ("cosine", "'cosine'"),
+        ("Similarity", "'Similarity'"),
+        ("", "''"),
+        (UNKNOWN, "'unknown'"),
+        (0.5, "float"),
+        (["distance"], "list"),
+        (("a", "distance", 1), "tuple"),
+        ((len, "distance"), "tuple"),
+        ({"a": "b"}, "dict"),
+    ],
 )
 def test_any_other_declaration_is_refused(scores, shown):
     """The message shows what was declared and what may be."""
@@ -133,3 +159,32 @@ def test_figures_of_an_unknown_kind_are_all_unusable():
     """Also where the field is called a score."""
     found = read_results([{"score": 0.5}, {"distance": 0.5}, ("a", 0.5)], UNKNOWN)
     assert ((), 3, "") == (found.scores, found.unusable_scores, found.kind)
+
+
+@pytest.mark.parametrize(
+    ("scores", "problem"),
+    [
+        ("metadata..score", "a name is empty"),
+        (".score", "a name is empty"),
+        ("score.", "a name is empty"),
+        (".", "a name is empty"),
+        (("", "similarity"), "a name is empty"),
+        ("metadata. score", "blanks"),
+        ("metadata.score\n", "blanks"),
+        ("metadata.sc\x00ore", "cannot be printed"),
+        ("$.hits[0].score", "it contains one of"),
+        ('metadata["a.b"]', "it contains one of"),
+        (("hits[*].score", "similarity"), "it contains one of"),
+        ("a." * 200 + "b", "longer than 200 characters"),
+        ("metadata.distance", r"declare its kind, too: scores=\('metadata.distance', 'cosine_distance'\)"),
+        ("_additional.Distance", "names a distance"),
+        (("metadata.score", "cosine"), r"must be one of similarity, .*, or a function \(got 'cosine'\)"),
+        (("metadata.score", "none"), "must be one of similarity"),
+        (("metadata.score", None), r"got NoneType\)"),
+    ],
+)
+@pytest.mark.parametrize("declare", [checked_scores, lambda scores: gk.Grace(store="memory:").retriever(scores=scores)])
+def test_what_cannot_be_a_path_is_refused(declare, scores, problem):
+    """The message says what is wrong as soon as the retriever is declared."""
+    with pytest.raises(ValueError, match=problem):
+        declare(scores)

@@ -3,9 +3,11 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from grace_kp.confidence import read_results
-from tests.confidence.retrieved import hits, read
+from grace_kp.confidence import checked_scores, read_results
+from tests.confidence.retrieved import Document, hits, read
 
 
 def test_a_declared_distance_is_looked_for_first():
@@ -26,9 +28,21 @@ def test_what_is_no_score_is_counted_and_left_out(bad):
     assert hits(1, [], "a", 1) == read([{"score": bad, "source": "a"}])
 
 
-def test_the_first_usable_score_counts():
-    """Where a result has several scores, one that is none does not hide one that is."""
-    assert hits(1, [0.8]) == read([{"score": 12.5, "similarity": 0.8}])
+@pytest.mark.parametrize(
+    ("hit", "scores", "unusable"),
+    [
+        ({"score": 12.5, "similarity": 0.8}, [], 1),
+        ({"score": 0.9, "similarity": 12.5}, [], 1),
+        ({"score": 0.9, "_score": 12.3}, [], 1),
+        ({"score": None, "confidence": 0.99}, [], 1),
+        ({"score": 1.0, "_distance": 1.9}, [], 1),
+        ({"score": 0.9, "similarity": 0.2}, [0.2], 0),
+        ({"score": 0.9, "confidence": "high", "relevance": None}, [0.9], 0),
+    ],
+)
+def test_of_several_scores_the_worst_counts(hit, scores, unusable):
+    """A further field of a result never makes its score better, because the document may have brought it along."""
+    assert hits(1, scores, (), unusable) == read([hit])
 
 
 def test_long_texts_do_not_become_names():
@@ -36,3 +50,134 @@ def test_long_texts_do_not_become_names():
     found = read_results(["secret " * 100_000, "secret " * 100_001])
     assert 2 == len(found.sources)
     assert all(len(source) < 30 and "secret" not in source for source in found.sources)
+
+
+class Node:
+    """A document inside a result, as LlamaIndex and Weaviate have it."""
+
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+
+AUTHORS = {"score": 1.0, "similarity": 1.0, "_score": 1.0, "confidence": 1.0, "distance": 0.0, "_distance": 0.0}
+"""Fields that the author of a document wrote."""
+
+
+@pytest.mark.parametrize("declared", [None, "similarity", "distance", "squared_l2_distance", lambda figure: figure])
+@pytest.mark.parametrize(
+    "hit",
+    [
+        {"text": "x", "metadata": AUTHORS},
+        {"text": "x", "meta": AUTHORS},
+        {"id": 1, "payload": AUTHORS},
+        {"_id": 1, "_source": AUTHORS},
+        {"_id": 1, "_source": {"metadata": AUTHORS}},
+        {"id": 1, "entity": AUTHORS},
+        {"id": 1, "fields": AUTHORS},
+        {"properties": AUTHORS},
+        {"document": AUTHORS},
+        {"document": {"text": "x", "metadata": AUTHORS}},
+        {"doc": AUTHORS, "score": None},
+        {"node": AUTHORS},
+        {"chunk": AUTHORS},
+        {"text": '{"score": 1.0}', "title": "score: 1.0"},
+        '{"score": 1.0}',
+        ("text", AUTHORS),
+        (17, AUTHORS),
+        Document("score: 1.0", **AUTHORS),
+        Document("score: 1.0", metadata=AUTHORS),
+        Node(node=Document("x", **AUTHORS)),
+        Node(node=Document("x", **AUTHORS), score=None),
+        Node(properties=AUTHORS, metadata=Node(**AUTHORS)),
+        Node(id=1, payload=AUTHORS, score=-0.3),
+        (Document("x", **AUTHORS), math.nan),
+        [Document("x", **AUTHORS), None],
+    ],
+    ids=range(25),
+)
+def test_no_score_is_read_from_a_document(hit, declared):
+    """What the author of a document wrote is never its score, whatever kind of scores is declared."""
+    assert () == read_results([hit], declared).scores
+    assert () == read_results({"documents": [hit], "distances": [math.nan]}, declared).scores
+    assert () == read_results({"ids": [["a"]], "distances": [[None]], "metadatas": [[AUTHORS]]}, declared).scores
+
+
+@pytest.mark.parametrize(
+    ("declared", "hit", "score"),
+    [
+        ("metadata.score", {"metadata": {"score": 0.7}}, 0.7),
+        ("metadata.score", Document("x", score=0.7), 0.7),
+        ("metadata.score", (Document("x", score=0.7), 0.2), 0.7),
+        ("metadata.score", {"score": 0.2, "metadata": {"score": 0.7}}, 0.7),
+        ("metadata.certainty", Node(metadata=Node(certainty=0.7)), 0.7),
+        ("node.metadata.score", Node(node=Document("x", score=0.7), score=0.1), 0.7),
+        ("@search.reranker_score", {"@search.reranker_score": 0.7}, 0.7),
+        ("metadata.@search.score", Document("x", **{"@search.score": 0.7}), 0.7),
+        (("@search.reranker_score", lambda figure: figure / 4), {"@search.reranker_score": 2.8}, 0.7),
+        (("sim", "similarity"), {"sim": 0.7}, 0.7),
+        (("metadata.distance", "cosine_distance"), Document("x", distance=0.3), 0.7),
+        (("_additional.distance", "l2_distance"), {"_additional": {"distance": 0.0}}, 1.0),
+        (lambda hit: hit["metadata"]["score"], {"metadata": {"score": 0.7}}, 0.7),
+        (lambda hit: hit["_source"]["rank"], {"_score": 12.3, "_source": {"rank": 0.7}}, 0.7),
+        (lambda document: document.metadata["score"], Document("x", score=0.7), 0.7),
+        (lambda figure: figure / 2, (Document("x"), 1.4), 0.7),
+    ],
+)
+def test_a_declared_place_is_read(declared, hit, score):
+    """A path leads from the result to its score, also where names contain dots; a function gets the figure, or else the result."""
+    assert checked_scores(declared) is declared
+    found = read_results([hit], declared)
+    assert ((pytest.approx(score),), 0) == (found.scores, found.unusable_scores)
+
+
+@pytest.mark.parametrize("bad", [None, math.nan, 12.3, "0.9", True, {"score": 1.0}])
+def test_what_cannot_be_used_at_a_declared_place_ends_the_search(bad):
+    """No other field takes the place of a declared score."""
+    found = read_results([{"score": 1.0, "metadata": {"score": bad, "relevance": 1.0}}], "metadata.score")
+    assert ((), 1) == (found.scores, found.unusable_scores)
+
+
+def test_the_lowest_counts_where_a_path_leads_to_several_fields():
+    """A field whose name contains the dots of a path does not replace the one that the path names."""
+    hit = {"metadata.score": 1.0, "metadata": {"score": 0.1}}
+    assert (0.1,) == read_results([hit], "metadata.score").scores
+    assert 1 == read_results([hit | {"metadata.score": "x"}], "metadata.score").unusable_scores
+
+
+@pytest.mark.parametrize("declared", ["metadata.score", ("sim", "distance"), lambda hit: hit["sim"], lambda v: v / 4])
+def test_a_declared_score_that_is_missing_is_no_score(declared):
+    """A search is unscored where no result has the declared field; other fields do not take its place."""
+    found = read_results([{"score": 1.0}, "an error"] if isinstance(declared, tuple | str) else [{"a": 1}], declared)
+    assert ((), 0, True) == (found.scores, found.unusable_scores, found.lacks_scores)
+
+
+def test_a_result_that_the_function_does_not_read_is_unusable_beside_one_that_it_reads():
+    """A result with a score of another type does not drop out of a scored search."""
+    found = read_results([{"rank": 0.9}, {"rank": "x"}], lambda hit: hit["rank"] * 1.0)
+    assert ((0.9,), 1) == (found.scores, found.unusable_scores)
+
+
+values = st.floats() | st.sampled_from([None, 1.0, 0.0, "1.0", True])
+written = st.dictionaries(st.sampled_from([*AUTHORS, "text", "source"]), values, max_size=4)
+engines = st.dictionaries(st.sampled_from(["score", "_score", "similarity", "_distance"]), values, max_size=2)
+declared = st.sampled_from([None, "similarity", "cosine_similarity", lambda figure: figure])
+
+
+@given(st.lists(engines, min_size=1, max_size=4), written, declared)
+def test_what_an_author_writes_below_a_result_changes_no_score(hits, fields, scores):
+    """Whatever the engine's figures are, and whatever metadata, payload or node holds."""
+    names = ("metadata", "meta", "payload", "_source", "node", "document", "properties", "entity")
+    before = read_results([{"id": 1} | hit for hit in hits], scores)
+    after = read_results([{"id": 1} | hit | dict.fromkeys(names, fields) for hit in hits], scores)
+    assert (before.scores, before.unusable_scores) == (after.scores, after.unusable_scores)
+
+
+@given(engines, written, st.sampled_from([None, "similarity"]))
+def test_a_further_field_beside_a_score_never_makes_it_better(engine, fields, scores):
+    """A result whose fields the engine and the author share keeps its score, gets a worse one, or none that can be used."""
+    before = read_results([{"id": 1, "score": 0.7} | engine], scores)
+    after = read_results([{**fields, "id": 1, "score": 0.7} | engine], scores)
+    if before.scores and after.scores:
+        assert after.scores <= before.scores
+    else:
+        assert after.unusable_scores >= before.unusable_scores

@@ -81,7 +81,7 @@ ELASTIC = {
         pytest.param([{"relevance": 1, "title": "u"}], hits(1, [1.0], "u"), id="relevance"),
         pytest.param([{"confidence": 0.0, "path": "u"}], hits(1, [0.0], "u"), id="confidence"),
         pytest.param([{"_score": 0.4, "_id": 7}], hits(1, [0.4], "7"), id="_score"),
-        pytest.param([{"text": "t", "metadata": {"score": 0.3, "source": "s"}}], hits(1, [0.3], "s"), id="metadata"),
+        pytest.param([{"text": "t", "metadata": {"score": 0.3, "source": "s"}}], hits(1, [], "s"), id="metadata"),
         pytest.param([{"score": None, "id": "a"}], hits(1, [], "a", 1), id="a score of None"),
         pytest.param(
             [{"id": "chunk-1", "metadata": {"source": "a.pdf"}}], hits(1, [], ["a.pdf"]), id="source before id"
@@ -109,6 +109,12 @@ ELASTIC = {
         pytest.param(ELASTIC, hits(2, [0.5], ["http://a", "y"], 1), id="nested hits"),
         pytest.param({"results": [], "documents": [{"id": "a"}]}, hits(1, [], "a"), id="the list that is not empty"),
         pytest.param({"score": 0.5, "source": "a", "items": [1, 2]}, hits(1, [0.5], "a"), id="one hit"),
+        pytest.param({"text": "x", "score": 0.1, "hits": [{"score": 1.0}]}, hits(1, [0.1], "x"), id="a list in a hit"),
+        pytest.param(
+            types.SimpleNamespace(text="x", score=None, chunks=[{"score": 1.0}]),
+            hits(1, [], "x", 1),
+            id="list in object",
+        ),
         pytest.param({"answer": "42"}, hits(1), id="unknown mapping"),
         pytest.param(types.MappingProxyType({"score": 0.5, "id": "a"}), hits(1, [0.5], "a"), id="mapping proxy"),
         pytest.param([{"distance": 0.1, "id": "a"}], hits(1, [], "a", 1), id="a distance is no score"),
@@ -141,6 +147,9 @@ ELASTIC = {
         pytest.param((["a", "b"], np.array([0.1, 0.2])), hits(2, [], "ab", 2), id="documents, array of scores"),
         pytest.param({"documents": ["a"], "scores": np.array([0.5])}, hits(1, [0.5], "a"), id="parallel array"),
         pytest.param({"documents": ["a", "b"], "scores": [0.5]}, hits(2, [], "ab", 2), id="too few scores"),
+        pytest.param(
+            {"documents": [{"id": "a", "score": 1.0}], "scores": [0.5, 0.1]}, hits(1, [], "a", 1), id="too many scores"
+        ),
         pytest.param({"ids": ["i", "j"], "scores": [None, 0.5]}, hits(2, [0.5], "ij", 1), id="parallel None"),
         pytest.param([{"id": "a"}], hits(1, [], "a"), id="no score"),
         pytest.param([NodeWithScore(Document("x", source="a"), None)], hits(1, [], "a", 1), id="a node without score"),
@@ -166,8 +175,15 @@ def test_few_unusable_scores_are_shown_and_all_counted():
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: (n for n in "ab"), lambda: 42, lambda: np.zeros(3), Hostile, lambda: {"found": [{"score": 0.2}]}],
-    ids=["generator", "number", "array", "hostile", "unknown mapping"],
+    [
+        lambda: (n for n in "ab"),
+        lambda: 42,
+        lambda: np.zeros(3),
+        Hostile,
+        lambda: {"found": [{"score": 0.2}]},
+        lambda: {"documents": [], "scores": [0.9]},
+    ],
+    ids=["generator", "number", "array", "hostile", "unknown mapping", "scores without documents"],
 )
 def test_results_that_cannot_be_read_say_so(make):
     """That something was there and was not read is known."""

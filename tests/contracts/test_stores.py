@@ -444,6 +444,22 @@ def test_state_changes_once_for_one_purpose(store):
     ]
 
 
+def test_several_states_change_together(store):
+    """From what they are, sorted by name; None deletes one, and an exception changes nothing."""
+    store.change_states(lambda read: {"b": "2", "a": "1", "c": "3", "ax": "4"})
+    seen = []
+
+    def change(read):
+        seen.extend([read(""), list(read("a")), read("none")])
+        return {"b": None, "a": read("a")["a"] + "!", "none": None}
+
+    store.change_states(change)
+    assert [{"a": "1", "ax": "4", "b": "2", "c": "3"}, ["a", "ax"], {}] == seen
+    with pytest.raises(ZeroDivisionError):
+        store.change_states(lambda read: {"a": str(1 // 0)})
+    assert {"a": "1!", "ax": "4", "c": "3"} == store.states("")
+
+
 def test_threads_change_state_in_turn(store):
     """No change is lost."""
     threads = [

@@ -145,6 +145,7 @@ def test_a_kept_decision_has_its_facts():
         "mismatches": ["x"],
         "fallback": True,
         "fitted_at": "2026",
+        "profile_digest": "sha256:0",
         "profile_gaps": ["y"],
     }
     shadow = ShadowAssessment("other", NEVER, 0.5)

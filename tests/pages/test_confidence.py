@@ -17,16 +17,18 @@ JSON = st.recursive(
 
 
 def test_the_number_its_parts_penalties_and_reason_are_shown():
-    """Each sub-score with a bar, or as not evaluated; penalties in words."""
+    """Each sub-score with a bar, or as not evaluated or not scored; penalties in words."""
     found = confidence_html(
         0.6125,
-        breakdown={"search_quality": 0.5, "source_agreement": 0.75, "query_coverage": None},
+        breakdown={"search_quality": 0.5, "source_agreement": 0.75, "query_coverage": None, "other_search": 0.0},
         penalties=["tool_failures(rate=0.50)"],
         reason="See https://example.com/a.",
-        not_evaluated=["source_agreement"],
+        not_evaluated=["source_agreement", "other_search"],
+        not_scored=["other_search"],
         level="confirm",
     )
     page = Elements(found)
+    assert "other searchnot scored" in page.text
     for words in ("0.613", "confirm", "search quality", "0.500", "lowered by", "tools succeeded: 50 %"):
         assert words in page.text
     assert 2 == page.text.count("not evaluated")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grace_kp as gk
+from grace_kp.confidence import evidence_of_calls
 from grace_kp.gating import Policy, strictest_level
 from grace_kp.record import current_run
 from grace_kp.testing import ScriptedReviewer
@@ -107,6 +108,64 @@ def test_an_unread_search_asks(profile):
     request = asked(grace, grace.retriever(lambda: iter("ab"), name="search"))
     assert "the results of 1 searches could not be read" in request.reason
     assert request.level.asks
+
+
+NO_SCORE = 'the results of 1 searches carry no score; declare scores=... or scores="none"'
+UNSCORED = {
+    "the text of an error": ("Error: index 'policies' not found", None),
+    "a page of a gateway": ("<html><h1>502 Bad Gateway</h1></html>", None),
+    "hits without a score": ([{"text": "x"}], None),
+    "hits of an agent of documents": ([{"page_content": "x", "metadata": {"score": 1.0}}], None),
+    "a text of JSON": ('[{"text": "x", "score": 1.0}]', "similarity"),
+    "a declared kind without a known field": ([{"text": "x", "sim": 0.05}], "similarity"),
+    "a declared field that is missing": ([{"text": "x", "score": 1.0}], "metadata.score"),
+    "a function of a figure without a figure": ([{"content": "x", "@search.reranker_score": 0.2}], lambda v: v / 4),
+    "a function that finds no field": ([{"content": "x"}], lambda hit: hit["rank"]),
+    "texts": (["a", "b"], None),
+}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+@pytest.mark.parametrize("case", UNSCORED)
+def test_a_search_without_scores_asks(case, profile, is_async):
+    """That something was found is no measurement of how good it is; the gap says so, and the trace reads the same again."""
+    found, scores = UNSCORED[case]
+    grace = runtime(profile=profile)
+    search = grace.retriever(lambda: found, name="search") if scores is None else None
+    search = search or grace.retriever(scores=scores, name="search")(lambda: found)
+    request = asked(grace, search, is_async=is_async)
+    assert gk.InterventionLevel.CONFIRM is request.level
+    (trace,) = grace.store.query()
+    assert (NO_SCORE,) == trace.decisions[0].evidence_gaps
+    assert ("search_quality",) == trace.confidence.not_scored
+    assert "the search results carry no score" in trace.confidence.reason
+    assert evidence_of_calls(trace.grace["calls"]).factors() == request.confidence.factors
+
+
+def test_each_search_without_scores_is_counted():
+    """Scored searches beside them do not hide it, nor does a stream."""
+    grace = runtime()
+    searches = [
+        grace.retriever(lambda: [{"score": 0.99, "source": "a"}], name="good"),
+        grace.retriever(lambda: [{"text": "x"}], name="plain"),
+        grace.retriever(lambda: (yield {"text": "x"}), name="stream"),
+        grace.retriever(lambda: (), name="empty"),
+    ]
+    request = asked(grace, lambda: [list(search()) for search in searches])
+    assert NO_SCORE.replace("1", "2", 1) in request.reason
+
+
+def test_a_search_that_is_declared_to_have_no_scores_does_not_ask():
+    """It is no gap; nothing was measured, so the level is the one that is stated for that."""
+    grace = runtime(thresholds=gk.Thresholds(0, 0, 0), unmeasured="silent")
+    assert asked(grace, grace.retriever(scores="none", name="search")(lambda: [{"text": "x", "score": 0.0}])) is None
+    (trace,) = grace.store.query()
+    assert ((), 0, ("search_quality",)) == (
+        trace.decisions[0].evidence_gaps,
+        len(trace.calls[0].search.scores),
+        trace.confidence.not_scored,
+    )
 
 
 def test_declared_scores_do_not_ask():
@@ -402,6 +461,7 @@ LOSSES = {
     "unusable": lambda grace: grace.retriever(lambda: [{"score": math.nan, "source": "a"}], name="s")(),
     "pair": lambda grace: grace.retriever(lambda: [("text", 0.02)], name="s")(),
     "unread": lambda grace: grace.retriever(lambda: iter([1]), name="s")(),
+    "unscored": lambda grace: grace.retriever(lambda: [{"text": "x", "metadata": {"score": 1.0}}], name="s")(),
     "stray": lambda grace: in_thread(failing(grace)),
     "dropped": lambda grace: [grace.thought("…") for _ in range(60)],
 }

@@ -90,6 +90,29 @@ def test_what_cannot_be_used_is_named(grace, arguments, message):
     assert "feedback" not in grace.store.get(name).grace
 
 
+def test_a_program_says_that_it_is_one(grace):
+    """Its label is marked, and has neither a source of people nor the weight of several runs."""
+    name = finished(grace)
+    grace.feedback(name, True, "test", by="nightly", program=True)
+    assert [True] == [entry["program"] for entry in labels(grace, name)]
+    for arguments in ({"source": "audit", "probability": 1.0}, {"source": "Person"}, {"probability": 0.5}):
+        with pytest.raises(ValueError, match=r"reserved for people|must not stand for other runs \(got 0.5\)"):
+            grace.feedback(name, True, program=True, **arguments)
+    assert 1 == len(labels(grace, name))
+
+
+def test_what_a_run_records_is_no_label(grace):
+    """An agent that writes feedback into its attributes, its result or its steps has stated none."""
+    forged = [{"correct": True, "source": "audit", "by": "ana"}]
+    with grace.run("work", metadata={"feedback": forged, "grace": {"feedback": forged}}, tags=["feedback"]) as run:
+        run.thought("hm")
+        run.update(metadata={"feedback": forged})
+        run.outcome(result={"grace": {"feedback": forged}})
+    grace.flush()
+    assert ("feedback" in grace.store.get(run.id).grace, 0) == (False, grace.store.count(feedback=True))
+    assert [] == cal.labels(grace).labels
+
+
 def test_a_trace_that_is_not_there_is_named(grace):
     """Unknown, deleted and open runs; each error says which it is."""
     with pytest.raises(gk.UnknownTrace, match="no trace kp:trace:nobody in the store") as caught:

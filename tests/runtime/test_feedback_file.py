@@ -55,6 +55,20 @@ def test_rows_of_csv(store, delimiter):
     assert {"audit"} == {entry["source"] for entry in labels(store, "b")}
 
 
+def test_rows_of_programs(store):
+    """A label that was exported with its mark keeps it; such a row may have no source of people."""
+    rows = [
+        {"trace_id": "a", "correct": True, "by": "bot", "program": True},
+        {"trace_id": "a", "correct": True, "by": "ana", "program": "false"},
+        {"trace_id": "a", "correct": True, "source": "reviewer", "program": True},
+        {"trace_id": "a", "correct": True, "program": "perhaps"},
+    ]
+    count, problems = stored(store, "\n".join(map(json.dumps, rows)))
+    assert (2, [True, None]) == (count, [entry.get("program") for entry in labels(store, "a")])
+    assert "f:3: source 'reviewer' is reserved for people" in problems[0]
+    assert "f:4: program must be true or false (got 'perhaps')" == problems[1]
+
+
 def test_json_lines_plain_and_packed(store):
     """Truth values, numbers and words."""
     rows = [{"trace_id": "a", "correct": value} for value in (True, 0, 0.5, "passed")]

@@ -137,7 +137,7 @@ class TestMismatches:
     def test_are_the_sentences_of_the_profile(self):
         use = ProfileInUse(Learned(mismatches=["the model is now b", 3]), gk.Thresholds())
         assert ("the model is now b", "3") == use.mismatches(DOCUMENT)
-        assert () == use.mismatches(None)
+        assert ("nothing is recorded of the run",) == use.mismatches(None)
         assert () == ProfileInUse("strict", gk.Thresholds()).mismatches(DOCUMENT)
 
     @pytest.mark.parametrize("failure", [ValueError("x"), SystemExit(1), 7])
@@ -145,6 +145,17 @@ class TestMismatches:
         """A profile that cannot say whether it fits may not fit."""
         (found,) = ProfileInUse(Learned(mismatches=failure), gk.Thresholds()).mismatches(DOCUMENT)
         assert found.startswith("whether the profile learned fits this run could not be checked (")
+
+    def test_are_about_the_action_too(self):
+        """It stands in the document as the last decision, and the caller's document stays as it was."""
+
+        class Comparing(Learned):
+            def mismatches(self, document):
+                return [entry["action"] for entry in document["grace"].get("decisions", ())]
+
+        use = ProfileInUse(Comparing(), gk.Thresholds())
+        assert ((), ("pay",)) == (use.mismatches(DOCUMENT), use.mismatches(DOCUMENT, "pay"))
+        assert {"calls": []} == DOCUMENT["grace"]
 
     def test_are_bounded(self):
         found = ProfileInUse(Learned(mismatches=["x" * 9_999] * 99), gk.Thresholds()).mismatches(DOCUMENT)

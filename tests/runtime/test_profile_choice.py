@@ -42,6 +42,14 @@ def test_what_cannot_be_used_is_an_error_at_once(profile, shadow, thresholds, er
         ProfileChoice(Settings(), profile, shadow, thresholds)
 
 
+def test_a_stated_digest_opens_the_profile_at_once():
+    """Of a formula, too, because it has none."""
+    with pytest.raises(
+        gk.SettingsError, match=r"profile_digest \(default\) is 'sha256:0', and the profile grace has no digest"
+    ):
+        ProfileChoice(Settings(profile_digest="sha256:0"), None, None, None)
+
+
 def test_names_and_paths_are_named():
     assert ("strict", "a.json", None, None) == (named("strict"), named(Path("a.json")), named(Learned()), named(None))
 

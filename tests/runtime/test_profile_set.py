@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import random
@@ -205,7 +206,7 @@ def test_a_formula_that_was_chosen_is_no_fallback():
 
 
 def test_mismatches_stand_in_the_trace_and_in_the_status():
-    grace = make_grace(profile=Learned(mismatches=["the model is now b"]))
+    grace = make_grace(profile=Learned(mismatches=["the model is now b"]), on_mismatch="report")
     trace = run(grace)
     assert ("the model is now b",) == trace.confidence.mismatches == trace.decisions[0].mismatches
     assert ["the model is now b"] == grace.status()["profile"]["mismatches"]
@@ -305,14 +306,14 @@ def test_a_judgement_before_the_gate_reaches_the_profile(judge, asked):
     assert bool(asked) == (evaluation is not None and evaluation["self_evaluation"]["score"] == 0.1)
 
 
-@pytest.mark.parametrize("mode", ["report", "tighten"])
-def test_gates_tighten_on_a_mismatch_where_that_is_set(mode):
+@pytest.mark.parametrize("mode", ["report", "tighten", None])
+def test_gates_tighten_on_a_mismatch_unless_it_is_only_reported(mode):
     grace = make_grace(
         profile=Learned(0.95, mismatches=["the model is now b"]), on_mismatch=mode, reviewer=ScriptedReviewer("proceed")
     )
     (decision,) = run(grace).decisions
-    assert ("confirm" if mode == "tighten" else "silent") == decision.level
-    assert (mode == "tighten") == bool(decision.evidence_gaps)
+    assert ("silent" if mode == "report" else "confirm") == decision.level
+    assert (mode != "report") == bool(decision.evidence_gaps)
 
 
 def test_a_refuted_promise_makes_the_gate_ask():
@@ -353,14 +354,16 @@ def test_thresholds_for_ended_runs_let_no_action_run_unasked(promise, settings, 
     """What was promised for the end of a run holds at no gate, unless the user states all thresholds; a shadow is treated alike."""
     profile = fitted.with_thresholds(LOW, promise)
     reviewer = ScriptedReviewer("proceed")
+    settings["on_mismatch"] = "report"
     grace = make_grace(profile=profile, reviewer=reviewer, policies={"pay": policy or gk.Policy()}, **settings)
     (decision,) = run(grace, name="pay").decisions
     assert level == decision.level
     gap = "the thresholds of the profile are for runs that have ended, not for actions: calibrate at the moment of an action"
     assert ((gap,) if level == "confirm" else ()) == decision.evidence_gaps
     assert (level == "confirm") == any(gap in request.reason for request in reviewer.requests)
-    if not settings:
-        (beside,) = run(make_grace(shadow=profile, policies={"pay": policy or gk.Policy()}), name="pay").decisions
+    if len(settings) == 1:
+        grace = make_grace(shadow=profile, policies={"pay": policy or gk.Policy()}, on_mismatch="report")
+        (beside,) = run(grace, name="pay").decisions
         assert level == beside.shadow["level"]
 
 
@@ -446,4 +449,95 @@ def test_audits_are_drawn_at_their_rate_and_apart_from_the_program_s_numbers():
 
 
 def test_settings_name_the_mode():
-    assert ("report", 0.0) == (Settings().on_mismatch, Settings().audit_rate)
+    assert ("tighten", 0.0) == (Settings().on_mismatch, Settings().audit_rate)
+
+
+# A profile of another agent
+
+
+def lenient(profile):
+    """The profile with thresholds that let nearly everything run."""
+    return profile.with_thresholds(gk.Thresholds(0.01, 0.01, 0.01))
+
+
+def act_as(grace, *, agent="clerk", tools=("find",), action="pay", **run):
+    """The decision about an action of an agent that has called tools."""
+    act = grace.gate(name=action)(lambda: "done")
+    with capture() as captured, grace.run("Send order 1", name=agent, **run):
+        for name in tools:
+            grace.tool(lambda: "found", name=name)()
+        with contextlib.suppress(gk.ActionNotApproved):
+            act()
+    return captured.only.decisions[0]
+
+
+def test_the_agent_that_a_profile_was_fitted_on_runs_unasked(fitted):
+    """The decision states the digest of the profile that made it."""
+    grace = make_grace(profile=lenient(fitted))
+    decision = act_as(grace, tools=("find", "send"))
+    assert ("silent", (), ()) == (decision.level, decision.mismatches, decision.evidence_gaps)
+    assert lenient(fitted).digest == decision.data["profile_digest"] == grace.status()["profile"]["digest"]
+
+
+@pytest.mark.parametrize(
+    "other", [{"agent": "robber"}, {"tools": ("find", "steal")}, {"action": "wire"}, {"tools": (), "action": "wire"}, {"domain": "medical"}]
+)  # fmt: skip
+def test_another_agent_tool_action_or_domain_asks(other, fitted):
+    """For the profile in use and for a shadow; the gap is about the profile, so that a replay under another one leaves it out."""
+    grace = make_grace(profile=lenient(fitted), shadow=lenient(fitted))
+    decision = act_as(grace, **other)
+    assert ("confirm", "confirm") == (decision.level, decision.shadow["level"])
+    assert decision.mismatches
+    assert list(decision.evidence_gaps) == decision.data["profile_gaps"]
+    assert "the profile was not fitted on runs like this: the " in decision.evidence_gaps[0]
+
+
+@pytest.mark.parametrize(
+    "fitted_on", [{}, {"agents": []}, {"agents": ["kp:agent:clerk"]}, {"agents": [], "models": [], "tools": []}]
+)
+def test_a_profile_written_by_hand_lets_nothing_run(fitted_on, fitted, tmp_path):
+    """It states no agents, models and tools, or not all of them, and its log-odds make every run certain."""
+    content = lenient(fitted).to_dict()
+    for head in content["heads"].values():
+        head.update(intercept=20, columns=[])
+    path = tmp_path / "profile.json"
+    path.write_text(json.dumps({**content, "fitted_on": fitted_on}))
+    decision = act_as(make_grace(profile=path, reviewer=None))
+    assert ("confirm", "cancelled", 1.0) == (decision.level, decision.outcome, decision.score)
+
+
+def test_a_file_that_is_replaced_is_not_read_again(fitted, saved):
+    """Neither by gates nor by the status, and a shadow of the same file is the same profile."""
+    grace = make_grace(profile=saved, shadow=str(saved), monitor=cal.Monitor(risks={"silent": 0.1}))
+    before = grace.status()["profile"]["digest"]
+    fitted.with_thresholds(gk.Thresholds(0, 0, 0)).save(saved)
+    assert before == act_as(grace).data["profile_digest"] == grace.status()["profile"]["digest"]
+    profiles = grace._profiles.get()
+    assert profiles.main.learned is profiles.shadow.learned
+
+
+@pytest.mark.parametrize("place", ["keyword", "environment", "file", "object"])
+def test_a_digest_pins_the_content_of_a_profile(place, fitted, saved, monkeypatch, tmp_path):
+    """Any other content is an error when the runtime is created, wherever digest and profile are stated."""
+    stated = {"profile": fitted if place == "object" else str(saved), "profile_digest": fitted.digest}
+    if place == "environment":
+        stated = {}
+        monkeypatch.setenv("GRACE_KP_PROFILE", str(saved))
+        monkeypatch.setenv("GRACE_KP_PROFILE_DIGEST", fitted.digest)
+    if place == "file":
+        del stated["profile_digest"]
+        (tmp_path / "grace_kp.toml").write_text(f'profile_digest = "{fitted.digest}"\n')
+        monkeypatch.chdir(tmp_path)
+    assert fitted.digest == make_grace(**stated).status()["profile"]["digest"]
+    lenient(fitted).save(saved)
+    stated.update({"profile": lenient(fitted)} if place == "object" else {})
+    with pytest.raises(
+        gk.SettingsError, match=rf"profile_digest \(.*\) is '{fitted.digest}', and the profile calibrated has"
+    ):
+        make_grace(**stated)
+
+
+@pytest.mark.parametrize(("profile", "name"), [("grace", "grace"), ("strict", "strict"), (Learned(), "learned")])
+def test_a_digest_pins_no_profile_that_has_none(profile, name, fitted):
+    with pytest.raises(gk.SettingsError, match=f"the profile {name} has no digest"):
+        make_grace(profile=profile, profile_digest=fitted.digest)

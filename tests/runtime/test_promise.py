@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grace_kp import calibrate as cal
 from grace_kp.confidence import Thresholds
 from grace_kp.errors import SettingsError
 from grace_kp.levels import InterventionLevel
-from grace_kp.runtime._promise import REFRESH_SECONDS, Promise, count_labels, monitor_of, observed, watched_by
-from grace_kp.store import open_store
+from grace_kp.runtime import add_feedback, feedback_entry
+from grace_kp.runtime._feedback import mark_program
+from grace_kp.runtime._promise import COUNTED, REFRESH_SECONDS, Promise, count_labels, monitor_of, observed, watched_by
+from grace_kp.store import mark_of, open_store
 from grace_kp.testing import ScriptedReviewer, make_grace
 from tests import warm
 from tests.runtime.learned import Learned
+from tests.store.samples import document, put
 
 FITTED = {"fitted_at": "2026-11-01T00:00:00Z"}
 PROMISE = {"kind": "selective", "risks": {"silent": 0.05, "notify": 0.15}, "delta": 0.1, "moment": "action"}
@@ -217,6 +223,137 @@ def test_an_alarm_outlives_a_change_of_the_monitor(tmp_path):
         assert (0, 0) == counted(grace)
 
 
+RUNS = 8
+LABEL = st.fixed_dictionaries(
+    {"run": st.integers(0, RUNS - 1), "correct": st.sampled_from([True, False, False, 0.5])},
+    optional={"by": st.sampled_from(["ana", "ben"]), "program": st.just(True), "probability": st.sampled_from([1, 0.5, 0.01])},
+)  # fmt: skip
+
+
+def stated(run, correct, *, program=False, **fields):
+    """A label of a run of `judged`."""
+    if program:
+        fields["probability"] = None
+    entry = feedback_entry(f"kp:trace:{run}", correct, "check", **fields)
+    return mark_program(entry) if program else entry
+
+
+def watched_store(store, count=RUNS):
+    """A store with runs of two actions in which a promise is watched, and the promise."""
+    for run in range(count):
+        put(store, document(run, decisions=[decision(action="pay" if run % 3 else "mail")], user="una"))
+    promise = Promise(cal.Monitor({"silent": 0.05, "notify": 0.2}, max_weight=4.0), profile(), lambda: store)
+    promise.refresh()
+    return promise
+
+
+def figures(promise):
+    """All that the monitor counts and concludes, without the times."""
+    (value,) = promise.states().states("monitor:").values()
+    state = json.loads(value)["monitor"]
+    return {**state, "alarms": [{**alarm, "at": None} for alarm in state["alarms"]]}
+
+
+@given(st.lists(LABEL, max_size=40))
+def test_displaced_labels_leave_no_trace_in_a_monitor(labels):
+    """Whatever the order, the monitor is as if only the labels that count had been stated, in their order."""
+    store, pure = open_store("memory:"), open_store("memory:")
+    promise, expected = watched_store(store), watched_store(pure)
+    for label in labels:
+        add_feedback(store, [stated(**label)])
+
+    def rank(label):
+        return 1 if label.get("program") else 3 if "by" in label else 2
+
+    def is_usable(label):
+        if label.get("program"):
+            return label["correct"] is False  # praise by a program delays no alarm
+        return label["correct"] != 0.5 and label.get("probability", 1) > 0.1
+
+    for number, label in enumerate(labels):
+        others = [(place, each) for place, each in enumerate(labels) if each["run"] == label["run"]]
+        best = max(rank(each) for _, each in others)
+        first = next((place for place, each in others if rank(each) == best and is_usable(each)), None)
+        if number == first:
+            add_feedback(pure, [stated(**label)])
+    assert figures(expected) == figures(promise)
+
+
+@given(st.data(), st.lists(st.booleans(), min_size=1, max_size=RUNS))
+def test_programs_keep_no_alarm_from_being_raised(data, people):
+    """Right labels of programs, anywhere between those of people and on any run, change no figure and no alarm."""
+    events = [stated(run, correct, by="ana") for run, correct in enumerate(people)]
+    store, pure = open_store("memory:"), open_store("memory:")
+    promise, expected = watched_store(store), watched_store(pure)
+    add_feedback(pure, events)
+    for _ in range(data.draw(st.integers(0, 12))):
+        by_program = stated(data.draw(st.integers(0, RUNS - 1)), True, program=True, by="bot")
+        events.insert(data.draw(st.integers(0, len(events))), by_program)
+    for event in events:
+        add_feedback(store, [event])
+    assert figures(expected) == figures(promise)
+    assert [alarm.level for alarm in expected.refresh()] == [alarm.level for alarm in promise.refresh()]
+
+
+def test_a_label_by_the_user_of_the_run_does_not_count():
+    """However the name is written; that of another person does."""
+    store = open_store("memory:")
+    promise = watched_store(store)
+    for name in ("una", " UNA", "\uff35na", "u\u200bna"):
+        add_feedback(store, [stated(1, True, by=name)])
+    assert [] == figures(promise)["counts"]
+    add_feedback(store, [stated(1, False, by="ana")])
+    assert [[0, 1], [0, 1]] == [row[-2:] for row in figures(promise)["counts"]]
+
+
+def test_a_person_displaces_a_program_after_a_restart(tmp_path):
+    """And in another process: each runtime here stands for one; a reset ends what can be displaced."""
+    with watching(tmp_path) as grace:
+        trace, other, third = (act(grace) for _ in range(3))
+        for each in (trace, other):
+            grace.feedback(each.id, False, "test", by="bot", program=True)
+        assert (2, 2) == counted(grace)
+    with watching(tmp_path) as again:
+        again.feedback(trace.id, True, by="ana")
+        assert (2, 1) == counted(again)
+        again.reset_alarms()
+        again.feedback(other.id, False, by="ana")
+        again.feedback(trace.id, True, by="ben")
+        assert (0, 0) == counted(again)
+        again.feedback(third.id, False, "test", program=True)
+        again.feedback(third.id, True, by="ana")
+        assert (1, 0) == counted(again)
+
+
+def test_a_run_that_an_earlier_version_counted_stays_counted():
+    """That version noted only that the run was counted, so its label cannot be replaced."""
+    store = open_store("memory:")
+    promise = watched_store(store)
+    (name,) = store.states("monitor:")
+    monitor = cal.Monitor.from_dict(json.loads(store.state(name))["monitor"])
+    monitor.update("silent", True, action="pay")
+    state = json.dumps({**json.loads(store.state(name)), "monitor": monitor.to_dict()})
+    store.update_state(name, lambda known: state, once="kp:trace:1")
+    assert "" == store.state(mark_of(name, "kp:trace:1"))
+    add_feedback(store, [stated(1, False, by="ana"), stated(2, True, program=True), stated(2, False, by="ana")])
+    assert ([1, 1], 2) == (figures(promise)["counts"][0][-2:], len(store.states(COUNTED)))
+
+
+def test_an_alarm_that_a_person_takes_back_ends(tmp_path):
+    """A program called good runs wrong; the callback is called once, whatever the figures become on the way."""
+    seen = []
+    with watching(tmp_path) as grace:
+        grace.on_alarm(seen.append)
+        traces = [act(grace) for _ in range(12)]
+        for trace in traces:
+            grace.feedback(trace.id, False, "test", by="bot", program=True)
+        assert len(seen) == len({(alarm.action, alarm.level) for alarm in seen}) > 0
+        before = len(seen)
+        for trace in traces[:-1]:
+            grace.feedback(trace.id, True, by="ana")
+        assert ([], before) == (grace.status()["promise"]["alarms"], len(seen))
+
+
 class Clock:
     now = 0.0
 
@@ -342,6 +479,31 @@ def test_a_promise_that_cannot_be_watched_is_refused(promise):
     """A file of a profile that was edited by hand may state anything."""
     with pytest.raises(SettingsError, match="monitor=True cannot watch what the profile promises"):
         monitor_of(True, profile(promise=promise))
+
+
+LABELLER = """
+import sys
+import grace_kp as gk
+grace = gk.Grace(store=sys.argv[1], evaluator=None, embedder=None)
+for trace in grace.store.iterate():
+    if sys.argv[2] == "bot":
+        grace.feedback(trace.id, True, "test", by="bot", program=True)
+    else:
+        grace.feedback(trace.id, False, by="ana")
+grace.close()
+"""
+
+
+def test_processes_that_label_at_the_same_time_count_as_one_after_the_other(tmp_path):
+    """A program and a person label the same runs in two processes: what the person states counts, once for each run."""
+    with watching(tmp_path, monitor=cal.Monitor({"silent": 0.9})) as grace:
+        for _ in range(12):
+            act(grace)
+        grace.status()
+        url = f"sqlite:///{tmp_path}/t.db"
+        processes = [subprocess.Popen([sys.executable, "-c", LABELLER, url, name]) for name in ("bot", "ana")]
+        assert [0, 0] == [process.wait() for process in processes]
+        assert (12, 12) == counted(grace)
 
 
 PROGRAM = """

@@ -62,7 +62,7 @@ def test_each_mismatch_is_logged_once(caplog):
     for number in range(200):
         trust.found([f"the model is now {number}"])
     described = trust.describe()
-    assert ("report", 50) == (described["on_mismatch"], len(described["mismatches"]))
+    assert ("tighten", 50) == (described["on_mismatch"], len(described["mismatches"]))
 
 
 def test_no_mismatch_leaves_no_field():

@@ -48,6 +48,8 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path):
     assert None is reader.state("runs")
     with pytest.raises(StoreError, match="'runs' cannot be changed"):
         reader.update_state("runs", lambda known: "1")
+    with pytest.raises(StoreError, match="its state cannot be changed"):
+        reader.change_states(lambda read: {"runs": "1"})
     reader.close()
     with sqlite3.connect(tmp_path / "t.db") as connection:
         connection.execute("DROP TABLE state")

@@ -52,6 +52,15 @@ def paused(
 
 
 def inquiry_of(case: Case, terms: Terms, reviewer: InboxReviewer, program: Resumable, turn: str) -> PausedInquiry:
+    """Return the request of one question about a call in a program.
+
+    Args:
+        case: the call.
+        terms: how it is kept.
+        reviewer: the inbox.
+        program: the program around.
+        turn: number of the question, and how often it was asked again, such as `1.0`.
+    """
     call_key = program.ledger_key(case.action)
     entry_key = call_key if turn.endswith(".0") else f"{call_key}|{turn}"
     return PausedInquiry(

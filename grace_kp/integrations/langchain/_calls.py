@@ -228,18 +228,35 @@ class ToolScope(Scope):
         self._state = state
 
     def evidence(self) -> Evidence:
-        """Return the evidence of the run; without a recorded run, that of the tool messages."""
-        if self._run is not None:
-            return super().evidence()
+        """Return the evidence of the run, and where no handler records it, the failures that its messages report.
+
+        A caller may write messages. So no message raises a confidence: with a failure among them, successes do not count.
+        """
+        recorded = super().evidence()
+        if self._run is not None and self._run.framework == "langchain":
+            return recorded
+        outcomes = [ok for message in messages_of(self._state) if (ok := _outcome_in(message)) is not None]
+        counted = recorded.factors()
         evidence = Evidence()
-        for message in messages_of(self._state):
-            if isinstance(message, ToolMessage):
-                evidence.tool_finished(message.status != "error")
+        evidence.merge(recorded)
+        for _ in range(outcomes.count(False) - (counted.tool_execution_count - counted.tool_success_count)):
+            evidence.tool_finished(False)
+        if self._run is None and all(outcomes):
+            evidence.calls_succeeded(len(outcomes))
         return evidence
 
     def gaps(self, evidence: Evidence) -> tuple[str, ...]:
-        """Return why evidence is missing. A run that no handler records has the evidence of its messages, and lacks none."""
+        """Return why evidence is missing. A run that no handler records lacks none: nothing was measured in it."""
         return () if self._run is None and self._enabled else super().gaps(evidence)
+
+
+def _outcome_in(message: object) -> bool | None:
+    """Return whether the tool of a tool message succeeded; None for any other message."""
+    if isinstance(message, dict):  # as a state without a reducer of LangGraph's holds them
+        is_tool, status = message.get("role", message.get("type")) == "tool", message.get("status")
+    else:
+        is_tool, status = isinstance(message, ToolMessage), getattr(message, "status", None)
+    return status != "error" if is_tool else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ EVERY = "*"
 RELEVANCE = frozenset({"similarity_search_with_relevance_scores", "asimilarity_search_with_relevance_scores"})
 """Methods of LangChain's vector stores whose scores are similarities from 0 to 1 by their contract."""
 DISTANCE_STORES = frozenset({"Annoy", "Chroma", "FAISS", "LanceDB", "PGVector"})
-"""Vector stores whose native scores are distances: a `score` in the metadata of their documents may be a distance or a similarity."""
+"""Vector stores whose native scores are distances: a `score` beside their documents may be a distance or a similarity."""
 MAX_SPECS = 10_000
 _NONE: list[str] = []
 AGENTS = "langchain_create_agent"
@@ -235,10 +235,10 @@ class Specs:
         return spec
 
     def declare(self, scores: Scores | Mapping[str, Scores] | None) -> None:
-        """Declare the kind of scores: for all searches, or by the name of a retriever, tool, chain or vector store.
+        """Declare the scores, as for `Grace.retriever`: for all searches, or by the name of a retriever, tool, chain or vector store.
 
         Raises:
-            ValueError: a kind of scores is unknown.
+            ValueError: a declaration is not one that `Grace.retriever` takes.
         """
         if scores is None:
             return

@@ -56,7 +56,7 @@ class GraceCallbackHandler(InlineHandler, _Handler):
 
     - Each root run becomes a trace. Inside a function with `@grace.agent` the two traces are linked, and a lone tool, retriever or
       model is a step of the function's run.
-    - Tools, and retrievers with the scores in their documents' metadata or beside them, become steps; a model's text becomes a
+    - Tools, and retrievers with the scores beside their documents or where `scores` declares them, become steps; a model's text becomes a
       thought, and `grace.usage` sums up its tokens. Chains around them are not steps.
     - A graph inside a graph is a nested agent: a separate trace, linked both ways.
     - A tool that raises and a ToolMessage with the status "error" are failures.

@@ -49,6 +49,7 @@ def confidence_of(document: Mapping[str, Any], grace: Mapping[str, Any]) -> str:
             penalties=items(record.get("penalties")),
             reason=record.get("reason"),
             not_evaluated=missing,
+            not_scored=items(record.get("not_scored")),
             level=text(record.get("level")),
         )
     )
@@ -186,7 +187,7 @@ def _label(item: object) -> Iterator[str]:
         return
     yield f'<div class="line">{label_badge(entry["correct"])} '
     by, source = text(entry.get("by")), text(entry.get("source"))
-    yield f"<span>{safe(by or 'somebody')}</span> "
+    yield f"<span>{safe(by or 'somebody')}{' (program)' if entry.get('program') else ''}</span> "
     yield f'<span class="soft">{safe(source)}</span> ' if source else ""
     yield f'<span class="soft">{instant_of(entry.get("at"))}</span>' if text(entry.get("at")) else ""
     probability = number(entry.get("probability"))

@@ -110,7 +110,7 @@ class Label(Body):
     correct: StrictBool | Share
     """True for right, false for wrong, or a number from 0 (wrong) to 1 (right)."""
     source: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,39}$")] = "user"
-    """Where the label comes from: `user`, `test`, `audit`, `outcome`, or a name of your own."""
+    """Where the label comes from: `user`, `test`, `audit`, `outcome`, or a name of your own. Some are reserved for people."""
     note: Annotated[str, Field(max_length=2_000)] | None = None
     """A remark. Recognised secrets are removed."""
     probability: Annotated[float, Field(gt=0, le=1)] | None = None

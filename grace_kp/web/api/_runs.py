@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.errors import GraceError
+from grace_kp.runtime import program_problem
 from grace_kp.store import CatalogQuery, RunPage
 from grace_kp.trace import ReasoningTrace
 from grace_kp.web._parameter import Kind, Parameter
@@ -54,10 +55,11 @@ def add_feedback(call: Call) -> dict[str, Any]:
     """Label a run, and return its labels."""
     body: Label = call.body
     _found(call)
+    stated: Any = {"by": call.person.name, "note": body.note, "probability": body.probability}
+    if call.person.is_program and (problem := program_problem(body.source, body.probability)):
+        raise Problem("forbidden", problem)
     try:
-        call.site.grace.feedback(
-            call.id, body.correct, body.source, by=call.person.name, note=body.note, probability=body.probability
-        )
+        call.site.grace.feedback(call.id, body.correct, body.source, **stated, program=call.person.is_program)
     except ValueError as error:
         if isinstance(error, GraceError):
             raise
@@ -113,7 +115,9 @@ OPERATIONS = (
         path="/api/v1/runs/{id}/feedback",
         right=Right.LABEL,
         summary="Label a run as right or wrong",
-        description="The label is stored under the name of the account. Earlier labels stay, and the newest counts.",
+        description="The label is stored under the name of the account. Earlier labels stay, and the newest counts. The label of an account with the "
+        "role `agent` is marked as a program's: the label of a person replaces it. Such an account states no source that is reserved for people "
+        "(`approval`, `audit`, `person`, `reviewer`, `seeded`), and no probability below 1.",
         answer=add_feedback,
         result=Feedback,
         status=201,

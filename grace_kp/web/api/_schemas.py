@@ -60,7 +60,7 @@ class Feedback(Result):
     trace: str
     """Id of the run."""
     feedback: list[dict[str, Any]]
-    """The labels, oldest first; each has `correct`, `source`, `at`, and where stated `by`, `note` and `probability`."""
+    """The labels, oldest first; each has `correct`, `source`, `at`, and where stated `by`, `note`, `probability` and, for a program, `program`."""
 
 
 class ApprovalList(Result):

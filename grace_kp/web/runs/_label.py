@@ -31,7 +31,10 @@ def label_run(request: Request) -> Response:
     name = request.path_params["id"]
     name = name if name.startswith(PREFIX) else PREFIX + name
     note = form.get("note", [""])[0].strip() or None
-    site_of(request).grace.feedback(name, VALUES[stated], source="user", by=person_of(request).name, note=note)
+    person = person_of(request)
+    site_of(request).grace.feedback(
+        name, VALUES[stated], source="user", by=person.name, note=note, program=person.is_program
+    )
     if "list" in form:
         fields = [pair for pair in parse_qsl(form["list"][0]) if pair[0] != "labelled"]
         return RedirectResponse(f"{root}/runs?{urlencode([*fields, ('labelled', name)])}", 303)

@@ -95,21 +95,27 @@ class WithScores(VectorStoreRetriever):
 @pytest.mark.parametrize(
     ("store", "scores", "found", "unusable"),
     [
-        (InMemoryVectorStore, None, [0.02], 0),
-        (FAISS, None, [], 1),
-        (FAISS, {"FAISS": "squared_l2_distance"}, [0.99], 0),
-        (FAISS, {"WithScores": "similarity", "FAISS": "distance"}, [0.02], 0),
+        (InMemoryVectorStore, None, [], 0),
+        (InMemoryVectorStore, "similarity", [], 0),
+        (InMemoryVectorStore, "metadata.score", [0.02], 0),
+        (InMemoryVectorStore, "metadata.source", [], 1),
+        (FAISS, {"FAISS": "squared_l2_distance"}, [], 0),
+        (FAISS, {"FAISS": ("metadata.score", "squared_l2_distance")}, [0.99], 0),
+        (FAISS, {"WithScores": "metadata.score", "FAISS": "distance"}, [0.02], 0),
+        (FAISS, lambda document: document.metadata["score"], [0.02], 0),
     ],
 )
-def test_a_store_of_distances_is_known_by_its_class(grace, store, scores, found, unusable):
-    """A `score` from a retriever over a store of distances is unusable until somebody says what it is."""
+def test_a_score_in_the_metadata_is_read_only_where_a_path_declares_it(grace, store, scores, found, unusable):
+    """Metadata is the author's; a path or function for everything, or for the class of the vector store, declares a score there."""
     handler = GraceCallbackHandler(grace, scores=scores)
     WithScores(vectorstore=store(DeterministicFakeEmbedding(size=8))).invoke("q", {"callbacks": [handler]})
     search = only(grace).grace["calls"][0]["search"]
     assert (found, unusable) == (search["scores"], search.get("unusable_scores", 0))
 
 
-@pytest.mark.parametrize("scores", ["closeness", {"docs": "closeness"}, {"docs": None}, 3])
+@pytest.mark.parametrize(
+    "scores", ["closeness", {"docs": "closeness"}, {"docs": None}, 3, "metadata..score", {"docs": "metadata.distance"}]
+)
 def test_unknown_kinds_of_scores_are_refused(grace, scores):
     """A kind that does not exist is refused when the handler is made."""
     with pytest.raises(ValueError, match="scores"):
@@ -140,12 +146,14 @@ def test_a_retriever_inside_of_a_tool_is_counted_once(grace, handler):
     assert calls[0]["call_id"] == calls[1]["parent"]
 
 
-def test_an_artifact_of_documents_is_a_search(grace, handler):
+@pytest.mark.parametrize(("scores", "found"), [(None, []), ("metadata.score", [0.7])])
+def test_an_artifact_of_documents_is_a_search(grace, scores, found):
     @tool(response_format="content_and_artifact")
     def fetch(query: str):
         """Fetch."""
         return "text", [Document("x", metadata={"score": 0.7, "source": "s"})]
 
+    handler = GraceCallbackHandler(grace, scores=scores)
     fetch.invoke({"args": {"query": "q"}, "name": "fetch", "id": "1", "type": "tool_call"}, {"callbacks": [handler]})
     trace = only(grace)
-    assert ([0.7], "text") == (trace.grace["calls"][0]["search"]["scores"], trace.steps[1].content)
+    assert (found, "text") == (trace.grace["calls"][0]["search"]["scores"], trace.steps[1].content)

@@ -62,15 +62,17 @@ def only(grace):
     return trace
 
 
-def test_a_retrieval_chain_is_one_run_with_a_search_and_a_thought(grace, handler):
-    """Prompts, lambdas, parallels and parsers in between are no steps; scores and sources are read off the documents."""
+def test_a_retrieval_chain_is_one_run_with_a_search_and_a_thought(grace):
+    """Prompts, lambdas, parallels and parsers in between are no steps; sources, and scores at a declared place, are read."""
+    handler = GraceCallbackHandler(grace, scores="metadata.score")
     assert "Five days." == rag().invoke("When?", {"callbacks": [handler]})
 
     trace = only(grace)
     assert "When?" == trace.task.objective
     assert [("tool_call", "Docs"), ("observation", trace.steps[1].content), ("thought", "Five days.")] == steps(trace)
     assert {"query": "When?"} == trace.steps[0].input
-    assert {"count": 2, "scores": [0.93, 0.4], "sources": ["policy.md", "faq.md"]} == trace.grace["calls"][0]["search"]
+    found = {"count": 2, "scores": [0.93, 0.4], "sources": ["policy.md", "faq.md"], "kind": "similarity"}
+    assert found == trace.grace["calls"][0]["search"]
     assert "Five days." == trace.outcome.result_summary
     assert trace.metadata.success
     assert "langchain" == trace.metadata.framework

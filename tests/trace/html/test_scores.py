@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import grace_kp as gk
 from grace_kp.trace import run_head
 from tests.pages.reading import Elements
 from tests.trace.html.hostile import everything
@@ -24,6 +25,18 @@ def test_the_confidence_shows_its_parts():
         "tools succeeded: 75 %",
     ):
         assert words in text
+
+
+def test_a_search_without_scores_is_shown_as_not_scored():
+    """In a run's head, and in a notebook, whose reason names it."""
+    run = full()
+    run["grace"]["confidence"] |= {"not_evaluated": ["search_quality"], "not_scored": ["search_quality"]}
+    assert "search qualitynot scored" in text_of(run)
+    factors = gk.ConfidenceFactors(search_result_count=3, search_made=False)
+    for profile in ("grace", "strict"):
+        shown = Elements(gk.ConfidenceCalculator(profile).calculate(factors)._repr_html_()).text
+        assert "search qualitynot scored" in " ".join(shown.split())
+        assert "the search results carry no score" in shown
 
 
 def test_a_learned_profile_that_failed_is_marked():

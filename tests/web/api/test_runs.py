@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from grace_kp import Grace, Thresholds
+from grace_kp import calibrate as cal
 from grace_kp.trace import ReasoningTrace
+from tests.web.visiting import Browser
 
 UNKNOWN = "kp:trace:00000000-0000-0000-0000-000000000000"
 
@@ -61,6 +64,67 @@ def test_labels_are_added_and_listed(house, ana):
     by_program = house.client("bot").post(f"/api/v1/runs/{run}/feedback", json={"correct": True, "source": "test"})
     assert [("ana", 0.5), ("bot", True)] == [(each["by"], each["correct"]) for each in by_program.json()["feedback"]]
     assert by_program.json() == ana.get(f"/api/v1/runs/{run}/feedback").json()
+
+
+@pytest.mark.parametrize("source", ["person", "audit", "reviewer", "approval", "seeded", "Audit", "REVIEWER"])
+def test_a_program_states_no_source_of_people(house, source):
+    """An account with the role agent is refused, and nothing is stored; a person is not."""
+    run = house.record("refunds")
+    body = {"correct": True, "source": source, "probability": 1}
+    refused = house.client("bot").post(f"/api/v1/runs/{run}/feedback", json=body)
+    assert (403, "forbidden") == (refused.status_code, refused.json()["code"])
+    assert "reserved for people" in refused.json()["message"]
+    added = house.client("ana").post(f"/api/v1/runs/{run}/feedback", json=body)
+    assert [("ana", source, None)] == [
+        (each["by"], each["source"], each.get("program")) for each in added.json()["feedback"]
+    ]
+
+
+def test_a_program_labels_under_its_own_name_and_for_this_run_alone(house):
+    """It cannot set the name or the mark, and its label does not stand for other runs."""
+    run, bot = house.record("refunds"), house.client("bot")
+    address = f"/api/v1/runs/{run}/feedback"
+    for field, value, status in (("by", "ana", 422), ("program", False, 422), ("probability", 0.05, 403)):
+        assert status == bot.post(address, json={"correct": True, field: value}).status_code
+    (label,) = bot.post(address, json={"correct": True, "probability": 1}).json()["feedback"]
+    assert ("bot", True) == (label["by"], label["program"])
+
+
+def test_a_label_of_a_person_counts_before_that_of_a_program(house):
+    """Whichever came first: in calibration, and among the figures."""
+    first, second = house.record("refunds"), house.record("refunds")
+    for run, order in ((first, ("bot", "ana")), (second, ("ana", "bot"))):
+        for name in order:
+            house.client(name).post(f"/api/v1/runs/{run}/feedback", json={"correct": name == "bot"})
+    assert [False, False] == cal.labels(house.grace.store).labels
+
+
+@pytest.mark.parametrize("source", [None, "user", "test", "outcome"])
+def test_an_agent_that_labels_its_own_runs_keeps_no_alarm_from_being_raised(source):
+    """It calls each run right before a person calls it wrong: the same figures and alarms as without it, and the gate asks."""
+    found = [self_labelled(source), self_labelled(None)]
+    assert found[1] == found[0]
+    assert (True, "confirm") == (bool(found[0][0]), found[0][-1])
+
+
+def self_labelled(source):
+    with Grace(
+        store="memory:", evaluator=None, embedder=None, thresholds=Thresholds(0, 0, 0), unmeasured="silent", on_alarm="confirm",
+        monitor=cal.Monitor({"silent": 0.05}), reviewer=lambda request: "proceed",
+    ) as grace:  # fmt: skip
+        send = grace.gate(name="send")(lambda number: number)
+        with Browser(grace, name="bot", role="agent") as bot:
+            for number in range(9):
+                with grace.run("work") as run:
+                    send(number)
+                grace.flush()
+                if source is not None:
+                    body = {"correct": True, "source": source}
+                    assert 201 == bot.post_json(f"/api/v1/runs/{run.id}/feedback", body).status_code
+                grace.feedback(run.id, False, by="ana")
+        promise = grace.status()["promise"]
+        figures = [(row["level"], row["action"], row["n"], row["errors"], row["alarm"]) for row in promise["figures"]]
+        return promise["alarms"], figures, cal.labels(grace).labels, str(grace.store.get(run.id).decisions[-1].level)
 
 
 def test_a_viewer_adds_no_label(house):

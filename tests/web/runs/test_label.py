@@ -29,6 +29,16 @@ def test_a_button_stores_a_label(house, value, stored, word):
     assert "a remark" in text
 
 
+def test_a_program_that_an_application_lets_onto_the_pages_stays_a_program(house):
+    """Its label is marked, and the page says so."""
+    name = house.add("a", thoughts(1))
+    browser = house.visit(name="bot", role="agent")
+    browser.post_form(f"/runs/{name}/feedback", {"correct": "1"})
+    (entry,) = house.grace.store.get(name).grace["feedback"]
+    assert ("bot", True) == (entry["by"], entry["program"])
+    assert "bot (program)" in browser.get(f"/runs/{name}").text
+
+
 def test_a_second_label_stays_beside_the_first(house):
     """Both are seen."""
     name = house.add("a", thoughts(1))
