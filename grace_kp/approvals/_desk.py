@@ -6,6 +6,7 @@ stays written even if the verb then fails. A verb that fails has changed nothing
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +19,17 @@ from grace_kp.approvals._join import waited
 from grace_kp.approvals._listing import past_records, pending_records
 from grace_kp.approvals._outcome import reconcile, restored, settle
 from grace_kp.approvals._record import WAITER, read_record
-from grace_kp.approvals._request import check_new, request
+from grace_kp.approvals._request import check_new, digest_of_key, request
 from grace_kp.approvals._rights import Rights
 from grace_kp.approvals._standing import all_standing
 from grace_kp.approvals._standing_use import end_by_id, grant
+from grace_kp.approvals._states import ENTITLING, ApprovalState
+from grace_kp.approvals._tables import RowQuery
 from grace_kp.approvals._transactions import Transactions
 from grace_kp.approvals._turn import Office
 from grace_kp.approvals._verbs import check_actor
 from grace_kp.approvals._votes import vote_of
-from grace_kp.errors import ApprovalError, brief
+from grace_kp.errors import AlreadyDecided, ApprovalError, brief
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
@@ -234,6 +237,13 @@ class Desk:
     def withdraw(self, approval_id: str, *, actor: Actor, reason: str = "") -> Approval:
         """Cancel a request or a decision that nobody has claimed. Anybody may, because it only prevents."""
         return self._work.approved(lambda turn: withdraw(turn, approval_id, actor=actor, reason=reason))
+
+    def forbid(self, key: str, *, actor: Actor, reason: str) -> None:
+        """Cancel what was asked under a key and nobody has claimed, because the policy forbids the action now."""
+        states = (ApprovalState.PENDING, *sorted(ENTITLING))
+        for row in self._tables.rows(RowQuery(states=states, key=digest_of_key(key))):
+            with contextlib.suppress(AlreadyDecided):  # it was claimed or has ended meanwhile
+                self.withdraw(row.id, actor=actor, reason=reason)
 
     def decide_all(
         self, ids: Sequence[str], verb: str, *, actor: Actor, note: str = "", digests: Mapping[str, str] | None = None

@@ -61,13 +61,18 @@ def check_new(new: NewRequest, *, is_lasting: bool) -> None:
             raise ValueError("the key holds a secret, which must not reach the disk in the clear")
 
 
+def digest_of_key(key: str) -> str:
+    """Return what requests of a key are found by."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def request(turn: Turn, new: NewRequest) -> Record:
     """Return the record that stands for a call, creating one where there is none.
 
     Raises:
         KeyReused: the key belongs to a request with other arguments that is open, may have happened, or was done.
     """
-    key = None if new.key is None else hashlib.sha256(new.key.encode("utf-8", "surrogatepass")).hexdigest()
+    key = None if new.key is None else digest_of_key(new.key)
     if key is not None:
         found = joined(turn, key, new) or refused(turn, key, new)
         if found is not None:

@@ -44,6 +44,8 @@ EXTRAS = {
     "fast": ("google-re2", "redaction gives the same texts, several times slower"),
 }
 WEEK = 7 * 86_400
+NEWEST = 500
+"""Traces whose actions are compared with the policies of the settings."""
 
 
 def doctor(
@@ -71,7 +73,7 @@ def examine() -> dict[str, Any]:
     problems: list[str] = []
     settings, store = _settings(problems), None
     if settings is not None:
-        store = _store(settings["store"]["value"], problems)
+        store = _store(settings["store"]["value"], problems, settings["policies"]["value"])
     profile = _profile(problems)
     milder = [] if profile is None else profile.pop("milder")
     import sqlite3
@@ -162,11 +164,13 @@ def _installed(name: str) -> str | None:
 def _settings(problems: list[str]) -> dict[str, Any] | None:
     from dataclasses import fields
 
+    from grace_kp.gating import PolicySet
     from grace_kp.settings import Settings
 
     try:
         settings = Settings.load()
-    except GraceError as error:
+        PolicySet(settings.policies)
+    except ValueError as error:
         problems.append(str(error))
         return None
     names = [item.name for item in fields(settings) if item.name != "source"]
@@ -188,7 +192,7 @@ def _in_json(name: str, value: object, problems: list[str]) -> Any:
     return "never" if value == math.inf else value
 
 
-def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:
+def _store(url: str | None, problems: list[str], policies: dict[str, str]) -> dict[str, Any] | None:
     from grace_kp.store import file_of, open_store
 
     try:
@@ -197,6 +201,7 @@ def _store(url: str | None, problems: list[str]) -> dict[str, Any] | None:
             return {**_missing_store(file, problems), **_rescued(file, problems)}
         store = open_store(url, create=False)
         described = {**_described(store), **_lost(store), **_promises(store, problems), **approvals_in(store, problems)}
+        described.update(_unmatched(store, policies))
         store.close()
     except (GraceError, OSError) as error:
         problems.append(str(error))
@@ -274,6 +279,16 @@ def _promises(store: object, problems: list[str]) -> dict[str, Any]:
         problems.append(str(error))
         return {}
     return {"promises": promises} if promises else {}
+
+
+def _unmatched(store: Any, policies: dict[str, str]) -> dict[str, Any]:
+    """Return the policies of the settings that match no action of the newest traces, each with the nearest one."""
+    from grace_kp.gating import PolicySet
+
+    decided = [trace.grace.get("decisions") or () for trace in store.query(limit=NEWEST)] if policies else []
+    actions = {entry["action"] for entries in decided for entry in entries}
+    unmatched = PolicySet(policies).unmatched(actions) if actions else {}
+    return {"unmatched_policies": unmatched} if unmatched else {}
 
 
 def _tallied(store: object) -> tuple[int, list[int]]:
@@ -356,7 +371,7 @@ def _show_store(out: Console, store: dict[str, Any]) -> None:
     facts = {
         name: value
         for name, value in store.items()
-        if name not in {"not_recorded", "promises", "recording", "rescued", "approvals"}
+        if name not in {"not_recorded", "promises", "recording", "rescued", "approvals", "unmatched_policies"}
     }
     put_field(out, "store", clean(", ".join(f"{name} {value}" for name, value in facts.items())), label=NAMES)
     if recording := store.get("recording"):
@@ -366,6 +381,9 @@ def _show_store(out: Console, store: dict[str, Any]) -> None:
     if rescued is not None:
         what = f"{rescued['runs']:,} runs wait beside the database until a process opens it for writing"
         put_field(out, "rescued", what, label=NAMES)
+    for stated, near in store.get("unmatched_policies", {}).items():
+        hint = f"; did you mean {near}?" if near else ""
+        put_field(out, "policy", clean(f"{stated} matches no action of the newest traces{hint}"), label=NAMES)
     put_approvals(out, store.get("approvals"), label=NAMES)
     for promise in store.get("promises", ()):
         fitted = f", fitted {promise['fitted_at']}" if promise["fitted_at"] else ""

@@ -22,6 +22,8 @@ FACTS = (
     "measured", "unmeasured", "pessimistic", "has_failed", "evidence",
 )  # fmt: skip
 """Fields of a gate's entry that state what the decision rests on, beside the score and the gaps."""
+_MEASURABLE = ("search_quality", "llm_self_eval", "query_coverage")
+"""Sub-scores by which something is measured; see `ConfidenceScore.evaluated`."""
 NOTHING_MEASURED = "Nothing was measured: no search scores, no judgement, no learned probability."
 UNSTATED = UNMEASURED[-1]
 """The level of a call about which nothing was measured, where none is stated."""
@@ -90,6 +92,19 @@ class Basis:
             has_failed=facts.get("has_failed") is True,
         )
 
+    @classmethod
+    def kept(cls, facts: Mapping[str, Any], breakdown: Mapping[str, float | None]) -> Basis:
+        """Return the basis of a decision that was kept.
+
+        Where its facts do not state it, something was measured unless each sub-score that can be measured says that it was not evaluated.
+        """
+        basis = cls.from_facts(facts)
+        if basis is not None:
+            return basis
+        is_formula = "profile" not in facts and any(name in breakdown for name in _MEASURABLE)
+        found = tuple(name for name in _MEASURABLE if breakdown.get(name) is not None)
+        return cls(measured=found if is_formula else ("probability",))
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -147,12 +162,15 @@ class Rules:
     def apply_again(self, decision: Decision) -> Decision:
         """Return a decision that was kept, raised to what the rules require now. It never becomes milder."""
         action = decision.action
-        if not decision.is_measured and action.level.at_least(self.level_unmeasured) is not action.level:
-            reason = (
-                f"{action.reason} Nothing was measured, and the level of such calls is {self.level_unmeasured} now."
-            )
-            action = _at(action, self.level_unmeasured, reason)
+        level = self.raised(action.level, action.confidence_score, decision.basis)
+        if level is not action.level:
+            action = _at(action, level, f"{action.reason} The policy requires at least {level} now.")
         return replace(decision, action=self.apply(action))
+
+    def raised(self, level: str, score: float, basis: Basis) -> InterventionLevel:
+        """Return the level of an earlier decision, raised to what floor, thresholds and `unmeasured` require of it now."""
+        now = replace(self, gaps=(), at_least=None).decide(score, basis)
+        return InterventionLevel(level).at_least(now.level)
 
     def apply(self, decision: ActionDecision) -> ActionDecision:
         """Return a decision with its level raised to what the rules require."""
@@ -222,14 +240,9 @@ class Decision:
         return self.action.level
 
     @property
-    def is_measured(self) -> bool:
-        """Whether the level rests on something that was measured; of a decision that an earlier version kept, whether it may."""
-        basis = Basis.from_facts(self.facts)
-        if basis is not None:
-            return bool(basis.measured)
-        # Earlier versions kept the sub-scores, None for those that nothing was evaluated for.
-        missing = () if self.confidence is None else self.confidence.not_evaluated
-        return "profile" in self.facts or not {"search_quality", "llm_self_eval", "query_coverage"} <= {*missing}
+    def basis(self) -> Basis:
+        """What the level rests on, as far as the decision states it."""
+        return Basis.kept(self.facts, {} if self.confidence is None else self.confidence.evaluated)
 
     @classmethod
     def of(cls, assessment: Assessment, rules: Rules) -> Decision:

@@ -93,6 +93,7 @@ def _consent(case: Case) -> Consenting:
         decision = yield from _decision(case)
         request = _request(case, decision, attempt)
         if case.policy.denies:
+            yield from _forbidden(case, request)
             raise case.entry.refusal(DENIED, ActionDenied, f"{case.action} is forbidden by its policy", request)
         if request.level.asks and not request.digest:
             message = (
@@ -110,6 +111,22 @@ def _consent(case: Case) -> Consenting:
             return consent
     message = f"{case.action} was not run: its reviewer asked to decide again more than {MAX_RETRIES} times"
     raise case.entry.refusal(CANCELLED, ActionCancelled, message, request)
+
+
+def _forbidden(case: Case, request: InterventionRequest) -> Generator[Step, Any, None]:
+    """Cancel what was asked about the call before its policy forbade the action."""
+    from grace_kp.gating._inquiry import Inquiry
+
+    reviewer = case.reviewer if isinstance(case.reviewer, InboxReviewer) else InboxReviewer()
+    if case.terms is None:
+        return
+    if case.program is None:
+        if case.terms.key is not None:
+            yield Work(Inquiry(case, case.terms, reviewer).forbid, writes=True)
+    elif case.is_filed:
+        from grace_kp.gating.programs import inquiry_of
+
+        yield Work(inquiry_of(case, case.terms, reviewer, case.program, f"{request.attempt}.0").forbid, writes=True)
 
 
 def _decision(case: Case) -> Generator[Step, Any, Decision]:

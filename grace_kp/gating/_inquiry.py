@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.approvals import Actor, ApprovalState, canonical, decode, digest, has_digest, opened_arguments
 from grace_kp.errors import ActionCancelled, AlreadyDecided, ApprovalError, ChangedSinceShown, StoreError
+from grace_kp.gating._decision import Basis
 from grace_kp.gating._filing import Encoded, new_request, policy_now
 from grace_kp.gating._hidden import unseen_problem
 from grace_kp.gating._ledger import DONE, FAILED, RUNNING, EarlierRun, can_be_kept
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import inspect
     from collections.abc import Callable, Mapping
 
-    from grace_kp.approvals import Approval, Inbox, NewRequest
+    from grace_kp.approvals import Approval, Inbox, NewRequest, PolicyNow
     from grace_kp.gating._case import Case
     from grace_kp.gating._decision import Decision
     from grace_kp.gating._request import InterventionRequest, InterventionResponse
@@ -38,6 +39,7 @@ LOOK_AT_CLAIM_SECONDS = 1.0
 """How often somebody who waits for another's execution asks whether its process still runs."""
 LONGEST_EXECUTION = 3_600.0
 """Seconds for which an execution elsewhere is waited for."""
+FORBIDDEN = "the policy forbids the action now"
 _log = logging.getLogger("grace_kp.approvals")
 STATES = {ApprovalState.DONE: DONE, ApprovalState.FAILED: FAILED}
 
@@ -243,6 +245,22 @@ class Inquiry:
         }
         return decode(changed, self._case.types())
 
+    def forbid(self) -> None:
+        """Cancel what was asked about the call, because its policy forbids the action now."""
+        if self._terms.key is not None:
+            key = self._terms.key.key(self._inbox.domain, self._case.action, self._case.shown())
+            self._inbox.desk.forbid(key, actor=self._inbox.process, reason=FORBIDDEN)
+
+    def _policy_now(self) -> PolicyNow:
+        """Return what the policy in force requires, its thresholds included: the level that they give to the confidence then."""
+        case, score, policy = self._case, self.approval.score, self._case.policy_now()
+        now = policy_now(policy, self._reviewer)
+        if score is None or policy.denies:
+            return now
+        basis = Basis.kept({}, self.approval.breakdown)
+        floor = replace(case.rules, policy=policy).raised(self.approval.level, score, basis)
+        return replace(now, floor=str(floor))
+
     # The entry under which the action runs
 
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:  # noqa: ARG002 — an approval entitles to one attempt
@@ -261,7 +279,7 @@ class Inquiry:
                 approval.id,
                 digest=now,
                 version=self._version,
-                policy=policy_now(case.policy_now(), self._reviewer),
+                policy=self._policy_now(),
                 actor=self._inbox.process,
             )
         except ChangedSinceShown:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import fnmatch
+import functools
 import hashlib
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
+from grace_kp.gating._names import check_name, is_equal_loosely, is_glob, is_misspelt, looks_like, matches, nearest
 from grace_kp.levels import InterventionLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from grace_kp.confidence import Thresholds
     from grace_kp.gating._reviewer import Reviewer
 
+_log = logging.getLogger("grace_kp.gate")
+MOST_NAMES = 2_048
+"""Names of actions whose policies are remembered."""
 DENY = "deny"
 _FLOORS = (*(level.value for level in InterventionLevel), DENY)
 _RANKS = {floor: rank for rank, floor in enumerate((None, *_FLOORS))}
@@ -173,30 +179,50 @@ class Policy:
         return replace(self, floor=_stricter(self.floor, Policy.of(floor).floor))
 
     def combined(self, other: Policy) -> Policy:
-        """Return both policies at once.
+        """Return both policies at once, which is never milder than either.
 
-        The stricter floor and the higher quorum hold, only groups that both name may decide, and the action runs without an answer only
-        where no policy forbids it. Every other setting is that of `self`, or of `other` where `self` has none.
+        The stricter floor and `unmeasured`, the higher quorum and the higher threshold of each level hold, and only groups that both name
+        may decide. The action runs without an answer only where each policy allows it; one that states a floor of `silent` or `notify` and
+        nothing else leaves that to the other. Then the longer timeout holds, else the shorter. The reviewer is that of `self`, or of
+        `other` where `self` has none; two inboxes become one with the stricter of their settings.
 
         Raises:
             ValueError: both name groups, and none in common, so that nobody could decide.
         """
-        settings = (self.auto_proceed_on_timeout, other.auto_proceed_on_timeout)
+        if Policy() in (self, other):
+            return other if self == Policy() else self
+        asking = [policy.auto_proceed_on_timeout for policy in (self, other) if not policy._leaves_asking_open]
+        proceeds = None if not any(asking) else all(asking)
+        timeouts = [policy.timeout for policy in (self, other) if policy.timeout is not None]
         return Policy(
             floor=_stricter(self.floor, other.floor),
-            timeout=self.timeout if self.timeout is not None else other.timeout,
-            reviewer=self.reviewer if self.reviewer is not None else other.reviewer,
-            auto_proceed_on_timeout=None if settings == (None, None) else False not in settings,
-            thresholds=self.thresholds if self.thresholds is not None else other.thresholds,
-            group=_groups_of_both(self, other),
+            timeout=(max if proceeds else min)(timeouts, default=None),
+            reviewer=_reviewer_of_both(self.reviewer, other.reviewer),
+            auto_proceed_on_timeout=False if proceeds is None and False in asking else proceeds,
+            thresholds=stricter_thresholds(self.thresholds, other.thresholds),
+            group=common_groups(self.groups, other.groups) or None,
             quorum=max(self.quorum or 0, other.quorum or 0) or None,
             unmeasured=stricter_unmeasured(self.unmeasured, other.unmeasured),
         )
+
+    @property
+    def _leaves_asking_open(self) -> bool:
+        """Whether the policy states nothing about questions to a person."""
+        return self.floor in {None, "silent", "notify"} and replace(self, floor=None, unmeasured=None) == Policy()
 
 
 def stricter_unmeasured(*stated: str | None) -> str | None:
     """Return the strictest of the levels that are stated; None where none is."""
     return max((level for level in stated if level is not None), key=UNMEASURED.index, default=None)
+
+
+def stricter_thresholds(*stated: Thresholds | None) -> Thresholds | None:
+    """Return the highest threshold of each level among those that are stated; None where none are."""
+    thresholds = [each for each in stated if each is not None]
+    if len(thresholds) < 2:
+        return thresholds[0] if thresholds else None
+    levels = ("silent", "notify", "confirm")
+    return replace(thresholds[0], **{level: max(getattr(each, level) for each in thresholds) for level in levels})
 
 
 def strictest_level(
@@ -229,65 +255,153 @@ def _stricter(first: str | None, second: str | None) -> str | None:
     return max(first, second, key=_RANKS.__getitem__)
 
 
-def _groups_of_both(first: Policy, second: Policy) -> tuple[str, ...] | None:
-    """Return the groups that two policies leave; None where neither names any."""
-    if first.group is None or second.group is None:
-        return first.groups or second.groups or None
-    common = tuple(sorted({*first.groups} & {*second.groups}))
+def _reviewer_of_both(first: Reviewer | None, second: Reviewer | None) -> Reviewer | None:
+    if first is None or second is None:
+        return second if first is None else first
+    combined = getattr(first, "combined", None)
+    return combined(second) if callable(combined) and type(first) is type(second) else first
+
+
+def common_groups(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the groups that are left where two places name groups; none where neither does.
+
+    Raises:
+        ValueError: both name groups, and none in common, so that nobody could decide.
+    """
+    if not first or not second:
+        return first or second
+    common = tuple(sorted({*first} & {*second}))
     if not common:
         raise ValueError(
-            f"two policies of the action name the groups {', '.join(first.groups)} and {', '.join(second.groups)}, which have none in common, "
+            f"two policies of the action name the groups {', '.join(first)} and {', '.join(second)}, which have none in common, "
             "so nobody could decide; name a common group in both"
         )
     return common
 
 
 class PolicySet:
-    """Policies by action name or glob. An exact name wins over globs, a longer glob over a shorter one, then the stricter.
+    """Policies by action name or glob, from one place or several, such as a program and a file.
+
+    In one place an exact name wins over globs, a longer glob over a shorter one, then the stricter. What several places state for an action
+    is combined, see `Policy.combined`; the first place has the last word about reviewers.
 
     That holds within one place. The entries that match an action in several places are combined.
 
     Raises:
-        ValueError: an entry is neither a policy nor a floor; the message names it.
+        ValueError: a name can match no action, or an entry is neither a policy nor a floor; the message names it. Or two places name
+            groups for one action that have none in common.
+        TypeError: a place is not a mapping.
     """
 
-    def __init__(
-        self,
-        entries: Mapping[str, Policy | str | dict[str, str]] | None = None,
-        *places: Mapping[str, Policy | str | dict[str, str]],
-    ) -> None:
-        self._elsewhere = tuple(PolicySet(place) for place in places if place)
-        self._exact: dict[str, Policy] = {}
-        self._globs: list[tuple[str, Policy]] = []
-        for name, value in (entries or {}).items():
-            try:
-                policy = Policy.of(value)
-            except (ValueError, TypeError) as error:
-                raise ValueError(f"policy {name!r}: {error}") from None
-            if any(wildcard in name for wildcard in "*?["):
-                self._globs.append((name, policy))
-            else:
-                self._exact[name] = policy
+    def __init__(self, *places: Mapping[str, Policy | str | dict[str, str]] | None) -> None:
+        self._places = [_checked(entries) for entries in places if entries is not None]
+        self.names = tuple(dict.fromkeys(name for place in self._places for name in place))
+        self._stated: dict[str, Policy | None] = {}
+        self._warned: set[str] = set()
+        for name in self.names:
+            self.entry_for(name)  # groups without a common one are an error now, not when the action is called
 
     def entry_for(self, name: str) -> Policy | None:
-        """Return the entry that matches the action; None where none does."""
-        entry = self._exact.get(name) or self._by_glob(name)
-        for place in self._elsewhere:
-            other = place.entry_for(name)
-            entry = entry.combined(other) if entry and other else entry or other
-        return entry
+        """Return what the places state for the action; None where none has an entry that matches."""
+        return _all_of(_entry(place, name) for place in self._places)
 
     def for_action(self, name: str, own: Policy | None = None) -> Policy:
-        """Return the policy of the action: its own, combined with the entry that matches. The stricter floor holds."""
-        entry = self.entry_for(name)
-        if own is None:
-            return entry or Policy()
-        return own if entry is None else own.combined(entry)
+        """Return the policy of the action: its own, combined with the entry that matches."""
+        return _all_of((self.entry_for(name), own)) or Policy()
 
-    def _by_glob(self, name: str) -> Policy | None:
-        matching = [
-            (sum(character not in "*?[]" for character in glob), _RANKS[policy.floor], policy)
-            for glob, policy in self._globs
-            if fnmatch.fnmatchcase(name, glob)
-        ]
-        return max(matching, key=lambda match: match[:2])[2] if matching else None
+    def stated_for(self, name: str, others: Callable[[], Iterable[str]] = tuple) -> Policy | None:
+        """Return what `entry_for` returns, combined with entries that the action escapes by its spelling alone, with a warning.
+
+        Those are entries that it only looks like (case, accents, compatibility forms, letters that look like others), unless its exact name
+        has an entry; and entries that match no action so far and differ in separators alone. An entry that differs in up to two letters
+        leads to a warning, because the action that it is for may not be defined yet.
+
+        Args:
+            name: the action.
+            others: returns the other actions so far.
+        """
+        if name not in self._stated:
+            alike = {stated: policy for place in self._places for stated, policy in _alike(place, name)}
+            if alike:
+                self._warn(
+                    name, f"the action {name!r} looks like {', '.join(map(repr, alike))} and gets the same policy"
+                )
+            known = [*others(), *self._stated]
+            for stated in self.misspelt([name]):
+                if stated in alike or any(matches(stated, other) for other in known):
+                    continue
+                self._warn(stated, f"the policy {stated!r} matches no action so far; did you mean {name!r}?")
+                if is_equal_loosely(stated, name):
+                    alike[stated] = self.for_action(stated)
+            if len(self._stated) >= MOST_NAMES:  # a model may call tools by any name
+                self._stated.clear()
+            self._stated[name] = _all_of((self.entry_for(name), *alike.values()))
+        return self._stated[name]
+
+    def misspelt(self, names: Collection[str]) -> dict[str, str]:
+        """Return the entries that match none of these actions and are spelt nearly like one that has no entry, each with that action."""
+        near = {}
+        for stated in self.names:
+            if not any(matches(stated, name) for name in names):
+                near[stated] = nearest(
+                    stated, [each for each in names if each not in self.names and is_misspelt(stated, each)]
+                )
+        return {stated: name for stated, name in near.items() if name is not None}
+
+    def unmatched(self, names: Iterable[str] = ()) -> dict[str, str | None]:
+        """Return the entries that match none of these actions, or of those looked up so far, each with the nearest one, if any is near."""
+        known = sorted({*names, *self._stated})
+        return {
+            stated: nearest(stated, known) for stated in self.names if not any(matches(stated, name) for name in known)
+        }
+
+    def _warn(self, about: str, message: str) -> None:
+        if about not in self._warned and len(self._warned) < MOST_NAMES:
+            self._warned.add(about)
+            _log.warning(message)
+
+
+def _all_of(policies: Iterable[Policy | None]) -> Policy | None:
+    stated = [policy for policy in policies if policy is not None]
+    return functools.reduce(Policy.combined, stated) if stated else None
+
+
+def _alike(place: Mapping[str, Policy], name: str) -> list[tuple[str, Policy]]:
+    """Return the entries of one place that an action only looks like; none that another of its spellings is matched by."""
+    own = [stated for stated in place if matches(stated, name)]
+    if name in own:
+        return []
+    return [
+        (stated, policy)
+        for stated, policy in place.items()
+        if looks_like(stated, name) and not any(looks_like(stated, each) for each in own)
+    ]
+
+
+def _checked(entries: Mapping[str, Policy | str | dict[str, str]]) -> dict[str, Policy]:
+    if not isinstance(entries, Mapping):
+        raise TypeError(f"policies are a mapping of action name to policy or floor, not {type(entries).__name__}")
+    checked: dict[str, Policy] = {}
+    for name, value in entries.items():
+        try:
+            check_name(name)
+            if value is None:
+                raise TypeError(
+                    'None states no policy; write a floor such as "confirm", `Policy()` to gate the action on its confidence alone, or leave it out'
+                )
+            checked[name] = Policy.of(value)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"policy {name!r:.100}: {error}") from None
+    return checked
+
+
+def _entry(place: Mapping[str, Policy], name: str) -> Policy | None:
+    """Return the entry of one place that matches."""
+    if name in place:
+        return place[name]
+    matching = [
+        (sum(character not in "*?[]" for character in glob), _RANKS[policy.floor], policy)
+        for glob, policy in place.items()
+        if is_glob(glob) and matches(glob, name)
+    ]
+    return max(matching, key=lambda match: match[:2])[2] if matching else None

@@ -74,6 +74,9 @@ class Default(Front):
     def _recorder(self) -> Recorder:
         return self.get().recorder
 
+    def _existing_gates(self) -> Gates | None:
+        return None if self._grace is None else self._grace._existing_gates()
+
     def _gates(self) -> Gates:
         return self.get()._gates()
 

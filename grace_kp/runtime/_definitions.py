@@ -28,6 +28,13 @@ class Definitions:
             known = self._by_name.setdefault(action.name, [])
             known[:] = [*(reference for reference in known if reference() is not None), weakref.ref(action)]
 
+    def names(self) -> list[str]:
+        """Return the names of the actions that still exist."""
+        with self._lock:
+            return [
+                name for name, known in self._by_name.items() if any(reference() is not None for reference in known)
+            ]
+
     def named(self, name: str) -> list[GatedAction]:
         """Return the actions with this name, in the order in which they were defined."""
         with self._lock:

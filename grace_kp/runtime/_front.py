@@ -58,6 +58,10 @@ class Front(ABC):
     def _gates(self) -> Gates:
         """Return the gates of actions that are called now."""
 
+    @abstractmethod
+    def _existing_gates(self) -> Gates | None:
+        """Return the gates of actions that are called now, where they exist already."""
+
     @overload
     def agent(self, function: F, /) -> F: ...
     @overload
@@ -254,7 +258,8 @@ class Front(ABC):
 
         Args:
             floor: the mildest level; `deny` blocks the action without asking.
-            policy: floor, timeout and reviewer together (see Policy). Of this and the runtime's policies, the stricter applies.
+            policy: floor, timeout and reviewer together (see Policy). It is combined with what the runtime's policies state for the action,
+                so that the result is not milder than either.
             name: the action's name, which policies match; the function's name when None. In an inbox, functions that one piece of code
                 defines several times, with other values around them, need different names.
             reviewer: the reviewer to ask; the runtime's reviewer when None.
@@ -275,7 +280,8 @@ class Front(ABC):
                 it, the stricter applies; `confirm` where none does.
 
         Raises:
-            ValueError: `judge` or another argument has a value that cannot be used.
+            ValueError: `judge` or another argument has a value that cannot be used, or the runtime's policy and this one name groups that
+                have none in common.
             GateError: the action is a generator function or a class; `identity`, `key`, `ignore` or `sealed` names a parameter that it does
                 not have; or its InboxReviewer has `wait="raise"` and there is no key.
         """
@@ -301,7 +307,7 @@ class Front(ABC):
 
         def guard(target: object) -> Any:
             def gate_plain(plain: Any) -> Any:
-                return gated(plain, self._gates, spec, self._definitions().add)
+                return gated(plain, self._gates, spec, self._definitions().add, self._existing_gates())
 
             # Outside of any run a gated action is a run itself, so that its decision is kept.
             return decorate(_around(target, gate_plain), recorder=self._recorder, kind=SCOPE, name=name)

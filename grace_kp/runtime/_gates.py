@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from grace_kp.gating import Assessment, ConsoleReviewer, GatedAction, InMemory, Policy, PolicySet, check_key, gate
+from grace_kp.errors import GateError
+from grace_kp.gating import (
+    Assessment,
+    ConsoleReviewer,
+    GatedAction,
+    InboxReviewer,
+    InMemory,
+    Policy,
+    PolicySet,
+    check_key,
+    gate,
+)
 from grace_kp.record import AGENT, current_run, gaps_of, material_of, nearest, register, seal, shielded, survey_of
 from grace_kp.runtime._lazy_inbox import LazyInbox
 from grace_kp.runtime._profile import Known
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from grace_kp.approvals import Inbox, Webhook
     from grace_kp.confidence import ConfidenceFactors, Evidence
@@ -46,6 +58,8 @@ class GateDefaults:
     """Returns the receivers of notifications about requests in an inbox."""
     unmeasured: str | None = None
     """The level of calls about which nothing was measured, as far as the runtime states one."""
+    defined: Callable[[], Iterable[str]] = tuple
+    """Returns the names of the gated actions that are defined so far."""
 
 
 class Gates:
@@ -70,11 +84,60 @@ class Gates:
         self.thresholds = self.profiles.main.thresholds
         self.promise = defaults.promise
         self.policies = PolicySet(*defaults.policies)
+        self._defined = defaults.defined
+        self.tools: set[str] = set()
+        """Names of the tools that middlewares were offered so far."""
+        self.others: weakref.WeakSet[PolicySet] = weakref.WeakSet()
+        """The policies of middlewares."""
         self.on_notify = defaults.on_notify
         self.timeout = defaults.timeout
         self.unmeasured = defaults.unmeasured
         self._reviewer = defaults.reviewer
         self._inbox = LazyInbox(store, domain=defaults.domain, groups=defaults.groups, receivers=defaults.receivers)
+
+    def entry_for(self, action: str) -> Policy | None:
+        """Return what the runtime's policies state for an action, also under a name that it looks like; None where they state nothing."""
+        return self.policies.stated_for(action, self._known)
+
+    def policy_for(self, action: str, spec: GateSpec) -> Policy:
+        """Return the policy of an action: that of its gate and the runtime's at once, which is never milder than either.
+
+        Thresholds that are stated for the whole runtime hold for a gate's own thresholds, too. The runtime's policy has the last word
+        about the reviewer; where it names a group or a quorum, a reviewer of the gate that cannot check them is not asked.
+
+        Raises:
+            ValueError: both name groups, and none in common.
+        """
+        own, entry = spec.policy, self.entry_for(action)
+        if own.thresholds is not None:
+            own = replace(own, thresholds=self.profiles.at_least_stated(own.thresholds))
+        if entry is None:
+            return own
+        policy = entry.combined(own)
+        reviewer = spec.reviewer if own.reviewer is None else own.reviewer
+        if entry.reviewer is not None:
+            policy = replace(
+                policy, reviewer=Policy(reviewer=entry.reviewer).combined(Policy(reviewer=reviewer)).reviewer
+            )
+        elif (entry.group or entry.quorum) and reviewer is not None and not isinstance(reviewer, InboxReviewer):
+            policy = replace(policy, reviewer=_cannot_check if self.reviewer is None else self.reviewer)
+        proceeds, timeouts = policy.auto_proceed_on_timeout is True, [policy.timeout, spec.timeout]
+        if proceeds and policy.timeout is None and own.auto_proceed_on_timeout is None:
+            timeouts.append(self.timeout)  # a gate must not shorten the time after which the runtime's policy proceeds
+        stated = [each for each in timeouts if each is not None]
+        if spec.timeout is not None and own.timeout is None and len(stated) > 1:
+            policy = replace(policy, timeout=(max if proceeds else min)(stated))
+        return policy
+
+    def unmatched(self) -> dict[str, str | None]:
+        """Return the entries of policies that match no action defined or called so far, each with the nearest name."""
+        known = self._known()
+        return {
+            stated: near for each in (self.policies, *self.others) for stated, near in each.unmatched(known).items()
+        }
+
+    def _known(self) -> set[str]:
+        return {*self._defined(), *self.tools}
 
     @property
     def inbox(self) -> Inbox:
@@ -228,6 +291,7 @@ def gated(
     gates: Callable[[], Gates],
     spec: GateSpec,
     define: Callable[[GatedAction], object] | None = None,
+    existing: Gates | None = None,
 ) -> Callable[..., Any]:
     """Return `action` behind a gate of the runtime that `gates` returns when the action is called.
 
@@ -236,20 +300,42 @@ def gated(
         gates: returns the gates of the runtime.
         spec: how the action is gated.
         define: takes note of the action, so that its approvals can be carried out later.
+        existing: the gates of the runtime, where they exist already.
+
+    Raises:
+        ValueError: the timeout cannot be used, or a policy of the runtime contradicts that of the gate.
     """
     Policy(timeout=spec.timeout)  # what cannot be used is an error now, not when the action is called
+    held: tuple[PolicySet, Policy] | None = None
+
+    def policy_for(called: str) -> Policy:
+        nonlocal held
+        now = gates()
+        if held is None or held[0] is not now.policies:
+            held = now.policies, now.policy_for(called, spec)
+        return held[1]
+
     behind = GatedAction(
         action,
         name=spec.name,
-        policy_for=lambda called: gates().policies.for_action(called, spec.policy),
+        policy_for=policy_for,
         scope=lambda: Scope(gates(), spec),
         identity=spec.identity,
         stated=spec.stated,
     )
     check_key(spec.policy.reviewer or spec.reviewer, behind.terms.key, behind.name)
+    if existing is not None:
+        existing.policies.for_action(behind.name, spec.policy)
     if define is not None:
         define(behind)
     return seal(gate(behind, action), behind.terms.sealed)
+
+
+def _cannot_check(request: InterventionRequest) -> object:
+    """Refuse to decide in the place of a reviewer that the runtime's policy does not accept."""
+    raise GateError(
+        f"the policy of {request.action} names a group or a quorum, which only an inbox checks; set Grace(reviewer=InboxReviewer(...))"
+    )
 
 
 def _at_terminal() -> bool:

@@ -107,7 +107,8 @@ class Grace(Front, Watched, Resident):
 
         Raises:
             SettingsError: a setting is unknown or has no usable value, or the file of a profile cannot be used.
-            TypeError: `thresholds` is not a `Thresholds`.
+            ValueError: a policy cannot be used, or its name can match no action.
+            TypeError: `thresholds` is not a `Thresholds`, or `policies` is not a mapping.
             GraceError: this is a sub-interpreter.
         """
         if is_subinterpreter():
@@ -136,7 +137,7 @@ class Grace(Front, Watched, Resident):
             from grace_kp.runtime._trace_scorer import trace_scorers
 
             self._scorers = TraceScorers(trace_scorers(scorers), self.settings.scorer_timeout, self._landed)
-        self._policies = (policies or {}, *self.settings.policies.places)
+        self._policies = [policies or {}, *self.settings.policies.places]
         self._made_gates: Gates | None = None
         self._defined = Definitions()
         self._wiring: tuple[Pipeline, Writer] | None = None
@@ -158,6 +159,9 @@ class Grace(Front, Watched, Resident):
     def _definitions(self) -> Definitions:
         return self._defined
 
+    def _existing_gates(self) -> Gates | None:
+        return self._made_gates
+
     def _gates(self) -> Gates:
         if self._made_gates is None:
             from grace_kp.runtime._gates import GateDefaults, Gates
@@ -176,6 +180,7 @@ class Grace(Front, Watched, Resident):
                         groups=self.settings.reviewers,
                         receivers=self._receivers,
                         unmeasured=self.settings.unmeasured,
+                        defined=lambda: self._defined.names(),
                     )
                     self._made_gates = Gates(
                         defaults,
@@ -363,6 +368,7 @@ class Grace(Front, Watched, Resident):
             "milder": self._profiles.get().milder(
                 self.settings, self._policies[0], is_watched=self._promise is not None
             ),
+            "unmatched_policies": {} if self._made_gates is None else self._made_gates.unmatched(),
             "sampled_out": pipeline.sampled_out if pipeline is not None else 0,
             "models": self._models.get().describe() if self._models.are_chosen else None,
             "troubles": dict(TROUBLES.counts),

@@ -101,6 +101,20 @@ class ProfileSet:
             return {"profile": shadow.name, "error": measured.problem}
         return {"profile": shadow.name, "score": measured.score.score, "level": measured.score.level}
 
+    def at_least_stated(self, thresholds: Thresholds) -> Thresholds:
+        """Return the thresholds of a gate, raised to those that an argument or a setting states for the whole runtime.
+
+        Defaults, and the thresholds of a learned profile, are no statement about a gate that has its own.
+        """
+        raised, lowest = {}, 0.0
+        for level in reversed(_LEVELS):
+            origin = self.origins.get(level, "default")
+            stated = (
+                0.0 if origin == "default" or origin.startswith("profile ") else getattr(self.main.thresholds, level)
+            )
+            raised[level] = lowest = max(getattr(thresholds, level), stated, lowest)
+        return replace(thresholds, **raised)
+
     @property
     def reads_documents(self) -> bool:
         """Whether a profile needs the document of a run, and not only its factors."""

@@ -247,3 +247,20 @@ def test_promises_that_are_watched_are_shown(command, tmp_path):
         store.close()
         ran = command("doctor", columns=400)
         assert (1, True) == (ran.returncode, "cannot be read as a monitor" in ran.stdout)
+
+
+def test_policies_that_match_no_recorded_action(command, tmp_path):
+    """The settings' names are compared with the actions of the newest traces; one that can match nothing is something broken."""
+    url = f"sqlite:///{tmp_path / 't.db'}"
+    with make_grace(store=url) as grace:
+        grace.gate(name="wire_money", floor="notify", unmeasured="notify")(lambda: 1)()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRACE_KP_STORE", url)
+        patch.setenv("GRACE_KP_POLICIES", "wire_mony=deny,wire_*=confirm,zzz=deny")
+        ran = command("doctor", columns=400)
+        assert "wire_mony matches no action of the newest traces; did you mean wire_money?" in ran.stdout
+        found = json.loads(command("doctor", "--json").stdout)["store"]["unmatched_policies"]
+        assert {"wire_mony": "wire_money", "zzz": None} == found
+        patch.setenv("GRACE_KP_POLICIES", "wire_.*=deny")
+        ran = command("doctor", columns=400)
+        assert (1, True) == (ran.returncode, "policy 'wire_.*': it can match no action" in ran.stdout)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import grace_kp as gk
@@ -66,6 +68,54 @@ def test_a_stricter_policy_cancels():
     with pytest.raises(gk.ActionCancelled):
         act(1)
     assert grace.approvals.get(first).state == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "policy",
+    ["deny", "escalate", gk.Policy(group="finance"), gk.Policy(thresholds=gk.Thresholds(math.inf, math.inf, math.inf))],
+)
+@pytest.mark.parametrize("way", ["call", "execute"])
+def test_whatever_became_stricter_cancels(policy, way):
+    """Also a policy that forbids the action, and thresholds; whether the action is called again or carried out."""
+    grace, ran = runtime(policies={"act": "confirm"}), []
+
+    @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
+    def act(n: int) -> None:
+        ran.append(n)
+
+    grace.approvals.approve(first := pending(act, 1), by="ana")
+    grace._gates().policies = PolicySet({"act": policy})
+    with pytest.raises(gk.ActionNotApproved):
+        act(1) if way == "call" else grace.approvals.execute(first)
+    assert ("cancelled", []) == (grace.approvals.get(first).state, ran)
+
+
+def test_a_request_that_waits_is_cancelled_where_the_action_is_forbidden():
+    """Nobody is left to decide about what cannot run, and other keys stay."""
+    grace = runtime(policies={"act": "confirm"})
+
+    @grace.gate(key="x:{n}", reviewer=INBOX)
+    def act(n: int) -> None: ...
+
+    first, second = pending(act, 1), pending(act, 2)
+    grace._gates().policies = PolicySet({"act": "deny"})
+    with pytest.raises(gk.ActionDenied):
+        act(1)
+    assert ["cancelled", "pending"] == [grace.approvals.get(each).state for each in (first, second)]
+
+
+def test_a_milder_policy_cancels_nothing():
+    """What was decided under a stricter one runs."""
+    grace, ran = runtime(policies={"act": gk.Policy(floor="escalate", quorum=1)}), []
+
+    @grace.gate(floor="confirm", key="x:{n}", reviewer=INBOX)
+    def act(n: int) -> None:
+        ran.append(n)
+
+    grace.approvals.approve(first := pending(act, 1), by="ana")
+    grace._gates().policies = PolicySet()
+    act(1)
+    assert ("done", [1]) == (grace.approvals.get(first).state, ran)
 
 
 def test_a_result_that_cannot_be_kept():

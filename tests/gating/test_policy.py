@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.gating import PolicySet, strictest_level
 from grace_kp.testing import ScriptedReviewer, capture, make_grace
+from tests.exhaustive import examples
 
 R = gk.InterventionResponse
 both = pytest.mark.parametrize("is_async", [False, True])
@@ -212,7 +216,7 @@ def test_nothing_else_proceeds_or_counts_as_a_timeout(is_async, name):
     ],
 )  # fmt: skip
 def test_both_policies_must_allow_it(own, other, proceeds):
-    """Where both say something."""
+    """Where both state anything."""
     combined = gk.Policy(auto_proceed_on_timeout=own).combined(gk.Policy(auto_proceed_on_timeout=other))
     assert proceeds is combined.auto_proceed_on_timeout
 
@@ -298,16 +302,13 @@ def test_the_stricter_floor_holds(own, other):
 
 
 def test_settings_of_two_policies():
-    """The first policy's settings hold, and the second's where the first has none; 0 seconds is a setting."""
+    """The shorter timeout and the higher thresholds hold, and the reviewer of the first; 0 seconds is a setting."""
     ana, ben = ScriptedReviewer(), ScriptedReviewer()
-    low, high = gk.Thresholds(0.9, 0.7, 0.4), gk.Thresholds(0.95, 0.8, 0.5)
-    full, other = (
-        gk.Policy(timeout=0, reviewer=ana, thresholds=low),
-        gk.Policy(timeout=5, reviewer=ben, thresholds=high),
-    )
-    assert (0, ana, low) == settings(full.combined(other))
-    assert (5, ben, high) == settings(other.combined(full))
-    assert (0, ana, low) == settings(gk.Policy().combined(full)) == settings(full.combined(gk.Policy()))
+    one, two = gk.Thresholds(0.9, 0.8, 0.4), gk.Thresholds(0.95, 0.7, 0.5)
+    full, other = gk.Policy(timeout=0, reviewer=ana, thresholds=one), gk.Policy(timeout=5, reviewer=ben, thresholds=two)
+    assert (0, ana, gk.Thresholds(0.95, 0.8, 0.5)) == settings(full.combined(other))
+    assert (0, ben, gk.Thresholds(0.95, 0.8, 0.5)) == settings(other.combined(full))
+    assert full is gk.Policy().combined(full) is full.combined(gk.Policy())
 
 
 def settings(policy):
@@ -380,3 +381,95 @@ def test_an_entry_that_is_no_policy_is_named(value, problem):
     """Before anything is gated by it."""
     with pytest.raises(ValueError, match=problem):
         PolicySet({"pay": value})
+
+
+@pytest.mark.parametrize("value", [["pay"], "pay=deny", {"pay"}, 5])
+def test_policies_are_a_mapping(value):
+    """A list of names states no floor."""
+    with pytest.raises(TypeError, match="policies are a mapping of action name to policy or floor, not"):
+        PolicySet(value)
+
+
+def test_none_is_no_policy():
+    """It would gate an action without stating how; the message states what to write."""
+    with pytest.raises(ValueError, match=r"policy 'pay': None states no policy; write a floor .* or leave it out"):
+        PolicySet({"pay": None})
+
+
+def test_several_places_combine_name_by_name():
+    """In each place the exact name wins over globs; what the places state is then combined, whatever their order."""
+    code = {"pay": "notify", "pay_*": gk.Policy(floor="confirm", quorum=2), "read": "silent"}
+    file = {"*": "notify", "pay_all": "silent", "read": "deny"}
+    for places in ((code, file), (file, code), (None, code, file)):
+        policies = PolicySet(*places)
+        assert ["notify", "confirm", "deny", "notify"] == [
+            policies.entry_for(name).floor for name in ("pay", "pay_all", "read", "other")
+        ]
+        assert 2 == policies.entry_for("pay_all").quorum
+
+
+def test_places_without_a_common_group_are_an_error_at_once():
+    """Nobody could decide."""
+    with pytest.raises(ValueError, match="none in common"):
+        PolicySet({"pay": gk.Policy(group="finance")}, {"p*": gk.Policy(group="legal")})
+
+
+AUTO = gk.Policy(floor="confirm", timeout=0, auto_proceed_on_timeout=True)
+
+
+@pytest.mark.parametrize(
+    ("other", "proceeds", "timeout"),
+    [
+        (gk.Policy(floor="confirm", timeout=300), False, 0),
+        (gk.Policy(floor="confirm"), False, 0),
+        (gk.Policy(timeout=300), False, 0),
+        (gk.Policy(thresholds=gk.Thresholds()), False, 0),
+        (gk.Policy(quorum=2), False, 0),
+        (gk.Policy(group="finance"), False, 0),
+        (gk.Policy(reviewer=nobody), False, 0),
+        (gk.Policy(auto_proceed_on_timeout=False), False, 0),
+        (gk.Policy(floor="notify"), True, 0),
+        (gk.Policy(floor="silent", unmeasured="silent"), True, 0),
+        (gk.Policy(), True, 0),
+        (gk.Policy(floor="confirm", timeout=300, auto_proceed_on_timeout=True), True, 300),
+    ],
+)
+def test_an_action_runs_without_an_answer_only_where_every_policy_allows_it(other, proceeds, timeout):
+    """A floor that asks nobody leaves it to the other policy. Where all allow it, the longer time is left for an answer."""
+    for combined in (AUTO.combined(other), other.combined(AUTO)):
+        assert (proceeds, timeout) == (combined.auto_proceed_on_timeout, combined.timeout)
+
+
+POLICIES_OF_A_PLACE = st.builds(
+    gk.Policy,
+    floor=st.sampled_from(FLOORS),
+    timeout=st.sampled_from([None, 0, 5]),
+    auto_proceed_on_timeout=st.sampled_from([None, True, False]),
+    thresholds=st.none()
+    | st.lists(st.sampled_from([0.0, 0.3, 0.7, math.inf]), min_size=3, max_size=3).map(
+        lambda values: gk.Thresholds(*sorted(values, reverse=True))
+    ),
+    quorum=st.sampled_from([None, 1, 2]),
+    group=st.sampled_from([None, ["a", "b"], ["b", "c"]]),
+    unmeasured=st.sampled_from([None, "silent", "confirm"]),
+)
+
+
+@examples(200)
+@given(POLICIES_OF_A_PLACE, POLICIES_OF_A_PLACE, POLICIES_OF_A_PLACE, st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0]))
+def test_no_place_makes_an_action_milder(first, second, third, score):
+    """Whatever the policies state: level, quorum, groups and running without an answer. Their order does not matter."""
+    both = first.combined(second)
+    together = both.combined(third)
+    for each in (first, second, both, third):
+        assert FLOORS.index(together.floor) >= FLOORS.index(each.floor)
+        assert (together.quorum or 0) >= (each.quorum or 0)
+        assert not each.groups or {*together.groups} <= {*each.groups}
+        assert together.auto_proceed_on_timeout is not True or each.auto_proceed_on_timeout is not False
+        if each.thresholds is not None:
+            assert level_at(score, together.thresholds) >= level_at(score, each.thresholds)
+    assert together == third.combined(second.combined(first)) == first.combined(second.combined(third))
+
+
+def level_at(score, thresholds):
+    return sum(score < getattr(thresholds, level) for level in ("silent", "notify", "confirm"))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
+import math
 import sys
 
 import pytest
 
 import grace_kp as gk
 from grace_kp.gating import LedgerEntry
+from grace_kp.runtime import GateSpec
 from grace_kp.testing import ScriptedJudge, ScriptedReviewer, capture, make_grace
 
 
@@ -106,3 +109,108 @@ def test_confidence_that_cannot_be_computed_asks_for_help(monkeypatch):
 def test_what_cannot_be_used_is_an_error_when_the_gate_is_put_up(options):
     with pytest.raises(ValueError, match="must be"):
         make_grace().gate(**options)(lambda: 1)
+
+
+NEVER = gk.Thresholds(math.inf, math.inf, 0.4)
+MILD = gk.Thresholds(0, 0, 0)
+
+
+def refuses(asked, name):
+    def review(request):
+        asked.append(name)
+        return "cancel"
+
+    return review
+
+
+@pytest.mark.parametrize(
+    ("runtime", "own", "options", "expected"),
+    [
+        (gk.Policy(thresholds=NEVER), gk.Policy(thresholds=MILD), {}, ["runtime"]),
+        (None, gk.Policy(thresholds=MILD), {"thresholds": NEVER}, ["runtime"]),
+        (None, gk.Policy(thresholds=MILD), {"threshold_silent": "never", "threshold_notify": "never"}, ["runtime"]),
+        (gk.Policy(floor="confirm", reviewer="refuses"), gk.Policy(reviewer=lambda request: "proceed"), {}, ["policy"]),
+        (gk.Policy(floor="confirm", timeout=300), gk.Policy(timeout=0, auto_proceed_on_timeout=True), {}, ["runtime"]),
+        ("confirm", gk.Policy(timeout=0, auto_proceed_on_timeout=True), {}, ["runtime"]),
+        (gk.Policy(floor="confirm", group="finance"), gk.Policy(reviewer=lambda request: "proceed"), {}, ["runtime"]),
+        (gk.Policy(floor="confirm", quorum=2), gk.Policy(reviewer=lambda request: "proceed"), {"reviewer": None}, []),
+        ("deny", gk.Policy(thresholds=MILD, reviewer=lambda request: "proceed"), {}, []),
+    ],
+)  # fmt: skip
+def test_a_gate_cannot_talk_the_runtime_s_policy_down(runtime, own, options, expected):
+    """Neither by thresholds, nor by its reviewer, nor by its timeout; the runtime's reviewers are asked, and nothing runs."""
+    asked, ran = [], []
+    if getattr(runtime, "reviewer", None) == "refuses":
+        runtime = dataclasses.replace(runtime, reviewer=refuses(asked, "policy"))
+    options = {"reviewer": refuses(asked, "runtime"), **options}
+    grace = make_grace(policies=None if runtime is None else {"wire": runtime}, **options)
+
+    @grace.gate(policy=own)
+    def wire():
+        ran.append(1)
+
+    with pytest.raises(gk.ActionNotApproved):
+        wire()
+    assert (expected, []) == (asked, ran)
+
+
+def test_a_gate_does_not_shorten_the_time_after_which_a_policy_proceeds():
+    """Without it, the reviewer has the time of the runtime; where the gate allows it itself, the longer one holds."""
+    timeouts = []
+
+    def review(request):
+        timeouts.append(request.timeout)
+        return "proceed"
+
+    own = gk.Policy(auto_proceed_on_timeout=True)
+    grace = make_grace(
+        reviewer=review,
+        gate_timeout=70,
+        policies={
+            "open": gk.Policy(floor="confirm", auto_proceed_on_timeout=True),
+            "timed": gk.Policy(floor="confirm", timeout=40, auto_proceed_on_timeout=True),
+            "asks": gk.Policy(floor="confirm", timeout=40),
+        },
+    )
+    for name, options in (
+        ("open", {}),
+        ("open", {"policy": own}),
+        ("timed", {}),
+        ("timed", {"policy": own}),
+        ("asks", {}),
+    ):
+        grace.gate(name=name, timeout=1, **options)(lambda: None)()
+    assert [70, 1, 40, 40, 1] == timeouts
+
+
+def test_defaults_are_no_statement():
+    """A gate's own thresholds replace those that nobody stated."""
+    own = gk.Policy(thresholds=MILD, unmeasured="silent")
+    assert MILD == make_grace()._gates().policy_for("wire", GateSpec(policy=own)).thresholds
+    stated = make_grace(threshold_silent=0.95)._gates().policy_for("wire", GateSpec(policy=own)).thresholds
+    assert gk.Thresholds(0.95, 0, 0) == stated
+
+
+def test_settings_and_arguments_combine(tmp_path, monkeypatch):
+    """Policies of a file hold beside those of the program, name by name."""
+    (tmp_path / "grace_kp.toml").write_text('[policies]\nwire = "deny"\n"*" = "confirm"\n', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    grace = make_grace(policies={"wire": "silent", "read": "silent", "s*": "escalate"})
+    assert ["deny", "confirm", "escalate"] == [
+        grace._gates().entry_for(name).floor for name in ("wire", "read", "send")
+    ]
+
+
+def test_policies_without_a_common_group_are_an_error_where_the_gate_is_written():
+    """Nobody could decide about the action."""
+    grace = make_grace(policies={"wire": gk.Policy(group="finance")})
+    with pytest.raises(ValueError, match="none in common"):
+        grace.gate(name="wire", policy=gk.Policy(group="legal"))(lambda: 1)
+
+
+def test_two_inboxes_of_one_action_become_one():
+    """The runtime's and the gate's own: the stricter settings hold."""
+    grace = make_grace(policies={"wire": gk.Policy(floor="confirm", reviewer=gk.InboxReviewer("1h", group=["a", "b"]))})
+    spec = GateSpec(reviewer=gk.InboxReviewer("2h", "skip", group="b", quorum=2))
+    found = grace._gates().policy_for("wire", spec).reviewer
+    assert (3_600, "cancel", ("b",), 2) == (found.deadline, found.on_deadline, found.groups, found.quorum)

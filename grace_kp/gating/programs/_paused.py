@@ -40,7 +40,7 @@ def paused(
     assert program is not None  # noqa: S101
     again = 0
     while True:
-        inquiry = _inquiry(case, terms, reviewer, program, f"{request.attempt}.{again}")
+        inquiry = inquiry_of(case, terms, reviewer, program, f"{request.attempt}.{again}")
         performed(case, request, (yield Work(functools.partial(inquiry.file, request, decision))))
         case.inquiry = inquiry
         state_approval(case, inquiry.approval, inquiry.waits)
@@ -51,7 +51,16 @@ def paused(
         again += 1  # it has been established that nothing happened, so that it may ask again
 
 
-def _inquiry(case: Case, terms: Terms, reviewer: InboxReviewer, program: Resumable, turn: str) -> PausedInquiry:
+def inquiry_of(case: Case, terms: Terms, reviewer: InboxReviewer, program: Resumable, turn: str) -> PausedInquiry:
+    """Return the request of one question about a call in a program.
+
+    Args:
+        case: the call.
+        terms: how it is kept.
+        reviewer: the inbox.
+        program: the program around.
+        turn: number of the question, and how often it was asked again, such as `1.0`.
+    """
     call_key = program.ledger_key(case.action)
     entry_key = call_key if turn.endswith(".0") else f"{call_key}|{turn}"
     return PausedInquiry(

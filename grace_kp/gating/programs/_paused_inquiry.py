@@ -14,7 +14,7 @@ from grace_kp.approvals import RESPONSES, Actor, ApprovalState
 from grace_kp.errors import AlreadyDecided, ApprovalError
 from grace_kp.gating._filing import Encoded, policy_now
 from grace_kp.gating._hidden import unseen_problem
-from grace_kp.gating._inquiry import Inquiry
+from grace_kp.gating._inquiry import FORBIDDEN, Inquiry
 from grace_kp.gating._ledger import DONE, FAILED, EarlierRun
 from grace_kp.gating._request import frozen
 from grace_kp.gating._tree import plain
@@ -93,6 +93,11 @@ class PausedInquiry(Inquiry):
         if known is not None:
             self._read_again(known)
         return known is not None
+
+    def forbid(self) -> None:
+        """Cancel what was asked about the call, because its policy forbids the action now."""
+        if self.find():
+            self.withdraw(FORBIDDEN)
 
     def _read_again(self, approval: str) -> None:
         self._asked = Encoded.of(self._case, self._terms, self._case.bound).arguments

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from grace_kp.errors import GateError
-from grace_kp.gating._policy import checked_quorum, groups_of
+from grace_kp.gating._policy import checked_quorum, common_groups, groups_of
 from grace_kp.gating._reviewer import review_function
 
 if TYPE_CHECKING:
@@ -97,6 +97,33 @@ class InboxReviewer:
         for receiver in self.notify:
             if not isinstance(receiver, Webhook):
                 raise TypeError(f"notify takes a Webhook or several, not {type(receiver).__name__}")
+
+    def combined(self, other: InboxReviewer) -> InboxReviewer:
+        """Return both inboxes at once, with the stricter of their settings; how the caller waits, and `ask`, are those of `self`.
+
+        `cancel` is stricter than `skip`, and both are stricter than an escalation; escalations to different groups become `cancel`.
+
+        Raises:
+            ValueError: both name groups, and none in common, so that nobody could decide.
+        """
+        deadlines = [each for each in (self.deadline, other.deadline) if each is not None]
+        stated = {self.on_deadline, other.on_deadline}
+        strictest = "skip" if "skip" in stated and "cancel" not in stated else "cancel"
+        on_deadline = strictest if len(stated) > 1 else self.on_deadline
+        latest = on_deadline.startswith(
+            ESCALATE
+        )  # an escalation lets more people decide, so that the later one is stricter
+        return InboxReviewer(
+            (max if latest else min)(deadlines, default=None),
+            on_deadline,
+            self.wait,
+            group=common_groups(self.groups, other.groups) or None,
+            quorum=max(self.quorum, other.quorum),
+            identity="authenticated" if "authenticated" in (self.identity, other.identity) else "stated",
+            use_within=min(self.use_within, other.use_within),
+            ask=self.ask,
+            notify=tuple(dict.fromkeys((*self.notify, *other.notify))),
+        )
 
     @property
     def waits(self) -> str:

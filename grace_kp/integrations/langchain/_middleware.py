@@ -8,6 +8,7 @@ once. Around each tool, only the decided call runs, once.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from langchain.agents.middleware.types import AgentMiddleware, AgentState, Exten
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Command
 
+from grace_kp.errors import GateError
 from grace_kp.gating import (
     APPROVED,
     CANCELLED,
@@ -41,6 +43,7 @@ from grace_kp.integrations.langchain._tool_guard import GatedTools, guarded
 from grace_kp.integrations.langchain._tool_run import ToolRun, message_for
 from grace_kp.integrations.langchain._turn import STATE, Turn
 from grace_kp.record import current_run
+from grace_kp.runtime import GateSpec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from grace_kp.gating import Consent
     from grace_kp.runtime import Grace
 
+_log = logging.getLogger("grace_kp.gate")
 ANSWERED = "another middleware answered the call; its tool did not run"
 EDITED = "hitl_edited_tool_calls"
 """Where HumanInTheLoopMiddleware keeps the calls that its reviewer edited, until it runs them."""
@@ -92,9 +96,14 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             default: the policy or floor of every other tool; None gates none of them.
             judge: whether a model judges the run so far before the gate decides; see `Grace.gate`.
 
+        An entry of `gates` that matches no tool of the agent leads to a warning in the log at the first call of the model. If it is spelt
+        nearly like a tool (in case, separators, or up to two letters of a name of five or more), that call raises `GateError`. A tool that
+        looks like a gated one, through case or letters of another alphabet, gets its policy, with a warning.
+
         Raises:
-            TypeError: `grace` is not a Grace.
-            ValueError: a policy or `judge` cannot be used; the message names it.
+            TypeError: `grace` is not a Grace, or `gates` is not a mapping.
+            ValueError: a policy or `judge` cannot be used, the name of a policy can match no tool, or a policy names groups that have none
+                in common with the runtime's; the message names it.
         """
         super().__init__()
         if not hasattr(grace, "recorder"):
@@ -106,15 +115,19 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         self._gates = PolicySet(gates)
         self._default = None if default is None else Policy.of(default)
         self._tools: dict[str, Any] = {}
+        self._offered: set[str] | None = None
+        """Names of the tools that the model was offered so far."""
+        if (existing := grace._existing_gates()) is not None:
+            for name in self._gates.names:
+                existing.policies.for_action(name, self._gates.entry_for(name))
         GatedTools.of(grace.recorder).add(self)
 
     def policy_for(self, tool: str) -> Policy | None:
         """Return the policy of a tool; None where the tool is not gated."""
-        own = self._gates.entry_for(tool) or self._default
-        runtime = self.grace._gates().policies
-        if own is not None:
-            return runtime.for_action(tool, own)
-        return runtime.entry_for(tool)
+        own, gates = self._gates.stated_for(tool, self._known), self.grace._gates()
+        if self._default is not None and self._gates.entry_for(tool) is None:
+            own = self._default if own is None else own.combined(self._default)
+        return gates.entry_for(tool) if own is None else gates.policy_for(tool, GateSpec(policy=own))
 
     def needs_decision(self, tool: str) -> bool:
         """Return whether a tool below this agent must not start without a decision.
@@ -122,8 +135,32 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         That is so for every gated tool, except those that are gated by `default` alone, with a floor that asks nobody.
         """
         policy = self.policy_for(tool)
-        named = self._gates.entry_for(tool) is not None or self.grace._gates().policies.entry_for(tool) is not None
-        return policy is not None and (named or policy.floor not in {None, "silent", "notify"})
+        named = self._gates.stated_for(tool, self._known) or self.grace._gates().entry_for(tool)
+        return policy is not None and (named is not None or policy.floor not in {None, "silent", "notify"})
+
+    def _known(self) -> set[str]:
+        return self._offered or set()
+
+    def _check_names(self, tools: set[str]) -> None:
+        """Look for policies that match no tool, when the model is offered a tool for the first time.
+
+        Raises:
+            GateError: one is spelt nearly like a tool.
+        """
+        if self._offered is not None and tools <= self._offered:
+            return
+        names = tools | self._known()
+        for stated, tool in self._gates.misspelt(names).items():
+            raise GateError(
+                f"GraceMiddleware(gates={{{stated!r}: ...}}): no tool is called {stated!r}; did you mean {tool!r}? If not, leave it out"
+            )
+        gates = self.grace._gates()
+        gates.tools.update(names)
+        gates.others.add(self._gates)
+        if self._offered is None and (unmatched := self._gates.unmatched(names)):
+            listed = ", ".join(f"{stated!r} (nearest: {near})" for stated, near in unmatched.items())
+            _log.warning("GraceMiddleware(gates=...): no tool of the agent is called %s", listed)
+        self._offered = names
 
     # Deciding: in the model's node, so that the decision is kept with what it is about
 
@@ -141,7 +178,9 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _begin_turn(self, request: Any) -> None:
         cancel_answered(field_of(request.state, STATE) or {}, messages_of(request.state))
-        for tool in getattr(request, "tools", None) or ():
+        tools = getattr(request, "tools", None) or ()
+        self._check_names({_name_of(tool) for tool in tools} - {""})
+        for tool in tools:
             name = getattr(tool, "name", None)
             if isinstance(name, str) and self.policy_for(name) is not None:
                 self._tools[name] = tool
@@ -256,13 +295,18 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             _ = run.id  # looked up here, where it may take a moment
         program, decision = resumable(), ToolDecision.from_dict(kept)
         execution = ToolRun(self.grace, request, call, decision, program)
-        problem = execution.problem(policy)
-        if problem:
-            return execution.refuse(problem)
+        case = ToolCase(self.grace, call, policy, None, state=request.state, judge=self.judge)
         if decision.filed and program is not None:
-            case = ToolCase(self.grace, call, policy, None, state=request.state, judge=self.judge)
             execution.decided_in_inbox(case, program)
-        return execution
+        problem = execution.problem(case)
+        return execution.refuse(problem) if problem else execution
+
+
+def _name_of(tool: object) -> str:
+    """Return the name of a tool, or of the description of one that the provider runs; empty where it has none."""
+    function = tool.get("function") if isinstance(tool, dict) else None
+    name = field_of(function if isinstance(function, dict) else tool, "name")
+    return name if isinstance(name, str) else ""
 
 
 def effective_call(call: Mapping[str, Any], state: object) -> Mapping[str, Any]:

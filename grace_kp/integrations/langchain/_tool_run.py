@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
-    from grace_kp.gating import Outcome, Policy, Resumable
+    from grace_kp.gating import Outcome, Resumable
     from grace_kp.integrations.langchain._calls import ToolCase, ToolDecision
+    from grace_kp.integrations.langchain._inbox_calls import InboxCall
     from grace_kp.integrations.langchain._pause import RunningNode
     from grace_kp.integrations.langchain._tool_guard import GatesTools
     from grace_kp.runtime import Grace
@@ -63,6 +64,7 @@ class ToolRun(Execution):
         self.entry = entry_for(decision, call["args"])
         self.consent = Consent(None, decision.executed_digest, modified=decision.args is not None)
         self.again_after_failure = decision.consent == NOT_NEEDED
+        self._filed: InboxCall | None = None
         self._call = call
         self._args: Mapping[str, Any] = call["args"]
         self._decision = decision
@@ -88,15 +90,19 @@ class ToolRun(Execution):
             case, self._decision, program, self.entry, ledger_key=self._ledger_key, tool=self.request.tool
         )
         if call is not None:
-            self.ledger_entry = call
+            self.ledger_entry = self._filed = call
 
-    def problem(self, policy: Policy) -> str:
+    def problem(self, case: ToolCase) -> str:
         """Return why this very call may not run; an empty text where it may."""
         decision, name = self._decision, self.name
-        if policy.denies:
+        if case.policy.denies:
+            if self._filed is not None:
+                self._filed.forbid()
             return f"`{name}` is forbidden by its policy"
         if not decision.may_run:
             return f"nothing was decided about this call of `{name}`"
+        if self._filed is None and (now := case.raised(decision).level) != decision.level:
+            return f"the policy of `{name}` requires {now} now, and it was decided on at {decision.level}"
         if decision.digest != call_digest(name, self._call["args"]):
             return f"`{name}` is called with other arguments than were decided on"
         messages = [message for message in messages_of(self.request.state) if isinstance(message, AIMessage)]

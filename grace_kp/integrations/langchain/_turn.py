@@ -43,7 +43,7 @@ class Turn:
                 continue
             kept = decided.get(case.state_key)
             if kept is not None and "message" not in kept and kept["digest"] == case.digest:
-                case.decision = ToolDecision.from_dict(kept)
+                case.decision = case.raised(ToolDecision.from_dict(kept))
             else:
                 # The model did not propose it like this. Nobody knows whether this is decided for the first time, so a person is asked.
                 case.decision = case.decide(message=message.id)
@@ -51,6 +51,8 @@ class Turn:
 
     def _found(self, case: ToolCase) -> None:
         if case.policy.denies:
+            if case.decision.filed and self.pauses:
+                self._inbox_call(case).forbid()
             self.take(case, Refusal("denied", f"`{case.name}` is forbidden by its policy; it was not run."))
         elif InterventionLevel(case.decision.level).asks:
             self._undecided.append(case)
@@ -90,17 +92,21 @@ class Turn:
 
     def inbox(self) -> Generator[Step, Any, list[tuple[InboxCall, Answer]]]:
         """Ask about everything that is undecided by one interrupt, and in the inbox."""
-        from grace_kp.integrations.langchain._inbox_calls import InboxCall, inbox_answers
+        from grace_kp.integrations.langchain._inbox_calls import inbox_answers
 
-        program, waiting = resumable(), self._undecided
-        assert program is not None  # noqa: S101 — a turn that is filed has one
-        calls: list[InboxCall] = []
-        for case in waiting:
-            case.decision = replace(case.decision, filed=True)
-            entry = entry_for(case.decision, case.arguments, WAITING)
-            key = ledger_key(program.thread, self._message.id, case.decision.id, case.call)
-            calls.append(InboxCall(case, program, entry=entry, ledger_key=key))
+        waiting = self._undecided
+        calls = [self._inbox_call(case) for case in waiting]
         return inbox_answers(calls, lambda responses, answer: _edit_problem(waiting, responses, answer))
+
+    def _inbox_call(self, case: ToolCase) -> InboxCall:
+        from grace_kp.integrations.langchain._inbox_calls import InboxCall
+
+        program = resumable()
+        assert program is not None  # noqa: S101 — a turn that is filed has one
+        case.decision = replace(case.decision, filed=True)
+        entry = entry_for(case.decision, case.arguments, WAITING)
+        key = ledger_key(program.thread, self._message.id, case.decision.id, case.call)
+        return InboxCall(case, program, entry=entry, ledger_key=key)
 
     def answered(self, answers: list[tuple[InboxCall, Answer]]) -> dict[str, Any]:
         """Take what was decided in the inbox."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 pytest.importorskip("langchain.agents", reason="needs the extra langchain")
@@ -12,6 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 import grace_kp as gk
+from grace_kp.gating import PolicySet
 from grace_kp.integrations.langchain import GraceMiddleware
 
 from .conftest import Script, message_of
@@ -282,3 +285,53 @@ async def test_a_secret_in_a_call_needs_a_key(desk_of):
     assert [("bob", 6)] == desk.ran
     (text,) = [text for text in tool_texts(desk.agent.get_state(CONFIG).values) if "not run" in text]
     assert (True, False) == ("to" in text, secret in text)
+
+
+STRICTER = {
+    "deny": "deny",
+    "floor": "escalate",
+    "quorum": gk.Policy(quorum=2),
+    "group": gk.Policy(group="finance"),
+    "thresholds": gk.Policy(thresholds=gk.Thresholds(math.inf, math.inf, math.inf)),
+}
+
+
+@both
+@pytest.mark.parametrize("policy", STRICTER)
+async def test_an_approved_call_whose_policy_became_stricter_is_cancelled(desk_of, world, policy):
+    """Also where the action is forbidden, so that nothing is claimed any more."""
+    desk = desk_of([("pay", {"to": "ann", "euros": 5})], before=["tools"])
+    waiting, _ = await desk.ask(world)
+    desk.grace.approvals.approve(waiting["ann"].id, by="ana")
+    await desk.resume(world)
+    desk.grace._gates().policies = PolicySet({"pay": STRICTER[policy]})
+    out = await desk.call(None, world)
+    assert ([], {"ann": "cancelled"}) == (desk.ran, desk.states())
+    assert any(reason in text for text in tool_texts(out) for reason in ("forbidden by its policy", "requires"))
+
+
+@both
+@pytest.mark.parametrize("is_decided", [True, False])
+async def test_a_call_that_is_forbidden_while_it_waits_is_cancelled(desk_of, world, is_decided):
+    """Whether it was approved or not: nobody can approve it later for the agent's next attempt."""
+    desk = desk_of([("pay", {"to": "ann", "euros": 5})])
+    waiting, _ = await desk.ask(world)
+    if is_decided:
+        desk.grace.approvals.approve(waiting["ann"].id, by="ana")
+    desk.grace._gates().policies = PolicySet({"pay": "deny"})
+    await desk.call(answer(approve(by="ben")), world)
+    assert ([], {"ann": "cancelled"}) == (desk.ran, desk.states())
+    assert [] == desk.grace.approvals.pending()
+
+
+@both
+async def test_a_milder_policy_cancels_nothing(desk_of, world):
+    """What was approved under a stricter one runs."""
+    desk = desk_of([("pay", {"to": "ann", "euros": 5})], before=["tools"])
+    desk.grace._gates().policies = PolicySet({"pay": gk.Policy(floor="escalate")})
+    waiting, _ = await desk.ask(world)
+    desk.grace.approvals.approve(waiting["ann"].id, by="ana")
+    await desk.resume(world)
+    desk.grace._gates().policies = PolicySet({"pay": "confirm"})
+    await desk.call(None, world)
+    assert ([("ann", 5)], {"ann": "done"}) == (desk.ran, desk.states())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import re
 import signal
 import sys
 import threading
@@ -22,11 +24,12 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command, interrupt
 
 import grace_kp as gk
+from grace_kp.gating import PolicySet
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
 from tests import warm
 from tests.runtime.learned import Learned
 
-from .conftest import says
+from .conftest import Script, message_of, says
 
 
 class Bank:
@@ -307,6 +310,9 @@ def test_globs_defaults_and_the_runtime_s_own_policies():
     ("arguments", "problem"),
     [
         ({"gates": {"pay": "sometimes"}}, "policy 'pay': floor must be one of"),
+        ({"gates": {"pay": None}}, "policy 'pay': None states no policy; write a floor"),
+        ({"gates": {"pay ": "confirm"}}, "policy 'pay ': it can match no action: it has a blank"),
+        ({"gates": {"{pay,look}": "confirm"}}, "a glob has no braces"),
         ({"default": "never"}, "floor must be one of"),
         ({"judge": "maybe"}, "judge must be one of"),
     ],
@@ -316,6 +322,148 @@ def test_what_cannot_be_used_is_an_error_at_once(grace, arguments, problem):
         GraceMiddleware(grace, **arguments)
     with pytest.raises(TypeError, match="takes a Grace, not dict"):
         GraceMiddleware({})
+
+
+def test_groups_without_a_common_one_are_an_error_at_once():
+    """Nobody could decide about the tool."""
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, policies={"p*": gk.Policy(group="finance")})
+    with pytest.raises(ValueError, match="none in common"):
+        GraceMiddleware(grace, {"pay": gk.Policy(group="legal")})
+    with pytest.raises(TypeError, match="policies are a mapping"):
+        GraceMiddleware(grace, ["pay"])
+
+
+class TestNames:
+    """Gates whose names fit no tool."""
+
+    @both
+    @pytest.mark.parametrize(
+        "stated", ["send_mial", "Send_Mail", "send-mail", "sendmail*", "sendMail", "snd_mial", "end_mail"]
+    )
+    async def test_a_misspelt_gate_is_an_error_before_anything_runs(self, grace, handler, stated, world):
+        """With the name of the tool that is meant."""
+        ran = []
+        agent = agent_with(grace, ["send_mail", "look"], ran, {"look": "silent", stated: "deny"})
+        with pytest.raises(gk.GateError, match=f"no tool is called '{re.escape(stated)}'; did you mean 'send_mail'"):
+            await call(agent, QUESTION, config(handler), world)
+        assert [] == ran
+
+    def test_a_gate_for_no_tool_leads_to_one_warning(self, grace, handler, caplog):
+        """It may be for the tool of a subagent. The status lists it until a tool has that name."""
+        ran = []
+        agent = agent_with(grace, ["look"], ran, {"pay": "deny", "delete_*": "deny", "lok": "deny"})
+        for thread in "12":
+            agent.invoke(QUESTION, config(handler, thread))
+        warned = [record.getMessage() for record in caplog.records if record.name == "grace_kp.gate"]
+        assert ["look"] * 2 == ran
+        assert [
+            "GraceMiddleware(gates=...): no tool of the agent is called 'pay' (nearest: None), 'delete_*' (nearest: None), 'lok' (nearest: look)"
+        ] == warned
+        assert {"pay": None, "delete_*": None, "lok": "look"} == grace.status()["unmatched_policies"]
+        other = agent_with(grace, ["pay"], [], {"pay": "silent"})
+        other.invoke(QUESTION, config(handler, "3"))
+        assert {"delete_*": None, "lok": "look"} == grace.status()["unmatched_policies"]
+
+    def test_two_tools_with_similar_names_are_both_gated(self, grace, handler, caplog):
+        """A tool with an entry of its own is no spelling mistake for another's."""
+        ran = []
+        agent = agent_with(
+            grace, ["send_mail"], ran, {"send_mail": "silent", "send_mails": "deny"}, unmeasured="silent"
+        )
+        agent.invoke(QUESTION, config(handler))
+        assert ["send_mail"] == ran
+
+    @both
+    @pytest.mark.parametrize("other", ["ѕend_mail", "SEND_MAIL", "ｓend_mail", "send_maiI"])
+    @pytest.mark.parametrize("also", [("send_mail",), ()])
+    async def test_a_tool_that_looks_like_a_gated_one_is_gated(self, grace, handler, other, also, world, caplog):
+        """With a warning; whether the tool of the very name is there, too, or not."""
+        if not also and other.isascii():
+            return  # then it is misspelt, as above
+        ran = []
+        agent = agent_with(grace, [other, *also], ran, {"send_mail": "deny"}, default="silent")
+        await call(agent, QUESTION, config(handler), world)
+        assert [] == ran
+        assert f"the action {other!r} looks like 'send_mail' and gets the same policy" in caplog.text
+
+    def test_the_runtime_s_policies_are_looked_up_like_that(self, handler, caplog):
+        """One that differs in separators holds, one in letters leads to a warning."""
+        policies = {"wire-money": "deny", "Ｒead": "deny", "send_mial": "deny"}
+        ran = []
+        with gk.Grace(store="memory:", evaluator=None, embedder=None, policies=policies) as grace:
+            agent = agent_with(grace, ["wire_money", "read", "send_mail"], ran, {"zzz": "deny"})
+            agent.invoke(QUESTION, config(GraceCallbackHandler(grace)))
+        assert ["send_mail"] == ran
+        assert "the policy 'send_mial' matches no action so far; did you mean 'send_mail'?" in caplog.text
+
+    def test_tools_that_come_later_are_looked_at(self, grace, handler):
+        """Another middleware may add tools to a call of the model."""
+
+        class Adds(AgentMiddleware):
+            def wrap_model_call(self, request, handler):
+                return handler(request.override(tools=[*request.tools, *added]))
+
+        ran, added = [], []
+        agent = agent_with(
+            grace, ["look"], ran, {"look": "silent", "send_mail": "deny"}, more=[Adds()], unmeasured="silent"
+        )
+        agent.invoke(QUESTION, config(handler, "1"))
+        added.append({"type": "function", "function": {"name": "sendmail", "description": "", "parameters": {}}})
+        with pytest.raises(gk.GateError, match="did you mean 'sendmail'"):
+            agent.invoke(QUESTION, config(handler, "2"))
+
+
+def agent_with(grace, names, ran, gates, *, more=(), unmeasured=None, default=None):
+    """An agent that calls each of these tools once."""
+
+    def named(name):
+        def act() -> str:
+            """Act."""
+            ran.append(name)
+            return "done"
+
+        return tool(name)(act)
+
+    gates = {stated: gk.Policy(floor=floor, unmeasured=unmeasured) for stated, floor in gates.items()}
+    model = Script(responses=[message_of([(name, {}) for name in names]), message_of("done")])
+    middleware = [*more, GraceMiddleware(grace, gates, default)]
+    return create_agent(model, [named(name) for name in names], middleware=middleware, checkpointer=InMemorySaver())
+
+
+class TestStricterPolicies:
+    """A decision that was kept, under a policy that has become stricter since."""
+
+    @both
+    @pytest.mark.parametrize(
+        "policy", ["confirm", "deny", gk.Policy(thresholds=gk.Thresholds(math.inf, math.inf, math.inf))]
+    )
+    async def test_a_call_that_needed_nobody_does_not_run(self, grace, handler, bank, world, policy):
+        """The model learns why, and may propose it again."""
+        silent = gk.Policy(thresholds=gk.Thresholds(0, 0, 0), unmeasured="silent")
+        agent = create_agent(
+            says(*pays(("bob", 5))), bank.tools, middleware=[GraceMiddleware(grace, {"pay": silent})],
+            checkpointer=InMemorySaver(), interrupt_before=["tools"],
+        )  # fmt: skip
+        await call(agent, QUESTION, config(handler), world)
+        grace._gates().policies = PolicySet({"pay": policy})
+        out = await call(agent, None, config(handler), world)
+        assert [] == bank.paid
+        text, status = results(out)["call_0_0"]
+        assert "error" == status
+        assert "forbidden" in text or "requires" in text
+
+    @both
+    async def test_an_approved_call_does_not_run_where_more_is_required(self, grace, handler, bank, world):
+        """A person confirmed it, and now a person must help."""
+        agent = create_agent(
+            says(*pays(("bob", 5))), bank.tools, middleware=[GraceMiddleware(grace, {"pay": "confirm"})],
+            checkpointer=InMemorySaver(), interrupt_before=["tools"],
+        )  # fmt: skip
+        await call(agent, QUESTION, config(handler), world)
+        await call(agent, answer(APPROVE), config(handler), world)
+        grace._gates().policies = PolicySet({"pay": "escalate"})
+        out = await call(agent, None, config(handler), world)
+        assert ([], True) == (bank.paid, "requires escalate now" in results(out)["call_0_0"][0])
 
 
 class TestUnusableAnswers:

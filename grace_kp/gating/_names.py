@@ -1,0 +1,134 @@
+"""Names of actions as policies state them: which cannot match anything, which look alike, which are misspelt. A glob also matches its own text."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_GLOB = re.compile(r"[*?\[]")
+_SET = re.compile(r"\[!?(\][^\]]*|[^\]]+)\]")
+_SEPARATORS = re.compile(r"[\W_]+")
+_FORMS = (
+    (r"^\s*$", "it is empty"),
+    (r"^\s|\s$", "it has a blank at its start or end"),
+    (r"\{[^{}]*,[^{}]*\}|\{.*\}.*[*?]|[*?].*\{.*\}", "a glob has no braces; state each name by itself"),
+    (r"^[\w*?.-]+([,;][\w*?.-]+)+$", "it lists several names; state each name by itself"),
+    (r"(^|[^\w*?]|_)\.\*|\.\+|\]\+|\\|\||\(\?|^\^|\$$", "it is a regular expression; a glob has `*`, `?` and `[abc]`"),
+    (r"^!", "a glob cannot be negated; state the names that the policy is for"),
+    (r"""^(['"`]).*\1$""", "it has quotes around it"),
+)
+# Letters that look like ASCII ones, after Unicode's confusables: Cyrillic, Greek, Armenian, and extensions of Latin.
+_ALIKE = str.maketrans(
+    "АВЕЄЅІЇЈКМНОРСТУХԜҮѴавеєѕіїјкмнорстухԁһӏԛԝүѵѡгпΑΒΕΖΗΙΚΜΝΟΡΤΥΧαβγεηικνορστυχωօսհոզցɑɡıɩɪɴʀʏᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢſøđħłŧ",
+    "ABEESIIJKMHOPCTYXWYVabeesiijkmhopctyxdhlqwyvwrnABEZHIKMNOPTYXabyenikvopstuxwouhnqgagiiinryacdejkmoptuvwzsodhlt",
+)
+_ASCII_ALIKE = (("I", "l"), ("1", "l"), ("0", "o"), ("rn", "m"), ("vv", "w"))
+
+
+def is_glob(name: str) -> bool:
+    """Return whether the name of a policy is a glob."""
+    return _GLOB.search(name) is not None
+
+
+def check_name(name: object) -> None:
+    """Refuse what can be neither the name of an action nor a glob.
+
+    Raises:
+        ValueError: the message states what is wrong with it.
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"the name of an action, or a glob, is a text, not {type(name).__name__}")
+    problem = next((why for form, why in _FORMS if re.search(form, name, re.DOTALL)), "")
+    if any(unicodedata.category(letter) in {"Cc", "Cf", "Cs", "Zl", "Zp"} for letter in name.strip()):
+        problem = "it has a character that cannot be seen"
+    rest = _SET.sub("", name)
+    if "[" in rest or ("]" in rest and rest == name) or (is_glob(name) and "(?!)" in fnmatch.translate(name)):
+        problem = "its brackets do not match; a set is written `[abc]`, and a bracket itself `[[]`"
+    if problem:
+        raise ValueError(f"it can match no action: {problem}")
+
+
+def matches(stated: str, name: str) -> bool:
+    """Return whether a policy stated under a name or glob is that of an action."""
+    return stated == name or (is_glob(stated) and fnmatch.fnmatchcase(name, stated))
+
+
+def skeletons(name: str) -> frozenset[str]:
+    """Return a name without what people overlook: case, accents, compatibility forms, and letters that look like others."""
+    visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
+    plain = alike = unicodedata.normalize("NFKC", visible).translate(_ALIKE)
+    for seen, meant in _ASCII_ALIKE:
+        alike = alike.replace(seen, meant)
+    return frozenset(_folded(each) for each in (plain, alike))
+
+
+def _folded(name: str) -> str:
+    letters = unicodedata.normalize("NFKD", name.casefold()).translate(_ALIKE)
+    return "".join(
+        "-" if unicodedata.category(letter) == "Pd" else letter
+        for letter in letters
+        if not unicodedata.combining(letter)
+    )
+
+
+def looks_like(stated: str, name: str) -> bool:
+    """Return whether an action only looks as if it were that of a policy: two of their `skeletons` match, and they do not."""
+    match = fnmatch.fnmatchcase if is_glob(stated) else str.__eq__
+    return not matches(stated, name) and any(
+        match(seen, other) for other in skeletons(stated) for seen in skeletons(name)
+    )
+
+
+def is_equal_loosely(stated: str, name: str) -> bool:
+    """Return whether a name and an action differ in case and separators alone."""
+    loose = re.sub(r"[^\w*?\[\]!]+|_+", "", stated) if is_glob(stated) else _SEPARATORS.sub("", stated)
+    return matches(loose.casefold(), _SEPARATORS.sub("", name).casefold())
+
+
+def is_misspelt(stated: str, name: str) -> bool:
+    """Return whether a name that matches nothing is meant for this action.
+
+    They differ in case or separators alone; or, from five letters on, in up to two letters. A short glob is near to many names, so that one
+    with fewer than eight may differ in one. Letters of other alphabets that look alike are no mistake: see `looks_like`.
+    """
+    if is_equal_loosely(stated, name):
+        return True
+    if looks_like(stated, name) and not (stated + name).isascii():
+        return False
+    letters = len(_SEPARATORS.sub("", stated))
+    return distance(stated, name) <= (0 if letters < 5 else 1 if is_glob(stated) and letters < 8 else 2)
+
+
+def nearest(stated: str, names: Iterable[str]) -> str | None:
+    """Return the name that is nearest to the name of a policy; None where none is near."""
+    edits, name = min(((distance(stated, name), name) for name in names), default=(0, ""))
+    return name if name and edits <= max(2, len(stated) // 2) else None
+
+
+def distance(stated: str, name: str) -> int:
+    """Return in how many letters a name differs, whatever their case: more, fewer or other ones, or two next to each other exchanged.
+
+    In a glob, `*` stands for any letters, and `?` and a set for any single letter.
+    """
+    wild = is_glob(stated)
+    pattern, text = (_SET.sub("?", stated) if wild else stated).casefold(), name.casefold()
+    earlier, row = [0], list(range(len(text) + 1))
+    for number, part in enumerate(pattern):
+        any_letters = wild and part == "*"
+        before, row = row, [row[0] + (not any_letters)]
+        for column, letter in enumerate(text):
+            if any_letters:
+                row.append(min(before[column + 1], row[column]))
+                continue
+            same = part == letter or (wild and part == "?")
+            edits = [before[column + 1] + 1, row[column] + 1, before[column] + (not same)]
+            if number and column and pattern[number - 1] == letter and part == text[column - 1]:
+                edits.append(earlier[column - 1] + 1)
+            row.append(min(edits))
+        earlier = before
+    return row[-1]
