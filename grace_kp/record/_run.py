@@ -59,7 +59,7 @@ class Recorder:
 
     __slots__ = (
         "adapters", "asked", "capture_input", "capture_output", "clock", "domain", "drain", "enabled", "ended",
-        "generation", "lock", "max_events", "max_text", "new_id", "open_runs", "opened", "recall",
+        "draws_early", "generation", "lock", "max_events", "max_text", "new_id", "open_runs", "opened", "recall",
         "stray_since", "wall_clock",
     )  # fmt: skip
 
@@ -73,6 +73,8 @@ class Recorder:
         new_id: Callable[[], str] = new_trace_id,
     ) -> None:
         self.clock, self.wall_clock, self.new_id = clock, wall_clock, new_id
+        self.draws_early = new_id is not new_trace_id
+        """Whether a run draws its id when it begins. Ids of a test follow the order of the runs, whichever thread asks for one first."""
         self.opened, self.ended, self.drain = listener.opened, listener.ended, listener.drain
         self.recall, self.asked = listener.recall, listener.asked
         self.adapters: dict[str, Any] = {}
@@ -99,6 +101,8 @@ class Recorder:
     def announce(self, run: Run) -> None:
         """Open the run: from now on it is journaled, and found again if the process dies."""
         self.open_runs.add(run)
+        if self.draws_early and run.resumes is None:
+            _ = run.id
         try:
             self.opened(run)
         except BaseException:
