@@ -16,6 +16,7 @@ from grace_kp.record._decorate import RunBlock, decorate
 from grace_kp.record._enter import call_alone, call_in, open_run
 from grace_kp.record._events import NOT_CAPTURED, SEALED, ModelCall
 from grace_kp.record._evidence import evidence_of, material_of, survey_of
+from grace_kp.record._failure import reported_failure
 from grace_kp.record._gaps import gaps_of
 from grace_kp.record._guard import attempt, finish_late, note, shielded
 from grace_kp.record._host import CANCELLED, CLOSED, COMPLETED, FAILED, SUSPENDED, Framework, Signal
@@ -78,6 +79,7 @@ __all__ = [
     "open_run",
     "propagate",
     "register",
+    "reported_failure",
     "resealed",
     "seal",
     "shielded",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._current import HOST
 from grace_kp.record._events import NOT_CAPTURED, Event
+from grace_kp.record._failure import TOOL_ERROR, reported_failure
 from grace_kp.record._guard import shielded, shielded_end
 from grace_kp.record._host import COMPLETED, FAILED, SUSPENDED
 from grace_kp.trace import render, render_text
@@ -65,27 +66,53 @@ class Call(Event):
         run = self.run
         end = run.clock()
         if run.open and self.status is None:
-            self.end = end
-            self.status = "ok"
-            kind = type(result)
-            if not run.owner.capture_output:
-                self.result = None
-            elif (
+            spec, kind = self.spec, type(result)
+            is_plain = (
                 (kind is str and len(result) <= run.max_text)  # type: ignore[arg-type]  # it is a str
                 or result is None
                 or kind is float
                 or kind is bool
-            ):
-                self.result = result
+            )
+            if not is_plain or spec.looks:
+                failure = reported_failure(result, spec.failed)
+                if failure is not None:
+                    self.refuse(TOOL_ERROR, failure)
+                    return
+                if spec.searches and self.hits is None:
+                    self.read_hits(result)
+            self.end = end
+            self.status = "ok"
+            if not run.owner.capture_output:
+                self.result = None
             else:
-                self.result = render(result, run.max_text)
-            if self.spec.searches and self.hits is None:
-                self.read_hits(result)
+                self.result = result if is_plain else render(result, run.max_text)
             run.events.append(self)
         if self.owns:
             run.close(result)
 
     close = shielded_end(end_with)
+
+    @shielded
+    def end_stream(self, last: object, result: object) -> None:
+        """Record that the call returned a stream that is exhausted.
+
+        Args:
+            last: what it returned, else what it yielded last; this may report a failure.
+            result: the whole result, rendered.
+        """
+        run, spec = self.run, self.spec
+        failure = reported_failure(last, spec.failed) if run.open and self.status is None else None
+        if failure is not None:
+            self.refuse(TOOL_ERROR, failure)
+            return
+        if run.open and self.status is None:
+            if spec.searches and self.hits is None:
+                self.read_hits(result)
+            self.end, self.status = run.clock(), "ok"
+            self.result = render(result, run.max_text) if run.owner.capture_output else None
+            run.events.append(self)
+        if self.owns:
+            run.close(result)
 
     def read_hits(self, result: object) -> None:
         """Read the search results in a result."""
@@ -99,7 +126,7 @@ class Call(Event):
         run, end = self.run, self.run.clock()
         error = (kind, render_text(message, run.max_text) if run.owner.capture_output else NOT_CAPTURED)
         if run.open and self.status is None:
-            self.end, self.status, self.error = end, "error", error
+            self.end, self.status, self.error, self.hits = end, "error", error, None
             run.events.append(self)
         if self.owns:
             run.refuse(*error)
