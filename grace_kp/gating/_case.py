@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Approval, Inbox
     from grace_kp.confidence import Thresholds
+    from grace_kp.errors import ActionNotApproved
     from grace_kp.gating._decision import Assessment
     from grace_kp.gating._identity import Coverage
     from grace_kp.gating._ledger import AtMostOnce, Awaited, Ledger
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
     from grace_kp.gating._reviewer import Reviewer
     from grace_kp.gating._terms import Terms
     from grace_kp.levels import InterventionLevel
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A reviewer's answer that keeps a call from running: a refusal, or words in place of the action."""
+
+    entry: Mapping[str, Any]
+    """What the entry of the call states."""
+    error: ActionNotApproved
+    """What the call raised, without its traceback."""
 
 
 class GateScope(Protocol):
@@ -85,6 +96,14 @@ class GateScope(Protocol):
 
     def record(self, entry: dict[str, Any]) -> None:
         """Keep the gate's entry with the run. It is filled in further until the action has ended."""
+        ...
+
+    def refusal(self) -> Refusal | None:
+        """Return the last refusal in the run; None if anything else has been recorded since."""
+        ...
+
+    def keep(self, refusal: Refusal) -> None:
+        """Have a refusal hold until anything else is recorded in the run."""
         ...
 
 

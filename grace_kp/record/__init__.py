@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from grace_kp.record._arguments import argument_check, fitting
-from grace_kp.record._around import nearest, register
+from grace_kp.record._around import keep_refusal, kept_refusal, nearest, register
 from grace_kp.record._call import Call
 from grace_kp.record._current import CAPTURE, CURRENT, HOST, OPERATIONS, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
@@ -71,6 +71,8 @@ __all__ = [
     "fitting",
     "gaps_of",
     "instrument_threads",
+    "keep_refusal",
+    "kept_refusal",
     "located",
     "material_of",
     "nearest",

@@ -131,7 +131,7 @@ class Run:
         "__weakref__", "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
         "name", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "prepared",
-        "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "troubles_before",
+        "refusal", "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "troubles_before",
         "usage", "via", "via_trace",
     )  # fmt: skip
 
@@ -170,6 +170,8 @@ class Run:
         self.result: Any = None
         self.own_confidence: float | None = None
         self.own_success: bool | None = None
+        self.refusal: Any = None
+        """The last refusal of a gate, and what was recorded by then; see `_around`."""
         self.status: str | None = None
         self.stored: Awaitable[None] | None = None  # what a coroutine awaits before it returns
         self.steps: Any = None

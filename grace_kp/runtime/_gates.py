@@ -7,7 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from grace_kp.gating import Assessment, ConsoleReviewer, GatedAction, InMemory, Policy, PolicySet, check_key, gate
-from grace_kp.record import AGENT, current_run, gaps_of, material_of, nearest, register, seal, shielded, survey_of
+from grace_kp.record import (
+    AGENT,
+    current_run,
+    gaps_of,
+    keep_refusal,
+    kept_refusal,
+    material_of,
+    nearest,
+    register,
+    seal,
+    shielded,
+    survey_of,
+)
 from grace_kp.runtime._lazy_inbox import LazyInbox
 
 if TYPE_CHECKING:
@@ -15,7 +27,7 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Inbox, Webhook
     from grace_kp.confidence import Evidence
-    from grace_kp.gating import Case, Identifier, InterventionRequest, Ledger, Reviewer
+    from grace_kp.gating import Case, Identifier, InterventionRequest, Ledger, Refusal, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
     from grace_kp.runtime._judging import RunJudge
@@ -216,6 +228,17 @@ class Scope:
             if "sealed" in entry:
                 register(self._run, entry)
             self._run.decisions.append(entry)
+
+    def refusal(self) -> Refusal | None:
+        """Return the last refusal in the run; None if anything else has been recorded since."""
+        found: Refusal | None = None if self._run is None else kept_refusal(self._run)
+        return found
+
+    @shielded
+    def keep(self, refusal: Refusal) -> None:
+        """Have a refusal hold until anything else is recorded in the run."""
+        if self._run is not None:
+            keep_refusal(self._run, refusal)
 
 
 def gated(
