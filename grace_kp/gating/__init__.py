@@ -3,7 +3,7 @@
 from grace_kp.gating._action import GatedAction, check_key, gate
 from grace_kp.gating._audit import audit_probability
 from grace_kp.gating._call import Unknown
-from grace_kp.gating._case import Case, Consent, GateScope, Refusal
+from grace_kp.gating._case import Case, Consent, GateScope, HeldRefusal
 from grace_kp.gating._confirmation import ConfirmationFlow
 from grace_kp.gating._decision import FACTS, Assessment, Decision, Rules, ShadowAssessment
 from grace_kp.gating._digest import NotCheckable, digest_of
@@ -78,7 +78,7 @@ __all__ = [
     "ProgramAnswer",
     "Raised",
     "RanBefore",
-    "Refusal",
+    "HeldRefusal",
     "Resumable",
     "Returned",
     "Reviewer",

@@ -29,13 +29,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class HeldRefusal:
     """A reviewer's answer that keeps a call from running: a refusal, or words in place of the action."""
 
     entry: Mapping[str, Any]
     """What the entry of the call states."""
     error: ActionNotApproved
     """What the call raised, without its traceback."""
+    turn: str | None = None
+    """Id of the model's message that proposed the call; None for a call of a function."""
 
 
 class GateScope(Protocol):
@@ -98,11 +100,11 @@ class GateScope(Protocol):
         """Keep the gate's entry with the run. It is filled in further until the action has ended."""
         ...
 
-    def refusal(self) -> Refusal | None:
+    def refusal(self) -> HeldRefusal | None:
         """Return the last refusal in the run; None if anything else has been recorded since."""
         ...
 
-    def keep(self, refusal: Refusal) -> None:
+    def keep(self, refusal: HeldRefusal) -> None:
         """Have a refusal hold until anything else is recorded in the run."""
         ...
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionPending, ActionRedirected, ActionTimedOut
-from grace_kp.gating._case import Consent, Refusal
+from grace_kp.gating._case import Consent, HeldRefusal
 from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._execution import FunctionCall, changed_message, execution
@@ -348,11 +348,11 @@ def _consented(case: Case, request: InterventionRequest, response: InterventionR
 def _refused(case: Case, error: ActionNotApproved) -> ActionNotApproved:
     """Have an answer of a reviewer hold for the same call, which a retry library makes again; return the error for the caller."""
     if case.program is None:  # the program around keeps its decisions itself
-        case.scope.keep(Refusal(case.entry.fields, copy(error)))
+        case.scope.keep(HeldRefusal(case.entry.fields, copy(error)))
     return error
 
 
-def _is_about(refusal: Refusal, case: Case) -> bool:
+def _is_about(refusal: HeldRefusal, case: Case) -> bool:
     """Return whether a refusal in the run was one of this very call."""
     if refusal.entry["action"] != case.action:
         return False
@@ -362,7 +362,7 @@ def _is_about(refusal: Refusal, case: Case) -> bool:
         return False  # it is refused where a person would have to be asked about it
 
 
-def _refused_again(refusal: Refusal, case: Case) -> ActionNotApproved:
+def _refused_again(refusal: HeldRefusal, case: Case) -> ActionNotApproved:
     """State that an earlier refusal holds, and return its error for this caller."""
     stated = {name: refusal.entry[name] for name in (*DECIDED, *FACTS) if name in refusal.entry}
     case.entry.fields.update(stated, problem="an earlier refusal holds: nothing else was recorded in the run since then")

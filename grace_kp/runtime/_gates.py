@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Inbox, Webhook
     from grace_kp.confidence import Evidence
-    from grace_kp.gating import Case, Identifier, InterventionRequest, Ledger, Refusal, Reviewer
+    from grace_kp.gating import Case, Identifier, InterventionRequest, Ledger, HeldRefusal, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
     from grace_kp.runtime._judging import RunJudge
@@ -229,13 +229,13 @@ class Scope:
                 register(self._run, entry)
             self._run.decisions.append(entry)
 
-    def refusal(self) -> Refusal | None:
+    def refusal(self) -> HeldRefusal | None:
         """Return the last refusal in the run; None if anything else has been recorded since."""
-        found: Refusal | None = None if self._run is None else kept_refusal(self._run)
+        found: HeldRefusal | None = None if self._run is None else kept_refusal(self._run)
         return found
 
     @shielded
-    def keep(self, refusal: Refusal) -> None:
+    def keep(self, refusal: HeldRefusal) -> None:
         """Have a refusal hold until anything else is recorded in the run."""
         if self._run is not None:
             keep_refusal(self._run, refusal)
