@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Approval, Inbox
     from grace_kp.confidence import Thresholds
-    from grace_kp.errors import ActionNotApproved
     from grace_kp.gating._decision import Assessment
     from grace_kp.gating._identity import Coverage
     from grace_kp.gating._ledger import AtMostOnce, Awaited, Ledger
@@ -34,7 +33,7 @@ class HeldRefusal:
 
     entry: Mapping[str, Any]
     """What the entry of the call states."""
-    error: ActionNotApproved
+    error: Exception
     """What the call raised, without its traceback."""
     turn: str | None = None
     """Id of the model's message that proposed the call; None for a call of a function."""

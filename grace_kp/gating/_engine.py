@@ -12,7 +12,14 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionPending, ActionRedirected, ActionTimedOut
+from grace_kp.errors import (
+    ActionCancelled,
+    ActionDenied,
+    ActionNotApproved,
+    ActionPending,
+    ActionRedirected,
+    ActionTimedOut,
+)
 from grace_kp.gating._case import Consent, HeldRefusal
 from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
@@ -93,8 +100,8 @@ def consent_to(case: Case) -> Consenting:
 def _consent(case: Case) -> Consenting:
     refusal = case.scope.refusal() if case.program is None else None
     case.scope.record(case.entry.fields)
-    if refusal is not None and _is_about(refusal, case):
-        raise _refused_again(refusal, case)
+    if (error := _held(case, refusal)) is not None:
+        raise error
     for attempt in range(1, MAX_RETRIES + 2):
         decision = yield from _decision(case)
         request = _request(case, decision, attempt)
@@ -345,27 +352,24 @@ def _consented(case: Case, request: InterventionRequest, response: InterventionR
     raise _refused(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))
 
 
-def _refused(case: Case, error: ActionNotApproved) -> ActionNotApproved:
-    """Have an answer of a reviewer hold for the same call, which a retry library makes again; return the error for the caller."""
+def _refused(case: Case, error: Exception) -> Exception:
+    """Have a reviewer's answer hold for the same call, which a retry library makes again; return the error for the caller."""
     if case.program is None:  # the program around keeps its decisions itself
         case.scope.keep(HeldRefusal(case.entry.fields, copy(error)))
     return error
 
 
-def _is_about(refusal: HeldRefusal, case: Case) -> bool:
-    """Return whether a refusal in the run was one of this very call."""
-    if refusal.entry["action"] != case.action:
-        return False
+def _held(case: Case, refusal: HeldRefusal | None) -> Exception | None:
+    """Return the error of an earlier refusal of this very call, and state that it holds; None if there is none."""
     try:
-        return refusal.entry["digest"] == case.digest()
+        if refusal is None or (case.action, case.digest()) != (refusal.entry["action"], refusal.entry["digest"]):
+            return None
     except NotCheckable:
-        return False  # it is refused where a person would have to be asked about it
-
-
-def _refused_again(refusal: HeldRefusal, case: Case) -> ActionNotApproved:
-    """State that an earlier refusal holds, and return its error for this caller."""
+        return None  # it is refused where a person would have to be asked about it
     stated = {name: refusal.entry[name] for name in (*DECIDED, *FACTS) if name in refusal.entry}
-    case.entry.fields.update(stated, problem="an earlier refusal holds: nothing else was recorded in the run since then")
+    case.entry.fields.update(
+        stated, problem="an earlier refusal holds: nothing else was recorded in the run since then"
+    )
     case.entry.state(refusal.entry["outcome"])
     case.scope.keep(refusal)
     return copy(refusal.error)

@@ -59,7 +59,8 @@ def kept_refusal(run: Run) -> Any:
     if run.refusal is None:
         return None
     refusal, events, decisions, dropped, calls = run.refusal
-    for event in run.events[events:]:
+    since: list[Any] = run.events[events:]
+    for event in since:
         again = (event.spec is call.spec and event.args == call.args and event.kwargs == call.kwargs for call in calls)
         if not hasattr(event, "spec") or not any(again):
             return None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 HERE = "?"
 """Stands for the part of a framework's program that runs here, which the framework tells."""
+_SAME = object()
 _STATUSES = {FAILED: "error", COMPLETED: "ok"}
 
 
@@ -61,58 +62,41 @@ class Call(Event):
         self.start = run.clock()
         run.events.append(self)  # last, because the journal reads events from another thread
 
-    def end_with(self, result: object) -> None:
-        """Record that the call returned. A failure of recording is the caller's to catch; `close` catches it."""
+    def end_with(self, result: object, last: object = _SAME) -> None:
+        """Record that the call returned. A failure of recording is the caller's to catch; `close` catches it.
+
+        Args:
+            result: what it returned; from a generator, all that it yielded.
+            last: from a generator, what it returned, else what it yielded last: this may report a failure.
+        """
         run = self.run
         end = run.clock()
         if run.open and self.status is None:
             spec, kind = self.spec, type(result)
-            is_plain = (
+            if (
                 (kind is str and len(result) <= run.max_text)  # type: ignore[arg-type]  # it is a str
                 or result is None
                 or kind is float
                 or kind is bool
-            )
-            if not is_plain or spec.looks:
-                failure = reported_failure(result, spec.failed)
+            ) and not spec.looks:
+                if run.owner.capture_output:
+                    self.result = result
+            else:
+                failure = reported_failure(result if last is _SAME else last, spec.failed)
                 if failure is not None:
                     self.refuse(TOOL_ERROR, failure)
                     return
+                if run.owner.capture_output:
+                    self.result = render(result, run.max_text)
                 if spec.searches and self.hits is None:
                     self.read_hits(result)
             self.end = end
             self.status = "ok"
-            if not run.owner.capture_output:
-                self.result = None
-            else:
-                self.result = result if is_plain else render(result, run.max_text)
             run.events.append(self)
         if self.owns:
             run.close(result)
 
     close = shielded_end(end_with)
-
-    @shielded
-    def end_stream(self, last: object, result: object) -> None:
-        """Record that the call returned a stream that is exhausted.
-
-        Args:
-            last: what it returned, else what it yielded last; this may report a failure.
-            result: the whole result, rendered.
-        """
-        run, spec = self.run, self.spec
-        failure = reported_failure(last, spec.failed) if run.open and self.status is None else None
-        if failure is not None:
-            self.refuse(TOOL_ERROR, failure)
-            return
-        if run.open and self.status is None:
-            if spec.searches and self.hits is None:
-                self.read_hits(result)
-            self.end, self.status = run.clock(), "ok"
-            self.result = render(result, run.max_text) if run.owner.capture_output else None
-            run.events.append(self)
-        if self.owns:
-            run.close(result)
 
     def read_hits(self, result: object) -> None:
         """Read the search results in a result."""

@@ -58,8 +58,8 @@ class Recorder:
     """The owner of runs: the limits they are recorded with, the runs that are open, and who hears when one opens or ends."""
 
     __slots__ = (
-        "adapters", "asked", "capture_input", "capture_output", "clock", "domain", "drain", "enabled", "ended",
-        "draws_early", "generation", "lock", "max_events", "max_text", "new_id", "open_runs", "opened", "recall",
+        "adapters", "asked", "capture_input", "capture_output", "clock", "domain", "drain", "draws_early", "enabled",
+        "ended", "generation", "lock", "max_events", "max_text", "new_id", "open_runs", "opened", "recall",
         "stray_since", "wall_clock",
     )  # fmt: skip
 

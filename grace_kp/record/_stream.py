@@ -59,7 +59,7 @@ class Stream:
             if self.found is not None and not self.text and self.count:
                 self.frame.hits = self.found.results()  # type: ignore[union-attr]  # only a call has a reader
             if isinstance(self.frame, Call):
-                self.frame.end_stream(self.last if returned is None else returned, self._result(returned))
+                self.frame.end_with(self._result(returned), self.last if returned is None else returned)
             else:
                 self.frame.close(self._result(returned))
         else:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Inbox, Webhook
     from grace_kp.confidence import Evidence
-    from grace_kp.gating import Case, Identifier, InterventionRequest, Ledger, HeldRefusal, Reviewer
+    from grace_kp.gating import Case, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
     from grace_kp.runtime._judging import RunJudge

@@ -85,7 +85,7 @@ def test_a_refusal_holds_where_the_tool_around_the_gate_is_called_again():
     for other, args, expected in (("send", (5,), 1), ("transfer", (5,), 2), ("send", (6,), 2)):
         grace, reviewer = refusing()
         pay = grace.gate(floor="confirm")(lambda: "paid")
-        tools = {name: grace.tool(name=name)(lambda euros: pay()) for name in ("send", "transfer")}
+        tools = {name: grace.tool(name=name)(lambda euros, pay=pay: pay()) for name in ("send", "transfer")}
         with grace.run("q"):
             again(tools["send"], 5, times=1)
             again(tools[other], *args, times=1)
@@ -149,7 +149,9 @@ def test_a_refusal_is_one_of_its_action():
     assert 3 == len(reviewer.requests)
 
 
-@pytest.mark.parametrize("first", ["skip", "retry", gk.InterventionResponse("cancel", timeout_reached=True), None, "nonsense"])
+@pytest.mark.parametrize(
+    "first", ["skip", "retry", gk.InterventionResponse("cancel", timeout_reached=True), None, "nonsense"]
+)
 def test_what_is_no_refusal_does_not_hold(first):
     """Time that ran out, an answer that cannot be used, a skipped call, and the wish to decide again."""
     grace, reviewer = refusing()

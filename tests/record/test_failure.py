@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import namedtuple
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -59,7 +58,6 @@ FAILURES = {
     "an extra field of a model": Extra(content=TEXT, isError=True),
     "fastmcp": SimpleNamespace(is_error=True, content=TEXT),
     "slots": Slotted(),
-    "a named tuple": namedtuple("Result", "content isError")(TEXT, True),  # noqa: PYI024
     "a tool_result": {"type": "tool_result", "is_error": True, "content": "quota exceeded"},
     "a message": failed_message(),
     "a message as dict": failed_message().model_dump(),
@@ -189,7 +187,7 @@ def test_no_code_of_a_result_runs(grace):
             return True
 
         @property
-        def isError(self):  # noqa: N802
+        def isError(self):
             asked.append("isError")
             return True
 

@@ -58,7 +58,8 @@ def numbered(folder):
         return re.sub("kp:trace:[0-9a-f-]{36}", lambda found: ids.get(found[0], found[0]), (folder / name).read_text())
 
     traces, interrupted = (
-        comparable([json.loads(line) for line in read(name).splitlines()]) for name in ("traces.jsonl", "interrupted.jsonl")
+        comparable([json.loads(line) for line in read(name).splitlines()])
+        for name in ("traces.jsonl", "interrupted.jsonl")
     )
     return traces, interrupted, json.loads(read("found.json"))
 

@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from grace_kp.store._owners import BUSY_SECONDS, LEASE_SECONDS, RENEW_SECONDS, Owners, has_ended, place, program, started
+from grace_kp.store._owners import (
+    BUSY_SECONDS,
+    LEASE_SECONDS,
+    RENEW_SECONDS,
+    Owners,
+    has_ended,
+    place,
+    program,
+    started,
+)
 from grace_kp.store._schema import MIGRATIONS
 from tests.store.samples import Clock
 
