@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from grace_kp.errors import (
     ActionCancelled,
     ActionDenied,
-    ActionNotApproved,
     ActionPending,
     ActionRedirected,
     ActionTimedOut,
