@@ -38,6 +38,9 @@ test test-all test-oldest test-interpreters: export OPENBLAS_NUM_THREADS := 1
 # Three workers for two cores, because some tests wait; a worker that has nothing left takes tests from another.
 SHARED := -n 3 --dist worksteal
 
+# The build server has failed tests run once more, alone.
+PYTEST := $(if $(CALM),tests/calm.py,-m pytest)
+
 # All of them are run, also when one finds something.
 LINTERS := "python -m ruff check ." "python -m ruff format --check ." "python -m mypy --strict" "lint-imports"
 
@@ -51,22 +54,22 @@ demo: $(READY) ## watch an agent work offline: its trace, its scores, and a gate
 	@$(BIN)/grace-kp demo
 
 test: $(READY_DEV) ## run the test suite
-	@$(BIN)/python -m pytest -q $(SHARED) $(PYTEST_ARGS)
+	@$(BIN)/python $(PYTEST) -q $(SHARED) $(PYTEST_ARGS)
 
 test-all: $(READY_DEV) ## run what `make test` leaves out: exhaustive cases, and property tests with more examples
-	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-thorough} $(BIN)/python -m pytest -q $(SHARED) -m 'exhaustive or hypothesis' $(PYTEST_ARGS)
+	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-thorough} $(BIN)/python $(PYTEST) -q $(SHARED) -m 'exhaustive or hypothesis' $(PYTEST_ARGS)
 
 mutants: $(READY_DEV) ## change the rooms that must not fail in single places, and show which changes no test notices (takes an hour)
 	@$(BIN)/python tests/mutants/run.py $(MUTANTS)
 
 test-models: $(READY_MODELS) ## run the tests that need the real embedding model (installs about 1.3 GB)
-	@$(BIN)/python -m pytest -q tests/models tests/cli/test_doctor.py $(PYTEST_ARGS)
+	@$(BIN)/python $(PYTEST) -q tests/models tests/cli/test_doctor.py $(PYTEST_ARGS)
 
 test-oldest: $(READY_OLDEST) ## run the tests of LangChain, LangGraph, Inspect AI and pydantic-evals with the oldest versions that are supported
-	@$(OLDEST)/bin/python -m pytest -q $(SHARED) tests/integrations $(PYTEST_ARGS)
+	@$(OLDEST)/bin/python $(PYTEST) -q $(SHARED) tests/integrations $(PYTEST_ARGS)
 
 test-evals: $(READY_EVALS) ## run the tests inside of Inspect AI, pydantic-evals and autoevals
-	@$(EVALS)/bin/python -m pytest -q tests/integrations/evals $(PYTEST_ARGS)
+	@$(EVALS)/bin/python $(PYTEST) -q tests/integrations/evals $(PYTEST_ARGS)
 
 test-interpreters: ## run the tests of recording with every other Python that is here or among Debian's packages, also without the GIL
 	@$(PYTHON) -m tests.interpreters.run --folder $(VENV)-interpreters $(INTERPRETERS)
@@ -75,7 +78,7 @@ test-frameworks: $(READY_FRAMEWORKS) ## run the tests of langchain-core, langcha
 	@$(FRAMEWORKS)/bin/python tests/frameworks/run.py --cache $(FRAMEWORKS)/sources $(FRAMEWORKS_ARGS)
 
 test-web: $(READY_BROWSER) ## run the tests of the pages in a real browser (Debian's chromium, installed if this is root)
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/browser $(PYTEST_ARGS)
+	@$(BIN)/python $(PYTEST) -q -n 2 --dist worksteal tests/browser $(PYTEST_ARGS)
 
 screenshots: $(READY_BROWSER) ## make the pictures of docs/how-to/serve.md anew
 	@$(BIN)/python -m docs.screenshots

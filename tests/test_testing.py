@@ -47,6 +47,14 @@ def test_a_fixed_clock_and_fixed_ids_make_a_trace_reproducible():
     assert '"created_at":"2026-01-02T03:04:05.000Z"' in once()
 
 
+def test_fixed_ids_count_the_runs_in_the_order_in_which_they_begin():
+    """Whichever run asks for its id first, and whichever ends first."""
+    grace = make_grace()
+    with grace.run("first") as first, grace.run("second") as second:
+        drawn = [second.id[-1], first.id[-1]]
+    assert ["2", "1"] == drawn
+
+
 def test_a_script_ends_with_an_error_that_counts():
     """One question more than the script has answers fails the user's test."""
     reviewer = ScriptedReviewer("proceed", lambda request: "cancel", ValueError("busy"))

@@ -3,7 +3,7 @@
 from grace_kp.gating._action import GatedAction, check_key, gate
 from grace_kp.gating._audit import audit_probability
 from grace_kp.gating._call import Unknown
-from grace_kp.gating._case import Case, Consent, GateScope
+from grace_kp.gating._case import Case, Consent, GateScope, HeldRefusal
 from grace_kp.gating._confirmation import ConfirmationFlow
 from grace_kp.gating._decision import FACTS, Assessment, Basis, Decision, Rules, ShadowAssessment
 from grace_kp.gating._digest import NotCheckable, digest_of
@@ -61,6 +61,7 @@ __all__ = [
     "GateEntry",
     "GateScope",
     "GatedAction",
+    "HeldRefusal",
     "Identifier",
     "InMemory",
     "InboxReviewer",

@@ -27,6 +27,18 @@ if TYPE_CHECKING:
     from grace_kp.levels import InterventionLevel
 
 
+@dataclass(frozen=True, slots=True)
+class HeldRefusal:
+    """A reviewer's answer that keeps a call from running: a refusal, or words in place of the action."""
+
+    entry: Mapping[str, Any]
+    """What the entry of the call states."""
+    error: Exception
+    """What the call raised, without its traceback."""
+    turn: str | None = None
+    """Id of the model's message that proposed the call; None for a call of a function."""
+
+
 class GateScope(Protocol):
     """The run around a gated call. `record` must not raise."""
 
@@ -87,6 +99,14 @@ class GateScope(Protocol):
 
     def record(self, entry: dict[str, Any]) -> None:
         """Keep the gate's entry with the run. It is filled in further until the action has ended."""
+        ...
+
+    def refusal(self) -> HeldRefusal | None:
+        """Return the last refusal in the run; None if anything else has been recorded since."""
+        ...
+
+    def keep(self, refusal: HeldRefusal) -> None:
+        """Have a refusal hold until anything else is recorded in the run."""
         ...
 
 

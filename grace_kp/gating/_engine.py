@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from grace_kp.errors import ActionCancelled, ActionDenied, ActionPending, ActionRedirected, ActionTimedOut
-from grace_kp.gating._case import Consent
-from grace_kp.gating._decision import Decision
+from grace_kp.errors import (
+    ActionCancelled,
+    ActionDenied,
+    ActionPending,
+    ActionRedirected,
+    ActionTimedOut,
+)
+from grace_kp.gating._case import Consent, HeldRefusal
+from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
 from grace_kp.gating._execution import FunctionCall, changed_message, execution
 from grace_kp.gating._hidden import for_reviewer, unseen_problem
@@ -40,6 +47,8 @@ if TYPE_CHECKING:
 
 MAX_RETRIES = 3
 MAX_MODIFICATIONS = 3
+DECIDED = ("level", "score", "reason", "policy_version", "floor", "digest", "attempt", "evidence_gaps", "evaluation")
+"""What an entry states of a decision, beside its facts."""
 MAX_WORDS = 1_000_000
 """Characters of a reviewer's words that reach the agent."""
 
@@ -88,7 +97,10 @@ def consent_to(case: Case) -> Consenting:
 
 
 def _consent(case: Case) -> Consenting:
+    refusal = case.scope.refusal() if case.program is None else None
     case.scope.record(case.entry.fields)
+    if (error := _held(case, refusal)) is not None:
+        raise error
     for attempt in range(1, MAX_RETRIES + 2):
         decision = yield from _decision(case)
         request = _request(case, decision, attempt)
@@ -345,15 +357,37 @@ def _consented(case: Case, request: InterventionRequest, response: InterventionR
     if response.action is InterventionAction.INPUT:
         words = response.user_input or ""
         case.entry.state("redirected")
-        raise ActionRedirected(
-            f"{who} answered instead of running {case.action}: {words}",
-            user_input=words,
-            decision=request.decision,
-            request=request,
-            response=response,
+        message = f"{who} answered instead of running {case.action}: {words}"
+        error = ActionRedirected(
+            message, user_input=words, decision=request.decision, request=request, response=response
         )
+        raise _refused(case, error)
     why = f": {response.user_input}" if response.user_input else ""
-    raise case.entry.refusal(CANCELLED, ActionCancelled, f"{who} refused {case.action}{why}", request, response)
+    message = f"{who} refused {case.action}{why}"
+    raise _refused(case, case.entry.refusal(CANCELLED, ActionCancelled, message, request, response))
+
+
+def _refused(case: Case, error: Exception) -> Exception:
+    """Have a reviewer's answer hold for the same call, which a retry library makes again; return the error for the caller."""
+    if case.program is None:  # the program around keeps its decisions itself
+        case.scope.keep(HeldRefusal(case.entry.fields, copy(error)))
+    return error
+
+
+def _held(case: Case, refusal: HeldRefusal | None) -> Exception | None:
+    """Return the error of an earlier refusal of this very call, and state that it holds; None if there is none."""
+    try:
+        if refusal is None or (case.action, case.digest()) != (refusal.entry["action"], refusal.entry["digest"]):
+            return None
+    except NotCheckable:
+        return None  # it is refused where a person would have to be asked about it
+    stated = {name: refusal.entry[name] for name in (*DECIDED, *FACTS) if name in refusal.entry}
+    case.entry.fields.update(
+        stated, problem="an earlier refusal holds: nothing else was recorded in the run since then"
+    )
+    case.entry.state(refusal.entry["outcome"])
+    case.scope.keep(refusal)
+    return copy(refusal.error)
 
 
 def _changed(case: Case, request: InterventionRequest, changes: Mapping[str, Any]) -> Consent | str:

@@ -9,13 +9,14 @@ import importlib
 from typing import TYPE_CHECKING
 
 from grace_kp.record._arguments import argument_check, fitting
-from grace_kp.record._around import nearest, register
+from grace_kp.record._around import keep_refusal, kept_refusal, nearest, register
 from grace_kp.record._call import Call
 from grace_kp.record._current import CAPTURE, CURRENT, HOST, OPERATIONS, TROUBLES
 from grace_kp.record._decorate import RunBlock, decorate
 from grace_kp.record._enter import call_alone, call_in, open_run
 from grace_kp.record._events import NOT_CAPTURED, SEALED, ModelCall
 from grace_kp.record._evidence import evidence_of, keep_evidence, material_of, survey_of
+from grace_kp.record._failure import reported_failure
 from grace_kp.record._gaps import gaps_of
 from grace_kp.record._guard import attempt, finish_late, note, shielded
 from grace_kp.record._host import CANCELLED, CLOSED, COMPLETED, FAILED, SUSPENDED, Framework, Signal
@@ -71,6 +72,8 @@ __all__ = [
     "gaps_of",
     "instrument_threads",
     "keep_evidence",
+    "keep_refusal",
+    "kept_refusal",
     "located",
     "material_of",
     "nearest",
@@ -79,6 +82,7 @@ __all__ = [
     "open_run",
     "propagate",
     "register",
+    "reported_failure",
     "resealed",
     "seal",
     "shielded",

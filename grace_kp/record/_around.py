@@ -1,8 +1,13 @@
-"""What a run has from the runs around it: its user and its session, unless it states its own; and what it leaves to them to seal."""
+"""What a run has from the runs around it: its user and its session, unless it states its own; and what it leaves to them to seal.
+
+Also the last refusal of a gate in the run, which holds until anything else is recorded.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from grace_kp.record._location import located
 
 if TYPE_CHECKING:
     from grace_kp.record._run import Run
@@ -33,3 +38,30 @@ def root_of(run: Run) -> Run:
     while run.via is not None:
         run = run.via.run
     return run
+
+
+def keep_refusal(run: Run, refusal: object) -> None:
+    """Keep a refusal of a gate, with what the run has recorded by now and the calls around the gate."""
+    here: Any = located()
+    calls = []
+    while here is not None and here is not run:
+        calls.append(here)
+        here = here.parent or here.run
+    run.refusal = refusal, len(run.events), len(run.decisions), run.dropped, calls
+
+
+def kept_refusal(run: Run) -> Any:
+    """Return the last refusal of a gate; None if anything else has been recorded since.
+
+    The end of the calls around the gate, and the same calls made again, are nothing else: a loop that repeats the call may stand around
+    a tool that calls the gate.
+    """
+    if run.refusal is None:
+        return None
+    refusal, events, decisions, dropped, calls = run.refusal
+    since: list[Any] = run.events[events:]
+    for event in since:
+        again = (event.spec is call.spec and event.args == call.args and event.kwargs == call.kwargs for call in calls)
+        if not hasattr(event, "spec") or not any(again):
+            return None
+    return refusal if (decisions, dropped) == (len(run.decisions), run.dropped) else None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._current import HOST
 from grace_kp.record._events import NOT_CAPTURED, Event
+from grace_kp.record._failure import TOOL_ERROR, reported_failure
 from grace_kp.record._guard import shielded, shielded_end
 from grace_kp.record._host import COMPLETED, FAILED, SUSPENDED
 from grace_kp.trace import render, render_text
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 HERE = "?"
 """Stands for the part of a framework's program that runs here, which the framework tells."""
+_SAME = object()
 _STATUSES = {FAILED: "error", COMPLETED: "ok"}
 
 
@@ -60,27 +62,36 @@ class Call(Event):
         self.start = run.clock()
         run.events.append(self)  # last, because the journal reads events from another thread
 
-    def end_with(self, result: object) -> None:
-        """Record that the call returned. A failure of recording is the caller's to catch; `close` catches it."""
+    def end_with(self, result: object, last: object = _SAME) -> None:
+        """Record that the call returned. A failure of recording is the caller's to catch; `close` catches it.
+
+        Args:
+            result: what it returned; from a generator, all that it yielded.
+            last: from a generator, what it returned, else what it yielded last: this may report a failure.
+        """
         run = self.run
         end = run.clock()
         if run.open and self.status is None:
-            self.end = end
-            self.status = "ok"
-            kind = type(result)
-            if not run.owner.capture_output:
-                self.result = None
-            elif (
+            spec, kind = self.spec, type(result)
+            if (
                 (kind is str and len(result) <= run.max_text)  # type: ignore[arg-type]  # it is a str
                 or result is None
                 or kind is float
                 or kind is bool
-            ):
-                self.result = result
+            ) and not spec.looks:
+                if run.owner.capture_output:
+                    self.result = result
             else:
-                self.result = render(result, run.max_text)
-            if self.spec.searches and self.hits is None:
-                self.read_hits(result)
+                failure = reported_failure(result if last is _SAME else last, spec.failed)
+                if failure is not None:
+                    self.refuse(TOOL_ERROR, failure)
+                    return
+                if run.owner.capture_output:
+                    self.result = render(result, run.max_text)
+                if spec.searches and self.hits is None:
+                    self.read_hits(result)
+            self.end = end
+            self.status = "ok"
             run.events.append(self)
         if self.owns:
             run.close(result)
@@ -99,7 +110,7 @@ class Call(Event):
         run, end = self.run, self.run.clock()
         error = (kind, render_text(message, run.max_text) if run.owner.capture_output else NOT_CAPTURED)
         if run.open and self.status is None:
-            self.end, self.status, self.error = end, "error", error
+            self.end, self.status, self.error, self.hits = end, "error", error, None
             run.events.append(self)
         if self.owns:
             run.refuse(*error)

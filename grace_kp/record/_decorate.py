@@ -19,14 +19,21 @@ if TYPE_CHECKING:
     from grace_kp.record._run import Recorder, Run
 
 
-def decorate(function: object, *, recorder: Callable[[], Recorder], kind: str, **spec: Any) -> Any:
-    """Return `function` recorded as `kind`; static and class methods stay what they are.
+def decorate(
+    function: object,
+    *,
+    recorder: Callable[[], Recorder],
+    kind: str,
+    failed: Callable[[Any], object] | None = None,
+    **spec: Any,
+) -> Any:
+    """Return `function` recorded as `kind`; static and class methods stay what they are. `failed` says whether a result is a failure.
 
     Raises:
         TypeError: `function` cannot be called.
     """
     if isinstance(function, staticmethod | classmethod):
-        return type(function)(decorate(function.__func__, recorder=recorder, kind=kind, **spec))
+        return type(function)(decorate(function.__func__, recorder=recorder, kind=kind, failed=failed, **spec))
     if not callable(function):
         raise TypeError(f"@{kind} goes on a function, not on {type(function).__name__} {function!r:.60}")
     if isinstance(function, type):
@@ -34,10 +41,13 @@ def decorate(function: object, *, recorder: Callable[[], Recorder], kind: str, *
             f"@{kind} goes on a function or method, not on the class {function.__name__}; decorate its methods"
         )
     described = Spec(function, kind=kind, **spec)
+    if failed is not None:
+        described.failed, described.looks = failed, True
     if described.searches:
         import grace_kp.confidence  # noqa: F401 — reads the results, and must not be loaded while the first search is recorded
     recorded = wrap(function, described, recorder)
-    can_seal(recorded, lambda names: decorate(function, recorder=recorder, kind=kind, **{**spec, "sealed": names}))
+    spec = {**spec, "kind": kind, "failed": failed}
+    can_seal(recorded, lambda names: decorate(function, recorder=recorder, **{**spec, "sealed": names}))
     return recorded
 
 

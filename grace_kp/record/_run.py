@@ -59,8 +59,8 @@ class Recorder:
     """The owner of runs: the limits they are recorded with, the runs that are open, and who hears when one opens or ends."""
 
     __slots__ = (
-        "adapters", "asked", "capture_input", "capture_output", "clock", "domain", "drain", "enabled", "ended",
-        "generation", "lock", "max_events", "max_text", "new_id", "open_runs", "opened", "recall",
+        "adapters", "asked", "capture_input", "capture_output", "clock", "domain", "drain", "draws_early", "enabled",
+        "ended", "generation", "lock", "max_events", "max_text", "new_id", "open_runs", "opened", "recall",
         "stray_since", "wall_clock",
     )  # fmt: skip
 
@@ -74,6 +74,8 @@ class Recorder:
         new_id: Callable[[], str] = new_trace_id,
     ) -> None:
         self.clock, self.wall_clock, self.new_id = clock, wall_clock, new_id
+        self.draws_early = new_id is not new_trace_id
+        """Whether a run draws its id when it begins. Ids of a test follow the order of the runs, whichever thread asks for one first."""
         self.opened, self.ended, self.drain = listener.opened, listener.ended, listener.drain
         self.recall, self.asked = listener.recall, listener.asked
         self.adapters: dict[str, Any] = {}
@@ -100,6 +102,8 @@ class Recorder:
     def announce(self, run: Run) -> None:
         """Open the run: from now on it is journaled, and found again if the process dies."""
         self.open_runs.add(run)
+        if self.draws_early and run.resumes is None:
+            _ = run.id
         try:
             self.opened(run)
         except BaseException:
@@ -128,7 +132,7 @@ class Run:
         "__weakref__", "_id", "asked", "attributes", "began", "capture", "clock", "decisions", "document", "domain", "dropped",
         "earlier", "earlier_nested", "end", "error", "events", "facts", "framework", "generation", "keep", "max_text", "missing",
         "name", "number", "objective", "open", "own_confidence", "own_success", "owner", "pause", "prepared",
-        "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "tally", "troubles_before",
+        "refusal", "result", "resumes", "sample", "sealed", "spec", "start", "status", "steps", "stored", "suspended", "tally", "troubles_before",
         "usage", "via", "via_trace",
     )  # fmt: skip
 
@@ -169,6 +173,8 @@ class Run:
         self.result: Any = None
         self.own_confidence: float | None = None
         self.own_success: bool | None = None
+        self.refusal: Any = None
+        """The last refusal of a gate, and what was recorded by then; see `_around`."""
         self.status: str | None = None
         self.stored: Awaitable[None] | None = None  # what a coroutine awaits before it returns
         self.steps: Any = None

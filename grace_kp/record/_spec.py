@@ -26,7 +26,7 @@ class Spec:
     """The description of a recorded function."""
 
     __slots__ = (
-        "attributes", "bound", "can_await", "domain", "kind", "mask", "name", "objective", "positional", "scores", "searches",
+        "attributes", "bound", "can_await", "domain", "failed", "kind", "looks", "mask", "name", "objective", "positional", "scores", "searches",
         "var_keyword", "var_positional",
     )  # fmt: skip
 
@@ -47,6 +47,10 @@ class Spec:
         """The declared kind of the figures beside search results; None if undeclared."""
         self.kind = kind
         self.searches = kind == RETRIEVER
+        self.failed: Callable[[Any], object] | None = None
+        """Declared by the program: whether a result is a failure."""
+        self.looks = self.searches
+        """Whether each result is looked at: for what was found, or for a failure."""
         self.domain = domain
         self.objective = objective
         self.attributes = None if attributes is None else declared(self.name, function, attributes)

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 class Stream:
     """The frame of a generator: its items, up to a number and a length, and how it ended."""
 
-    __slots__ = ("closing", "count", "found", "frame", "items", "left", "text")
+    __slots__ = ("closing", "count", "found", "frame", "items", "last", "left", "text")
 
     def __init__(self, frame: Frame | None) -> None:
         self.frame = frame
         self.closing: BaseException | None = None
         self.items: list[Any] = []
+        self.last: Any = None
         self.count = 0
         self.text = True
         self.left = 0 if frame is None or not frame.run.owner.capture_output else frame.run.max_text
@@ -32,6 +33,7 @@ class Stream:
     def add(self, item: object) -> None:
         """Record an item."""
         self.count += 1
+        self.last = item
         if self.found is not None:
             self.found.read_item(item)
         if type(item) is not str:
@@ -56,7 +58,10 @@ class Stream:
         if self.closing is None:
             if self.found is not None and not self.text and self.count:
                 self.frame.hits = self.found.results()  # type: ignore[union-attr]  # only a call has a reader
-            self.frame.close(self._result(returned))
+            if isinstance(self.frame, Call):
+                self.frame.end_with(self._result(returned), self.last if returned is None else returned)
+            else:
+                self.frame.close(self._result(returned))
         else:
             self.fail(self.closing)
 

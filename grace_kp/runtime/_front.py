@@ -7,6 +7,7 @@ type, because a skipped action returns None.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from inspect import iscoroutinefunction as is_async
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 from grace_kp.record import AGENT, RETRIEVER, SCOPE, TOOL, RunBlock, current_run, decorate, note
@@ -136,7 +137,12 @@ class Front(ABC):
     def tool(self, function: F, /) -> F: ...
     @overload
     def tool(
-        self, *, name: str | None = None, kind: Literal["tool", "search"] = "tool", scores: Scores | None = None
+        self,
+        *,
+        name: str | None = None,
+        kind: Literal["tool", "search"] = "tool",
+        scores: Scores | None = None,
+        failed: Callable[[Any], object] | None = None,
     ) -> Callable[[F], F]: ...
     def tool(
         self,
@@ -145,23 +151,32 @@ class Front(ABC):
         name: str | None = None,
         kind: Literal["tool", "search"] = "tool",
         scores: Scores | None = None,
+        failed: Callable[[Any], object] | None = None,
     ) -> Any:
         """Record every call of a function as a step of the run around it: the call and its result.
 
         The recorded input is the one that was passed, even if the function changes it afterwards. Outside of any run the call is a run
         itself.
 
+        A result may report a failure: a result of MCP with `isError` or `is_error` that is True, or a message of a tool with the status
+        "error". The call then counts as failed, as if it had raised.
+
         Args:
             name: the tool's name; the function's name when None.
             kind: `search` for a tool whose result is search results, as with `retriever`.
             scores: what the scores of search results are; see `retriever`. Only with `kind="search"`.
+            failed: decides in place of these rules, on the agent's thread, whether a result is a failure: a callable that returns a bool, or
+                a text that says why. It gets what the function returned; from a generator, what it yielded last if it returned None. A
+                call about which it raises counts as failed.
 
         Raises:
-            TypeError: the decorated object is not a function or method.
+            TypeError: the decorated object is not a function or method, or `failed` is not a plain function.
             ValueError: `kind` or `scores` is unknown, or `scores` is passed without `kind="search"`.
         """
         if kind not in {"tool", "search"}:
             raise ValueError(f"kind must be 'tool' or 'search', not {kind!r}")
+        if failed is not None and (not callable(failed) or is_async(failed)):
+            raise TypeError(f"failed must be a plain function that takes the result, not {failed!r:.60}")
         if scores is not None:
             from grace_kp.confidence import checked_scores
 
@@ -171,16 +186,27 @@ class Front(ABC):
         what = RETRIEVER if kind == "search" else TOOL
 
         def record(target: object) -> Any:
-            return decorate(target, recorder=self._recorder, kind=what, name=name, scores=scores)
+            return decorate(target, recorder=self._recorder, kind=what, name=name, scores=scores, failed=failed)
 
         return record if function is None else record(function)
 
     @overload
     def retriever(self, function: F, /) -> F: ...
     @overload
-    def retriever(self, *, name: str | None = None, scores: Scores | None = None) -> Callable[[F], F]: ...
     def retriever(
-        self, function: Callable[..., Any] | None = None, *, name: str | None = None, scores: Scores | None = None
+        self,
+        *,
+        name: str | None = None,
+        scores: Scores | None = None,
+        failed: Callable[[Any], object] | None = None,
+    ) -> Callable[[F], F]: ...
+    def retriever(
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        name: str | None = None,
+        scores: Scores | None = None,
+        failed: Callable[[Any], object] | None = None,
     ) -> Any:
         """Record a tool that returns search results: their number, scores and sources become evidence.
 
@@ -204,12 +230,13 @@ class Front(ABC):
                 - a path with its kind or function: `("metadata.distance", "cosine_distance")`
                 - a function that returns a similarity from 0 to 1. It gets the engine's number, for any other scale, such as BM25; where
                   the engine puts none, or the function does not take a number, it gets the whole result
+            failed: decides whether a result is a failure; see `tool`.
 
         Raises:
-            TypeError: the decorated object is not a function or method.
+            TypeError: the decorated object is not a function or method, or `failed` is not a plain function.
             ValueError: `scores` is none of these.
         """
-        record = self.tool(name=name, kind="search", scores=scores)
+        record = self.tool(name=name, kind="search", scores=scores, failed=failed)
         return record if function is None else record(function)
 
     @overload

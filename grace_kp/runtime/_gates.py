@@ -19,7 +19,19 @@ from grace_kp.gating import (
     check_key,
     gate,
 )
-from grace_kp.record import AGENT, current_run, gaps_of, material_of, nearest, register, seal, shielded, survey_of
+from grace_kp.record import (
+    AGENT,
+    current_run,
+    gaps_of,
+    keep_refusal,
+    kept_refusal,
+    material_of,
+    nearest,
+    register,
+    seal,
+    shielded,
+    survey_of,
+)
 from grace_kp.runtime._lazy_inbox import LazyInbox
 from grace_kp.runtime._profile import Known
 
@@ -28,7 +40,7 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Inbox, Webhook
     from grace_kp.confidence import ConfidenceFactors, Evidence
-    from grace_kp.gating import Case, Identifier, InterventionRequest, Ledger, Reviewer
+    from grace_kp.gating import Case, HeldRefusal, Identifier, InterventionRequest, Ledger, Reviewer
     from grace_kp.levels import InterventionLevel
     from grace_kp.record import Recorder, Run
     from grace_kp.runtime._judging import RunJudge
@@ -284,6 +296,17 @@ class Scope:
             if "sealed" in entry:
                 register(self._run, entry)
             self._run.decisions.append(entry)
+
+    def refusal(self) -> HeldRefusal | None:
+        """Return the last refusal in the run; None if anything else has been recorded since."""
+        found: HeldRefusal | None = None if self._run is None else kept_refusal(self._run)
+        return found
+
+    @shielded
+    def keep(self, refusal: HeldRefusal) -> None:
+        """Have a refusal hold until anything else is recorded in the run."""
+        if self._run is not None:
+            keep_refusal(self._run, refusal)
 
 
 def gated(

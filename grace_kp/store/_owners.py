@@ -57,6 +57,18 @@ def program() -> str:
     return ""
 
 
+def has_ended(pid: int) -> bool:
+    """Return whether each task of a process has ended, although its parent has not reaped it; False where the system does not tell.
+
+    The first task alone says nothing: it may have ended while another thread goes on.
+    """
+    try:
+        states = [(task / "stat").read_text().rpartition(")")[2][:2] for task in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:  # also where a thread ends meanwhile, which may have started another
+        return False
+    return bool(states) and {*states} <= {" Z", " X", " x"}
+
+
 class Owners:
     """The lease of one store, and the leases of other owners as this store has seen them.
 
@@ -150,5 +162,7 @@ def is_running(pid: int, start: str) -> bool | None:
         return False
     except OSError:
         pass  # it runs under another user
+    if has_ended(pid):
+        return False
     now = started(pid)
     return now == begin if now and begin else None

@@ -133,7 +133,7 @@ class DecisionRecord:
     """The answer; None if nobody was asked."""
     error: str | None = None
     problem: str | None = None
-    """The problem with the reviewer's arguments."""
+    """The problem with the reviewer's arguments; or that an earlier refusal of the same call holds."""
     executed_arguments: Mapping[str, Any] | None = None
     """Arguments of the execution, without secrets, if a reviewer changed them."""
     unchecked: str | None = None

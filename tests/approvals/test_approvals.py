@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
+import time
 
 import pytest
 
 import grace_kp as gk
 from grace_kp.approvals import Approvals
+from grace_kp.store._owners import has_ended
 from tests.gating.inboxes import runtime
 
 
@@ -130,3 +134,38 @@ async def test_twins_do_the_same(grace, ask):
     assert [name] == [approval.id for approval in await grace.approvals.apending()]
     await grace.approvals.aapprove(name, by="ana")
     assert await grace.approvals.aexecute(name) == 1
+
+
+HANGING = """
+import sys, time
+import grace_kp as gk
+grace = gk.Grace(store=sys.argv[1], evaluator=None, embedder=None, reviewer=gk.InboxReviewer())
+@grace.gate(floor="confirm", key="pay:{n}")
+def pay(n):
+    print("inside", flush=True)
+    while True:
+        time.sleep(60)
+pay(5)
+"""
+
+
+def test_a_killed_process_that_nobody_has_reaped_leaves_an_unknown_outcome(tmp_path):
+    """Seen by whoever looks next, who can reconcile it at once, although its lease has not ended."""
+    url = f"sqlite:///{tmp_path}/approvals.db"
+    with gk.Grace(store=url, evaluator=None, embedder=None, reviewer=None) as grace:
+        command = [sys.executable, "-c", HANGING, url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                change = next(iter(grace.approvals.watch(0)))
+                grace.approvals.approve(change.approval, by="ana")
+                assert "inside\n" == process.stdout.readline()
+                assert "claimed" == grace.approvals.get(change.approval).state
+                process.kill()
+                assert "" == process.stdout.readline()  # its end closes the pipe; nobody has waited for it
+                while not has_ended(process.pid):
+                    time.sleep(0.001)
+                assert "unknown" == grace.approvals.get(change.approval).state
+                assert "not_done" == grace.approvals.reconcile(change.approval, happened=False, by="ana").state
+                assert process.returncode is None
+            finally:
+                process.kill()

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
-from grace_kp.store._owners import BUSY_SECONDS, LEASE_SECONDS, RENEW_SECONDS, Owners, place, program, started
+from grace_kp.store._owners import (
+    BUSY_SECONDS,
+    LEASE_SECONDS,
+    RENEW_SECONDS,
+    Owners,
+    has_ended,
+    place,
+    program,
+    started,
+)
 from grace_kp.store._schema import MIGRATIONS
 from tests.store.samples import Clock
 
@@ -65,6 +77,81 @@ def test_a_process_that_has_ended_is_dead_at_once(owners, table, wall):
     ended.wait()
     lease(table, wall, pid=ended.pid, start=start)
     assert {"other"} == owners.dead(table)
+
+
+@pytest.mark.parametrize("parent", ["test", "another"])
+def test_a_killed_process_that_nobody_has_reaped_is_dead_at_once(owners, table, wall, parent):
+    """Whoever its parent is: a supervisor may never wait for it."""
+    reader, writer = os.pipe()
+    outer = os.fork() if parent == "another" else 0
+    if parent == "test" or outer == 0:
+        killed = os.fork()
+        if killed == 0:
+            while True:
+                signal.pause()
+        os.write(writer, str(killed).encode())
+        if parent == "another":
+            while True:
+                signal.pause()
+    try:
+        killed = int(os.read(reader, 20))
+        lease(table, wall, pid=killed, start=started(killed))
+        assert set() == owners.dead(table)
+        os.kill(killed, signal.SIGKILL)
+        while state_of(killed) != "Z":
+            time.sleep(0.001)
+        assert {"other"} == owners.dead(table)
+        assert started(killed)  # it has not been reaped
+    finally:
+        os.kill(killed, signal.SIGKILL)
+        if outer:
+            os.kill(outer, signal.SIGKILL)
+            os.waitpid(outer, 0)
+        else:
+            os.waitpid(killed, 0)
+        os.close(reader)
+        os.close(writer)
+
+
+# Its first thread ends for good, without the process; the other waits for a line and then ends it.
+HEADLESS = """
+import ctypes, os, sys, threading
+def last():
+    print("ready", flush=True)
+    sys.stdin.readline()
+    os._exit(0)
+threading.Thread(target=last).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_whose_first_thread_has_ended_is_alive(owners, table, wall):
+    """Another thread may still act. It is dead when that has ended, too."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HEADLESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert "ready\n" == process.stdout.readline()
+        lease(table, wall, pid=process.pid, start=started(process.pid))
+        while state_of(process.pid) != "Z":
+            time.sleep(0.001)
+        assert set() == owners.dead(table)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        while not has_ended(process.pid):
+            time.sleep(0.001)
+        assert {"other"} == owners.dead(table)
+
+
+def test_without_a_list_of_tasks_the_number_and_the_start_decide(owners, table, wall, monkeypatch):
+    """As on systems without `/proc`: what cannot be read is no end."""
+    monkeypatch.setattr(Path, "iterdir", lambda _: iter(Path("/proc/nothing").glob("*")))
+    lease(table, wall, pid=os.getppid(), start=started(os.getppid()))
+    assert set() == owners.dead(table)
+
+
+def state_of(pid):
+    """The state of the first task of a process, as the kernel shows it."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.mark.parametrize("pid_of", [os.getppid, os.getpid])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 
 from grace_kp.confidence import Evidence
 from grace_kp.errors import ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
@@ -35,7 +35,7 @@ from grace_kp.runtime import GateSpec, Scope
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from grace_kp.gating import Policy
+    from grace_kp.gating import HeldRefusal, Policy
     from grace_kp.runtime import Grace
 
 CONSENTED, NOT_NEEDED, REFUSED = "given", "not needed", "refused"
@@ -228,6 +228,7 @@ class ToolScope(Scope):
         super().__init__(grace._gates(), GateSpec(judge=judge))
         self._enabled = grace.recorder.enabled
         self._state = state
+        self._turn = next((it.id for it in reversed(messages_of(state)) if isinstance(it, AIMessage)), None)
 
     def evidence(self) -> Evidence:
         """Return the evidence of the run, and where no handler records it, the failures that its messages report.
@@ -250,6 +251,15 @@ class ToolScope(Scope):
     def gaps(self, evidence: Evidence) -> tuple[str, ...]:
         """Return why evidence is missing. A run that no handler records lacks none: nothing was measured in it."""
         return () if self._run is None and self._enabled else super().gaps(evidence)
+
+    def refusal(self) -> HeldRefusal | None:
+        """Return the last refusal in the run and in this turn: another message of the model is something else, also without a handler."""
+        found = super().refusal()
+        return found if found is not None and found.turn == self._turn else None
+
+    def keep(self, refusal: HeldRefusal) -> None:
+        """Have a refusal hold in this turn."""
+        super().keep(replace(refusal, turn=self._turn))
 
 
 def _outcome_in(message: object) -> bool | None:

@@ -5,8 +5,11 @@ This code runs in the agent's thread. It changes nothing and reads no more than 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from grace_kp.record import reported_failure
 
 if TYPE_CHECKING:
     from langchain_core.outputs import LLMResult
@@ -128,7 +131,20 @@ def tool_result(output: object) -> tuple[Any, str | None, Any]:
         return None, text_of(failed) or "the tool reported an error", None
     artifact = next((message.artifact for message in messages if getattr(message, "artifact", None) is not None), None)
     content = messages[-1].content
+    error = reported_failure(artifact) or (_failure_in_json(content) if isinstance(content, str) else None)
+    if error is not None:
+        return None, error, None
     return content if isinstance(content, str) else text_of(messages[-1]) or content, None, artifact
+
+
+def _failure_in_json(content: str) -> str | None:
+    """Return the failure that a result of MCP reports, which LangChain has written into the message as JSON."""
+    if content[:1] != "{" or '"isError": true' not in content:
+        return None
+    try:
+        return reported_failure(json.loads(content))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _tool_messages(output: object) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 import re
@@ -935,3 +936,24 @@ class TestLearnedProfiles:
         assert ("confirm", 0.5, "escalate") == (decision.level, decision.score, decision.shadow["level"])
         assert ("learned", None, "executed") == (decision.profile, decision.audit, decision.outcome)
         assert decision.step is not None
+
+
+@pytest.mark.parametrize("records", ["handler", "a run around", "nobody"])
+def test_a_refusal_holds_in_its_turn_only(bank, records):
+    """Another message of the model is something else, also where no handler records it. Equal calls of one turn are refused together."""
+    asked_about = []
+
+    def reviewer(request):
+        asked_about.append(request.arguments["euros"])
+        return gk.InterventionResponse("cancel" if len(asked_about) == 1 else "proceed")
+
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer)
+    calls = [("pay", {"to": "bob", "euros": 5})]
+    agent = agent_of(grace, bank, [calls * 2, calls, "done"], saver=None)
+    handler = GraceCallbackHandler(grace) if records == "handler" else None
+    with grace.run("q") if records == "a run around" else contextlib.nullcontext():
+        agent.invoke(QUESTION, config(handler))
+    if records == "nobody":  # nothing holds where nothing is recorded
+        assert ([5, 5, 5], 2) == (asked_about, len(bank.paid))
+    else:
+        assert ([5, 5], 1) == (asked_about, len(bank.paid))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import Annotated
 
 import pytest
 
@@ -11,10 +12,10 @@ pytest.importorskip("langgraph", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
 from langchain_core.language_models import FakeListChatModel, FakeListLLM
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import GenerationChunk
-from langchain_core.tools import tool
+from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
@@ -320,3 +321,45 @@ class TestProposals:
         (trace,) = grace.store.query()
         assert "Proposed calls: look" == trace.outcome.result_summary
         assert "" not in [step.content for step in trace.steps]
+
+
+BAD = {"isError": True, "content": [{"type": "text", "text": "quota exceeded"}]}
+REPORTED = {
+    "a message": lambda call_id: ToolMessage("quota exceeded", tool_call_id=call_id, status="error"),
+    "a command": lambda call_id: Command(
+        update={"messages": [ToolMessage("quota exceeded", tool_call_id=call_id, status="error")]}
+    ),
+    "MCP as dict": lambda call_id: BAD,
+    "MCP in an artifact": lambda call_id: ("see the artifact", BAD),
+}
+
+
+@pytest.mark.parametrize("what", REPORTED)
+def test_a_failure_in_the_result_of_a_tool_is_a_failed_call(grace, handler, call, what):
+    """However LangChain hands it on."""
+
+    @tool(response_format="content_and_artifact" if "artifact" in what else "content")
+    def pay(euros: int, tool_call_id: Annotated[str, InjectedToolCallId]):
+        """Send money."""
+        return REPORTED[what](tool_call_id)
+
+    agent = create_agent(says([("pay", {"euros": 5})], "done"), [pay])
+    call(agent, question(), {"callbacks": [handler]})
+    (trace,) = grace.store.query()
+    (recorded,) = trace.calls
+    assert ("error", "ToolError", "quota exceeded") == (recorded.status, recorded.error.type, recorded.error.message)
+    assert "error_recovery" in [step.type for step in trace.steps]
+
+
+@pytest.mark.parametrize("text", ['{"isError": true', '{"isError": "true"}', 'say "isError": true', '{"a": ' * 9_999])
+def test_a_text_that_only_looks_like_a_failure_is_none(grace, handler, text):
+    """It is JSON of another kind, or none."""
+
+    @tool
+    def look(q: str) -> str:
+        """Look something up."""
+        return text + ' "isError": true'
+
+    agent = create_agent(says([("look", {"q": "x"})], "done"), [look])
+    agent.invoke(question(), {"callbacks": [handler]})
+    assert ["ok"] == [one.status for one in grace.store.query()[0].calls]

@@ -1,0 +1,201 @@
+"""A refusal holds for the same call in the same run until anything else is recorded, so that a retry library asks nobody again."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import grace_kp as gk
+from grace_kp.record import ModelCall, current_run
+
+
+class Asked:
+    """A reviewer that refuses, and counts how often it is asked; later answers would let the action run."""
+
+    def __init__(self, first="cancel", then="proceed"):
+        self.answers, self.requests = [first, then], []
+
+    def __call__(self, request):
+        self.requests.append(request)
+        return self.answers[min(len(self.requests), 2) - 1]
+
+
+def refusing(first="cancel", then="proceed", **settings):
+    reviewer = Asked(
+        *(gk.InterventionResponse(answer) if isinstance(answer, str) else answer for answer in (first, then))
+    )
+    return gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer, **settings), reviewer
+
+
+def again(call, *args, times=3):
+    """What a retry library does: the errors of each attempt, and the result if one of them succeeds."""
+    errors = []
+    for _ in range(times):
+        try:
+            return errors, call(*args)
+        except gk.ActionNotApproved as error:
+            errors.append(error)
+    return errors, None
+
+
+WORDS = gk.InterventionResponse("input", user_input="ask the bank first")
+
+
+@pytest.mark.parametrize(("first", "outcome"), [("cancel", "cancelled"), (WORDS, "redirected")])
+def test_a_refusal_holds_for_the_same_call(first, outcome):
+    """Each attempt raises what the first one raised, and its entry states that the refusal holds; nobody is asked again."""
+    grace, reviewer = refusing(first)
+    pay = grace.gate(floor="confirm", name="pay")(lambda euros: "paid")
+    with grace.run("q") as run:
+        errors, result = again(pay, 5)
+    assert (1, 3, None) == (len(reviewer.requests), len(errors), result)
+    assert 1 == len({(type(error), str(error), error.request.id, error.response.action) for error in errors})
+    assert 3 == len({*map(id, errors)})
+    first, second, third = run.trace.decisions
+    assert [outcome] * 3 == [first.outcome, second.outcome, third.outcome]
+    assert (first.level, first.digest, first.score) == (third.level, third.digest, third.score)
+    assert (None, None) == (second.response, third.response)
+    assert [True, True] == ["an earlier refusal holds" in decision.problem for decision in (second, third)]
+
+
+def test_a_refusal_holds_in_a_coroutine():
+    """And in threads that carry the run."""
+    grace, reviewer = refusing()
+
+    @grace.gate(floor="confirm")
+    async def pay(euros):
+        return "paid"
+
+    async def attempts():
+        with grace.run("q"):
+            for _ in range(2):
+                with pytest.raises(gk.ActionCancelled):
+                    await pay(5)
+            with ThreadPoolExecutor(1) as pool, pytest.raises(gk.ActionCancelled):
+                pool.submit(gk.propagate(lambda: asyncio.run(pay(5)))).result()
+
+    asyncio.run(attempts())
+    assert 1 == len(reviewer.requests)
+
+
+def test_a_refusal_holds_where_the_tool_around_the_gate_is_called_again():
+    """A repeated call of the tool is the same call; another tool, or other arguments of it, is something else."""
+    for other, args, expected in (("send", (5,), 1), ("transfer", (5,), 2), ("send", (6,), 2)):
+        grace, reviewer = refusing()
+        pay = grace.gate(floor="confirm")(lambda: "paid")
+        tools = {name: grace.tool(name=name)(lambda euros, pay=pay: pay()) for name in ("send", "transfer")}
+        with grace.run("q"):
+            again(tools["send"], 5, times=1)
+            again(tools[other], *args, times=1)
+        assert expected == len(reviewer.requests)
+
+
+ELSE = {
+    "a tool": lambda grace: grace.tool(lambda: "found")(),
+    "a tool that fails": lambda grace: grace.tool(lambda: {"isError": True})(),
+    "a thought": lambda grace: grace.thought("she asked for it"),
+    "a nested run": lambda grace: grace.agent(lambda: "x")(),
+    "another gate": lambda grace: grace.gate(unmeasured="silent", name="other")(lambda: "ran")(),
+    "a model": lambda grace: current_run().model_called(ModelCall("m", start=0, end=1, text="again")),
+}
+
+
+@pytest.mark.parametrize("what", ELSE)
+def test_a_refusal_ends_when_anything_else_is_recorded(what):
+    """The reviewer is asked again, and may have another answer."""
+    grace, reviewer = refusing()
+    pay = grace.gate(floor="confirm")(lambda euros: "paid")
+    with grace.run("q"):
+        again(pay, 5)
+        ELSE[what](grace)
+        assert ([], "paid") == again(pay, 5)
+    assert 2 == len(reviewer.requests)
+
+
+@pytest.mark.parametrize("other", [(6,), (5.0,), ("5",)])
+def test_a_refusal_is_one_of_its_arguments(other):
+    """Other arguments are another call, after which the first call is asked about again, too."""
+    grace, reviewer = refusing(then="cancel")
+    pay = grace.gate(floor="confirm")(lambda euros: "paid")
+    with grace.run("q"):
+        again(pay, 5)
+        again(pay, *other)
+        again(pay, 5)
+    assert [5, other[0], 5] == [request.arguments["euros"] for request in reviewer.requests]
+
+
+def test_a_refusal_is_one_of_its_action():
+    """And of its object, in a method."""
+    grace, reviewer = refusing(then="cancel")
+
+    class Account:
+        def __init__(self, name):
+            self.name = name
+
+        @grace.gate(floor="confirm", name="pay")
+        def pay(self, euros):
+            return "paid"
+
+        @grace.gate(floor="confirm", name="lend")
+        def lend(self, euros):
+            return "lent"
+
+    ana = Account("ana")
+    with grace.run("q"):
+        for call in (ana.pay, ana.lend, Account("bo").lend):
+            again(call, 5)
+    assert 3 == len(reviewer.requests)
+
+
+@pytest.mark.parametrize(
+    "first", ["skip", "retry", gk.InterventionResponse("cancel", timeout_reached=True), None, "nonsense"]
+)
+def test_what_is_no_refusal_does_not_hold(first):
+    """Time that ran out, an answer that cannot be used, a skipped call, and the wish to decide again."""
+    grace, reviewer = refusing()
+    reviewer.answers[0] = first
+    pay = grace.gate(floor="confirm")(lambda euros: "paid")
+    with grace.run("q"):
+        again(pay, 5, times=1)
+        assert "paid" == pay(5)
+    assert len(reviewer.requests) >= 2
+
+
+def test_a_refusal_holds_in_its_run_only():
+    """Outside of a run each call is a run of its own."""
+    grace, reviewer = refusing(then="cancel")
+    pay = grace.gate(floor="confirm")(lambda euros: "paid")
+    again(pay, 5)
+    with grace.run("one"):
+        again(pay, 5)
+    with grace.run("two"):
+        again(pay, 5)
+    assert 5 == len(reviewer.requests)
+
+
+def test_a_refusal_holds_beyond_the_bound_of_steps():
+    """What cannot be recorded any more is something else all the same."""
+    grace, reviewer = refusing(max_steps=1)
+    pay = grace.gate(floor="confirm")(lambda euros: "paid")
+    with grace.run("q"):
+        grace.thought("first")
+        again(pay, 5)
+        assert 1 == len(reviewer.requests)
+        grace.thought("dropped")
+        assert ([], "paid") == again(pay, 5)
+
+
+def test_a_refusal_in_the_inbox_holds():
+    """Without a key, too; a second request is not filed."""
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer())
+    pay = grace.gate(floor="confirm")(lambda euros: "paid")
+    with ThreadPoolExecutor(1) as pool, grace.run("q"):
+        calls = pool.submit(gk.propagate(lambda: again(pay, 5)))
+        change = next(iter(grace.approvals.watch(0)))
+        grace.approvals.reject(change.approval, by="ana", reason="no")
+        errors, _ = calls.result()
+    assert 3 == len(errors)
+    assert [change.approval] == [approval.id for approval in grace.approvals.history()]
+    assert [] == grace.approvals.pending()
