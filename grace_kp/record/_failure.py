@@ -10,7 +10,7 @@ from types import GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._guard import attempt
-from grace_kp.trace import SCALARS, render_text
+from grace_kp.trace import render_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,13 +19,11 @@ TOOL_ERROR = "ToolError"
 """The kind of an error that a result reports."""
 MAX_PARTS = 100
 _READ = ("isError", "is_error", "tool_call_id", "status", "content", "text", "update", "__pydantic_extra__")
-_SLOTS = (MemberDescriptorType, GetSetDescriptorType)
-"""What an instance keeps in slots, and its dict. Properties are of other types."""
 _HEAP_TYPE = 1 << 9
 """Set for the classes of `class` statements. Instances of others have no attributes of their own, unless they have a dict."""
 # Not through the class: a metaclass may override these names.
-_flags, _dict_offset, _mro, _namespace = (
-    type.__dict__[name].__get__ for name in ("__flags__", "__dictoffset__", "__mro__", "__dict__")
+_flags, _dict_offset, _mro, _namespace, _name = (
+    type.__dict__[name].__get__ for name in ("__flags__", "__dictoffset__", "__mro__", "__dict__", "__name__")
 )
 
 
@@ -47,7 +45,7 @@ def reported_failure(result: Any, failed: Callable[[Any], object] | None = None)
     if kind is dict:
         if not ("isError" in first or "is_error" in first or "tool_call_id" in first):
             return None
-    elif kind in SCALARS or not (_flags(kind) & _HEAP_TYPE or _dict_offset(kind)) or not _may_report(first, kind):
+    elif not (_flags(kind) & _HEAP_TYPE or _dict_offset(kind)) or not _may_report(first, kind):
         return None
     return attempt("the failure that a result reports", lambda: _failure(result))
 
@@ -56,10 +54,17 @@ def _may_report(value: object, kind: type) -> bool:
     for base in _mro(kind):
         space = _namespace(base)
         own = space.get("__dict__")
-        own = own.__get__(value) if type(own) in _SLOTS else ()
+        own = own.__get__(value) if type(own) is GetSetDescriptorType or type(own) is MemberDescriptorType else ()
         if "isError" in own or "is_error" in own or "tool_call_id" in own or "__slots__" in space or base is dict:
             return True
     return False
+
+
+def _slot(space: Any, name: str, value: object) -> Any:
+    """Return what an instance keeps under a name of its class; None where that is a property, another object, or nothing."""
+    member = space.get(name)
+    is_slot = type(member) is GetSetDescriptorType or type(member) is MemberDescriptorType
+    return member.__get__(value) if is_slot else None
 
 
 def _verdict(answer: object, result: object) -> str:
@@ -84,7 +89,7 @@ def _failure(result: Any) -> str | None:
 def _failed_message(item: object) -> str | None:
     """Return the text of a message of a tool that reports a failure, "" for one that reports none, None for anything else."""
     fields = _fields(item)
-    if type(item).__name__ == "Command":
+    if _name(type(item)) == "Command":
         update = fields.get("update")
         messages: Any = update.get("messages") if type(update) is dict else update
         found = [_failed_message(message) for message in messages[:MAX_PARTS]] if type(messages) is list else []
@@ -111,12 +116,11 @@ def _fields(value: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for base in _mro(kind):
         space = _namespace(base)
-        if type(member := space.get("__dict__")) in _SLOTS:
-            own = member.__get__(value)
-            fields.update({name: own[name] for name in _READ if name in own})
+        own = _slot(space, "__dict__", value) or {}
+        fields.update({name: own[name] for name in _READ if name in own})
         for name in _READ if "__slots__" in space else ():
-            if type(member := space.get(name)) in _SLOTS:
-                with contextlib.suppress(AttributeError):
-                    fields.setdefault(name, member.__get__(value))
+            with contextlib.suppress(AttributeError):
+                if (kept := _slot(space, name, value)) is not None:
+                    fields.setdefault(name, kept)
     extra = fields.get("__pydantic_extra__")
     return {**extra, **fields} if type(extra) is dict else fields

@@ -14,6 +14,7 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 import grace_kp as gk
+from grace_kp.record import reported_failure
 from tests.exhaustive import product
 
 TEXT = [{"type": "text", "text": "quota exceeded"}]
@@ -340,3 +341,34 @@ def test_a_declaration_is_a_plain_function(grace, kind, failed):
     """A coroutine function would count every call as failed."""
     with pytest.raises(TypeError, match="plain function"):
         getattr(grace, kind)(failed=failed)
+
+
+def test_no_code_of_a_class_of_results_runs(grace):
+    """Neither hashing nor comparing nor naming it."""
+    asked = []
+
+    class Meta(type):
+        __hash__ = None
+
+        @property
+        def __name__(cls):
+            asked.append("name")
+            return "Command"
+
+        def __eq__(cls, other):
+            asked.append("eq")
+            return True
+
+    class Other:
+        """A descriptor of a class that claims to be any other."""
+
+        def __get__(self, instance, owner):
+            asked.append("get")
+            return {"isError": True}
+
+    class Hostile(metaclass=Meta):
+        __slots__ = ("tool_call_id",)
+        status = isError = Other()  # noqa: N815
+
+    assert None is reported_failure(Hostile())
+    assert [] == asked
