@@ -181,6 +181,11 @@ class ToolCase:
         same = hashlib.sha256(f"{message}|{self.state_key}".encode()).hexdigest()[:32]
         return replace(found, id=same, reason=f"{CHANGED} {found.reason}")
 
+    def raised(self, kept: ToolDecision) -> ToolDecision:
+        """Return a kept decision at the level that the policy requires now, which is never milder."""
+        now = self.gated().rules.apply_again(Decision.from_dict(kept.to_dict()))
+        return kept if now.level == kept.level else replace(kept, level=str(now.level), reason=now.action.reason)
+
     def _signature(self, tool: object, arguments: Mapping[str, Any]) -> tuple[inspect.Signature, Mapping[str, Any]]:
         """Return a signature that takes the arguments of the tool and of the call, and the call's arguments."""
         names = dict.fromkeys([*(argument_names(tool) or self.decision.names or ()), *arguments])

@@ -43,7 +43,7 @@ class Turn:
                 continue
             kept = decided.get(case.state_key)
             if kept is not None and "message" not in kept and kept["digest"] == case.digest:
-                case.decision = ToolDecision.from_dict(kept)
+                case.decision = case.raised(ToolDecision.from_dict(kept))
             else:
                 # The model did not propose it like this. Nobody knows whether this is decided for the first time, so a person is asked.
                 case.decision = case.decide(message=message.id)
