@@ -17,7 +17,7 @@ def manager(request: gk.InterventionRequest) -> gk.InterventionResponse:
 grace = gk.Grace(store="memory:", reviewer=manager, policies={"refund_large": "confirm", "empty_*": "deny"})
 
 
-@grace.gate
+@grace.gate(unmeasured="notify")  # nothing measures such a run, and a small refund needs no question
 @grace.tool
 def refund_small(customer: str, euros: int) -> str:
     return f"paid {euros} to {customer}"

@@ -37,26 +37,9 @@ class Evidence:
     """
 
     __slots__ = (
-        "_best",
-        "_empty",
-        "_executed",
-        "_found",
-        "_has_scored_source",
-        "_lost_failures",
-        "_mean",
-        "_scored",
-        "_scoring",
-        "_searches",
-        "_sources",
-        "_spread",
-        "_succeeded",
-        "_tools",
-        "_unread",
-        "_unscored",
-        "_unusable",
-        "_words_at",
-        "_worst",
-    )
+        "_best", "_empty", "_executed", "_found", "_has_scored_source", "_lost_failures", "_mean", "_scored", "_scoring", "_searches", "_sources",
+        "_spread", "_succeeded", "_tools", "_unread", "_unscored", "_unusable", "_words_at", "_worst",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._executed = 0

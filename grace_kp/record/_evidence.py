@@ -93,7 +93,7 @@ def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
     tally = _tally_of(run)
     if root is run and run.resumes is None:
         tally.advance(run)
-        if not (tally.lost or tally.open_runs()):
+        if not (tally.lost or tally.open_runs(run)):
             return Survey(tally.shared(), tally.steps, has_others=tally.has_others), []
     survey, resumed, lost = Survey(Evidence()), [], dict[str, None]()
     waiting = [root]
@@ -104,7 +104,7 @@ def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
         tally = _tally_of(other)
         tally.advance(other)
         survey.evidence.merge(tally.evidence)
-        waiting += tally.open_runs()
+        waiting += tally.open_runs(other)
         lost.update(tally.lost)
         if other is run:
             survey.steps = tally.steps
@@ -129,28 +129,18 @@ class Tally:
     """
 
     __slots__ = (
-        "_at",
-        "_begun",
-        "_failures",
-        "_is_shared",
-        "_left",
-        "_position",
-        "evidence",
-        "has_others",
-        "last_error",
-        "lost",
-        "steps",
-    )
+        "_at", "_begun", "_failures", "_is_shared", "_left", "_position", "evidence", "has_others", "last_error", "lost", "steps",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         from grace_kp.confidence import Evidence
 
         self._position = 0
         self._at = _NEVER
-        self._is_shared = False
         """The end of the last call, later than that of the one before."""
-        self._begun: dict[int, Call] = {}
-        """Calls that have not ended, by their identity."""
+        self._is_shared = False
+        self._begun: dict[int, int] = {}
+        """Calls that have not ended: their identity, and their place among the events."""
         self._left: list[Run] = []
         """Runs that go on after the call that opened them."""
         self._failures = Failures()
@@ -167,9 +157,12 @@ class Tally:
         self._is_shared = True
         return self.evidence
 
-    def open_runs(self) -> list[Run]:
-        """Return the runs nested in this one whose evidence is not part of it yet."""
-        return [*self._left, *(call.child for call in list(self._begun.values()) if call.child is not None)]
+    def open_runs(self, run: Run) -> list[Run]:
+        """Return the runs nested in its run whose evidence is not part of it yet."""
+        if not self._begun:
+            return [*self._left]
+        children = [getattr(run.events[place], "child", None) for place in self._begun.values()]
+        return [*self._left, *(child for child in children if child is not None)]
 
     def advance(self, run: Run) -> None:
         """Take in the events of its run since the last time."""
@@ -187,8 +180,6 @@ class Tally:
         # Until the end as it is now: other threads go on recording.
         events, begun, failures = run.events, self._begun, self._failures
         place, last = self._position, len(events) - 1
-        if place > last:
-            return
         plain: dict[str, int] = {}
         ends: dict[str, int] = {}
         extra, at, first = 0, self._at, place
@@ -198,9 +189,8 @@ class Tally:
             if type(event) is Call:
                 is_plain = event.status == "ok" and event.child is None and event.hits is None
                 has_begun = id(event) in begun
-                if (
-                    not has_begun and is_plain and place <= last and events[place] is event
-                ):  # nothing came in between, as in most calls
+                # Nothing came in between, as in most calls.
+                if not has_begun and is_plain and place <= last and events[place] is event:
                     has_begun = True
                     place += 1
                     if failures.pending:
@@ -217,7 +207,7 @@ class Tally:
                     else:
                         self._ended(event, at)
                     continue
-                begun[id(event)] = event
+                begun[id(event)] = place - 1
             elif type(event) is ModelCall:
                 extra -= not event.text.strip()  # a call without text is no step
             elif type(event) is UserMessage:
@@ -232,6 +222,9 @@ class Tally:
             self.evidence.calls_succeeded(count, name, ends[name])
         self._position, self._at = place, at
         self.steps += place - first + extra
+        if begun and not run.open:  # its events may be released
+            self._left = self.open_runs(run)
+            begun.clear()
 
     def _ended(self, call: Call, at: int) -> None:
         child, name, evidence = call.child, call.spec.name, self.evidence
@@ -255,7 +248,7 @@ class Tally:
         tally.advance(run)
         self.evidence.merge(tally.evidence)
         self.has_others |= bool(tally.evidence.call_count)
-        self._left += tally.open_runs()
+        self._left += tally.open_runs(run)
         self.lost.update(tally.lost)
         self.lost.update(dict.fromkeys(run.missing))
         if run.dropped:

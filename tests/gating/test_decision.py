@@ -165,3 +165,35 @@ def test_what_a_call_requires_is_a_fact():
     confirm = gk.InterventionLevel.CONFIRM
     assert {"at_least": "confirm"} == Decision.of(assessed(), rules(at_least=confirm)).facts
     assert {"at_least": "escalate"} == Decision.without_confidence("the store is gone", rules()).facts
+
+
+@pytest.mark.parametrize(
+    ("facts", "breakdown", "stated", "level"),
+    [
+        ({"measured": []}, {}, None, "confirm"), ({"measured": []}, {}, "notify", "notify"),
+        ({"measured": []}, {}, "silent", "silent"), ({"measured": ["search scores"]}, {}, None, "silent"),
+        ({}, {"search_quality": None, "llm_self_eval": None, "query_coverage": None}, None, "confirm"),
+        ({}, {"search_quality": 0.9, "llm_self_eval": None, "query_coverage": None}, None, "silent"),
+        ({"profile": "learned"}, {"search_quality": None, "llm_self_eval": None, "query_coverage": None}, None, "silent"),
+    ],
+)  # fmt: skip
+def test_a_kept_decision_follows_what_is_stated_now(facts, breakdown, stated, level):
+    """Also one that an earlier version kept, as far as its sub-scores show that nothing was measured."""
+    kept = {
+        "digest": "d",
+        "level": "silent",
+        "score": 0.95,
+        "breakdown": breakdown,
+        "penalties": [],
+        "reason": "because",
+    }
+    decision = Decision.from_dict({**kept, "facts": facts})
+    again = Rules(gk.Policy(unmeasured=stated), THRESHOLDS).apply_again(decision)
+    assert level == again.level
+    assert 0.95 == again.action.confidence_score
+
+
+def test_a_kept_decision_is_never_made_milder():
+    kept = {"digest": "d", "level": "escalate", "score": 0.2, "breakdown": {}, "penalties": [], "reason": "because"}
+    decision = Decision.from_dict({**kept, "facts": {"measured": []}})
+    assert "escalate" == Rules(gk.Policy(unmeasured="silent"), THRESHOLDS).apply_again(decision).level

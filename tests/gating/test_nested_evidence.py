@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -122,7 +123,7 @@ def test_a_failing_subagent_counts_once():
         with program.grace.run("work"):
             program.search(0.95)
             with contextlib.suppress(LookupError, ValueError):
-                program.helper(lambda: program.helper(work))
+                program.helper(functools.partial(program.helper, work))
             assert ("confirm", 0.693) == program.act()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import math
@@ -214,3 +215,83 @@ def test_two_inboxes_of_one_action_become_one():
     spec = GateSpec(reviewer=gk.InboxReviewer("2h", "skip", group="b", quorum=2))
     found = grace._gates().policy_for("wire", spec).reviewer
     assert (3_600, "cancel", ("b",), 2) == (found.deadline, found.on_deadline, found.groups, found.quorum)
+
+
+def level_of(grace, before=lambda grace: None, **gate):
+    """The entry of a gated action after `before`."""
+    with grace.run("work") as run:
+        before(grace)
+        with contextlib.suppress(gk.ActionCancelled):
+            grace.gate(**gate)(lambda: "ran")()
+    return run.trace.grace["decisions"][0]
+
+
+@pytest.mark.parametrize(
+    ("runtime", "policy", "gate", "level"),
+    [
+        (None, None, None, "confirm"), ("silent", None, None, "silent"), (None, "notify", None, "notify"),
+        (None, None, "silent", "silent"), ("silent", "notify", None, "notify"), ("confirm", None, "silent", "confirm"),
+        ("silent", "silent", "notify", "notify"),
+    ],
+)  # fmt: skip
+def test_with_nothing_measured_the_strictest_stated_level_holds(runtime, policy, gate, level):
+    """CONFIRM where none is stated; the entry and its reason say that nothing was measured."""
+    policies = {} if policy is None else {"act": gk.Policy(unmeasured=policy)}
+    entry = level_of(make_grace(unmeasured=runtime, policies=policies), name="act", unmeasured=gate)
+    assert (level, [], level) == (entry["level"], entry["measured"], entry["unmeasured"])
+    assert entry["reason"].startswith("Nothing was measured: no search scores, no judgement")
+
+
+def test_unmeasured_lifts_no_floor_no_gap_and_no_failure():
+    def fail(grace):
+        @grace.tool
+        def broken():
+            raise LookupError
+
+        with contextlib.suppress(LookupError):
+            broken()
+
+    def unusable(grace):
+        grace.retriever(lambda: [("text", 0.3)])()
+
+    assert "confirm" == level_of(make_grace(unmeasured="silent"), floor="confirm")["level"]
+    assert "confirm" == level_of(make_grace(unmeasured="silent"), unusable)["level"]
+    assert "escalate" == level_of(make_grace(unmeasured="silent"), fail)["level"]
+    never = gk.Thresholds(silent=float("inf"))
+    assert "notify" == level_of(make_grace(unmeasured="silent", thresholds=never))["level"]
+
+
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+@pytest.mark.parametrize(
+    ("reply", "level", "measured"),
+    [(1.0, "silent", ["self-evaluation", "coverage"]), (0.0, "confirm", None), (RuntimeError("down"), "confirm", [])],
+)
+def test_when_needed_asks_the_judge_where_nothing_was_measured(profile, reply, level, measured):
+    """An answer could change the level, although without one it is the same for every score. A fallback is no measurement."""
+    model = ScriptedJudge(reply)
+    entry = level_of(make_grace(evaluator=model, profile=profile), judge="when_needed")
+    assert model.prompts
+    assert level == entry["level"] or (reply == 0.0 and entry["level"] == "escalate")
+    assert measured is None or measured == entry["measured"]
+
+
+def test_when_needed_asks_no_judge_where_a_floor_decides():
+    model = ScriptedJudge(1.0)
+    assert "escalate" == level_of(make_grace(evaluator=model), judge="when_needed", floor="escalate")["level"]
+    assert not model.prompts
+
+
+def test_the_reason_names_the_pessimistic_reading_where_it_decides():
+    def search(grace):
+        find = grace.retriever(lambda score: [{"text": "t", "source": "s", "score": score}])
+        find(0.1)
+        find(0.95)
+
+    entry = level_of(make_grace(), search)
+    assert ("confirm", 0.97, 0.46, ["search scores"]) == (
+        entry["level"],
+        entry["score"],
+        entry["pessimistic"],
+        entry["measured"],
+    )
+    assert "In the pessimistic reading" in entry["reason"]

@@ -15,7 +15,6 @@ from grace_kp.confidence import Evidence
 from grace_kp.errors import ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
 from grace_kp.gating import (
     FACTS,
-    Basis,
     Case,
     Consent,
     Coverage,
@@ -23,7 +22,6 @@ from grace_kp.gating import (
     GateEntry,
     InboxReviewer,
     InterventionResponse,
-    Rules,
     Unknown,
 )
 from grace_kp.integrations.langchain._tool_guard import call_digest
@@ -184,12 +182,9 @@ class ToolCase:
         return replace(found, id=same, reason=f"{CHANGED} {found.reason}")
 
     def raised(self, kept: ToolDecision) -> ToolDecision:
-        """Return a decision that was kept, with its level raised to what the policy requires now."""
-        rules = Rules(self.policy, self.scope.thresholds, unmeasured=self.scope.unmeasured)
-        level = rules.raised(kept.level, kept.score, Basis.kept(kept.facts or {}, kept.breakdown or {}))
-        if level == kept.level:
-            return kept
-        return replace(kept, level=str(level), reason=f"{kept.reason} The policy requires at least {level} now.")
+        """Return a kept decision at the level that the policy requires now, which is never milder."""
+        now = self.gated().rules.apply_again(Decision.from_dict(kept.to_dict()))
+        return kept if now.level == kept.level else replace(kept, level=str(now.level), reason=now.action.reason)
 
     def _signature(self, tool: object, arguments: Mapping[str, Any]) -> tuple[inspect.Signature, Mapping[str, Any]]:
         """Return a signature that takes the arguments of the tool and of the call, and the call's arguments."""
