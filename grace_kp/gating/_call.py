@@ -26,6 +26,8 @@ class Call:
     bound: inspect.BoundArguments
     hidden: str | None = None
     """Name of the parameter that is the method's own object, and is not shown."""
+    injected: frozenset[str] = frozenset()
+    """Parameters that a framework fills in. They are no arguments of the call, and are not shown."""
     types: Callable[[], Mapping[str, object]] = dict
     """Resolves the declared type of each parameter that has one. Called when a reviewer changes arguments."""
     check: Callable[[Mapping[str, object]], str] | None = None
@@ -39,5 +41,7 @@ class Call:
         return {
             name: value
             for name, value in whole.arguments.items()
-            if name != self.hidden and (name in passed or not (parameters[name].kind in _VARIADIC or value is Unknown))
+            if name != self.hidden
+            and name not in self.injected
+            and (name in passed or not (parameters[name].kind in _VARIADIC or value is Unknown))
         }
