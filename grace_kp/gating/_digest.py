@@ -11,7 +11,16 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating._contents import IDENTITY, Buffer, Identified, OwnObject, dict_contents, is_complete, known_types
+from grace_kp.gating._contents import (
+    IDENTITY,
+    Buffer,
+    Identified,
+    OwnObject,
+    default_dict_contents,
+    dict_contents,
+    is_complete,
+    known_types,
+)
 from grace_kp.gating._instance import classes_above, dictionary_getter, is_transparent, qualified_name, slots_of
 from grace_kp.trace import error_text
 
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
 MAX_VALUES = 500_000
 MAX_BYTES = 128_000_000
 _SHORT = 200  # characters; shorter texts count as values only
+_BY_KEY = (dict_contents, default_dict_contents)
 _OBJECT = 3  # reading an object takes as long as reading so many values
 
 
@@ -43,21 +53,22 @@ class NotCheckable(Exception):
         super().__init__(f"the argument {argument!r} {problem}" if argument else problem)
 
 
-def digest_of(arguments: Mapping[str, object], *, lasting: bool = False) -> str:
+def digest_of(arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool = True) -> str:
     """Return the SHA-256 over the full contents of the arguments.
 
-    Containers count by content (sets and dicts in a canonical order), objects by class and attributes, buffers by their bytes.
+    Containers count by content (dicts in their own order, sets in a canonical one), objects by class and attributes, buffers by their bytes.
     Functions, classes, modules, loggers and locks count by identity. Two calls return the same digest as long as nothing inside was changed
     between them.
 
     Args:
         arguments: the values by parameter name.
         lasting: count by name what otherwise counts by identity, so that the same call in another process has the same digest.
+        ordered: whether the order of the keys of a dict counts. It does not in digests that earlier versions kept.
 
     Raises:
         NotCheckable: an argument has contents that cannot be seen, or more than `MAX_VALUES` values or `MAX_BYTES` bytes.
     """
-    return _Digest(lasting, _Budget()).of(dict(arguments))
+    return _Digest(lasting, _Budget(), ordered).of(dict(arguments))
 
 
 class _Budget:
@@ -93,8 +104,9 @@ class _Layout:
 class _Digest:
     """One digest in the making: depth first with an explicit stack; an object that occurs again counts by its number."""
 
-    def __init__(self, lasting: bool, budget: _Budget) -> None:
+    def __init__(self, lasting: bool, budget: _Budget, ordered: bool) -> None:
         self._lasting = lasting
+        self._ordered = ordered
         self._budget = budget
         self._hash = hashlib.sha256()
         self._put = self._hash.update
@@ -156,7 +168,7 @@ class _Digest:
         """Write the value's own data, and return the values inside of it."""
         if kind is dict:
             self._budget.take_values(2 * len(value))
-            contents = dict_contents(value)
+            contents = dict_contents(value, ordered=self._ordered)
             self._put(contents.data)
             return contents.parts
         if kind is list or kind is tuple:
@@ -206,7 +218,7 @@ class _Digest:
         if isinstance(reader, Buffer):
             self._budget.take_bytes(reader.size(value))
             return reader.read(value)
-        contents = reader(value)
+        contents = reader(value) if self._ordered or reader not in _BY_KEY else reader(value, ordered=False)  # type: ignore[call-arg]
         self._budget.take_bytes(len(contents.data))
         return contents
 
@@ -237,7 +249,7 @@ class _Digest:
         self._budget.take_values(len(parts) * (4 if contents.unordered else 1))
         if not contents.unordered:
             return parts
-        digests = sorted(_Digest(self._lasting, self._budget).of({"": part}) for part in parts)
+        digests = sorted(_Digest(self._lasting, self._budget, self._ordered).of({"": part}) for part in parts)
         self._put("".join(digests).encode())
         return ()
 

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from grace_kp.approvals import decode, encode
 from grace_kp.confidence import Evidence
-from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
+from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut, brief
 from grace_kp.gating import (
     FACTS,
     Case,
@@ -142,7 +142,7 @@ def call_key(call: Mapping[str, Any], before: Sequence[Mapping[str, Any]] = ()) 
         call: the call.
         before: the calls before it in the turn.
     """
-    name = f"{call.get('id') or ''}:{call_digest(call['name'], call['args'])[:16]}"
+    name = f"{call.get('id') or ''}:{call_digest(call['name'], call['args'], ordered=False)[:16]}"
     equal = sum(call_key(each) == name for each in before if each.get("id") == call.get("id"))
     return f"{name}#{equal + 1}" if equal else name
 
@@ -180,7 +180,14 @@ def restored_values(base: Mapping[str, Any], kept: Mapping[str, Any] | None, typ
     if "live" in kept:
         return dict(kept["live"])
     changed = {**decode(kept["changed"], types), **{name: SecretStr(base[name]) for name in kept["secret"]}}
+    _print(changed)
     return {name: changed[name] if name in changed else base[name] for name in kept["names"]}
+
+
+def _print(values: Mapping[str, Any]) -> None:
+    """Print values before their digest is computed: a `repr` may fill in attributes, and LangChain prints the arguments of each call."""
+    for value in values.values():
+        brief(value)
 
 
 def json_values(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -244,7 +251,7 @@ class ToolCase:
         self.policy = policy
         self.tool = tool
         self.state_key = state_key
-        self.proposed = call_digest(self.name, call["args"])
+        self.proposed = call_digest(self.name, call["args"], ordered=False)
         self.run = current_run()
         self.scope = ToolScope(grace, state, judge)
         self.decision = ToolDecision(id=uuid4().hex, name=self.name, digest=self.proposed)
@@ -267,6 +274,7 @@ class ToolCase:
             return base
         try:
             values = validated(self.tool, self.call["args"])
+            _print(values)
             types = argument_types(self.tool)
             kept = kept_values(self.call["args"], values, types) if keeps else {"live": values}
             self.arguments = restored_values(self.call["args"], kept, types)
@@ -537,7 +545,7 @@ def _approve(case: ToolCase, answer: InterventionResponse, entry: GateEntry | No
     case.decision = replace(case.decision, consent=CONSENTED if asks else NOT_NEEDED)
     if answer.action is InterventionAction.MODIFY:
         edit = case.edited(answer.modified or {})
-        digest = call_digest(case.name, edit.values)
+        digest = call_digest(case.name, edit.values, ordered=case.decision.proposed is not None)
         if digest != case.decision.digest:  # else the reviewer returned the call as it was
             case.decision = replace(case.decision, args=edit.shown, run_values=edit.kept, run_digest=digest)
     if entry is not None and asks:

@@ -55,6 +55,7 @@ class ToolConsent:
         again_after_failure: whether the tool may start again after it has raised.
         values: the arguments that the tool runs with; None where it is to refuse the call.
         proposed: SHA-256 of the call before the tool validated its arguments, which may stand in the request, too.
+        is_held: whether the tool needs not be held to the values, because nobody was asked about them.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class ToolConsent:
         again_after_failure: bool,
         values: Mapping[str, Any] | None = None,
         proposed: str | None = None,
+        is_held: bool = False,
     ) -> None:
         self.tool = tool
         self.digest = digest
@@ -75,8 +77,8 @@ class ToolConsent:
         self.refused_again = False
         """Whether the tool was to start once more, and did not."""
         self._values = values
-        self._digests = {digest, proposed}
-        self._is_held = self._is_parsing = False
+        self._proposed = proposed
+        self._is_held, self._is_parsing = is_held, False
         self._again_after_failure = again_after_failure
         self._lock = threading.Lock()
 
@@ -128,7 +130,8 @@ class ToolConsent:
             return ""  # the tool calls a tool of the same name
         if not self._is_held:
             return f"another tool stands in the place of `{self.tool}`, which was decided on; it was not run"
-        if _digest(self.tool, inputs) not in self._digests:
+        is_proposed = self._proposed is not None and _digest(self.tool, inputs, ordered=False) == self._proposed
+        if not is_proposed and _digest(self.tool, inputs) != self.digest:
             return f"`{self.tool}` is called with other arguments than were decided on; it was not run"
         with self._lock:
             if not self._may_start():
@@ -138,10 +141,10 @@ class ToolConsent:
         return ""
 
 
-def _digest(name: str, arguments: Mapping[str, Any]) -> str:
+def _digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) -> str:
     """Return the digest of a call; an empty text, which is that of no call, where its arguments cannot be checked."""
     try:
-        return call_digest(name, arguments)
+        return call_digest(name, arguments, ordered=ordered)
     except ActionCancelled:
         return ""
 
@@ -282,13 +285,18 @@ def record_undecided(tool: str, inputs: Mapping[str, Any], run: Run | None, *, o
         run.decisions.append(entry)
 
 
-def call_digest(name: str, arguments: Mapping[str, Any]) -> str:
+def call_digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) -> str:
     """Return the SHA-256 of a tool's name and arguments.
+
+    Args:
+        name: the tool.
+        arguments: its arguments.
+        ordered: whether the order of keys counts. It does not where a call is identified, as in checkpoints of earlier versions.
 
     Raises:
         ActionCancelled: a change of an argument would go unnoticed.
     """
     try:
-        return digest_of({"name": name, "args": dict(arguments)}, lasting=True)
+        return digest_of({"name": name, "args": dict(arguments)}, lasting=True, ordered=ordered)
     except NotCheckable as error:
         raise ActionCancelled(f"{name} was not run: one of its arguments {error.problem}") from error

@@ -65,7 +65,7 @@ class ToolRun(Execution):
         decision = case.decision
         self.again_after_failure = decision.consent == NOT_NEEDED
         self._case, self._call, self._state = case, case.call, request.state
-        self._unreadable = ""
+        self._unreadable, self._is_held = "", True
         try:
             self._values, self._digest = self._run_values(case)
         except (ValueError, InvalidCall, NotHeld) as error:
@@ -78,11 +78,12 @@ class ToolRun(Execution):
             again_after_failure=self.again_after_failure,
             values=self._values,
             proposed=case.proposed if decision.args is None else None,
+            is_held=not self._is_held,
         )
         self._is_watched = isinstance(case.tool, BaseTool) and type(case.tool).run is BaseTool.run
         call = {**request.tool_call, "args": dict(self._values)}
         self.request = request.override(tool_call=call) if request.tool is case.tool else request
-        if self._is_watched:
+        if self._is_watched and self._is_held:
             self.request = self._tool_consent.hold(self.request, case.tool)
         gates = grace._gates()
         self._ledger_key = ledger_key(getattr(program, "thread", ""), decision.message, decision.id, case.call)
@@ -105,27 +106,30 @@ class ToolRun(Execution):
             NotHeld: the tool cannot be held to them.
         """
         decision, types = case.decision, argument_types(case.tool)
+        values: Mapping[str, Any]
         if decision.proposed is not None:
             case.take_up(decision)
-            if decision.args is None:
-                return case.arguments, decision.digest
-            return restored_values(decision.args, decision.run_values, types), decision.executed_digest
+            values = case.arguments
+            if decision.args is not None:
+                values = restored_values(decision.args, decision.run_values, types)
+            if (digest := call_digest(self.name, values)) != decision.executed_digest:
+                raise ValueError("its arguments were changed")
+            return values, digest
         # Decided by an earlier version, or where the tool or its arguments could not be kept: validated here, and not before.
-        proposed = case.arguments if decision.args is None else decision.args
-        if not isinstance(case.tool, BaseTool) or not decision.may_run:
-            return proposed, decision.executed_digest
-        try:
-            values = validated(case.tool, proposed)
-        except (InvalidCall, NotHeld):
+        values = case.arguments if decision.args is None else decision.args
+        if isinstance(case.tool, BaseTool) and decision.may_run:
+            try:
+                found = validated(case.tool, values)
+            except (InvalidCall, NotHeld):
+                if not self.again_after_failure:
+                    raise
+                self._is_held = False  # nobody was asked, and the tool states its own error
+                return values, call_digest(self.name, values)
             if self.again_after_failure:
-                return proposed, decision.executed_digest  # nobody was asked, and the tool states its own error
-            raise
-        digest = call_digest(self.name, values)
-        if self.again_after_failure:
-            case.arguments = values
-        elif digest != decision.executed_digest:
-            raise ValueError(f"the tool would run with other arguments than were decided on: {json_values(values)[0]}")
-        return values, digest
+                case.arguments = values = found
+            elif call_digest(self.name, found, ordered=False) != decision.executed_digest:
+                raise ValueError(f"it would run with other arguments than were decided on: {json_values(found)[0]}")
+        return values, call_digest(self.name, values)
 
     def _decided_in_inbox(self, program: RunningNode) -> None:
         """Run under the request in the inbox, where people were asked there."""
@@ -155,8 +159,6 @@ class ToolRun(Execution):
             return f"`{name}` cannot run as it was decided on: {self._unreadable}"
         if decision.proposed is not None and decision.names not in (None, argument_names(case.tool)):
             return f"`{name}` takes other arguments than when it was decided on"
-        if decision.args is not None and call_digest(name, self._values) != self._digest:
-            return f"the reviewer's arguments for `{name}` were changed"
         return ""
 
     def refuse(self, problem: str) -> ToolMessage:
