@@ -139,7 +139,13 @@ def test_settings_are_a_frozen_value():
 def test_every_setting_has_an_environment_variable(folder):
     """The name in capitals after GRACE_KP_."""
     for name in NAMES:
-        chosen = {"judge": "never", "unmeasured": "silent", "judge_language": "ja", "overflow": "wait", "durability": "bounded"}
+        chosen = {
+            "judge": "never",
+            "unmeasured": "silent",
+            "judge_language": "ja",
+            "overflow": "wait",
+            "durability": "bounded",
+        }
         if text := chosen.get(name):
             settings = load(folder, {f"GRACE_KP_{name.upper()}": text})
             assert text == getattr(settings, name)

@@ -26,12 +26,12 @@ class Call:
     bound: inspect.BoundArguments
     hidden: str | None = None
     """Name of the parameter that is the method's own object, and is not shown."""
-    injected: frozenset[str] = frozenset()
-    """Parameters that a framework fills in. They are no arguments of the call, and are not shown."""
     types: Callable[[], Mapping[str, object]] = dict
     """Resolves the declared type of each parameter that has one. Called when a reviewer changes arguments."""
     check: Callable[[Mapping[str, object]], str] | None = None
     """Returns what is wrong with arguments beyond the signature; empty where nothing is."""
+    injected: frozenset[str] = frozenset()
+    """Parameters that a framework fills in. They are no arguments of the call, and are not shown."""
 
     def shown(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
         """Return the arguments that a reviewer sees and may change, defaults included; of the call, or of other arguments in their place."""

@@ -133,7 +133,7 @@ class Case(Call):
         return Rules(self.policy, self.scope.thresholds, at_least=self.at_least)
 
     def digest(
-        self, bound: inspect.BoundArguments | None = None, *, lasting: bool = False, ordered: bool = True
+        self, bound: inspect.BoundArguments | None = None, *, lasting: bool = False, ordered: bool | None = None
     ) -> str:
         """Return the digest of the call's arguments, or of those in their place.
 

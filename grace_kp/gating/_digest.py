@@ -7,6 +7,7 @@ It reads stored data and runs as little code of the values as possible. It does 
 from __future__ import annotations
 
 import enum
+import functools
 import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from grace_kp.gating._instance import classes_above, dictionary_getter, is_trans
 from grace_kp.trace import error_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from grace_kp.gating._contents import Contents, Reader
     from grace_kp.gating._instance import Getter
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 MAX_VALUES = 500_000
 MAX_BYTES = 128_000_000
 _SHORT = 200  # characters; shorter texts count as values only
-_BY_KEY = (dict_contents, default_dict_contents)
+_BY_KEY: dict[Any, Callable[[Any], Contents]] = {
+    read: functools.partial(read, ordered=False) for read in (dict_contents, default_dict_contents)
+}
 _OBJECT = 3  # reading an object takes as long as reading so many values
 
 
@@ -53,7 +56,7 @@ class NotCheckable(Exception):
         super().__init__(f"the argument {argument!r} {problem}" if argument else problem)
 
 
-def digest_of(arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool = True) -> str:
+def digest_of(arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool | None = None) -> str:
     """Return the SHA-256 over the full contents of the arguments.
 
     Containers count by content (dicts in their own order, sets in a canonical one), objects by class and attributes, buffers by their bytes.
@@ -63,12 +66,13 @@ def digest_of(arguments: Mapping[str, object], *, lasting: bool = False, ordered
     Args:
         arguments: the values by parameter name.
         lasting: count by name what otherwise counts by identity, so that the same call in another process has the same digest.
-        ordered: whether the order of the keys of a dict counts. It does not in digests that earlier versions kept.
+        ordered: whether the order of the keys of a dict counts; None for all digests but lasting ones, because those that earlier
+            versions kept must stay valid.
 
     Raises:
         NotCheckable: an argument has contents that cannot be seen, or more than `MAX_VALUES` values or `MAX_BYTES` bytes.
     """
-    return _Digest(lasting, _Budget(), ordered).of(dict(arguments))
+    return _Digest(lasting, _Budget(), not lasting if ordered is None else ordered).of(dict(arguments))
 
 
 class _Budget:
@@ -218,7 +222,8 @@ class _Digest:
         if isinstance(reader, Buffer):
             self._budget.take_bytes(reader.size(value))
             return reader.read(value)
-        contents = reader(value) if self._ordered or reader not in _BY_KEY else reader(value, ordered=False)  # type: ignore[call-arg]
+        by_key = None if self._ordered else _BY_KEY.get(reader)
+        contents = reader(value) if by_key is None else by_key(value)
         self._budget.take_bytes(len(contents.data))
         return contents
 

@@ -181,7 +181,9 @@ def _request(case: Case, decision: Decision, attempt: int) -> InterventionReques
     """Return the question about the call, with its arguments as they are now."""
     if decision.level.asks:
         for value in case.shown().values():
-            brief(value)  # a repr may fill in attributes, which would look like a change when somebody prints the question
+            brief(
+                value
+            )  # a repr may fill in attributes, which would look like a change when somebody prints the question
     try:
         digest = case.digest()
     except NotCheckable as error:

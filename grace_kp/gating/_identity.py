@@ -46,7 +46,7 @@ class Owner:
 
     def digest(self, *, lasting: bool = False) -> str:
         """Return the digest that finds out a change of it."""
-        return digest_of({self.name: self.stands_for}, lasting=lasting, ordered=not lasting)
+        return digest_of({self.name: self.stands_for}, lasting=lasting)
 
 
 class Coverage:
@@ -116,7 +116,7 @@ class Coverage:
         identify = self._identifiers.get(name)
         return Owner(name, OwnObject(own) if identify is None else _identified(name, own, identify))
 
-    def digest(self, arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool = True) -> str:
+    def digest(self, arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool | None = None) -> str:
         """Return the SHA-256 of what a call with these arguments, by parameter name, would run with.
 
         Raises:

@@ -51,7 +51,9 @@ class Terms:
         Raises:
             GateError: one of them names no parameter, or has a value that cannot be used.
         """
-        ignore = tuple(dict.fromkeys([*_parameters("ignore", stated.get("ignore"), signature, hidden), *sorted(injected)]))
+        ignore = tuple(
+            dict.fromkeys([*_parameters("ignore", stated.get("ignore"), signature, hidden), *sorted(injected)])
+        )
         sealed = _parameters("sealed", stated.get("sealed"), signature, hidden)
         if both := sorted({*ignore} & {*sealed}):
             raise GateError(

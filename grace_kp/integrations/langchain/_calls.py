@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from langchain_core.messages import ToolMessage
 from pydantic import SecretStr
+from pydantic_core import to_jsonable_python
 
 from grace_kp.approvals import decode, encode
 from grace_kp.confidence import Evidence
@@ -160,7 +161,11 @@ def kept_values(base: Mapping[str, Any], values: Mapping[str, Any], types: Mappi
     if not changed and list(base) == list(values):
         return None
     # The call itself holds such a text already.
-    secret = [name for name, value in changed.items() if type(value) is SecretStr and value.get_secret_value() == base.get(name)]
+    secret = [
+        name
+        for name, value in changed.items()
+        if type(value) is SecretStr and value.get_secret_value() == base.get(name)
+    ]
     encoded, problems = encode({name: value for name, value in changed.items() if name not in secret})
     if problems:
         name, problem = next(iter(problems.items()))
@@ -169,7 +174,9 @@ def kept_values(base: Mapping[str, Any], values: Mapping[str, Any], types: Mappi
     return {"names": list(values), "changed": encoded, "secret": secret}
 
 
-def restored_values(base: Mapping[str, Any], kept: Mapping[str, Any] | None, types: Mapping[str, Any]) -> dict[str, Any]:
+def restored_values(
+    base: Mapping[str, Any], kept: Mapping[str, Any] | None, types: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the arguments that `kept_values` kept. No validator runs.
 
     Raises:
@@ -322,7 +329,8 @@ class ToolCase:
 
     def _edited(self, wanted: dict[str, Any]) -> dict[str, Any]:
         tool, names = self.tool, self.decision.names
-        problem = schema_problem(tool, json_values(wanted if tool is None else as_input(tool, wanted))[0], names)
+        written = {name: _as_written(value) for name, value in wanted.items()}
+        problem = schema_problem(tool, written if tool is None else as_input(tool, written), names)
         if problem:
             raise InvalidCall(problem)
         if tool is None:
@@ -361,7 +369,9 @@ class ToolCase:
             policy=self.policy,
             scope=self.scope,
             entry=GateEntry.new(self.name, self.arguments, entry_id=self.decision.id),
-            coverage=Coverage(None, signature, None) if self.decision.problem is None else _NotHeld(self.decision.problem, signature),
+            coverage=Coverage(None, signature, None)
+            if self.decision.problem is None
+            else _NotHeld(self.decision.problem, signature),
             at_least=at_least,
         )
 
@@ -430,7 +440,7 @@ class _NotHeld(Coverage):
         super().__init__(None, signature, None)
         self._problem = problem
 
-    def digest(self, arguments: Mapping[str, object], *, lasting: bool = False) -> str:  # noqa: ARG002 - as the engine calls it
+    def digest(self, arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool | None = None) -> str:  # noqa: ARG002
         """Refuse.
 
         Raises:
@@ -453,8 +463,17 @@ class Edit:
 
 def is_shown_as(value: object, wanted: object) -> bool:
     """Return whether a value is what a reviewer wrote, or what JSON shows of it."""
-    shown = json_values({"": value})[0][""]
-    return _is_equal(value, wanted) or _is_equal(shown, wanted) or (type(wanted) is int and value == wanted)
+    if _is_equal(value, wanted) or (type(wanted) is int and type(value) is float and value == wanted):
+        return True
+    return any(_is_equal(shown, wanted) for shown in (json_values({"": value})[0][""], _as_written(value)))
+
+
+def _as_written(value: object) -> Any:
+    """Return a value as a person or a model writes it; the value itself where JSON has no form of it."""
+    try:
+        return to_jsonable_python(value)
+    except ValueError:
+        return value
 
 
 class ToolScope(Scope):

@@ -157,7 +157,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         decisions = {case.state_key: case.decide().to_dict() for case in cases}
         return ExtendedModelResponse(model_response=response, command=Command(update={STATE: decisions}))
 
-    def _cases(self, calls: list[Mapping[str, Any]], state: object) -> list[ToolCase]:
+    def _cases(self, calls: Sequence[Mapping[str, Any]], state: object) -> list[ToolCase]:
         """Return the gated ones among the calls of a turn."""
         known = tools_of_graph()
         cases = []
@@ -280,7 +280,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
                 if isinstance(getattr(tool, "args_schema", None), dict):
                     # LangChain does not check such a schema, and the tool would get the call.
                     return message_for(call, refused_by_schema(call, decision.problem or ""))
-                return ToolConsent(case.name, decision.digest, again_after_failure=True)
+                return ToolConsent(case.name, "", again_after_failure=True, proposed=decision.digest)
             if decision.consent == REFUSED and decision.problem:
                 return message_for(call, decision.problem, "success" if decision.answers else "error")
         execution = ToolRun(self.grace, request, case, resumable())

@@ -197,7 +197,9 @@ def tools_of_graph() -> Mapping[str, Any] | None:
         return None
     loop = getattr(getattr(call, "keywords", {}).get("schedule_task"), "__self__", None)
     found: dict[str, Any] = {}
-    registries = [getattr(getattr(node, "bound", None), "tools_by_name", None) for node in getattr(loop, "nodes", {}).values()]
+    registries = [
+        getattr(getattr(node, "bound", None), "tools_by_name", None) for node in getattr(loop, "nodes", {}).values()
+    ]
     for registry in registries:
         found.update(registry or {})
     return found if any(registry is not None for registry in registries) else None
@@ -207,7 +209,7 @@ def number_of_send() -> int | None:
     """Return which of the tasks that LangGraph sent out together runs here, from 0; None where it does not state that."""
     from langgraph.config import get_config
 
-    path = (get_config().get("metadata") or {}).get("langgraph_path") or ()
+    path: tuple[Any, ...] = (get_config().get("metadata") or {}).get("langgraph_path") or ()
     number = path[1] if len(path) > 1 and path[0] == "__pregel_push" else None
     return number if isinstance(number, int) else None
 

@@ -29,7 +29,14 @@ from grace_kp.integrations.langchain._calls import (
     restored_values,
 )
 from grace_kp.integrations.langchain._tool_guard import ToolConsent, call_digest, guarded
-from grace_kp.integrations.langchain._tool_schema import InvalidCall, NotHeld, argument_names, argument_types, validated
+from grace_kp.integrations.langchain._tool_schema import (
+    InvalidCall,
+    NotHeld,
+    argument_names,
+    argument_types,
+    validated,
+    without_defaults,
+)
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import current_run
 
@@ -87,9 +94,7 @@ class ToolRun(Execution):
             self.request = self._tool_consent.hold(self.request, case.tool)
         gates = grace._gates()
         self._ledger_key = ledger_key(getattr(program, "thread", ""), decision.message, decision.id, case.call)
-        self.ledger_entry = LedgerEntry(
-            lambda: gates.in_memory if program is None else gates.ledger, self._ledger_key
-        )
+        self.ledger_entry = LedgerEntry(lambda: gates.in_memory if program is None else gates.ledger, self._ledger_key)
         self.operation = self.ledger_entry.id
         self.on_notify = gates.on_notify
         if program is not None and decision.level == InterventionLevel.NOTIFY:
@@ -127,8 +132,14 @@ class ToolRun(Execution):
                 return values, call_digest(self.name, values)
             if self.again_after_failure:
                 case.arguments = values = found
-            elif call_digest(self.name, found, ordered=False) != decision.executed_digest:
+            # An earlier version showed no defaults, and what it has asked about can still be answered.
+            elif (
+                call_digest(self.name, without_defaults(case.tool, found, values), ordered=False)
+                != decision.executed_digest
+            ):
                 raise ValueError(f"it would run with other arguments than were decided on: {json_values(found)[0]}")
+            else:
+                values = found
         return values, call_digest(self.name, values)
 
     def _decided_in_inbox(self, program: RunningNode) -> None:

@@ -133,20 +133,21 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     schema, injected = tool.args_schema, injected_names(tool)
     own = {name: value for name, value in arguments.items() if name not in injected}
-    if isinstance(schema, dict):
-        if problem := _json_schema_problem(schema, own, is_edit=False):
-            raise InvalidCall(problem)
+    if isinstance(schema, dict) and (problem := _json_schema_problem(schema, own, is_edit=False)):
+        raise InvalidCall(problem)
     for name in ("invoke", "ainvoke", "run", "arun", "_to_args_and_kwargs"):
         owner = next(base for base in type(tool).__mro__ if name in base.__dict__)
         if not owner.__module__.startswith("langchain_core."):
-            raise NotHeld(f"its class replaces `{name}`, so that it may run with other arguments; replace `_run` instead")
+            raise NotHeld(
+                f"its class replaces `{name}`, so that it may run with other arguments; replace `_run` instead"
+            )
     fields = _fields(schema)
     filled_in = injected & fields.keys()
     probe = tool
     if filled_in:
         if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
             raise NotHeld("its schema is a model of pydantic 1 with parameters that LangChain fills in")
-        absent: dict[str, Any] = {name: (Any, None) for name in filled_in}
+        absent: dict[str, Any] = dict.fromkeys(filled_in, (Any, None))
         probe = tool.model_copy(update={"args_schema": create_model(schema.__name__, __base__=schema, **absent)})
     elif fields == {} and isinstance(schema, type):
         return {}  # LangChain calls such a tool without arguments
@@ -167,6 +168,16 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
             if name not in found and not field.is_required():
                 found[name] = field.get_default(call_default_factory=True)
     return found
+
+
+def without_defaults(tool: Any, found: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return validated arguments without those that a call does not state, and that have the constant default of the tool's schema."""
+    fields = _fields(tool.args_schema)
+    return {
+        name: value
+        for name, value in found.items()
+        if name in stated or name not in fields or getattr(fields[name], "default", NotHeld) is not value
+    }
 
 
 def as_input(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,14 +224,14 @@ def is_injected(declared: Any) -> bool:
 def injected_values(tool: Any, tool_input: Mapping[str, Any], tool_call_id: str | None) -> dict[str, Any]:
     """Return what LangChain has filled in for a call, validated as the tool does it."""
     schema, injected = tool.args_schema, injected_names(tool)
-    given = {name: value for name, value in tool_input.items() if name in injected}
+    filled_in = {name: value for name, value in tool_input.items() if name in injected}
     if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
-        return given
+        return filled_in
     fields: dict[str, Any] = {
         name: (field.rebuild_annotation(), field) for name, field in schema.model_fields.items() if name in injected
     }
     only = create_model(schema.__name__, __config__={"arbitrary_types_allowed": True}, **fields)
-    return BaseTool._parse_input(tool.model_copy(update={"args_schema": only}), given, tool_call_id)  # type: ignore[return-value]
+    return BaseTool._parse_input(tool.model_copy(update={"args_schema": only}), filled_in, tool_call_id)  # type: ignore[return-value]
 
 
 def with_parser(tool: Any, parse: Parse, starts: Callable[[], None]) -> Any:
@@ -237,10 +248,10 @@ def with_parser(tool: Any, parse: Parse, starts: Callable[[], None]) -> Any:
 
     def _filter_injected_args(self: Any, tool_input: dict[str, Any]) -> Any:
         starts()
-        return super(derived, self)._filter_injected_args(tool_input)  # type: ignore[misc]
+        return super(derived, self)._filter_injected_args(tool_input)
 
     def _parse_input(self: Any, tool_input: Any, tool_call_id: str | None) -> Any:
-        return parse(super(derived, self)._parse_input, tool_input, tool_call_id)  # type: ignore[misc]
+        return parse(super(derived, self)._parse_input, tool_input, tool_call_id)
 
     names = {
         "_filter_injected_args": _filter_injected_args,
