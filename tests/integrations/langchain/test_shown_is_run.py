@@ -6,6 +6,8 @@ import dataclasses
 import datetime
 import decimal  # noqa: TC003 — pydantic reads the types of this module
 import enum
+import gzip
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -625,3 +627,54 @@ class TestBesideOthers:
         out = agent.invoke(QUESTION, config) if world == "sync" else await agent.ainvoke(QUESTION, config)
         (message,) = [one for one in out["messages"] if isinstance(one, ToolMessage)]
         assert ([], True) == (ran, "another tool stands in the place" in message.content)
+
+
+class TestThreadsOfAnEarlierVersion:
+    """Written by the version before tools validated their calls first: `two equal` are two calls with one id, which it kept as one."""
+
+    ONE = ("ann", 5, "x")
+
+    @pytest.mark.parametrize(
+        ("thread", "calls", "paid"),
+        [
+            ("one", 1, [ONE]),
+            ("a default", 1, [("ann", 5, "-")]),
+            ("a conversion", 1, []),
+            ("two of one id", 2, [ONE, ("eve", 6, "y")]),
+            ("two equal", 2, [ONE, ONE]),
+        ],
+    )
+    @both
+    async def test_they_go_on(self, grace, tmp_path, thread, calls, paid, world):
+        """With what was shown: a call whose tool would run with other values than were shown does not run."""
+        vector = Path(__file__).parents[2] / "vectors" / "earlier_checkpoints.db.gz"
+        file = tmp_path / "checkpoints.db"
+        file.write_bytes(gzip.decompress(vector.read_bytes()))
+        ran = []
+
+        @tool
+        def pay(to: str, euros: int, note: str = "-") -> str:
+            """Pay."""
+            ran.append((to, euros, note))
+            return "paid"
+
+        with SqliteSaver.from_conn_string(str(file)) as saver:
+            kept = InMemorySaver() if world == "async" else saver  # SqliteSaver has no async form
+            config = {"configurable": {"thread_id": thread}, "callbacks": [GraceCallbackHandler(grace)]}
+            agent = create_agent(
+                says("done"), [pay], middleware=[GraceMiddleware(grace, {"pay": "confirm"})], checkpointer=kept
+            )
+            if world == "async":
+                found = saver.get_tuple({"configurable": {"thread_id": thread}})
+                place = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+                versions = found.checkpoint["channel_versions"]
+                place = kept.put(place, found.checkpoint, found.metadata, versions)
+                for task, channel, value in found.pending_writes:
+                    kept.put_writes(place, [(channel, value)], task)
+            answer = Command(resume={"decisions": [APPROVE] * calls})
+            out = agent.invoke(answer, config) if world == "sync" else await agent.ainvoke(answer, config)
+            assert "done" == out["messages"][-1].text
+            assert paid == sorted(ran)
+            grace.flush()
+            outcomes = [entry.outcome for entry in grace.store.query(limit=1)[0].decisions]
+            assert (["executed"] * len(paid) or ["cancelled"]) == outcomes
