@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from grace_kp.record._spec import Spec
 
     Tool = tuple[str, dict[str, str], tuple[str, ...] | None]
-    KnownTools = dict[tuple[str, tuple[str, ...]], Tool]
+    KnownTools = dict[tuple[str, tuple[str, ...], frozenset[str]], Tool]
 
 MAX_HIT_TEXTS = 64
 MAX_TOOLS, MAX_NAME = 1_000, 200

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
 from grace_kp.confidence import ActionDecision
+from grace_kp.errors import ActionCancelled
 from grace_kp.gating import (
     Consent,
     Execution,
@@ -75,7 +76,7 @@ class ToolRun(Execution):
         self._unreadable, self._is_held = "", True
         try:
             self._values, self._digest = self._run_values(case)
-        except (ValueError, InvalidCall, NotHeld) as error:
+        except (ActionCancelled, ValueError, InvalidCall, NotHeld) as error:
             self._values, self._digest, self._unreadable = case.arguments, "", str(error)
         self.entry = entry_for(decision, case.arguments)
         self.consent = Consent(None, self._digest, modified=decision.args is not None)
@@ -122,25 +123,24 @@ class ToolRun(Execution):
             return values, digest
         # Decided by an earlier version, or where the tool or its arguments could not be kept: validated here, and not before.
         values = case.arguments if decision.args is None else decision.args
-        if isinstance(case.tool, BaseTool) and decision.may_run:
-            try:
-                found = validated(case.tool, values)
-            except (InvalidCall, NotHeld):
-                if not self.again_after_failure:
-                    raise
-                self._is_held = False  # nobody was asked, and the tool states its own error
-                return values, call_digest(self.name, values)
-            if self.again_after_failure:
-                case.arguments = values = found
-            # An earlier version showed no defaults, and what it has asked about can still be answered.
-            elif (
-                call_digest(self.name, without_defaults(case.tool, found, values), ordered=False)
-                != decision.executed_digest
-            ):
-                raise ValueError(f"it would run with other arguments than were decided on: {json_values(found)[0]}")
-            else:
-                values = found
-        return values, call_digest(self.name, values)
+        if not isinstance(case.tool, BaseTool) or not decision.may_run:
+            return values, call_digest(self.name, values)
+        try:
+            found = validated(case.tool, values)
+            digest = call_digest(self.name, found)
+        except (ActionCancelled, InvalidCall, NotHeld):
+            if not self.again_after_failure:
+                raise
+            self._is_held = False  # nobody was asked, and the tool states its own error
+            return values, call_digest(self.name, values)
+        if self.again_after_failure:
+            case.arguments = found
+            return found, digest
+        # An earlier version showed no defaults, and what it has asked about can still be answered.
+        shown = call_digest(self.name, without_defaults(case.tool, found, values), ordered=False)
+        if shown != decision.executed_digest:
+            raise ValueError(f"it would run with other arguments than were decided on: {json_values(found)[0]}")
+        return found, digest
 
     def _decided_in_inbox(self, program: RunningNode) -> None:
         """Run under the request in the inbox, where people were asked there."""
