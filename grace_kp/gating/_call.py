@@ -30,6 +30,8 @@ class Call:
     """Resolves the declared type of each parameter that has one. Called when a reviewer changes arguments."""
     check: Callable[[Mapping[str, object]], str] | None = None
     """Returns what is wrong with arguments beyond the signature; empty where nothing is."""
+    injected: frozenset[str] = frozenset()
+    """Parameters that a framework fills in. They are no arguments of the call, and are not shown."""
 
     def shown(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
         """Return the arguments that a reviewer sees and may change, defaults included; of the call, or of other arguments in their place."""
@@ -39,5 +41,7 @@ class Call:
         return {
             name: value
             for name, value in whole.arguments.items()
-            if name != self.hidden and (name in passed or not (parameters[name].kind in _VARIADIC or value is Unknown))
+            if name != self.hidden
+            and name not in self.injected
+            and (name in passed or not (parameters[name].kind in _VARIADIC or value is Unknown))
         }

@@ -154,13 +154,15 @@ class Case(Call):
         """The rules for the call's level, before gaps in the evidence are known."""
         return Rules(self.policy, self.scope.thresholds, at_least=self.at_least, unmeasured=self.scope.unmeasured)
 
-    def digest(self, bound: inspect.BoundArguments | None = None, *, lasting: bool = False) -> str:
+    def digest(
+        self, bound: inspect.BoundArguments | None = None, *, lasting: bool = False, ordered: bool | None = None
+    ) -> str:
         """Return the digest of the call's arguments, or of those in their place.
 
         Raises:
             NotCheckable: a change of an argument would go unnoticed.
         """
-        return self.coverage.digest((bound or self.bound).arguments, lasting=lasting)
+        return self.coverage.digest((bound or self.bound).arguments, lasting=lasting, ordered=ordered)
 
     def is_changed(self, bound: inspect.BoundArguments | None, digest: str) -> bool:
         """Return whether arguments are no longer those with this digest; False where they could not be checked then, either."""

@@ -90,10 +90,10 @@ def is_complete(base: type, kind: type) -> bool:
     return base is tuple and "n_sequence_fields" in kind.__dict__
 
 
-def dict_contents(value: dict[Any, Any]) -> Contents:
-    """Read a dict: its keys and values in turn, by key where all keys are texts."""
+def dict_contents(value: dict[Any, Any], *, ordered: bool = True) -> Contents:
+    """Read a dict: its keys and values in turn; sorted by key where that is wanted and all keys are texts."""
     items = list(dict.items(value))
-    if all(type(key) is str for key, _ in items):
+    if not ordered and all(type(key) is str for key, _ in items):
         items.sort(key=lambda item: item[0])
     return Contents(b"d%d;" % len(items), [part for item in items for part in item])
 
@@ -144,8 +144,9 @@ def _ordered_dict(value: OrderedDict[Any, Any]) -> Contents:
     return Contents(b"D%d;" % len(keys), [part for key in keys for part in (key, dict.__getitem__(value, key))])
 
 
-def _default_dict(value: defaultdict[Any, Any]) -> Contents:
-    data, parts, _ = dict_contents(value)
+def default_dict_contents(value: defaultdict[Any, Any], *, ordered: bool = True) -> Contents:
+    """Read a defaultdict: its factory, and then as a dict."""
+    data, parts, _ = dict_contents(value, ordered=ordered)
     return Contents(b"f" + data, [value.default_factory, *parts])
 
 
@@ -258,7 +259,7 @@ _BUILT_IN: dict[type, Reader] = {
     types.UnionType: _by_parts("__args__"),
     deque: _deque,
     OrderedDict: _ordered_dict,
-    defaultdict: _default_dict,
+    defaultdict: default_dict_contents,
     io.BytesIO: Buffer(lambda value: io.BytesIO.getbuffer(value).nbytes, _buffer_file),
     io.StringIO: _text_file,
     functools.partial: _by_parts("func", "args", "keywords"),

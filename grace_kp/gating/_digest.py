@@ -7,16 +7,26 @@ It reads stored data and runs as little code of the values as possible. It does 
 from __future__ import annotations
 
 import enum
+import functools
 import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating._contents import IDENTITY, Buffer, Identified, OwnObject, dict_contents, is_complete, known_types
+from grace_kp.gating._contents import (
+    IDENTITY,
+    Buffer,
+    Identified,
+    OwnObject,
+    default_dict_contents,
+    dict_contents,
+    is_complete,
+    known_types,
+)
 from grace_kp.gating._instance import classes_above, dictionary_getter, is_transparent, qualified_name, slots_of
 from grace_kp.trace import error_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from grace_kp.gating._contents import Contents, Reader
     from grace_kp.gating._instance import Getter
@@ -26,6 +36,9 @@ if TYPE_CHECKING:
 MAX_VALUES = 500_000
 MAX_BYTES = 128_000_000
 _SHORT = 200  # characters; shorter texts count as values only
+_BY_KEY: dict[Any, Callable[[Any], Contents]] = {
+    read: functools.partial(read, ordered=False) for read in (dict_contents, default_dict_contents)
+}
 _OBJECT = 3  # reading an object takes as long as reading so many values
 
 
@@ -43,21 +56,23 @@ class NotCheckable(Exception):
         super().__init__(f"the argument {argument!r} {problem}" if argument else problem)
 
 
-def digest_of(arguments: Mapping[str, object], *, lasting: bool = False) -> str:
+def digest_of(arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool | None = None) -> str:
     """Return the SHA-256 over the full contents of the arguments.
 
-    Containers count by content (sets and dicts in a canonical order), objects by class and attributes, buffers by their bytes.
+    Containers count by content (dicts in their own order, sets in a canonical one), objects by class and attributes, buffers by their bytes.
     Functions, classes, modules, loggers and locks count by identity. Two calls return the same digest as long as nothing inside was changed
     between them.
 
     Args:
         arguments: the values by parameter name.
         lasting: count by name what otherwise counts by identity, so that the same call in another process has the same digest.
+        ordered: whether the order of the keys of a dict counts; None for all digests but lasting ones, because those that earlier
+            versions kept must stay valid.
 
     Raises:
         NotCheckable: an argument has contents that cannot be seen, or more than `MAX_VALUES` values or `MAX_BYTES` bytes.
     """
-    return _Digest(lasting, _Budget()).of(dict(arguments))
+    return _Digest(lasting, _Budget(), not lasting if ordered is None else ordered).of(dict(arguments))
 
 
 class _Budget:
@@ -93,8 +108,9 @@ class _Layout:
 class _Digest:
     """One digest in the making: depth first with an explicit stack; an object that occurs again counts by its number."""
 
-    def __init__(self, lasting: bool, budget: _Budget) -> None:
+    def __init__(self, lasting: bool, budget: _Budget, ordered: bool) -> None:
         self._lasting = lasting
+        self._ordered = ordered
         self._budget = budget
         self._hash = hashlib.sha256()
         self._put = self._hash.update
@@ -156,7 +172,7 @@ class _Digest:
         """Write the value's own data, and return the values inside of it."""
         if kind is dict:
             self._budget.take_values(2 * len(value))
-            contents = dict_contents(value)
+            contents = dict_contents(value, ordered=self._ordered)
             self._put(contents.data)
             return contents.parts
         if kind is list or kind is tuple:
@@ -206,7 +222,8 @@ class _Digest:
         if isinstance(reader, Buffer):
             self._budget.take_bytes(reader.size(value))
             return reader.read(value)
-        contents = reader(value)
+        by_key = None if self._ordered else _BY_KEY.get(reader)
+        contents = reader(value) if by_key is None else by_key(value)
         self._budget.take_bytes(len(contents.data))
         return contents
 
@@ -237,7 +254,7 @@ class _Digest:
         self._budget.take_values(len(parts) * (4 if contents.unordered else 1))
         if not contents.unordered:
             return parts
-        digests = sorted(_Digest(self._lasting, self._budget).of({"": part}) for part in parts)
+        digests = sorted(_Digest(self._lasting, self._budget, self._ordered).of({"": part}) for part in parts)
         self._put("".join(digests).encode())
         return ()
 

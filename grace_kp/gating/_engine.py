@@ -12,13 +12,7 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from grace_kp.errors import (
-    ActionCancelled,
-    ActionDenied,
-    ActionPending,
-    ActionRedirected,
-    ActionTimedOut,
-)
+from grace_kp.errors import ActionCancelled, ActionDenied, ActionPending, ActionRedirected, ActionTimedOut, brief
 from grace_kp.gating._case import Consent, HeldRefusal
 from grace_kp.gating._decision import FACTS, Decision
 from grace_kp.gating._digest import NotCheckable
@@ -160,10 +154,7 @@ def _assessed(case: Case, assessment: Assessment, rules: Rules) -> Decision:
 
 def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, Decision]:
     """Return the decision that the ledger holds for this call, or decide and keep that."""
-    try:
-        digest = case.digest(lasting=True)
-    except NotCheckable:
-        digest = ""  # the call is refused where a person would have to be asked about it
+    digest = _lasting_digest(case, ordered=True)
     case.ledger_entry = entry = LedgerEntry(lambda: case.scope.ledger, program.ledger_key(case.action))
     case.entry.fields["id"] = entry.id
     kept = _performed(case, (yield Work(entry.decision)))
@@ -176,16 +167,23 @@ def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, Decis
             rules = replace(case.rules, at_least=InterventionLevel.CONFIRM) if was_asked else case.rules
             # From now on the inbox decides, also where the program is run again by a process whose reviewer is another.
             filed = {"filed": True} if isinstance(case.reviewer, InboxReviewer) and case.terms is not None else {}
-            return entry.decide({**_assessed(case, assessed, rules).to_dict(digest), **filed})
+            return entry.decide({**_assessed(case, assessed, rules).to_dict(digest), "is_ordered": True, **filed})
 
         kept = _performed(case, (yield Work(keep)))
-    if kept["digest"] != digest:
+    if kept["digest"] != (digest if kept.get("is_ordered") else _lasting_digest(case, ordered=False)):
         message = f"{case.action} is called with other arguments than were decided on; it was not run"
         error = case.entry.refusal(CANCELLED, ActionCancelled, message, None)
         case.entry.fields["error"] = error_text(error)
         raise error
     case.is_filed = kept.get("filed") is True
     return case.rules.apply_again(Decision.from_dict(kept))
+
+
+def _lasting_digest(case: Case, *, ordered: bool) -> str:
+    try:
+        return case.digest(lasting=True, ordered=ordered)
+    except NotCheckable:
+        return ""  # the call is refused where a person would have to be asked about it
 
 
 def _performed(case: Case, answer: Any) -> Any:
@@ -203,6 +201,11 @@ def _performed(case: Case, answer: Any) -> Any:
 
 def _request(case: Case, decision: Decision, attempt: int) -> InterventionRequest:
     """Return the question about the call, with its arguments as they are now."""
+    if decision.level.asks:
+        for value in case.shown().values():
+            brief(
+                value
+            )  # a repr may fill in attributes, which would look like a change when somebody prints the question
     try:
         digest = case.digest()
     except NotCheckable as error:

@@ -84,7 +84,8 @@ class FunctionCall(Execution):
         """Return the arguments by name, where a reviewer changed them."""
         if not self.consent.modified or self.consent.bound is None:
             return None
-        return {name: value for name, value in self.consent.bound.arguments.items() if name != self._case.hidden}
+        left_out = {self._case.hidden, *self._case.injected}
+        return {name: value for name, value in self.consent.bound.arguments.items() if name not in left_out}
 
 
 def changed_message(action: str) -> str:

@@ -116,7 +116,7 @@ class Coverage:
         identify = self._identifiers.get(name)
         return Owner(name, OwnObject(own) if identify is None else _identified(name, own, identify))
 
-    def digest(self, arguments: Mapping[str, object], *, lasting: bool = False) -> str:
+    def digest(self, arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool | None = None) -> str:
         """Return the SHA-256 of what a call with these arguments, by parameter name, would run with.
 
         Raises:
@@ -132,7 +132,7 @@ class Coverage:
                 covered[name] = _identified(name, covered[name], identify)
         for name in self._leave_out:
             covered.pop(name, None)
-        return digest_of(covered, lasting=lasting)
+        return digest_of(covered, lasting=lasting, ordered=ordered)
 
 
 def _owner(action: Callable[..., object] | None) -> object | None:

@@ -44,8 +44,8 @@ def modified(call: Call, changes: Mapping[str, Any]) -> tuple[inspect.BoundArgum
     declared = call.types()
     # Parameters first: `**more` as a whole does not undo changes of single keywords.
     for name, value in sorted(changes.items(), key=lambda change: change[0] not in parameters):
-        if name == call.hidden or (name not in parameters and rest is None):
-            known = ", ".join(key for key in parameters if key != call.hidden) or "none"
+        if name == call.hidden or name in call.injected or (name not in parameters and rest is None):
+            known = ", ".join(key for key in parameters if key not in {call.hidden, *call.injected}) or "none"
             return None, f"{call.action} has no parameter {name!r}; it has {known}"
         try:
             if name in parameters:

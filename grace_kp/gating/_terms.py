@@ -31,7 +31,14 @@ class Terms:
     """Module and name of the function."""
 
     @classmethod
-    def of(cls, action: Any, signature: inspect.Signature, hidden: str | None, stated: Mapping[str, Any]) -> Terms:
+    def of(
+        cls,
+        action: Any,
+        signature: inspect.Signature,
+        hidden: str | None,
+        stated: Mapping[str, Any],
+        injected: Iterable[str] = (),
+    ) -> Terms:
         """Return the terms of an action.
 
         Args:
@@ -39,11 +46,14 @@ class Terms:
             signature: its signature.
             hidden: the parameter that is the method's own object.
             stated: `key`, `ignore`, `sealed` and `version` as the decorator was called with them.
+            injected: parameters that a framework fills in; they count as ignored.
 
         Raises:
             GateError: one of them names no parameter, or has a value that cannot be used.
         """
-        ignore = _parameters("ignore", stated.get("ignore"), signature, hidden)
+        ignore = tuple(
+            dict.fromkeys([*_parameters("ignore", stated.get("ignore"), signature, hidden), *sorted(injected)])
+        )
         sealed = _parameters("sealed", stated.get("sealed"), signature, hidden)
         if both := sorted({*ignore} & {*sealed}):
             raise GateError(

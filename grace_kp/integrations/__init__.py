@@ -54,4 +54,14 @@ _LANGGRAPH = {
     "GraphDrained": Signal(CANCELLED, pauses=True),
     "ParentCommand": Signal(COMPLETED, targets=_nodes),
 }
-HOST.register(Framework("langchain", "langgraph", _langchain, _LANGGRAPH))
+
+
+def _injects(declared: object) -> bool:
+    from grace_kp.integrations.langchain._tool_schema import is_injected
+
+    return is_injected(declared)
+
+
+HOST.register(
+    Framework("langchain", "langgraph", _langchain, _LANGGRAPH, injects=_injects, injects_with="langchain_core")
+)

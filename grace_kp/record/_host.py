@@ -6,7 +6,11 @@ no framework.
 
 from __future__ import annotations
 
+import inspect
+import sys
+import typing
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,6 +50,10 @@ class Framework:
     """Import and return the adapter: a module of `grace_kp.integrations` with `resumable()`, which gates ask how to pause the program."""
     signals: Mapping[str, Signal] = field(default_factory=dict)
     """Its signals, by the name of their class. Names, because the framework may not be installed."""
+    injects: Callable[[object], bool] | None = None
+    """Return whether the framework itself fills in the parameters of this declared type."""
+    injects_with: str = ""
+    """The package whose types `injects` knows; before it is loaded, no parameter is declared with one."""
 
 
 class Host:
@@ -79,6 +87,31 @@ class Host:
         self._locations.append((locate, place))
         known = tuple(self._locations)
         self.locate, self.place = (locate, place) if len(known) == 1 else (_chained(known), _first(known))
+
+    def injected(self, function: Any) -> frozenset[str]:
+        """Return the parameters of a function that a framework fills in, by their declared types.
+
+        They are no arguments of a call: no caller chooses them. A type that cannot be resolved does not count, nor does a name alone.
+        """
+        known = [
+            framework.injects
+            for framework in self.frameworks.values()
+            if framework.injects is not None and framework.injects_with in sys.modules
+        ]
+        if not known:
+            return frozenset()
+        call = function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__
+        plain = inspect.unwrap(call)
+        names = getattr(plain, "__globals__", {})
+        found: dict[str, Any] = {}
+        for name, annotation in getattr(plain, "__annotations__", {}).items():
+            holder: Any = SimpleNamespace(__annotations__={name: annotation})
+            try:
+                found.update(typing.get_type_hints(holder, names, include_extras=True))
+            except (NameError, AttributeError, TypeError, SyntaxError):
+                continue
+        found.pop("return", None)
+        return frozenset(name for name, declared in found.items() if any(injects(declared) for injects in known))
 
     def status_after(self, error: BaseException) -> str:
         """Return the status of a run or call that this exception left."""

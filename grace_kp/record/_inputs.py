@@ -62,7 +62,8 @@ def named(call: Call) -> dict[str, Any]:
         return call.spec.bind(args, call.kwargs)
     names = call.spec.positional
     # Without `strict`, which costs more than all the rest.
-    named = call.spec.bind(args, None) if len(args) > len(names) else dict(zip(names, args))  # noqa: B905
+    is_simple = len(args) <= len(names) and not call.spec.injected
+    named = dict(zip(names, args)) if is_simple else call.spec.bind(args, None)  # noqa: B905
     if float in map(type, args):
         for key, value in named.items():
             if type(value) is float and value - value != 0:

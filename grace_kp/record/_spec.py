@@ -9,6 +9,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.record._attributes import call_on_arguments, declared
+from grace_kp.record._current import HOST
 from grace_kp.record._guard import attempt
 from grace_kp.record._sealed import mask_of
 from grace_kp.trace import cut, render, render_text, to_text
@@ -26,7 +27,7 @@ class Spec:
     """The description of a recorded function."""
 
     __slots__ = (
-        "attributes", "bound", "can_await", "domain", "failed", "kind", "looks", "mask", "name", "objective", "positional", "scores", "searches",
+        "attributes", "bound", "can_await", "domain", "failed", "injected", "kind", "looks", "mask", "name", "objective", "positional", "scores", "searches",
         "var_keyword", "var_positional",
     )  # fmt: skip
 
@@ -59,7 +60,9 @@ class Spec:
         self.var_positional = "args"
         self.var_keyword = "kwargs"
         self.bound = False
-        self.mask = mask_of(function, sealed)
+        self.injected = frozenset() if function is None else HOST.injected(function)
+        """Parameters that a framework fills in. They are not recorded."""
+        self.mask = mask_of(function, (*sealed, *self.injected))
         """Replaces the sealed arguments of a call; None where none are sealed."""
         self.can_await = False
         """Whether a coroutine awaits at the end of the run until it is stored, so that nothing blocks its event loop."""
@@ -94,6 +97,8 @@ class Spec:
         if kwargs:
             for key, value in kwargs.items():
                 named[key if key not in named else f"{self.var_keyword}.{key}"] = value
+        for name in self.injected:
+            named.pop(name, None)
         return named
 
     def objective_of(self, args: Sequence[Any], kwargs: Mapping[str, Any], max_text: int) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from grace_kp.record._spec import Spec
 
     Tool = tuple[str, dict[str, str], tuple[str, ...] | None]
-    KnownTools = dict[tuple[str, tuple[str, ...]], Tool]
+    KnownTools = dict[tuple[str, tuple[str, ...], frozenset[str]], Tool]
 
 MAX_HIT_TEXTS = 64
 MAX_TOOLS, MAX_NAME = 1_000, 200
@@ -279,11 +279,12 @@ class StepBuilder:
 
     def _tool(self, spec: Spec) -> Tool:
         """Return a tool's name without secrets, the object with this name that all its steps share, and its plain parameters."""
-        known_tools, description = self._known_tools, (spec.name, spec.positional)
+        known_tools, description = self._known_tools, (spec.name, spec.positional, spec.injected)
         found = known_tools.get(description)
         if found is None:
             name = self._clean(spec.name)
-            found = name, {"name": name}, spec.positional if have_plain_names(spec.positional) else None
+            is_plain = not spec.injected and have_plain_names(spec.positional)
+            found = name, {"name": name}, spec.positional if is_plain else None
             if name is spec.name and len(name) < MAX_NAME:  # a name with a secret is counted in every run
                 if len(known_tools) >= MAX_TOOLS:
                     known_tools.clear()

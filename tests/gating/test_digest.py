@@ -37,7 +37,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.gating import NotCheckable, _digest, digest_of
+import grace_kp as gk
+from grace_kp.gating import NotCheckable, _digest, digest_of, plain, view
 from grace_kp.gating._contents import Identified, OwnObject
 
 
@@ -474,3 +475,86 @@ def test_json_has_one_digest_per_value(one, other):
     assert digest_of({"it": one}, lasting=True) == digest_of({"it": copied(one)}, lasting=True)
     same = exact(one) == exact(other)
     assert same == (digest_of({"it": one}) == digest_of({"it": other}))
+
+
+class TestLazy:
+    """What a `repr` fills in is no change; everything else is."""
+
+    @dataclasses.dataclass
+    class Order:
+        lines: list
+
+        @functools.cached_property
+        def total(self):
+            return sum(self.lines)
+
+        def __repr__(self):
+            return f"Order({self.total})"
+
+    class Model(pydantic.BaseModel):
+        lines: list
+        _printed: bool = pydantic.PrivateAttr(default=False)
+
+        def __repr__(self):
+            self._printed = True
+            return "Model()"
+
+    class Plain:
+        def __init__(self):
+            self.lines, self._text = [1], None
+
+        def __repr__(self):
+            self._text = self._text or f"Plain({self.lines})"
+            return self._text
+
+    @pytest.mark.parametrize("create", [lambda: TestLazy.Order([1]), lambda: TestLazy.Model(lines=[1]), Plain])
+    @pytest.mark.parametrize("changes", [False, True])
+    def test_printing_is_no_change(self, create, changes):
+        """A reviewer that prints the arguments does not keep the action from running; one that changes them does."""
+
+        def reviewer(request):
+            repr(request.arguments["order"])
+            if changes:
+                request.arguments["order"].lines.append(2)
+            return "proceed"
+
+        with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer) as grace:
+            ran = []
+
+            @grace.gate(floor="confirm")
+            def act(order):
+                ran.append(order)
+
+            if changes:
+                with pytest.raises(gk.ActionCancelled, match="were changed"):
+                    act(create())
+            else:
+                act(create())
+            assert (0 if changes else 1) == len(ran)
+
+
+def test_the_order_of_keys_counts_and_is_shown():
+    """Two mappings that a program may treat differently are two; digests of earlier versions in ledgers stay valid."""
+    first, second = {"a": 1, "b": {"c": 1, "d": 2}}, {"a": 1, "b": {"d": 2, "c": 1}}
+    assert digest_of({"it": first}) != digest_of({"it": second})
+    assert digest_of({"it": first}, lasting=True, ordered=True) != digest_of({"it": second}, lasting=True, ordered=True)
+    assert digest_of({"it": first}, lasting=True) == digest_of({"it": second}, lasting=True)
+    assert ["d", "c"] == list(plain(view(second["b"]).root))
+    assert digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})  # parameters are known by their names
+    defaults = collections.defaultdict(int, a=1, b=2), collections.defaultdict(int, b=2, a=1)
+    assert digest_of({"it": defaults[0]}) != digest_of({"it": defaults[1]})
+
+
+def test_an_argument_whose_keys_change_their_order_does_not_run():
+    def reviewer(request):
+        request.arguments["order"]["a"] = request.arguments["order"].pop("a")
+        return "proceed"
+
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer) as grace:
+
+        @grace.gate(floor="confirm")
+        def act(order):
+            raise AssertionError
+
+        with pytest.raises(gk.ActionCancelled, match="were changed"):
+            act({"a": 1, "b": 2})

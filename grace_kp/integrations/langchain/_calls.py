@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import keyword
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, ToolMessage
+from pydantic import SecretStr
+from pydantic_core import to_jsonable_python
 
+from grace_kp.approvals import decode, encode
 from grace_kp.confidence import Evidence
-from grace_kp.errors import ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut
+from grace_kp.errors import ActionCancelled, ActionDenied, ActionNotApproved, ActionRedirected, ActionTimedOut, brief
 from grace_kp.gating import (
     FACTS,
     Case,
@@ -22,21 +26,33 @@ from grace_kp.gating import (
     GateEntry,
     InboxReviewer,
     InterventionResponse,
+    NotCheckable,
     Unknown,
+    plain,
+    view,
 )
+from grace_kp.integrations.langchain._hitl import action_request
 from grace_kp.integrations.langchain._tool_guard import call_digest
-from grace_kp.integrations.langchain._tool_schema import argument_defaults, argument_names, schema_problem
+from grace_kp.integrations.langchain._tool_schema import (
+    InvalidCall,
+    NotHeld,
+    argument_names,
+    argument_types,
+    as_input,
+    schema_problem,
+    validated,
+)
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import current_run, note
 from grace_kp.runtime import GateSpec, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from grace_kp.gating import HeldRefusal, Policy
     from grace_kp.runtime import Grace
 
-CONSENTED, NOT_NEEDED, REFUSED = "given", "not needed", "refused"
+CONSENTED, NOT_NEEDED, REFUSED, INVALID = "given", "not needed", "refused", "invalid"
 CHANGED = "It was changed since it was proposed."
 
 
@@ -47,7 +63,13 @@ class ToolDecision:
     id: str
     name: str
     digest: str
-    """SHA-256 of the call as it was decided on."""
+    """SHA-256 of the call as it was decided on: with what its tool makes of the arguments, where it validates them."""
+    proposed: str | None = None
+    """SHA-256 of the call as it was proposed; None where its arguments were not validated before the decision."""
+    validated: Mapping[str, Any] | None = None
+    """What the tool made of the arguments, see `kept_values`; None where that is what was proposed."""
+    problem: str | None = None
+    """Why the call cannot be asked about, or what the model gets in place of its result."""
     level: str = "confirm"
     score: float = 0.0
     breakdown: Mapping[str, float | None] | None = None
@@ -62,13 +84,17 @@ class ToolDecision:
     names: Mapping[str, bool] | None = None
     """The tool's arguments, and whether each is required."""
     consent: str | None = None
-    """`given`, `not needed` or `refused`; None until a person was asked."""
+    """`given`, `not needed` or `refused`; `invalid` for a call that its tool refuses; None until a person was asked."""
     args: Mapping[str, Any] | None = None
-    """The arguments that a reviewer put in place of the call's own."""
+    """The arguments that a reviewer put in place of the call's own, as JSON."""
+    run_values: Mapping[str, Any] | None = None
+    """What the tool makes of them, see `kept_values`; None where that is `args`."""
     run_digest: str | None = None
     """SHA-256 of the call with these arguments."""
     message: str | None = None
     """The id of the model's message that proposes the call."""
+    answers: bool | None = None
+    """Whether `problem` are a reviewer's words in place of a result, and no error."""
     filed: bool | None = None
     """Whether people decide about the call in the inbox, too."""
 
@@ -81,6 +107,11 @@ class ToolDecision:
     def executed_digest(self) -> str:
         """SHA-256 of the call that may run."""
         return self.digest if self.run_digest is None else self.run_digest
+
+    @property
+    def proposed_digest(self) -> str:
+        """SHA-256 of the call as it was proposed."""
+        return self.digest if self.proposed is None else self.proposed
 
     def reasons(self) -> dict[str, Any]:
         """Return what a person sees of the decision."""
@@ -105,27 +136,214 @@ class ToolDecision:
         return cls(**known)
 
 
-def call_key(call: Mapping[str, Any]) -> str:
-    """Return the name of a call among the decisions of its turn: its id, and the start of its digest."""
-    return f"{call.get('id') or ''}:{call_digest(call['name'], call['args'])[:16]}"
+def call_key(call: Mapping[str, Any], before: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the name of a call among the decisions of its turn: its id, the start of its digest, and its number among equal calls from the second on.
+
+    Args:
+        call: the call.
+        before: the calls before it in the turn.
+    """
+    name = f"{call.get('id') or ''}:{call_digest(call['name'], call['args'], ordered=False)[:16]}"
+    equal = sum(call_key(each) == name for each in before if each.get("id") == call.get("id"))
+    return f"{name}#{equal + 1}" if equal else name
+
+
+def kept_values(base: Mapping[str, Any], values: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return validated arguments as a checkpoint keeps them: the names in their order, and the values that are not those of `base`, with type tags.
+
+    Returns:
+        None where nothing differs.
+
+    Raises:
+        ValueError: a value cannot be kept, or could not be read back.
+    """
+    changed = {name: value for name, value in values.items() if name not in base or not _is_equal(value, base[name])}
+    if not changed and list(base) == list(values):
+        return None
+    # The call itself holds such a text already.
+    secret = [
+        name
+        for name, value in changed.items()
+        if type(value) is SecretStr and value.get_secret_value() == base.get(name)
+    ]
+    encoded, problems = encode({name: value for name, value in changed.items() if name not in secret})
+    if problems:
+        name, problem = next(iter(problems.items()))
+        raise ValueError(f"the checkpoint cannot keep the argument {name!r}: {problem}")
+    decode(encoded, types)
+    return {"names": list(values), "changed": encoded, "secret": secret}
+
+
+def restored_values(
+    base: Mapping[str, Any], kept: Mapping[str, Any] | None, types: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments that `kept_values` kept. No validator runs.
+
+    Raises:
+        ValueError: a value cannot be read back.
+    """
+    if kept is None:
+        return dict(base)
+    if "live" in kept:
+        return dict(kept["live"])
+    changed = {**decode(kept["changed"], types), **{name: SecretStr(base[name]) for name in kept["secret"]}}
+    _print(changed)
+    return {name: changed[name] if name in changed else base[name] for name in kept["names"]}
+
+
+def _print(values: Mapping[str, Any]) -> None:
+    """Print values before their digest is computed: a `repr` may fill in attributes, and LangChain prints the arguments of each call."""
+    for value in values.values():
+        brief(value)
+
+
+def json_values(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return arguments as JSON shows them, and the names of those that it cannot show in full."""
+    shown: dict[str, Any] = {}
+    unseen: list[str] = []
+    for name, value in arguments.items():
+        if _is_json(value):
+            shown[name] = value
+            continue
+        seen = view(value)
+        shown[name] = plain(seen.root)
+        unseen += [name] if seen.opaque else []
+    return shown, unseen
+
+
+def _is_json(value: object) -> bool:
+    try:
+        return _is_equal(json.loads(json.dumps(value, allow_nan=False)), value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def _is_equal(first: object, second: object) -> bool:
+    try:
+        return call_digest("", {"": first}) == call_digest("", {"": second})
+    except ActionCancelled:
+        return False
 
 
 class ToolCase:
-    """One gated call of a tool."""
+    """One gated call of a tool.
+
+    Args:
+        grace: the runtime.
+        call: the call as the model proposed it.
+        policy: the policy of the tool.
+        tool: the tool; None where no tool has this name, or none is known here.
+        state: the agent's state.
+        judge: whether a model judges the run so far.
+        state_key: its name among the decisions of the turn.
+        is_unknown: whether it is known that the agent has no such tool.
+    """
 
     def __init__(
-        self, grace: Grace, call: Mapping[str, Any], policy: Policy, tool: object, *, state: object, judge: str
+        self,
+        grace: Grace,
+        call: Mapping[str, Any],
+        policy: Policy,
+        tool: object,
+        *,
+        state: object,
+        judge: str,
+        state_key: str,
+        is_unknown: bool = False,
     ) -> None:
         self.name: str = call["name"]
         self.call = call
         self.arguments: dict[str, Any] = dict(call["args"])
+        """What is shown and runs."""
         self.policy = policy
         self.tool = tool
-        self.state_key = call_key(call)
-        self.digest = call_digest(self.name, call["args"])
+        self.state_key = state_key
+        self.proposed = call_digest(self.name, call["args"], ordered=False)
         self.run = current_run()
         self.scope = ToolScope(grace, state, judge)
-        self.decision = ToolDecision(id=uuid4().hex, name=self.name, digest=self.digest)
+        self.decision = ToolDecision(id=uuid4().hex, name=self.name, digest=self.proposed)
+        self.is_shared = False
+        """Whether another call of the turn has the same id, so that a message about one would answer both."""
+        self._is_unknown = is_unknown
+        self._keeps = True
+        self._edit: tuple[str, Edit] | None = None
+
+    def validate(self, *, keeps: bool) -> ToolDecision:
+        """Let the tool validate the arguments, once, and return the decision so far.
+
+        Args:
+            keeps: whether a checkpoint keeps the decision.
+        """
+        base, self._keeps = self.decision, keeps
+        if self._is_unknown:
+            return replace(base, consent=INVALID, problem="there is no such tool")
+        if self.tool is None:
+            return base
+        try:
+            values = validated(self.tool, self.call["args"])
+            _print(values)
+            types = argument_types(self.tool)
+            kept = kept_values(self.call["args"], values, types) if keeps else {"live": values}
+            self.arguments = restored_values(self.call["args"], kept, types)
+            return replace(base, proposed=self.proposed, validated=kept, digest=call_digest(self.name, self.arguments))
+        except InvalidCall as error:
+            return replace(base, consent=INVALID, problem=str(error))
+        except (NotHeld, ValueError) as error:
+            return replace(base, problem=str(error))
+        except ActionCancelled as error:
+            return replace(base, problem=str(error.__cause__ or error))
+
+    def take_up(self, decision: ToolDecision) -> None:
+        """Go on from a decision that a checkpoint kept.
+
+        Raises:
+            ValueError: the arguments that it is about cannot be read back.
+        """
+        self.decision = decision
+        self.arguments = restored_values(self.call["args"], decision.validated, argument_types(self.tool))
+
+    def edited(self, changed: Mapping[str, Any]) -> Edit:
+        """Return what would run with the arguments that a reviewer put in place of those that were shown.
+
+        They stand for what the function gets, as what was shown does. Where the tool would make other values of them, a person is asked
+        again; except where it would do so each time, because such a validation is a conversion, which is over.
+        """
+        digest = call_digest(self.name, changed)
+        if self._edit is None or self._edit[0] != digest:
+            own = {
+                name: self.arguments[name]
+                if name in self.arguments and is_shown_as(self.arguments[name], value)
+                else value
+                for name, value in changed.items()
+            }
+            try:
+                values = self._edited(own)
+                types = argument_types(self.tool)
+                as_json, _ = json_values(values)
+                kept = kept_values(as_json, values, types) if self._keeps else {"live": values}
+                edit = Edit(restored_values(as_json, kept, types), "", as_json, kept)
+            except (InvalidCall, NotHeld, ValueError) as error:
+                edit = Edit(own, str(error))
+            self._edit = digest, edit
+        return self._edit[1]
+
+    def _edited(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        tool, names = self.tool, self.decision.names
+        written = {name: _as_written(value) for name, value in wanted.items()}
+        problem = schema_problem(tool, written if tool is None else as_input(tool, written), names)
+        if problem:
+            raise InvalidCall(problem)
+        if tool is None:
+            return wanted
+        found = validated(tool, as_input(tool, wanted))
+        if gone := [name for name in wanted if name not in found]:
+            raise InvalidCall(f"there is no argument {gone[0]!r}")
+        other = [name for name, value in wanted.items() if not is_shown_as(found[name], value)]
+        if other:
+            again = validated(tool, as_input(tool, found))
+            if _is_equal(again, found) or any(type(found[name]) is not type(wanted[name]) for name in other):
+                raise InvalidCall(f"the tool would run with {json_values(found)[0]}")
+        return {**found, **{name: wanted[name] for name in other}}
 
     def gated(
         self,
@@ -146,40 +364,45 @@ class ToolCase:
             action=self.name,
             signature=signature,
             bound=signature.bind(**arguments),
-            check=lambda changed: schema_problem(self.tool, _flat(changed, signature), self.decision.names),
+            check=lambda changed: self.edited(_flat(changed, signature)).problem,
+            types=lambda: argument_types(self.tool),
             policy=self.policy,
             scope=self.scope,
             entry=GateEntry.new(self.name, self.arguments, entry_id=self.decision.id),
-            coverage=Coverage(None, signature, None),
+            coverage=Coverage(None, signature, None)
+            if self.decision.problem is None
+            else _NotHeld(self.decision.problem, signature),
             at_least=at_least,
         )
 
-    def decide(self, *, message: str | None = None) -> ToolDecision:
+    def same_id(self, message: str | None) -> str:
+        """Return an id that is the same when this is decided again, so that the question and the outcome are one entry."""
+        return hashlib.sha256(f"{message}|{self.state_key}".encode()).hexdigest()[:32]
+
+    def decide(self, *, is_changed: bool = False) -> ToolDecision:
         """Decide on the call as things are now.
 
         Args:
-            message: the id of the message whose call was changed after it was proposed; a person is asked about such a call.
+            is_changed: whether it was changed after it was proposed; a person is asked about such a call.
         """
-        case = self.gated(at_least=None if message is None else InterventionLevel.CONFIRM)
+        self.decision = so_far = self.validate(keeps=True)
+        if so_far.consent == INVALID:
+            return so_far
+        case = self.gated(at_least=InterventionLevel.CONFIRM if is_changed else None)
         assessment = self.scope.assess(case)
-        decision = Decision.of(assessment, case.rules).to_dict(self.digest)
+        decision = Decision.of(assessment, case.rules).to_dict(so_far.digest)
         found = ToolDecision.from_dict(
             {
+                **so_far.to_dict(),
                 "filed": True if isinstance(case.reviewer, InboxReviewer) else None,
                 **decision,
-                "id": self.decision.id,
-                "name": self.name,
                 "policy_version": self.policy.version,
                 "floor": None if self.policy.floor is None else str(self.policy.floor),
                 "names": argument_names(self.tool),
                 "evaluation": assessment.evaluation,
             }
         )
-        if message is None:
-            return found
-        # The same id when this is decided again, so that the question and the outcome are one entry.
-        same = hashlib.sha256(f"{message}|{self.state_key}".encode()).hexdigest()[:32]
-        return replace(found, id=same, reason=f"{CHANGED} {found.reason}")
+        return replace(found, reason=f"{CHANGED} {found.reason}") if is_changed else found
 
     def raised(self, kept: ToolDecision) -> ToolDecision:
         """Return a kept decision at the level that the policy requires now, which is never milder."""
@@ -190,12 +413,11 @@ class ToolCase:
         """Return a signature that takes the arguments of the tool and of the call, and the call's arguments."""
         names = dict.fromkeys([*(argument_names(tool) or self.decision.names or ()), *arguments])
         usable = [name for name in names if name.isidentifier() and not keyword.iskeyword(name)]
-        defaults = {**dict.fromkeys(usable, Unknown), **argument_defaults(tool)}
         parameters = [
             inspect.Parameter(
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if name in arguments else defaults[name],
+                default=inspect.Parameter.empty if name in arguments else Unknown,
             )
             for name in usable
         ]
@@ -214,6 +436,49 @@ def _flat(arguments: Mapping[str, Any], signature: inspect.Signature) -> dict[st
         gathered = signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
         flat.update(value if gathered else {name: value})
     return flat
+
+
+class _NotHeld(Coverage):
+    """A call whose tool does not run with what is shown. It has no digest, so that nobody is asked about it."""
+
+    def __init__(self, problem: str, signature: inspect.Signature) -> None:
+        super().__init__(None, signature, None)
+        self._problem = problem
+
+    def digest(self, arguments: Mapping[str, object], *, lasting: bool = False, ordered: bool | None = None) -> str:  # noqa: ARG002
+        """Refuse.
+
+        Raises:
+            NotCheckable: always.
+        """
+        raise NotCheckable(self._problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What would run with a reviewer's arguments, or what is wrong with them."""
+
+    values: dict[str, Any]
+    problem: str
+    shown: Mapping[str, Any] | None = None
+    """The values as JSON."""
+    kept: Mapping[str, Any] | None = None
+    """The values as the decision keeps them beside `shown`."""
+
+
+def is_shown_as(value: object, wanted: object) -> bool:
+    """Return whether a value is what a reviewer wrote, or what JSON shows of it."""
+    if _is_equal(value, wanted) or (type(wanted) is int and type(value) is float and value == wanted):
+        return True
+    return any(_is_equal(shown, wanted) for shown in (json_values({"": value})[0][""], _as_written(value)))
+
+
+def _as_written(value: object) -> Any:
+    """Return a value as a person or a model writes it; the value itself where JSON has no form of it."""
+    try:
+        return to_jsonable_python(value)
+    except ValueError:
+        return value
 
 
 class ToolScope(Scope):
@@ -315,6 +580,9 @@ def settle(case: ToolCase, answer: Answer, entry: GateEntry | None) -> ToolMessa
     case.decision = replace(case.decision, consent=REFUSED)
     entry = entry_for(case.decision, case.arguments) if entry is None else entry
     entry.state(answer.outcome)
+    if case.is_shared:
+        case.decision = replace(case.decision, problem=answer.text, answers=answer.status == "success")
+        return None
     return ToolMessage(
         content=answer.text,
         name=case.name,
@@ -327,10 +595,10 @@ def _approve(case: ToolCase, answer: InterventionResponse, entry: GateEntry | No
     asks = answer.action is InterventionAction.MODIFY or InterventionLevel(case.decision.level).asks
     case.decision = replace(case.decision, consent=CONSENTED if asks else NOT_NEEDED)
     if answer.action is InterventionAction.MODIFY:
-        changed = dict(answer.modified or {})
-        digest = call_digest(case.name, changed)
+        edit = case.edited(answer.modified or {})
+        digest = call_digest(case.name, edit.values, ordered=case.decision.proposed is not None)
         if digest != case.decision.digest:  # else the reviewer returned the call as it was
-            case.decision = replace(case.decision, args=changed, run_digest=digest)
+            case.decision = replace(case.decision, args=edit.shown, run_values=edit.kept, run_digest=digest)
     if entry is not None and asks:
         entry.state("approved")
 
@@ -343,6 +611,14 @@ def _refusal(name: str, answer: InterventionResponse) -> Refusal:
         f"The reviewer rejected `{name}`{why}. It was not run; do not call it like this again unless you are asked to."
     )
     return Refusal("cancelled", text)
+
+
+def action_for(
+    case: ToolCase, arguments: Mapping[str, Any] | None = None, approval: str | None = None
+) -> dict[str, Any]:
+    """Return a call as the action of a question, with its arguments or those in their place."""
+    shown, unseen = json_values(case.arguments if arguments is None else arguments)
+    return action_request(case.name, shown, case.decision.reasons(), "", unseen=unseen, approval=approval)
 
 
 def entry_for(decision: ToolDecision, arguments: Mapping[str, Any], outcome: str = "undecided") -> GateEntry:

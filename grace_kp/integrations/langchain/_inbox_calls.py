@@ -25,16 +25,15 @@ from grace_kp.gating import (
     frozen,
 )
 from grace_kp.gating.programs import Asking, PausedInquiry, Questions, state_approval
-from grace_kp.integrations.langchain._calls import CONSENTED, Refusal
+from grace_kp.integrations.langchain._calls import CONSENTED, Refusal, action_for, is_shown_as
 from grace_kp.integrations.langchain._hitl import (
-    action_request,
     decisions_in,
     hitl_request,
     looks_into_inbox,
     other_approval,
 )
 from grace_kp.integrations.langchain._inbox_question import LOOK, program_answer, unusable
-from grace_kp.integrations.langchain._tool_schema import argument_names, schema_problem
+from grace_kp.integrations.langchain._tool_schema import argument_names
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import HOST
 from grace_kp.trace import error_text
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
     from grace_kp.approvals import Approval
     from grace_kp.gating import EarlierRun, GateEntry, ProgramAnswer, Step
-    from grace_kp.integrations.langchain._calls import Answer, ToolCase, ToolDecision
+    from grace_kp.integrations.langchain._calls import Answer, ToolCase
     from grace_kp.integrations.langchain._pause import RunningNode
 
     Problem = Callable[[list[InterventionResponse], Any], str]
@@ -66,6 +65,8 @@ class InboxCall(PausedInquiry):
             ledger_key: the key of its entry in the ledger.
         """
         self.tool_case, self.entry = case, entry
+        self.values: Mapping[str, Any] | None = None
+        """What the tool runs with, where a reviewer changed the arguments."""
         gated = case.gated(knows_tool=False)
         gated.entry, gated.program = entry, program
         reviewer = gated.reviewer if isinstance(gated.reviewer, InboxReviewer) else InboxReviewer()
@@ -128,6 +129,15 @@ class InboxCall(PausedInquiry):
         """
         if not self.find():
             raise ActionCancelled(f"nothing was decided about this call of `{self.tool_case.name}`")
+        if self.values is not None:
+            # The approval holds an edit as a person wrote it, such as the text of a date.
+            changes = self.changes()
+            self.run_with(
+                {
+                    name: changes[name] if name in changes and is_shown_as(value, changes[name]) else value
+                    for name, value in self.values.items()
+                }
+            )
         return super().claim(again_after_failure=again_after_failure)
 
     def decided(self) -> tuple[Answer, Mapping[str, Any]]:
@@ -242,8 +252,7 @@ def _keep(calls: list[InboxCall], number: int, digests: list[list[str]]) -> None
 
 
 def _action(call: InboxCall, question: InterventionRequest) -> dict[str, Any]:
-    decision = call.tool_case.decision
-    return action_request(call.tool_case.name, question.arguments, decision.reasons(), "", approval=call.id)
+    return action_for(call.tool_case, question.arguments, call.id)
 
 
 def _program_answers(calls: list[InboxCall], answer: Any, problem_with: Problem) -> list[ProgramAnswer]:
@@ -287,7 +296,7 @@ def _usable(call: InboxCall, found: Any) -> Answer:
             return answer  # type: ignore[no-any-return]
         case, arguments = call.tool_case, {**call.tool_case.arguments, **changes}
         sealed = sorted({*changes} & {*call.approval.sealed})
-        misfit = schema_problem(case.tool, arguments, case.decision.names)
+        misfit = case.edited(arguments).problem
         if not sealed and not misfit:
             return InterventionResponse(InterventionAction.MODIFY, modified=arguments, reviewer=answer.reviewer)
         problem = (
@@ -300,14 +309,20 @@ def _usable(call: InboxCall, found: Any) -> Answer:
 
 
 def inbox_call_of(
-    case: ToolCase, decision: ToolDecision, program: RunningNode, entry: GateEntry, *, ledger_key: str, tool: object
+    case: ToolCase, program: RunningNode, entry: GateEntry, *, ledger_key: str, values: Mapping[str, Any] | None
 ) -> InboxCall | None:
-    """Return the request under which a decided call runs; None for a call that nobody was asked about in the inbox."""
-    if not decision.filed or decision.consent != CONSENTED:
+    """Return the request under which a decided call runs; None for a call that nobody was asked about in the inbox.
+
+    Args:
+        case: the call, with what was decided about it.
+        program: the node that runs here.
+        entry: its entry in the trace.
+        ledger_key: the key of its entry in the ledger.
+        values: what the tool runs with, where a reviewer changed the arguments.
+    """
+    if not case.decision.filed or case.decision.consent != CONSENTED:
         return None
-    case.decision = decision
     call = InboxCall(case, program, entry=entry, ledger_key=ledger_key)
-    call.run_tool(tool)
-    if decision.args is not None:
-        call.run_with(decision.args)
+    call.run_tool(case.tool)
+    call.values = values
     return call

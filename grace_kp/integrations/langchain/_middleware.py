@@ -31,6 +31,8 @@ from grace_kp.gating import (
     execution,
 )
 from grace_kp.integrations.langchain._calls import (
+    INVALID,
+    REFUSED,
     ToolCase,
     ToolDecision,
     answer_of,
@@ -38,9 +40,9 @@ from grace_kp.integrations.langchain._calls import (
     field_of,
     messages_of,
 )
-from grace_kp.integrations.langchain._pause import resumable
-from grace_kp.integrations.langchain._tool_guard import GatedTools, guarded
-from grace_kp.integrations.langchain._tool_run import ToolRun, message_for
+from grace_kp.integrations.langchain._pause import number_of_send, resumable, tools_of_graph
+from grace_kp.integrations.langchain._tool_guard import GatedTools, ToolConsent, guarded
+from grace_kp.integrations.langchain._tool_run import ToolRun, message_for, refused_by_schema
 from grace_kp.integrations.langchain._turn import STATE, Turn
 from grace_kp.record import current_run
 from grace_kp.runtime import GateSpec
@@ -188,18 +190,28 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
     def _decide(self, request: Any, response: Any) -> Any:
         messages = getattr(response, "result", None) or [response]
         calls = [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
-        cases = [case for call in calls if (case := self._case(call, request.state)) is not None]
+        cases = self._cases(calls, request.state)
         if not cases or resumable() is None:
             return response
         decisions = {case.state_key: case.decide().to_dict() for case in cases}
         return ExtendedModelResponse(model_response=response, command=Command(update={STATE: decisions}))
 
-    def _case(self, call: Mapping[str, Any], state: object) -> ToolCase | None:
-        """Return a gated call; None for a call that is not gated."""
-        policy = self.policy_for(call["name"])
-        if policy is None:
-            return None
-        return ToolCase(self.grace, call, policy, self._tools.get(call["name"]), state=state, judge=self.judge)
+    def _cases(self, calls: Sequence[Mapping[str, Any]], state: object) -> list[ToolCase]:
+        """Return the gated ones among the calls of a turn."""
+        known = tools_of_graph()
+        cases = []
+        for number, call in enumerate(calls):
+            policy = self.policy_for(call["name"])
+            if policy is None:
+                continue
+            tool = (known or {}).get(call["name"]) or self._tools.get(call["name"])
+            key, is_unknown = call_key(call, calls[:number]), tool is None and known is not None
+            cases.append(
+                ToolCase(
+                    self.grace, call, policy, tool, state=state, judge=self.judge, state_key=key, is_unknown=is_unknown
+                )
+            )
+        return cases
 
     # Asking: in a node behind the model
 
@@ -232,7 +244,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
                 answered.add(message.tool_call_id)
             elif isinstance(message, AIMessage):
                 calls = [effective_call(call, state) for call in message.tool_calls if call["id"] not in answered]
-                cases = [case for call in calls if (case := self._case(call, state)) is not None]
+                cases = self._cases(calls, state)
                 return Turn(message, cases, field_of(state, STATE) or {}) if cases else None
         return None
 
@@ -243,10 +255,10 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         run = self._run(request)
         if isinstance(run, ToolMessage):
             return run
-        if run is None:
+        if not isinstance(run, ToolRun):
             try:
-                with guarded(self, None):
-                    return handler(request)
+                with guarded(self, run):
+                    return handler(request if run is None else run.hold(request, request.tool))
             except NotStarted as error:
                 return message_for(request.tool_call, f"{error}.")
 
@@ -262,10 +274,10 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         run = await _off_loop(_has_to_look(), self._run, request)
         if isinstance(run, ToolMessage):
             return run
-        if run is None:
+        if not isinstance(run, ToolRun):
             try:
-                with guarded(self, None):
-                    return await handler(request)
+                with guarded(self, run):
+                    return await handler(request if run is None else run.hold(request, request.tool))
             except NotStarted as error:
                 return message_for(request.tool_call, f"{error}.")
 
@@ -276,14 +288,18 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
 
         return run.message(await drive_async(execution(run), start))
 
-    def _run(self, request: Any) -> ToolRun | ToolMessage | None:
-        """Return the execution of a gated call, or the message in its place; None for a call that is not gated."""
+    def _run(self, request: Any) -> ToolRun | ToolConsent | ToolMessage | None:
+        """Return the execution of a gated call, or the message in its place.
+
+        Returns:
+            None for a call that is not gated; a consent that nothing runs under for one that its tool refuses.
+        """
         call = effective_call(request.tool_call, request.state)
         policy = self.policy_for(call["name"])
         if policy is None:
             return None
         decisions = field_of(request.state, STATE) or {}
-        state_key = call_key(call)
+        state_key = call_key(call, _sent_before(call, request.state))
         # Under another key stands what was decided about this call as it was proposed: then what is wrong can be said.
         same_id = (
             decision for name, decision in decisions.items() if name.startswith(state_key.rpartition(":")[0] + ":")
@@ -293,13 +309,38 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
             kept = {"id": uuid4().hex, "name": call["name"], "digest": ""}
         if (run := current_run()) is not None:
             _ = run.id  # looked up here, where it may take a moment
-        program, decision = resumable(), ToolDecision.from_dict(kept)
-        execution = ToolRun(self.grace, request, call, decision, program)
-        case = ToolCase(self.grace, call, policy, None, state=request.state, judge=self.judge)
-        if decision.filed and program is not None:
-            execution.decided_in_inbox(case, program)
-        problem = execution.problem(case)
+        tool = request.tool
+        if call["name"] != request.tool_call["name"]:
+            tool = next((each for each in getattr(request.runtime, "tools", ()) if each.name == call["name"]), None)
+        case = ToolCase(self.grace, call, policy, tool, state=request.state, judge=self.judge, state_key=state_key)
+        case.decision = decision = ToolDecision.from_dict(kept)
+        if decision.proposed_digest == case.proposed:
+            if decision.consent == INVALID:
+                if isinstance(getattr(tool, "args_schema", None), dict):
+                    # LangChain does not check such a schema, and the tool would get the call.
+                    return message_for(call, refused_by_schema(call, decision.problem or ""))
+                return ToolConsent(case.name, "", again_after_failure=True, proposed=decision.digest)
+            if decision.consent == REFUSED and decision.problem:
+                return message_for(call, decision.problem, "success" if decision.answers else "error")
+        execution = ToolRun(self.grace, request, case, resumable())
+        problem = execution.problem()
         return execution.refuse(problem) if problem else execution
+
+
+def _sent_before(call: Mapping[str, Any], state: object) -> list[Mapping[str, Any]]:
+    """Return the calls that the agent carries out beside this one, and that come before it in the turn.
+
+    The agent sends out each call that has no answer yet; equal calls differ by nothing but their number.
+    """
+    answered: set[str] = set()
+    for message in reversed(messages_of(state)):
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+        elif isinstance(message, AIMessage):
+            calls = [effective_call(each, state) for each in message.tool_calls if each["id"] not in answered]
+            number = number_of_send() if sum(each["id"] == call["id"] for each in calls) > 1 else None
+            return calls[:number] if number is not None and calls[number : number + 1] == [call] else []
+    return []
 
 
 def _name_of(tool: object) -> str:

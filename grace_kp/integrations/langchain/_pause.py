@@ -184,6 +184,36 @@ class Nodes:
 _NODES = Nodes()
 
 
+def tools_of_graph() -> Mapping[str, Any] | None:
+    """Return the tools of the graph that runs here, by name; None where that cannot be found out.
+
+    LangGraph hands a node everything about its task, and the task's loop knows the other nodes.
+    """
+    from langgraph.config import get_config
+
+    try:
+        call = (get_config().get("configurable") or {}).get("__pregel_call")
+    except RuntimeError:
+        return None
+    loop = getattr(getattr(call, "keywords", {}).get("schedule_task"), "__self__", None)
+    found: dict[str, Any] = {}
+    registries = [
+        getattr(getattr(node, "bound", None), "tools_by_name", None) for node in getattr(loop, "nodes", {}).values()
+    ]
+    for registry in registries:
+        found.update(registry or {})
+    return found if any(registry is not None for registry in registries) else None
+
+
+def number_of_send() -> int | None:
+    """Return which of the tasks that LangGraph sent out together runs here, from 0; None where it does not state that."""
+    from langgraph.config import get_config
+
+    path: tuple[Any, ...] = (get_config().get("metadata") or {}).get("langgraph_path") or ()
+    number = path[1] if len(path) > 1 and path[0] == "__pregel_push" else None
+    return number if isinstance(number, int) else None
+
+
 def resumable() -> RunningNode | None:
     """Return a call in the node that runs here, where its graph has a checkpointer; None elsewhere."""
     from langgraph.config import get_config

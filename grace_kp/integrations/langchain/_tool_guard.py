@@ -6,6 +6,7 @@ handler. It is active while `GraceMiddleware` runs a tool, and raises where a ga
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import warnings
 import weakref
@@ -19,6 +20,7 @@ from langchain_core.tracers.context import register_configure_hook
 from grace_kp.errors import ActionCancelled
 from grace_kp.gating import NotCheckable, NotStarted, Raised, Returned, digest_of, recorded_arguments
 from grace_kp.integrations.langchain._inline import InlineHandler, include_others
+from grace_kp.integrations.langchain._tool_schema import injected_values, with_parser
 from grace_kp.record import current_run, note, shielded
 
 if TYPE_CHECKING:
@@ -51,9 +53,21 @@ class ToolConsent:
         tool: name of the tool.
         digest: SHA-256 of the call.
         again_after_failure: whether the tool may start again after it has raised.
+        values: the arguments that the tool runs with; None where it is to refuse the call.
+        proposed: SHA-256 of the call before the tool validated its arguments, which may stand in the request, too.
+        is_held: whether the tool needs not be held to the values, because nobody was asked about them.
     """
 
-    def __init__(self, tool: str, digest: str, *, again_after_failure: bool) -> None:
+    def __init__(
+        self,
+        tool: str,
+        digest: str,
+        *,
+        again_after_failure: bool,
+        values: Mapping[str, Any] | None = None,
+        proposed: str | None = None,
+        is_held: bool = False,
+    ) -> None:
         self.tool = tool
         self.digest = digest
         self.run_id: UUID | None = None
@@ -62,8 +76,44 @@ class ToolConsent:
         """How that run ended; None before."""
         self.refused_again = False
         """Whether the tool was to start once more, and did not."""
+        self._values = values
+        self._proposed = proposed
+        self._is_held, self._is_parsing = is_held, False
         self._again_after_failure = again_after_failure
         self._lock = threading.Lock()
+
+    def held(self, tool: Any) -> Any:
+        """Return the tool so that it runs with the arguments that were decided on, and does not validate them again."""
+
+        def starts() -> None:
+            self._is_held = True
+
+        def parse(own: Any, tool_input: Any, tool_call_id: str | None) -> Any:
+            if not self._is_parsing:
+                return own(tool_input, tool_call_id)  # the tool calls itself
+            self._is_parsing = False
+            if self._values is None:
+                own(tool_input, tool_call_id)
+                problem = f"`{self.tool}` refused its arguments when they were proposed"
+            elif _digest(self.tool, self._values) == self.digest:
+                return {**_copied(dict(self._values)), **injected_values(tool, tool_input, tool_call_id)}
+            else:
+                problem = f"the arguments of `{self.tool}` were changed after the decision"
+            self.run_id = None
+            raise NotStarted(f"{problem}; it was not run")
+
+        return with_parser(tool, parse, starts)
+
+    def hold(self, request: Any, tool: Any) -> Any:
+        """Return a request to run a tool so that the tool is held to the consent."""
+        if tool is None:
+            return request  # LangGraph answers that there is no such tool
+        held = self.held(tool)
+        if request.tool is tool:
+            return request.override(tool=held)
+        # HumanInTheLoopMiddleware has put this tool in place of the request's, and takes it from there.
+        tools = [held if each is tool else each for each in getattr(request.runtime, "tools", ())]
+        return request.override(runtime=dataclasses.replace(request.runtime, tools=tools))
 
     def end(self, run_id: UUID, outcome: Returned | Raised) -> None:
         """Note how a run ended, if it is the tool's."""
@@ -78,18 +128,32 @@ class ToolConsent:
         """Let the tool start; return why it must not, or an empty text."""
         if self.run_id is not None and parent == self.run_id:
             return ""  # the tool calls a tool of the same name
-        try:
-            changed = call_digest(self.tool, inputs) != self.digest
-        except ActionCancelled:
-            changed = True
-        if changed:
+        if not self._is_held:
+            return f"another tool stands in the place of `{self.tool}`, which was decided on; it was not run"
+        is_proposed = self._proposed is not None and _digest(self.tool, inputs, ordered=False) == self._proposed
+        if not is_proposed and _digest(self.tool, inputs) != self.digest:
             return f"`{self.tool}` is called with other arguments than were decided on; it was not run"
         with self._lock:
             if not self._may_start():
                 self.refused_again = True
                 return f"`{self.tool}` has been started once, which is all that was decided on; it was not run again"
-            self.run_id, self.ended = run_id, None
+            self.run_id, self.ended, self._is_parsing = run_id, None, True
         return ""
+
+
+def _digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) -> str:
+    """Return the digest of a call; an empty text, which is that of no call, where its arguments cannot be checked."""
+    try:
+        return call_digest(name, arguments, ordered=ordered)
+    except ActionCancelled:
+        return ""
+
+
+def _copied(value: Any) -> Any:
+    """Return a value in lists and dicts of its own, so that an attempt that changes them and fails does not change those of the next."""
+    if type(value) is list:
+        return [_copied(item) for item in value]
+    return {name: _copied(item) for name, item in value.items()} if type(value) is dict else value
 
 
 class ToolGuard(InlineHandler):
@@ -221,13 +285,18 @@ def record_undecided(tool: str, inputs: Mapping[str, Any], run: Run | None, *, o
         run.decisions.append(entry)
 
 
-def call_digest(name: str, arguments: Mapping[str, Any]) -> str:
+def call_digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) -> str:
     """Return the SHA-256 of a tool's name and arguments.
+
+    Args:
+        name: the tool.
+        arguments: its arguments.
+        ordered: whether the order of keys counts. It does not where a call is identified, as in checkpoints of earlier versions.
 
     Raises:
         ActionCancelled: a change of an argument would go unnoticed.
     """
     try:
-        return digest_of({"name": name, "args": dict(arguments)}, lasting=True)
+        return digest_of({"name": name, "args": dict(arguments)}, lasting=True, ordered=ordered)
     except NotCheckable as error:
         raise ActionCancelled(f"{name} was not run: one of its arguments {error.problem}") from error

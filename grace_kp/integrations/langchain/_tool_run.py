@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
 from grace_kp.confidence import ActionDecision
+from grace_kp.errors import ActionCancelled
 from grace_kp.gating import (
     Consent,
     Execution,
@@ -21,9 +22,22 @@ from grace_kp.gating import (
     RanBefore,
     Returned,
 )
-from grace_kp.integrations.langchain._calls import NOT_NEEDED, entry_for, messages_of
+from grace_kp.integrations.langchain._calls import (
+    NOT_NEEDED,
+    entry_for,
+    json_values,
+    messages_of,
+    restored_values,
+)
 from grace_kp.integrations.langchain._tool_guard import ToolConsent, call_digest, guarded
-from grace_kp.integrations.langchain._tool_schema import schema_problem
+from grace_kp.integrations.langchain._tool_schema import (
+    InvalidCall,
+    NotHeld,
+    argument_names,
+    argument_types,
+    validated,
+    without_defaults,
+)
 from grace_kp.levels import InterventionLevel
 from grace_kp.record import current_run
 
@@ -31,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
-    from grace_kp.gating import Outcome, Resumable
+    from grace_kp.gating import Outcome
     from grace_kp.integrations.langchain._calls import ToolCase, ToolDecision
     from grace_kp.integrations.langchain._inbox_calls import InboxCall
     from grace_kp.integrations.langchain._pause import RunningNode
@@ -50,51 +64,98 @@ class ToolRun(Execution):
     Args:
         grace: the runtime.
         request: LangChain's request to run the tool.
-        call: the call as it was decided on. A middleware closer to the tool may yet put it in place of the request's.
-        decision: what was decided about it.
+        case: the call as it was decided on, and the decision. A middleware closer to the tool may yet put another in place of the request's.
         program: the graph around, where it may be run again.
     """
 
-    def __init__(
-        self, grace: Grace, request: Any, call: Mapping[str, Any], decision: ToolDecision, program: Resumable | None
-    ) -> None:
-        self.name: str = call["name"]
+    def __init__(self, grace: Grace, request: Any, case: ToolCase, program: RunningNode | None) -> None:
+        self.name: str = case.name
         self.action = f"`{self.name}`"
-        self.request = request
-        self.entry = entry_for(decision, call["args"])
-        self.consent = Consent(None, decision.executed_digest, modified=decision.args is not None)
+        decision = case.decision
         self.again_after_failure = decision.consent == NOT_NEEDED
         self._filed: InboxCall | None = None
-        self._call = call
-        self._args: Mapping[str, Any] = call["args"]
-        self._decision = decision
+        self._case, self._call, self._state = case, case.call, request.state
+        self._unreadable, self._is_held = "", True
+        try:
+            self._values, self._digest = self._run_values(case)
+        except (ActionCancelled, ValueError, InvalidCall, NotHeld) as error:
+            self._values, self._digest, self._unreadable = case.arguments, "", str(error)
+        self.entry = entry_for(decision, case.arguments)
+        self.consent = Consent(None, self._digest, modified=decision.args is not None)
         self._tool_consent = ToolConsent(
-            self.name, decision.executed_digest, again_after_failure=self.again_after_failure
+            self.name,
+            self._digest,
+            again_after_failure=self.again_after_failure,
+            values=self._values,
+            proposed=case.proposed if decision.args is None else None,
+            is_held=not self._is_held,
         )
-        if decision.args is not None:
-            self._args = dict(decision.args)
-            self.request = request.override(tool_call={**request.tool_call, "args": self._args})
+        self._is_watched = isinstance(case.tool, BaseTool) and type(case.tool).run is BaseTool.run
+        call = {**request.tool_call, "args": dict(self._values)}
+        self.request = request.override(tool_call=call) if request.tool is case.tool else request
+        if self._is_watched and self._is_held:
+            self.request = self._tool_consent.hold(self.request, case.tool)
         gates = grace._gates()
-        self._ledger_key = ledger_key(getattr(program, "thread", ""), decision.message, decision.id, call)
+        self._ledger_key = ledger_key(getattr(program, "thread", ""), decision.message, decision.id, case.call)
         self.ledger_entry = LedgerEntry(lambda: gates.in_memory if program is None else gates.ledger, self._ledger_key)
         self.operation = self.ledger_entry.id
         self.on_notify = gates.on_notify
         if program is not None and decision.level == InterventionLevel.NOTIFY:
-            self.notice = _notice(decision, call["args"])  # without a program, notice was given at the decision
+            self.notice = _notice(decision, case.arguments)  # without a program, notice was given at the decision
+        if program is not None and decision.filed:
+            self._decided_in_inbox(program)
 
-    def decided_in_inbox(self, case: ToolCase, program: RunningNode) -> None:
+    def _run_values(self, case: ToolCase) -> tuple[Mapping[str, Any], str]:
+        """Return the arguments that the tool runs with, and their digest.
+
+        Raises:
+            ValueError: they cannot be read back.
+            InvalidCall: the tool refuses them.
+            NotHeld: the tool cannot be held to them.
+        """
+        decision, types = case.decision, argument_types(case.tool)
+        values: Mapping[str, Any]
+        if decision.proposed is not None:
+            case.take_up(decision)
+            values = case.arguments
+            if decision.args is not None:
+                values = restored_values(decision.args, decision.run_values, types)
+            if (digest := call_digest(self.name, values)) != decision.executed_digest:
+                raise ValueError("its arguments were changed")
+            return values, digest
+        # Decided by an earlier version, or where the tool or its arguments could not be kept: validated here, and not before.
+        values = case.arguments if decision.args is None else decision.args
+        if not isinstance(case.tool, BaseTool) or not decision.may_run:
+            return values, call_digest(self.name, values)
+        try:
+            found = validated(case.tool, values)
+            digest = call_digest(self.name, found)
+        except (ActionCancelled, InvalidCall, NotHeld):
+            if not self.again_after_failure:
+                raise
+            self._is_held = False  # nobody was asked, and the tool states its own error
+            return values, call_digest(self.name, values)
+        if self.again_after_failure:
+            case.arguments = found
+            return found, digest
+        # An earlier version showed no defaults, and what it has asked about can still be answered.
+        shown = call_digest(self.name, without_defaults(case.tool, found, values), ordered=False)
+        if shown != decision.executed_digest:
+            raise ValueError(f"it would run with other arguments than were decided on: {json_values(found)[0]}")
+        return found, digest
+
+    def _decided_in_inbox(self, program: RunningNode) -> None:
         """Run under the request in the inbox, where people were asked there."""
         from grace_kp.integrations.langchain._inbox_calls import inbox_call_of
 
-        call = inbox_call_of(
-            case, self._decision, program, self.entry, ledger_key=self._ledger_key, tool=self.request.tool
-        )
+        values = None if self._case.decision.args is None else self._values
+        call = inbox_call_of(self._case, program, self.entry, ledger_key=self._ledger_key, values=values)
         if call is not None:
             self.ledger_entry = self._filed = call
 
-    def problem(self, case: ToolCase) -> str:
+    def problem(self) -> str:
         """Return why this very call may not run; an empty text where it may."""
-        decision, name = self._decision, self.name
+        case, decision, name = self._case, self._case.decision, self.name
         if case.policy.denies:
             if self._filed is not None:
                 self._filed.forbid()
@@ -103,20 +164,19 @@ class ToolRun(Execution):
             return f"nothing was decided about this call of `{name}`"
         if self._filed is None and (now := case.raised(decision).level) != decision.level:
             return f"the policy of `{name}` requires {now} now, and it was decided on at {decision.level}"
-        if decision.digest != call_digest(name, self._call["args"]):
+        if decision.proposed_digest != case.proposed:
             return f"`{name}` is called with other arguments than were decided on"
-        messages = [message for message in messages_of(self.request.state) if isinstance(message, AIMessage)]
+        messages = [message for message in messages_of(self._state) if isinstance(message, AIMessage)]
         call_id = self._call.get("id")
         proposals = (it for it in reversed(messages) if any(call["id"] == call_id for call in it.tool_calls))
         proposal = next(proposals, None)
         if proposal is None or proposal.id != decision.message:
             return f"what was decided about `{name}` belongs to another turn"
-        if decision.args is None:
-            return ""
-        if call_digest(name, decision.args) != decision.run_digest:
-            return f"the reviewer's arguments for `{name}` were changed"
-        misfit = schema_problem(self.request.tool, decision.args, decision.names)
-        return misfit and f"the reviewer's arguments do not fit `{name}`: {misfit}"
+        if self._unreadable:
+            return f"`{name}` cannot run as it was decided on: {self._unreadable}"
+        if decision.proposed is not None and decision.names not in (None, argument_names(case.tool)):
+            return f"`{name}` takes other arguments than when it was decided on"
+        return ""
 
     def refuse(self, problem: str) -> ToolMessage:
         """State that the call does not run, and return the message in its place."""
@@ -125,16 +185,15 @@ class ToolRun(Execution):
 
     def is_changed(self) -> bool:
         """Return whether the arguments are no longer those that were consented to."""
-        return call_digest(self.name, self._args) != self._decision.executed_digest
+        return call_digest(self.name, self._values) != self._digest
 
     def replaced(self) -> Mapping[str, Any] | None:
         """Return the arguments by name, where a reviewer changed them."""
-        return self._decision.args
+        return None if self._case.decision.args is None else self._values
 
     def has_started(self) -> bool:
         """Return whether the tool was begun, and no middleware closer to it answered in its place."""
-        is_watched = getattr(type(self.request.tool), "run", None) is BaseTool.run
-        return self._tool_consent.run_id is not None or not is_watched
+        return self._tool_consent.run_id is not None or not (self._is_watched or self._case.tool is None)
 
     def kept(self, result: object) -> tuple[object, bool]:
         """Return a result as the ledger keeps it, and whether it can be kept."""
@@ -153,9 +212,9 @@ class ToolRun(Execution):
 
     def returned(self, result: Any) -> Any:
         """Return what the model gets for a result, with a notice where a reviewer changed the call."""
-        if self._decision.args is None:
+        if self._case.decision.args is None:
             return result
-        arguments = json.dumps(self._decision.args, default=str, ensure_ascii=False)
+        arguments = json.dumps(self._case.decision.args, default=str, ensure_ascii=False)
         notice = NOTICE.format(name=self.name, arguments=arguments)
         if isinstance(result, ToolMessage):
             return _prefixed(result, notice)
@@ -200,6 +259,12 @@ def ledger_key(thread: str, message: str | None, decision: str, call: Mapping[st
 def message_for(call: Mapping[str, Any], content: str, status: Any = "error") -> ToolMessage:
     """Return the message that answers a call."""
     return ToolMessage(content=content, name=call["name"], tool_call_id=call.get("id") or "", status=status)
+
+
+def refused_by_schema(call: Mapping[str, Any], problem: str) -> str:
+    """Return what a model gets for arguments that do not fit, in the words of LangGraph."""
+    arguments = f"Error invoking tool '{call['name']}' with kwargs {call['args']} with error:\n {problem}"
+    return f"{arguments}\n Please fix the error and try again."
 
 
 def _prefixed(message: ToolMessage, notice: str) -> ToolMessage:

@@ -1,13 +1,28 @@
-"""The arguments that a tool takes, read off its schema, and what is wrong with others."""
+"""The arguments that a tool takes, read off its schema; what is wrong with others; and what the tool makes of them before it runs."""
 
 from __future__ import annotations
 
+import abc
+import copy
+import sys
+import types
+import typing
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.callbacks import BaseCallbackManager, BaseRunManager
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, Tool
+from langchain_core.tools.base import FILTERED_ARGS, _is_injected_arg_type
+from pydantic import BaseModel, create_model
+
+from grace_kp.errors import MissingExtra
 from grace_kp.gating import problem_with
+from grace_kp.trace import error_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    Parse = Callable[[Any, Any, "str | None"], Any]
 
 _JSON_TYPES: dict[str, Any] = {
     "string": str,
@@ -32,20 +47,10 @@ def argument_names(tool: object) -> dict[str, bool] | None:
     return {field.alias or name: field.is_required() for name, field in fields.items()}
 
 
-def argument_defaults(tool: object) -> dict[str, Any]:
-    """Return the values that a tool uses for arguments that are left out, as far as its schema states them."""
-    schema = getattr(tool, "tool_call_schema", None)
-    if isinstance(schema, dict):
-        properties = schema.get("properties") or {}
-        return {name: item["default"] for name, item in properties.items() if "default" in item}
-    fields = getattr(schema, "model_fields", None)
-    if not isinstance(fields, dict):
-        return {}
-    return {
-        field.alias or name: field.default
-        for name, field in fields.items()
-        if not field.is_required() and field.default_factory is None
-    }
+def argument_types(tool: object) -> dict[str, Any]:
+    """Return the declared types of a tool's arguments, by the names that its function takes."""
+    fields = getattr(getattr(tool, "args_schema", None), "model_fields", None)
+    return {name: field.annotation for name, field in fields.items()} if isinstance(fields, dict) else {}
 
 
 def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[str, bool] | None = None) -> str:
@@ -66,19 +71,33 @@ def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[st
             return f"the argument {missing[0]!r} is missing"
     schema = getattr(tool, "tool_call_schema", None)
     if isinstance(schema, dict):
-        return _json_schema_problem(schema, arguments)
+        return _json_schema_problem(schema, arguments, is_edit=True)
     return "" if schema is None else problem_with(dict(arguments), schema)
 
 
-def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    """Return what is wrong with the types of arguments for a JSON schema, as far as it names plain types."""
+def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any], *, is_edit: bool) -> str:
+    """Return what is wrong with arguments for a JSON schema. A call of the model is checked as far as that is possible, an edit completely."""
     properties = schema.get("properties") or {}
     for name, value in arguments.items():
         kinds = properties.get(name, {}).get("type")
         kinds = [kinds] if isinstance(kinds, str) else kinds or []
         if kinds and not any(_has_json_type(value, kind) for kind in kinds):
             return f"{name}: must be {' or '.join(kinds)}, not {type(value).__name__}"
-    return ""
+    try:
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import UnknownType, best_match
+        from referencing import Registry
+    except ImportError:
+        return str(MissingExtra("Checking an edit by a JSON Schema", "approvals")) if is_edit else ""
+    try:
+        # The registry holds nothing, so that no reference leaves the schema.
+        validator = Draft202012Validator(dict(schema), registry=Registry())
+        worst: Any = best_match(validator.iter_errors(dict(arguments)))
+    except UnknownType:
+        return ""
+    except Exception as error:  # noqa: BLE001 — a schema may come from a foreign server, and break a validator anywhere
+        return f"the schema of the tool cannot be used ({type(error).__name__})" if is_edit else ""
+    return "" if worst is None else f"{worst.json_path.removeprefix('$.')}: {worst.message[:300]}"
 
 
 def _has_json_type(value: object, kind: str) -> bool:
@@ -95,3 +114,161 @@ def _takes_more(tool: object) -> bool:
         return bool(schema.get("additionalProperties", False))
     config = getattr(schema, "model_config", None)
     return isinstance(config, dict) and config.get("extra") == "allow"
+
+
+class InvalidCall(Exception):
+    """A call that the tool itself refuses. The message says why."""
+
+
+class NotHeld(Exception):
+    """A tool that cannot be made to run with what was shown. The message says why."""
+
+
+def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a tool makes of the arguments of a call before it runs, without the parameters that LangChain fills in.
+
+    Raises:
+        InvalidCall: the tool refuses the arguments.
+        NotHeld: what the tool runs with cannot be known before it runs, or cannot be held to it.
+    """
+    schema, injected = tool.args_schema, injected_names(tool)
+    own = {name: value for name, value in arguments.items() if name not in injected}
+    if isinstance(schema, dict) and (problem := _json_schema_problem(schema, own, is_edit=False)):
+        raise InvalidCall(problem)
+    for name in ("invoke", "ainvoke", "run", "arun", "_to_args_and_kwargs"):
+        owner = next(base for base in type(tool).__mro__ if name in base.__dict__)
+        if not owner.__module__.startswith("langchain_core."):
+            raise NotHeld(
+                f"its class replaces `{name}`, so that it may run with other arguments; replace `_run` instead"
+            )
+    fields = _fields(schema)
+    filled_in = injected & fields.keys()
+    probe = tool
+    if filled_in:
+        if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+            raise NotHeld("its schema is a model of pydantic 1 with parameters that LangChain fills in")
+        absent: dict[str, Any] = dict.fromkeys(filled_in, (Any, None))
+        probe = tool.model_copy(update={"args_schema": create_model(schema.__name__, __base__=schema, **absent)})
+    elif fields == {} and isinstance(schema, type):
+        return {}  # LangChain calls such a tool without arguments
+    try:
+        parsed = probe._parse_input(copy.deepcopy(own), "")
+    except Exception as error:
+        if filled_in and not hasattr(error, "errors"):  # a validator may need what is filled in only when the tool runs
+            raise NotHeld(f"its arguments cannot be validated before it runs ({error_text(error)})") from error
+        raise InvalidCall(error_text(error)) from error
+    if not isinstance(parsed, dict):
+        raise NotHeld("it takes something other than named arguments")
+    found = {name: value for name, value in parsed.items() if name not in injected}
+    if isinstance(tool, Tool):
+        if len(found) != 1:
+            raise InvalidCall(f"it takes a single argument, not {len(found)}")
+    elif schema is None:  # LangChain validates nothing, and leaves the defaults to the function
+        for name, field in _fields(tool.tool_call_schema).items():
+            if name not in found and not field.is_required():
+                found[name] = field.get_default(call_default_factory=True)
+    return found
+
+
+def without_defaults(tool: Any, found: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return validated arguments without those that a call does not state, and that have the constant default of the tool's schema."""
+    fields = _fields(tool.args_schema)
+    return {
+        name: value
+        for name, value in found.items()
+        if name in stated or name not in fields or getattr(fields[name], "default", NotHeld) is not value
+    }
+
+
+def as_input(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments under the names that the schema of a tool reads, which may be aliases of those that its function takes."""
+    found = {}
+    for name, value in arguments.items():
+        field = _fields(tool.args_schema).get(name)
+        alias = getattr(field, "validation_alias", None) or getattr(field, "alias", None)
+        found[alias if isinstance(alias, str) else name] = value
+    return found
+
+
+def injected_names(tool: Any) -> set[str]:
+    """Return the parameters of a tool that LangChain fills in. Where a model names one, its value is dropped."""
+    schema = tool.args_schema
+    names = {*FILTERED_ARGS, *getattr(tool, "_injected_args_keys", ())}
+    if isinstance(schema, type):
+        names |= _fields(schema).keys() - _fields(tool.tool_call_schema).keys()
+    function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
+    if "runtime" in _fields(schema) or "runtime" in getattr(function, "__annotations__", ()):
+        names.add("runtime")  # LangGraph goes by this name
+    return names
+
+
+def is_injected(declared: Any) -> bool:
+    """Return whether LangChain or LangGraph itself fills in the parameters of this type, whoever calls the function.
+
+    A union with RunnableConfig does not count: LangChain leaves such a parameter of a tool to the model.
+    """
+    if typing.get_origin(declared) in {typing.Union, types.UnionType}:
+        return any(each is not RunnableConfig and is_injected(each) for each in typing.get_args(declared))
+    if _is_injected_arg_type(declared):
+        return True
+    plain = declared.__origin__ if hasattr(declared, "__metadata__") else declared
+    kind = typing.get_origin(plain) or plain
+    if kind is RunnableConfig:
+        return True
+    places = {"langgraph.runtime": "Runtime", "langgraph.store.base": "BaseStore"}
+    held = [getattr(sys.modules.get(module), name, None) for module, name in places.items()]
+    known = (BaseCallbackManager, BaseRunManager, *(each for each in held if isinstance(each, type)))
+    return isinstance(kind, type) and issubclass(kind, known)
+
+
+def injected_values(tool: Any, tool_input: Mapping[str, Any], tool_call_id: str | None) -> dict[str, Any]:
+    """Return what LangChain has filled in for a call, validated as the tool does it."""
+    schema, injected = tool.args_schema, injected_names(tool)
+    filled_in = {name: value for name, value in tool_input.items() if name in injected}
+    if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+        return filled_in
+    fields: dict[str, Any] = {
+        name: (field.rebuild_annotation(), field) for name, field in schema.model_fields.items() if name in injected
+    }
+    only = create_model(schema.__name__, __config__={"arbitrary_types_allowed": True}, **fields)
+    return BaseTool._parse_input(tool.model_copy(update={"args_schema": only}), filled_in, tool_call_id)  # type: ignore[return-value]
+
+
+def with_parser(tool: Any, parse: Parse, starts: Callable[[], None]) -> Any:
+    """Return a tool whose arguments are parsed by `parse`. All else, its state included, it shares with the original.
+
+    A copy would not do: a tool may count its calls in its own fields.
+
+    Args:
+        tool: the tool.
+        parse: gets the tool's own parser, the input, and the id of the call; returns the arguments by name.
+        starts: is called right before handlers are told that the tool starts.
+    """
+    kind = type(tool)
+
+    def _filter_injected_args(self: Any, tool_input: dict[str, Any]) -> Any:
+        starts()
+        return super(derived, self)._filter_injected_args(tool_input)
+
+    def _parse_input(self: Any, tool_input: Any, tool_call_id: str | None) -> Any:
+        return parse(super(derived, self)._parse_input, tool_input, tool_call_id)
+
+    names = {
+        "_filter_injected_args": _filter_injected_args,
+        "_parse_input": _parse_input,
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__slots__": (),
+    }
+    # Without pydantic's metaclass, which would build a validator for each call of a tool.
+    derived: Any = abc.ABCMeta.__new__(type(kind), kind.__name__, (kind,), names)
+    shared = object.__new__(derived)
+    for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+        object.__setattr__(shared, name, getattr(tool, name))
+    return shared
+
+
+def _fields(schema: Any) -> Mapping[str, Any]:
+    """Return the fields of a model; none for other schemas."""
+    found = getattr(schema, "model_fields", None)  # __fields__ of a model of pydantic 2 is deprecated
+    return getattr(schema, "__fields__", {}) if found is None else found

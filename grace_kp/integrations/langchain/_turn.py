@@ -7,13 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.types import interrupt
 
-from grace_kp.gating import WAITING, GateEntry, InterventionResponse
-from grace_kp.integrations.langchain._calls import Refusal, ToolCase, ToolDecision, entry_for, settle
-from grace_kp.integrations.langchain._hitl import action_request, decisions_in, edited_name, hitl_request
+from grace_kp.gating import WAITING, GateEntry, InterventionResponse, LedgerEntry
+from grace_kp.integrations.langchain._calls import (
+    INVALID,
+    Refusal,
+    ToolCase,
+    ToolDecision,
+    action_for,
+    entry_for,
+    json_values,
+    settle,
+)
+from grace_kp.integrations.langchain._hitl import (
+    decisions_in,
+    edited_name,
+    hitl_request,
+    unseen_problem,
+)
 from grace_kp.integrations.langchain._interrupting import MAX_QUESTIONS
 from grace_kp.integrations.langchain._pause import resumable
 from grace_kp.integrations.langchain._tool_run import ledger_key
-from grace_kp.integrations.langchain._tool_schema import schema_problem
 from grace_kp.levels import InterventionAction, InterventionLevel
 
 if TYPE_CHECKING:
@@ -38,24 +51,44 @@ class Turn:
         self._answers: list[ToolMessage] = []
         self._undecided: list[ToolCase] = []
         for case in cases:
-            if not self.pauses:
-                self._undecided.append(case)
-                continue
+            case.is_shared = sum(call["id"] == case.call["id"] for call in message.tool_calls) > 1
             kept = decided.get(case.state_key)
-            if kept is not None and "message" not in kept and kept["digest"] == case.digest:
-                case.decision = case.raised(ToolDecision.from_dict(kept))
-            else:
-                # The model did not propose it like this. Nobody knows whether this is decided for the first time, so a person is asked.
-                case.decision = case.decide(message=message.id)
+            decision = None if kept is None or "message" in kept else ToolDecision.from_dict(kept)
+            try:
+                if not self.pauses:
+                    case.decision = case.validate(keeps=False)
+                elif decision is not None and decision.proposed_digest == case.proposed:
+                    case.take_up(case.raised(decision))
+                else:
+                    # The model did not propose it like this. Nobody knows whether this is decided for the first time, so a person is asked.
+                    case.take_up(self._decided_before(case))
+            except ValueError as error:
+                case.decision = replace(decision or case.decision, problem=str(error))
             self._found(case)
+
+    def _decided_before(self, case: ToolCase) -> ToolDecision:
+        """Decide on a call that was changed after it was proposed; where this is run again, return the first decision."""
+        program = resumable()
+        assert program is not None  # noqa: S101 — such calls are decided where the graph can pause
+        case.decision = replace(case.decision, id=case.same_id(self._message.id))
+        key = ledger_key(program.thread, self._message.id, case.decision.id, case.call)
+        entry = LedgerEntry(lambda: case.scope.ledger, key)
+        return ToolDecision.from_dict(entry.decision() or entry.decide(case.decide(is_changed=True).to_dict()))
 
     def _found(self, case: ToolCase) -> None:
         if case.policy.denies:
             if case.decision.filed and self.pauses:
                 self._inbox_call(case).forbid()
             self.take(case, Refusal("denied", f"`{case.name}` is forbidden by its policy; it was not run."))
-        elif InterventionLevel(case.decision.level).asks:
+        elif case.decision.consent == INVALID:
+            self._decisions[case.state_key] = replace(case.decision, message=self._message.id).to_dict()
+        elif not self.pauses:
             self._undecided.append(case)
+        elif InterventionLevel(case.decision.level).asks:
+            if case.decision.problem is None:
+                self._undecided.append(case)
+            else:
+                self.take(case, Refusal("cancelled", f"`{case.name}` was not run: {case.decision.problem}."))
         else:
             self.take(case, InterventionResponse(InterventionAction.PROCEED))
 
@@ -70,7 +103,7 @@ class Turn:
         if not waiting:
             return self.update()
         entries = [entry_for(case.decision, case.arguments, WAITING) for case in waiting]
-        actions = [action_request(case.name, case.arguments, case.decision.reasons(), "") for case in waiting]
+        actions = [action_for(case) for case in waiting]
         problem = ""
         for _ in range(MAX_QUESTIONS):
             answer = interrupt(hitl_request(actions, problem))
@@ -130,7 +163,7 @@ class Turn:
 
 
 def _edit_problem(cases: list[ToolCase], responses: list[InterventionResponse], answer: object) -> str:
-    """Return why an edit among the responses cannot be used; an empty text where none is wrong."""
+    """Return why a decision in an answer cannot be used; an empty text where none is wrong."""
     for number, (case, response) in enumerate(zip(cases, responses, strict=False)):
         if response.action is InterventionAction.MODIFY:
             other = edited_name(answer, number)
@@ -138,7 +171,11 @@ def _edit_problem(cases: list[ToolCase], responses: list[InterventionResponse], 
                 return (
                     f"decision {number}: the name cannot be changed (from {case.name} to {other}); reject it and say so"
                 )
-            problem = schema_problem(case.tool, response.modified or {}, case.decision.names)
+            problem = case.edited(response.modified or {}).problem
             if problem:
                 return f"decision {number}: the arguments do not fit {case.name}: {problem}"
+        elif response.action is InterventionAction.PROCEED:
+            problem = unseen_problem(answer, number, json_values(case.arguments)[1])
+            if problem:
+                return problem
     return ""

@@ -9,7 +9,7 @@ pytest.importorskip("langchain_core", reason="needs the extra langchain")
 from langchain_core.tools import StructuredTool
 from pydantic import BaseModel
 
-from grace_kp.integrations.langchain._tool_schema import argument_defaults, argument_names, schema_problem
+from grace_kp.integrations.langchain._tool_schema import argument_names, argument_types, schema_problem
 
 
 class Arguments(BaseModel):
@@ -63,19 +63,19 @@ def test_json_types(arguments, problem):
     assert problem in found
 
 
-def test_arguments_and_defaults_are_read_off_both_kinds_of_schemas():
+def test_arguments_are_read_off_both_kinds_of_schemas():
     """Required arguments have no default."""
     assert {"to": True, "euros": False} == argument_names(made_of(Arguments))
-    assert {"euros": 5} == argument_defaults(made_of(Arguments))
+    assert {"to": str, "euros": int} == argument_types(made_of(Arguments))
     schema = {"type": "object", "properties": {"to": {"type": "string"}, "n": {"default": 2}}, "required": ["to"]}
     assert {"to": True, "n": False} == argument_names(made_of(schema))
-    assert {"n": 2} == argument_defaults(made_of(schema))
+    assert {} == argument_types(made_of(schema))
 
 
 def test_a_tool_without_a_schema_takes_the_names_that_are_known():
     """A process that has not seen the tool yet knows them from the decision."""
     assert argument_names(None) is None
-    assert {} == argument_defaults(None)
+    assert {} == argument_types(None)
     assert "" == schema_problem(None, {"any": 1})
     assert "there is no argument 'cents'; there are to, euros" == schema_problem(
         None, {"to": "bob", "cents": 1}, {"to": True, "euros": False}

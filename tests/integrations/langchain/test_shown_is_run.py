@@ -1,0 +1,680 @@
+"""What a person is shown of a tool call is what the tool's function gets, as often as it was decided; what cannot run is shown to nobody."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal  # noqa: TC003 — pydantic reads the types of this module
+import enum
+import gzip
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+
+pytest.importorskip("langchain", reason="needs the extra langchain")
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
+from langchain.tools import ToolRuntime  # noqa: TC002
+from langchain_core.callbacks import CallbackManagerForToolRun  # noqa: TC002
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig  # noqa: TC002
+from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, Tool, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.prebuilt import InjectedState
+from langgraph.types import Command
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+import grace_kp as gk
+from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
+
+from .conftest import Script, says, statuses
+
+APPROVE, REJECT = {"type": "approve"}, {"type": "reject"}
+QUESTION = {"messages": [("user", "Do it.")]}
+both = pytest.mark.parametrize("world", ["sync", "async"])
+
+
+def edit(name, **args):
+    return {"type": "edit", "edited_action": {"name": name, "args": args}}
+
+
+class Conversation:
+    """An agent with one gated tool, whose model makes one turn of calls. `again` is another process with the same checkpoints."""
+
+    def __init__(self, grace, used, *calls, ids=None, saver=None, floor="confirm", more=()):
+        ids = ids or [f"call_{number}" for number in range(len(calls))]
+        proposed = [{"name": name, "args": args, "id": id_} for (name, args), id_ in zip(calls, ids, strict=True)]
+        self.script, self.tools, self.floor, self.more = [AIMessage("", tool_calls=proposed), "done"], used, floor, more
+        self.saver, self.grace = InMemorySaver() if saver is None else saver, grace
+        self.again()
+
+    def again(self):
+        replies = [AIMessage(one) if isinstance(one, str) else one for one in self.script]
+        self.agent = create_agent(
+            Script(responses=replies),
+            self.tools,
+            middleware=[*self.more, GraceMiddleware(self.grace, {"*": self.floor})],
+            checkpointer=self.saver or None,
+        )
+
+    async def call(self, given, world="sync"):
+        config = {"configurable": {"thread_id": "1"}, "callbacks": [GraceCallbackHandler(self.grace)]}
+        self.out = self.agent.invoke(given, config) if world == "sync" else await self.agent.ainvoke(given, config)
+
+    @property
+    def shown(self):
+        return [action["args"] for action in self.out["__interrupt__"][0].value["action_requests"]]
+
+    async def answer(self, *decisions, world="sync"):
+        await self.call(Command(resume={"decisions": list(decisions)}), world)
+
+    @property
+    def results(self):
+        return [(one.content, one.status) for one in self.out["messages"] if isinstance(one, ToolMessage)]
+
+    @property
+    def decisions(self):
+        self.grace.flush()
+        return self.grace.store.query(limit=1)[0].decisions
+
+
+class Transfer(BaseModel):
+    to: str
+    euros: int
+    account: str = "savings"
+
+    @field_validator("euros")
+    @classmethod
+    def at_least_50(cls, euros):
+        return max(euros, 50)
+
+
+class Cents(BaseModel):
+    euros: int
+    id: str = Field(default_factory=lambda: f"id {next(Cents.numbers)}")
+
+    @field_validator("euros")
+    @classmethod
+    def in_cents(cls, euros):
+        return euros * 100
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int = 9
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+
+
+@dataclasses.dataclass
+class Box:
+    size: int
+
+
+class Typed(BaseModel):
+    when: datetime.date
+    at: datetime.datetime
+    price: decimal.Decimal
+    color: Color
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")]
+    boxes: list[Box]
+    data: bytes = b"x"
+    tags: set[str] = {"a"}
+
+
+class Aliased(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    from_: str = Field(alias="from")
+
+
+class Whole(BaseModel):
+    a: int
+    b: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def counted(cls, values):
+        return {**values, "a": int(values["a"]) + 1}
+
+    @model_validator(mode="after")
+    def doubled(self):
+        self.b = self.a * 2
+        return self
+
+
+class Secret(BaseModel):
+    password: SecretStr
+
+
+class Lazy(BaseModel):
+    name: str
+    _length: int | None = None
+
+    def __repr__(self):
+        self._length = len(self.name)
+        return f"Lazy({self._length})"
+
+
+class Holder(BaseModel):
+    lazy: Lazy
+
+
+class InState(BaseModel):
+    x: int
+    state: Annotated[dict, InjectedState]
+
+    @field_validator("x")
+    @classmethod
+    def counted(cls, x):
+        return x + 1
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"to": {"type": "string", "enum": ["ann", "bob"]}, "n": {"type": "integer", "maximum": 10}},
+    "required": ["to"],
+    "additionalProperties": False,
+}
+
+
+def tool_with(schema, ran, name="act"):
+    def act(**arguments):
+        ran.append(arguments)
+        return "acted"
+
+    return StructuredTool(name=name, description="Act.", args_schema=schema, func=act)
+
+
+CASES = {
+    "defaults and validators": (Transfer, {"to": "ann", "euros": 5}),
+    "coerced": (Whole, {"a": "1"}),
+    "types": (
+        Typed,
+        {
+            "when": "2026-01-02", "at": "2026-01-02T03:04:05+02:00", "price": "1.10", "color": "red",
+            "pet": {"kind": "cat"}, "boxes": [{"size": 1}],
+        },
+    ),
+    "an alias and more": (Aliased, {"from": "eve", "more": [1]}),
+    "a secret": (Secret, {"password": "quiet plum"}),
+    "lazy attributes": (Holder, {"lazy": {"name": "ann"}}),
+    "JSON Schema": (SCHEMA, {"to": "ann"}),
+}  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize("case", CASES)
+async def test_a_tool_gets_what_a_reviewer_was_asked_about(case, world):
+    """Without a checkpointer the values are the same ones, in their types."""
+    schema, args = CASES[case]
+    ran, asked = [], []
+
+    def reviewer(request):
+        asked.append(dict(request.arguments))
+        return "proceed"
+
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer) as grace:
+        talk = Conversation(grace, [tool_with(schema, ran)], ("act", args), saver=False)
+        await talk.call(QUESTION, world)
+        assert ([("acted", "success")], ran) == (talk.results, asked)
+        assert ["executed"] == [entry.outcome for entry in talk.decisions]
+
+
+@both
+@pytest.mark.parametrize("case", CASES)
+async def test_another_process_runs_what_was_shown(grace, case, world):
+    """The checkpoint keeps what the tool made of the arguments, and no validator runs again."""
+    schema, args = CASES[case]
+    ran = []
+    expected = schema(**args) if case != "JSON Schema" else None
+    talk = Conversation(grace, [tool_with(schema, ran)], ("act", args))
+    await talk.call(QUESTION, world)
+    shown = talk.shown[0]
+    talk.again()
+    await talk.answer(APPROVE, world=world)
+    assert [("acted", "success")] == talk.results
+    if expected is None:
+        assert [args] == ran
+    else:
+        values = {name: getattr(expected, name) for name in shown}
+        assert repr(values)  # fills in what is lazy
+        assert values == ran[0]
+    assert ["executed"] == [entry.outcome for entry in talk.decisions]
+
+
+async def test_a_default_is_made_once(grace):
+    """The question, the record and the tool have the same one, in whatever process."""
+    Cents.numbers = iter(range(9))
+    ran = []
+    talk = Conversation(grace, [tool_with(Cents, ran)], ("act", {"euros": "5"}))
+    await talk.call(QUESTION)
+    for _ in range(2):
+        talk.again()
+    assert [{"euros": 500, "id": "id 0"}] == talk.shown
+    await talk.answer(APPROVE)
+    assert [{"euros": 500, "id": "id 0"}] == ran
+    (entry,) = talk.decisions
+    assert {"euros": 500, "id": "id 0"} == entry.arguments
+
+
+@both
+async def test_an_edit_runs_as_it_stands(grace, world):
+    """Also where the tool converts what the model writes: an edit replaces what was shown, which is converted already."""
+    Cents.numbers = iter(range(9))
+    ran = []
+    talk = Conversation(grace, [tool_with(Cents, ran)], ("act", {"euros": 5}))
+    await talk.call(QUESTION, world)
+    await talk.answer(edit("act", euros=300, id="id 0"), world=world)
+    (entry,) = talk.decisions
+    assert [{"euros": 300, "id": "id 0"}] == ran == [entry.executed_arguments]
+    assert "executed_modified" == entry.outcome
+
+
+@pytest.mark.parametrize(
+    ("schema", "first", "wrong", "problem", "right"),
+    [
+        (Transfer, {"to": "ann", "euros": 70}, {"to": "ann", "euros": 5, "account": "x"}, "would run with", {"euros": 60}),
+        (SCHEMA, {"to": "ann"}, {"to": "ann", "n": 50}, "50 is greater than the maximum of 10", {"n": 3}),
+        (SCHEMA, {"to": "ann"}, {"to": "eve"}, "'eve' is not one of", {"to": "bob"}),
+        (SCHEMA, {"to": "ann"}, {"to": "ann", "x": 1}, "no argument 'x'", {"to": "bob"}),
+        (Whole, {"a": 1}, {"a": "2", "b": 1}, "valid integer", None),
+    ],
+)  # fmt: skip
+async def test_an_edit_must_fit_the_whole_schema(grace, schema, first, wrong, problem, right):
+    """A tool that would make another value of it would run with something that nobody was shown. It is asked again, also in another process."""
+    ran = []
+    talk = Conversation(grace, [tool_with(schema, ran)], ("act", first))
+    await talk.call(QUESTION)
+    talk.again()
+    await talk.answer(edit("act", **wrong))
+    assert problem in talk.out["__interrupt__"][0].value["problem"]
+    assert [] == ran
+    if right is not None:
+        wanted = {**talk.shown[0], **right}
+        await talk.answer(edit("act", **wanted))
+        assert [wanted] == ran
+
+
+def test_without_jsonschema_an_edit_is_not_taken(grace, monkeypatch):
+    """The question says what is missing."""
+    import sys
+
+    from grace_kp.integrations.langchain._tool_schema import schema_problem
+
+    monkeypatch.setitem(sys.modules, "jsonschema", None)
+    assert "pip install 'grace-kp[approvals]'" in schema_problem(tool_with(SCHEMA, []), {"to": "ann"})
+
+
+INVALID = {
+    "wrong type": (Transfer, {"to": "ann", "euros": "many"}, "Please fix"),
+    "missing": (Transfer, {"to": "ann"}, "Please fix"),
+    "JSON Schema": (SCHEMA, {"to": "eve"}, "Please fix"),
+    "unknown tool": (None, {"x": 1}, "not a valid tool"),
+}
+
+
+@both
+@pytest.mark.parametrize("floor", ["confirm", "silent"])
+@pytest.mark.parametrize("place", ["interrupt", "reviewer", "inbox"])
+@pytest.mark.parametrize("case", INVALID)
+async def test_a_call_that_cannot_run_is_put_to_nobody(case, place, floor, world):
+    """The model gets the tool's own error, the trace a failed call, and nothing says that it ran."""
+    schema, args, problem = INVALID[case]
+    asked, ran = [], []
+    reviewers = {"interrupt": None, "inbox": gk.InboxReviewer(deadline="1h"), "reviewer": asked.append}
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewers[place]) as grace:
+        used = [tool_with(schema or Transfer, ran)]
+        call = ("act" if schema else "action", args)
+        talk = Conversation(grace, used, call, floor=floor, saver=False if place == "reviewer" else None)
+        await talk.call(QUESTION, world)
+        assert "__interrupt__" not in talk.out
+        ((text, status),) = talk.results
+        assert (True, "error", [], []) == (problem in text, status, asked, ran)
+        assert [] == talk.decisions
+        assert [(call[0], "error")] == statuses(grace.store.query()[0])
+        if place == "inbox":
+            assert [] == grace.approvals.history()
+
+
+async def test_a_tool_s_own_words_about_wrong_arguments_reach_the_model(grace):
+    """As without a gate."""
+    used = tool_with(Transfer, [])
+    used.handle_validation_error = "Say it like this: to, euros."
+    talk = Conversation(grace, [used], ("act", {"to": "ann"}))
+    await talk.call(QUESTION)
+    assert [("Say it like this: to, euros.", "error")] == talk.results
+
+
+class Counting(BaseTool):
+    """A tool of its own kind, which counts in its fields."""
+
+    name: str = "act"
+    description: str = "Act."
+    calls: int = 0
+    ran: list = Field(default_factory=list)
+
+    def _run(self, x: str, y: int = 3, run_manager: CallbackManagerForToolRun | None = None) -> str:
+        self.calls += 1
+        assert run_manager is not None
+        self.ran.append({"x": x, "y": y})
+        return "acted"
+
+
+class Parsing(Counting):
+    def _parse_input(self, tool_input, tool_call_id):
+        return {**tool_input, "y": 7}
+
+
+class Invoking(Counting):
+    def invoke(self, call, config=None, **kwargs):
+        return super().invoke({**call, "args": {"x": "other"}}, config, **kwargs)
+
+
+class Running(Counting):
+    def run(self, tool_input, *args, **kwargs):
+        self.ran.append("other")
+        return ToolMessage("acted", tool_call_id="call_0")
+
+
+@both
+@pytest.mark.parametrize(("kind", "y"), [(Counting, 3), (Parsing, 7)])
+async def test_tools_of_other_kinds_run_with_what_was_shown(grace, kind, y, world):
+    """Their own state stays theirs."""
+    used = kind()
+    talk = Conversation(grace, [used], ("act", {"x": "a"}))
+    await talk.call(QUESTION, world)
+    assert [{"x": "a", "y": y}] == talk.shown
+    await talk.answer(APPROVE, world=world)
+    assert (1, [{"x": "a", "y": y}]) == (used.calls, used.ran)
+
+
+@both
+@pytest.mark.parametrize("saver", [None, False])
+@pytest.mark.parametrize("kind", [Invoking, Running])
+async def test_a_tool_that_cannot_be_held_to_what_is_shown_is_refused(kind, saver, world):
+    """With the reason, and without a question."""
+    asked, used = [], kind()
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=asked.append) as grace:
+        talk = Conversation(grace, [used], ("act", {"x": "a"}), saver=saver)
+        await talk.call(QUESTION, world)
+        ((text, status),) = talk.results
+        assert ("error", [], []) == (status, used.ran, asked)
+        assert "its class replaces `" in text
+
+
+async def test_a_value_that_no_checkpoint_can_keep_is_refused(grace):
+    """Its tool runs where nobody is asked."""
+
+    class Live(BaseModel):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+        thing: Any = Field(default_factory=object)
+
+    ran = []
+    talk = Conversation(grace, [tool_with(Live, ran)], ("act", {}))
+    await talk.call(QUESTION)
+    assert ([], "error") == (ran, talk.results[0][1])
+    assert "the checkpoint cannot keep the argument 'thing'" in talk.results[0][0]
+    quiet = Conversation(grace, [tool_with(Live, ran)], ("act", {}), floor="silent")
+    await quiet.call(QUESTION)
+    assert [("acted", "success")] == quiet.results
+
+
+@both
+async def test_a_tool_of_one_argument_takes_one(grace, world):
+    ran = []
+    used = Tool(name="act", description="Act.", func=lambda text: ran.append(text) or "acted")
+    talk = Conversation(grace, [used], ("act", {"__arg1": "a"}))
+    await talk.call(QUESTION, world)
+    assert [{"__arg1": "a"}] == talk.shown
+    await talk.answer(APPROVE, world=world)
+    assert ["a"] == ran
+    wrong = Conversation(grace, [used], ("act", {"a": "1", "b": "2"}))
+    await wrong.call(QUESTION, world)
+    assert "`act` refused its arguments when they were proposed; it was not run." == wrong.results[0][0]
+
+
+@both
+async def test_what_langchain_fills_in_is_no_argument(grace, world):
+    """The model cannot choose it, the reviewer does not see it, and the tool gets it."""
+    ran = []
+
+    @tool
+    def act(
+        x: int,
+        state: Annotated[dict, InjectedState],
+        runtime: ToolRuntime,
+        config: RunnableConfig,
+        call_id: Annotated[str, InjectedToolCallId],
+    ) -> str:
+        """Act."""
+        ran.append((x, len(state["messages"]), runtime.tool_call_id, call_id, "callbacks" in config))
+        return "acted"
+
+    forged = {"state": {"messages": []}, "runtime": "r", "call_id": "c", "config": {}}
+    talk = Conversation(grace, [act], ("act", {"x": "1", **forged}))
+    await talk.call(QUESTION, world)
+    assert [{"x": 1}] == talk.shown
+    await talk.answer(APPROVE, world=world)
+    assert [(1, 2, "call_0", "call_0", True)] == ran
+    assert {"x": 1} == talk.decisions[0].arguments
+
+
+async def test_a_validator_beside_what_langchain_fills_in_runs_once(grace):
+    ran = []
+    talk = Conversation(grace, [tool_with(InState, ran)], ("act", {"x": 1}))
+    await talk.call(QUESTION)
+    assert [{"x": 2}] == talk.shown
+    await talk.answer(APPROVE)
+    assert (2, 2) == (ran[0]["x"], len(ran[0]["state"]["messages"]))
+
+
+class TestEqualCalls:
+    """Models give several calls of a turn one id. Each is a call of its own, and runs if that was decided about it."""
+
+    CALL = ("act", {"to": "ann", "euros": 60})
+
+    @both
+    @pytest.mark.parametrize("number", [2, 3])
+    async def test_all_that_were_approved_run(self, grace, number, world):
+        ran = []
+        talk = Conversation(grace, [tool_with(Transfer, ran)], *[self.CALL] * number, ids=["act"] * number)
+        await talk.call(QUESTION, world)
+        talk.again()
+        await talk.answer(*[APPROVE] * number, world=world)
+        assert (number, ["executed"] * number) == (len(ran), [entry.outcome for entry in talk.decisions])
+        await talk.answer(*[APPROVE] * number, world=world)
+        assert number == len(ran)
+
+    @both
+    async def test_each_has_its_own_decision(self, grace, world):
+        ran = []
+        talk = Conversation(grace, [tool_with(Transfer, ran)], *[self.CALL] * 3, ids=["act"] * 3)
+        await talk.call(QUESTION, world)
+        changed = edit("act", to="ann", euros=99, account="savings")
+        await talk.answer(APPROVE, REJECT, changed, world=world)
+        assert [60, 99] == sorted(arguments["euros"] for arguments in ran)
+        assert ["executed", "cancelled", "executed_modified"] == [entry.outcome for entry in talk.decisions]
+        assert ["success", "error", "success"] == [status for _, status in talk.results]
+
+    @both
+    @pytest.mark.parametrize("approved", [0, 1])
+    async def test_a_refused_call_leaves_another_one_of_its_id_alone(self, grace, approved, world):
+        ran = []
+        calls = [("act", {"to": "ann", "euros": 60}), ("act", {"to": "ann", "euros": 70})]
+        talk = Conversation(grace, [tool_with(Transfer, ran)], *calls, ids=["act"] * 2)
+        await talk.call(QUESTION, world)
+        await talk.answer(*[APPROVE if number == approved else REJECT for number in range(2)], world=world)
+        assert [calls[approved][1]["euros"]] == [arguments["euros"] for arguments in ran]
+
+    @both
+    @pytest.mark.parametrize("floor", ["silent", "confirm"])
+    async def test_without_a_checkpointer(self, floor, world):
+        ran, answers = [], iter(["proceed", "cancel", "proceed"])
+        with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=lambda _: next(answers)) as grace:
+            talk = Conversation(
+                grace, [tool_with(Transfer, ran)], *[self.CALL] * 3, ids=["act"] * 3, saver=False, floor=floor
+            )
+            await talk.call(QUESTION, world)
+            assert (3 if floor == "silent" else 2) == len(ran)
+
+    async def test_in_the_inbox(self):
+        ran = []
+        with gk.Grace(
+            store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(deadline="1h")
+        ) as grace:
+            talk = Conversation(grace, [tool_with(Transfer, ran)], *[self.CALL] * 2, ids=["act"] * 2)
+            await talk.call(QUESTION)
+            for waiting in grace.approvals.pending():
+                grace.approvals.approve(waiting.id, by="ana")
+            grace.approvals.resume(talk.agent)
+            assert 2 == len(ran)
+            assert {"done"} == {str(approval.state) for approval in grace.approvals.history()}
+
+
+class TestInTheInbox:
+    """Requests hold what the tool made of the call."""
+
+    @pytest.fixture
+    def filed(self):
+        with gk.Grace(
+            store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(deadline="1h")
+        ) as grace:
+            yield grace
+
+    @pytest.mark.parametrize("case", [name for name in CASES if name != "a secret"])
+    async def test_what_was_approved_runs(self, filed, case):
+        schema, args = CASES[case]
+        ran = []
+        talk = Conversation(filed, [tool_with(schema, ran)], ("act", args))
+        await talk.call(QUESTION)
+        (waiting,) = filed.approvals.pending()
+        filed.approvals.approve(waiting.id, by="ana")
+        talk.again()
+        filed.approvals.resume(talk.agent)
+        assert args.keys() <= {name.rstrip("_") for name in ran[0]}
+        assert ["done"] == [str(approval.state) for approval in filed.approvals.history()]
+
+    async def test_an_edit_runs_in_the_types_of_the_tool(self, filed):
+        """The text of a date becomes a date."""
+        schema, args = CASES["types"]
+        ran = []
+        talk = Conversation(filed, [tool_with(schema, ran)], ("act", args))
+        await talk.call(QUESTION)
+        (waiting,) = filed.approvals.pending()
+        filed.approvals.edit(waiting.id, {"when": "2027-03-04", "color": "red"}, by="ana")
+        talk.again()
+        filed.approvals.resume(talk.agent)
+        assert (datetime.date(2027, 3, 4), Color.RED) == (ran[0]["when"], ran[0]["color"])
+
+
+class TestBesideOthers:
+    @pytest.fixture(autouse=True)
+    def _no_complaints(self):
+        """LangChain logs that the guard has stopped a tool."""
+
+    async def test_a_call_that_was_changed_later_is_validated_once(self, grace, tmp_path):
+        """Another middleware's reviewer edits it; a process that goes on finds what was shown."""
+        Cents.numbers = iter(range(9))
+        ran = []
+        with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
+            talk = Conversation(grace, [tool_with(Cents, ran)], ("act", {"euros": 5}), saver=saver)
+            theirs = HumanInTheLoopMiddleware({"act": True})
+            talk.more = ()
+            ours = GraceMiddleware(grace, {"*": "confirm"})
+            replies = [AIMessage(one) if isinstance(one, str) else one for one in talk.script]
+            agents = [
+                create_agent(Script(responses=replies), talk.tools, middleware=[ours, theirs], checkpointer=saver)
+                for _ in range(2)
+            ]
+            talk.agent = agents[0]
+            await talk.call(QUESTION)
+            await talk.answer(edit("act", euros=7))
+            (shown,) = talk.shown
+            talk.agent = agents[1]
+            await talk.answer(APPROVE)
+            assert 700 == shown["euros"]
+            assert [shown] == ran
+
+    @both
+    async def test_a_tool_in_the_place_of_the_one_that_was_decided_on_does_not_run(self, grace, world):
+        ran = []
+        other = tool_with(Transfer, ran)
+
+        class Swaps(AgentMiddleware):
+            def wrap_tool_call(self, request, handler):
+                return handler(request.override(tool=other))
+
+            async def awrap_tool_call(self, request, handler):
+                return await handler(request.override(tool=other))
+
+        replies = [AIMessage("", tool_calls=[{"name": "act", "args": {"to": "a", "euros": 1}, "id": "1"}]), "done"]
+        agent = create_agent(
+            says(*replies),
+            [tool_with(Transfer, ran)],
+            middleware=[GraceMiddleware(grace, {"act": "silent"}), Swaps()],
+            checkpointer=InMemorySaver(),
+        )
+        config = {"configurable": {"thread_id": "1"}, "callbacks": [GraceCallbackHandler(grace)]}
+        out = agent.invoke(QUESTION, config) if world == "sync" else await agent.ainvoke(QUESTION, config)
+        (message,) = [one for one in out["messages"] if isinstance(one, ToolMessage)]
+        assert ([], True) == (ran, "another tool stands in the place" in message.content)
+
+
+class TestThreadsOfAnEarlierVersion:
+    """Written by the version before tools validated their calls first: `two equal` are two calls with one id, which it kept as one."""
+
+    ONE = ("ann", 5, "x")
+
+    @pytest.mark.parametrize(
+        ("thread", "calls", "paid"),
+        [
+            ("one", 1, [ONE]),
+            ("a default", 1, [("ann", 5, "-")]),
+            ("a conversion", 1, []),
+            ("two of one id", 2, [ONE, ("eve", 6, "y")]),
+            ("two equal", 2, [ONE, ONE]),
+        ],
+    )
+    @both
+    async def test_they_go_on(self, grace, tmp_path, thread, calls, paid, world):
+        """With what was shown: a call whose tool would run with other values than were shown does not run."""
+        vector = Path(__file__).parents[2] / "vectors" / "earlier_checkpoints.db.gz"
+        file = tmp_path / "checkpoints.db"
+        file.write_bytes(gzip.decompress(vector.read_bytes()))
+        ran = []
+
+        @tool
+        def pay(to: str, euros: int, note: str = "-") -> str:
+            """Pay."""
+            ran.append((to, euros, note))
+            return "paid"
+
+        with SqliteSaver.from_conn_string(str(file)) as saver:
+            kept = InMemorySaver() if world == "async" else saver  # SqliteSaver has no async form
+            config = {"configurable": {"thread_id": thread}, "callbacks": [GraceCallbackHandler(grace)]}
+            agent = create_agent(
+                says("done"), [pay], middleware=[GraceMiddleware(grace, {"pay": "confirm"})], checkpointer=kept
+            )
+            if world == "async":
+                found = saver.get_tuple({"configurable": {"thread_id": thread}})
+                place = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+                versions = found.checkpoint["channel_versions"]
+                place = kept.put(place, found.checkpoint, found.metadata, versions)
+                for task, channel, value in found.pending_writes:
+                    kept.put_writes(place, [(channel, value)], task)
+            answer = Command(resume={"decisions": [APPROVE] * calls})
+            out = agent.invoke(answer, config) if world == "sync" else await agent.ainvoke(answer, config)
+            assert "done" == out["messages"][-1].text
+            assert paid == sorted(ran)
+            grace.flush()
+            outcomes = [entry.outcome for entry in grace.store.query(limit=1)[0].decisions]
+            assert (["executed"] * len(paid) or ["cancelled"]) == outcomes
