@@ -155,7 +155,7 @@ class Prefixes:
             return self.evidence(action.step or 0)
         try:
             return RecordedEvidence(readings)
-        except Exception:  # noqa: BLE001 — anybody may have written it
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError):  # anybody may have written it
             return None
 
     def evidence(self, step: int) -> Evidence:

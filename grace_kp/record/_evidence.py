@@ -117,9 +117,10 @@ def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
 
 
 def _tally_of(run: Run) -> Tally:
-    if run.tally is None:
-        run.tally = Tally()
-    return run.tally
+    tally: Tally | None = run.tally
+    if tally is None:
+        tally = run.tally = Tally()
+    return tally
 
 
 class Tally:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from grace_kp.record._events import Event, ModelCall, Opener
-    from grace_kp.record._evidence import Tally
     from grace_kp.record._resume import Pause
     from grace_kp.record._spec import Spec
     from grace_kp.settings import Settings
@@ -184,7 +183,7 @@ class Run:
         """Tokens of this run and of the runs nested in it, once it has a document."""
         self.prepared: Any = None
         self.sample: float | None = None
-        self.tally: Tally | None = None
+        self.tally: Any = None
         """How far gates have read its events."""
         self.sealed: list[dict[str, Any]] | None = None  # entries of gates, also of runs inside
         self._id: str | None = None
