@@ -20,7 +20,13 @@ LEVELS = list(gk.InterventionLevel)
 
 
 def runtime(**settings):
-    settings = {"store": "memory:", "evaluator": None, "embedder": None, "reviewer": None, "unmeasured": "notify"} | settings
+    settings = {
+        "store": "memory:",
+        "evaluator": None,
+        "embedder": None,
+        "reviewer": None,
+        "unmeasured": "notify",
+    } | settings
     return gk.Grace(**settings)
 
 
