@@ -26,7 +26,7 @@ def shown(command, tmp_path):
         store = f"sqlite:///{tmp_path / 'traces.db'}"
         with gk.Grace(store=store, evaluator=None, embedder=None, reviewer=reviewer) as grace:
 
-            @grace.gate(floor=floor)
+            @grace.gate(floor=floor, unmeasured="notify")
             def shell(command):
                 return "done"
 

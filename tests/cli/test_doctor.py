@@ -227,7 +227,7 @@ def test_doctor_says_that_a_store_is_not_there_yet(command, tmp_path):
 def test_promises_that_are_watched_are_shown(command, tmp_path):
     """With the number of labels, and the alarms that stand; a state that cannot be read is something broken."""
     url, monitor = f"sqlite:///{tmp_path / 't.db'}", cal.Monitor({"silent": 0.05})
-    with make_grace(store=url, monitor=monitor, thresholds=gk.Thresholds(0.0, 0.0, 0.0)) as grace:
+    with make_grace(store=url, monitor=monitor, unmeasured="silent") as grace:
         pay = grace.gate(name="pay")(lambda: 1)
         for _ in range(3):
             with grace.run("work") as work:

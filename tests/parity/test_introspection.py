@@ -161,7 +161,7 @@ async def test_a_decorated_function_answers_as_the_bare_one(grace, monkeypatch, 
     function, ask = FUNCTIONS[name], ANSWERS[question]
     if kind.startswith("gate") and "generator" in name:
         return
-    gate = grace.gate(floor="silent")
+    gate = grace.gate(unmeasured="silent")
     decorators = {"tool": grace.tool, "agent": grace.agent, "gate": gate, "gate_of_tool": lambda f: gate(grace.tool(f))}
     decorated = decorators[kind](function)
 

@@ -52,7 +52,7 @@ def message_of(said, number=0):
 
 @pytest.fixture
 def grace():
-    made = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None)
+    made = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=None)
     yield made
     made.close()
 

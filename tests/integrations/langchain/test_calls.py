@@ -45,7 +45,9 @@ class Bank:
 
 
 def runtime(**options):
-    return gk.Grace(store="memory:", evaluator=None, embedder=None, **{"reviewer": None, **options})
+    return gk.Grace(
+        store="memory:", evaluator=None, embedder=None, **{"reviewer": None, "unmeasured": "notify", **options}
+    )
 
 
 def agent_of(grace, bank, args, *, policy="confirm", saver=False, more=()):

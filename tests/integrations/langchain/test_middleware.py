@@ -176,9 +176,7 @@ async def test_the_four_decisions(grace, handler, bank, world):
 @both
 async def test_levels(bank, world, floor, asks, notices):
     told = []
-    grace = gk.Grace(
-        store="memory:", evaluator=None, embedder=None, on_notify=told.append, thresholds=gk.Thresholds(0.5, 0.5, 0.4)
-    )
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="silent", on_notify=told.append)
     agent = agent_of(grace, bank, pays(("bob", 5)), gates=floor)
     out = await call(agent, QUESTION, config(GraceCallbackHandler(grace)), world)
     assert asks == ("__interrupt__" in out)
@@ -237,7 +235,7 @@ async def test_without_a_checkpointer_the_runtime_s_reviewer_is_asked(handler, w
             return gk.InterventionResponse("input", user_input="ask me later")
         return gk.InterventionResponse(answers[to])
 
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=review)
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=review)
     agent = agent_of(grace, bank, pays(("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5)), saver=None)
     out = await call(agent, QUESTION, {"callbacks": [GraceCallbackHandler(grace)]}, world)
     assert [("a", 1), ("c", 30)] == sorted(bank.paid)
@@ -254,7 +252,9 @@ async def test_without_a_checkpointer_the_runtime_s_reviewer_is_asked(handler, w
 async def test_an_inbox_needs_a_checkpointer(wait, handler, world):
     """The agent could not be carried on. Nothing runs, no request is filed, and the message says what is missing."""
     bank = Bank()
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=gk.InboxReviewer(wait=wait))
+    grace = gk.Grace(
+        store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=gk.InboxReviewer(wait=wait)
+    )
     agent = agent_of(grace, bank, pays(("bob", 5)), saver=None)
     out = await call(agent, QUESTION, {"callbacks": [GraceCallbackHandler(grace)]}, world)
     assert ([], []) == (bank.paid, grace.approvals.pending())
@@ -299,7 +299,13 @@ async def test_deny_blocks_without_asking(grace, handler, bank, world, saver):
 
 
 def test_globs_defaults_and_the_runtime_s_own_policies():
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, policies={"pay": "escalate", "wire": "deny"})
+    grace = gk.Grace(
+        store="memory:",
+        evaluator=None,
+        embedder=None,
+        unmeasured="notify",
+        policies={"pay": "escalate", "wire": "deny"},
+    )
     middleware = GraceMiddleware(grace, {"delete_*": "confirm", "pay": "notify"}, default="silent")
     floors = {name: middleware.policy_for(name).floor for name in ("delete_all", "pay", "look", "wire")}
     assert {"delete_all": "confirm", "pay": "escalate", "look": "silent", "wire": "deny"} == floors
@@ -518,19 +524,19 @@ class TestOnce:
         """The confidence has changed by the time of the answer. LangChain's own `when` is asked again then, and drops the rejection."""
         sure = {"now": False}
 
-        grace = gk.Grace(store="memory:", evaluator=None, embedder=None)
+        grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify")
         handler = GraceCallbackHandler(grace)
 
         class Moody(GraceMiddleware):
             def policy_for(self, tool):
-                limits = gk.Thresholds(0.1, 0.1, 0.1) if sure["now"] else gk.Thresholds(0.95, 0.9, 0.4)
-                return gk.Policy(thresholds=limits) if tool == "pay" else None
+                unmeasured = "silent" if sure["now"] else "confirm"
+                return gk.Policy(unmeasured=unmeasured) if tool == "pay" else None
 
         agent = create_agent(
             says(*pays(("bob", 5))), bank.tools, middleware=[Moody(grace)], checkpointer=InMemorySaver()
         )
         asked(agent.invoke(QUESTION, config(handler)))
-        # From now on the same confidence would go ahead silently.
+        # From now on the call would go ahead silently.
         sure["now"] = True
         out = agent.invoke(answer({"type": "reject", "message": "no"}), config(handler))
         assert ([], "error") == (bank.paid, results(out)["call_0_0"][1])
@@ -602,7 +608,7 @@ class TestOnce:
                     return {"messages": [AIMessage("x", id=last.id, tool_calls=[call])]}
                 return None
 
-        grace = gk.Grace(store="memory:", evaluator=None, embedder=None, thresholds=gk.Thresholds(0.1, 0.1, 0.1))
+        grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="silent")
         agent = create_agent(
             says("nothing", "done"),
             bank.tools,
@@ -630,7 +636,7 @@ class TestOnce:
         assert [("bob", 5), ("bob", 5)] == bank.paid
 
     def test_a_store_that_cannot_keep_the_claim_keeps_the_tool_from_running(self, handler, bank, tmp_path):
-        grace = gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None)
+        grace = gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, unmeasured="notify")
         agent = agent_of(grace, bank, pays(("bob", 5)))
         agent.invoke(QUESTION, config(GraceCallbackHandler(grace)))
         grace.store.put_action = lambda *args, **kwargs: (_ for _ in ()).throw(OSError("disk full"))
@@ -685,7 +691,7 @@ class Saver(SqliteSaver):
         super().put_writes(config, writes, task_id, *rest)
         if step == "approve" and when == "before the tool" and "grace_gates" in texts: die()
 said = [AIMessage("", tool_calls=[{"name": "pay", "args": {"to": "bob", "euros": 5}, "id": "c1"}])] if step == "ask" else []
-grace = gk.Grace(store=f"sqlite:///{folder}/traces.db", evaluator=None, embedder=None)
+grace = gk.Grace(store=f"sqlite:///{folder}/traces.db", evaluator=None, embedder=None, unmeasured="notify")
 with Saver.from_conn_string(f"{folder}/checkpoints.db") as saver:
     agent = create_agent(Model(messages=iter([*said, AIMessage("done")])), [pay], middleware=[GraceMiddleware(grace, {"pay": "confirm"})], checkpointer=saver)
     given = {"ask": {"messages": [("user", "pay bob")]}, "approve": Command(resume={"decisions": [{"type": "approve"}]}), "again": None, "answer again": Command(resume={"decisions": [{"type": "approve"}]})}[step]
@@ -812,10 +818,10 @@ def test_an_agent_inside_of_an_agent_asks_too(grace, handler):
 
 def test_sqlite_keeps_what_was_decided(handler, bank, tmp_path):
     """What goes into the agent's state survives the serializer of a real checkpointer."""
-    grace = gk.Grace(store="memory:", evaluator=None, embedder=None)
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify")
     with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
         agent_of(grace, bank, pays(("bob", 5)), saver=saver).invoke(QUESTION, config(GraceCallbackHandler(grace)))
-        fresh = gk.Grace(store="memory:", evaluator=None, embedder=None, thresholds=gk.Thresholds(0.1, 0.1, 0.1))
+        fresh = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="silent")
         agent = agent_of(fresh, bank, ["done"], saver=saver)
         out = agent.invoke(answer({"type": "reject", "message": "no"}), config(GraceCallbackHandler(fresh)))
     assert ([], "error") == (bank.paid, results(out)["call_0_0"][1])
@@ -824,7 +830,7 @@ def test_sqlite_keeps_what_was_decided(handler, bank, tmp_path):
 @both
 async def test_gated_tools_ask_where_recording_is_disabled(bank, world):
     """Without a recorded run nothing is known of it, whatever its messages say; the request says so."""
-    grace = gk.Grace(store="memory:", enabled=False, evaluator=None, embedder=None)
+    grace = gk.Grace(store="memory:", enabled=False, evaluator=None, embedder=None, unmeasured="notify")
     agent = agent_of(grace, bank, pays(("bob", 5)), gates={"pay": "silent"})
     (action,) = asked(await call(agent, QUESTION, config(GraceCallbackHandler(grace)), world))["action_requests"]
     assert "confirm" == action["level"]
@@ -880,7 +886,7 @@ class TestLearnedProfiles:
 
     @staticmethod
     def runtime(**options):
-        return gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=None, **options)
+        return gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=None, **options)
 
     @both
     async def test_the_profile_reads_the_run_so_far(self, world, bank):

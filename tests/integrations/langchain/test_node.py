@@ -97,7 +97,11 @@ class TestGatedFunction:
 
     def test_without_a_checkpointer_the_reviewer_is_asked(self, acts):
         grace = gk.Grace(
-            store="memory:", evaluator=None, embedder=None, reviewer=lambda request: gk.InterventionResponse("proceed")
+            store="memory:",
+            evaluator=None,
+            embedder=None,
+            unmeasured="notify",
+            reviewer=lambda request: gk.InterventionResponse("proceed"),
         )
 
         @grace.gate(floor="confirm")
@@ -186,10 +190,10 @@ class TestOnce:
 
     def test_the_level_is_the_one_of_the_first_time(self, grace, handler, acts):
         """What has changed since would let it go ahead; the rejection holds."""
-        limits = {"now": gk.Thresholds(0.95, 0.9, 0.4)}
+        limits = {"now": "confirm"}
 
         def node(state):
-            @grace.gate(policy=gk.Policy(thresholds=limits["now"]))
+            @grace.gate(policy=gk.Policy(unmeasured=limits["now"]))
             def pay(to):
                 acts.append(to)
 
@@ -197,7 +201,7 @@ class TestOnce:
 
         app = app_of(node)
         app.invoke(GIVEN, config(handler))
-        limits["now"] = gk.Thresholds(0.1, 0.1, 0.1)
+        limits["now"] = "silent"
         with pytest.raises(gk.ActionCancelled):
             app.invoke(answer("reject"), config(handler))
         assert [] == acts
@@ -205,8 +209,8 @@ class TestOnce:
     def test_even_where_the_ledger_was_lost(self, handler, acts, tmp_path):
         """The graph remembers its question; a runtime that remembers nothing does not take the answer away."""
 
-        def made(limits):
-            grace = gk.Grace(store="memory:", evaluator=None, embedder=None, thresholds=limits)
+        def made(unmeasured):
+            grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured=unmeasured)
 
             @grace.gate
             def pay(to):
@@ -215,9 +219,9 @@ class TestOnce:
             return lambda state: {"said": [pay(state["to"])]}
 
         with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
-            app_of(made(gk.Thresholds(0.95, 0.9, 0.4)), saver).invoke(GIVEN, config())
+            app_of(made("confirm"), saver).invoke(GIVEN, config())
             with pytest.raises(gk.ActionCancelled):
-                app_of(made(gk.Thresholds(0.1, 0.1, 0.1)), saver).invoke(answer("reject"), config())
+                app_of(made("silent"), saver).invoke(answer("reject"), config())
         assert [] == acts
 
     def test_retries_of_a_node_do_not_act_again_on_one_approval(self, grace, handler, acts):
@@ -377,7 +381,7 @@ def pay(state):
     with open(f"{folder}/paid", "a") as file: file.write("paid\\n")
     if step == "approve": os.kill(os.getpid(), signal.SIGKILL)
     return {"said": "paid"}
-grace = gk.Grace(store=f"sqlite:///{folder}/traces.db", evaluator=None, embedder=None)
+grace = gk.Grace(store=f"sqlite:///{folder}/traces.db", evaluator=None, embedder=None, unmeasured="notify")
 with SqliteSaver.from_conn_string(f"{folder}/checkpoints.db") as saver:
     graph = StateGraph(State)
     graph.add_node("pay", gated_node(grace, pay, floor="confirm", otherwise=lambda state, error: {"said": f"{type(error).__name__}: {error}"}))

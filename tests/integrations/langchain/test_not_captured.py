@@ -41,7 +41,13 @@ def refund(order: str) -> str:
 
 def quiet(reviewer=None):
     return gk.Grace(
-        store="memory:", evaluator=None, embedder=None, reviewer=reviewer, capture_input=False, capture_output=False
+        store="memory:",
+        evaluator=None,
+        embedder=None,
+        unmeasured="notify",
+        reviewer=reviewer,
+        capture_input=False,
+        capture_output=False,
     )
 
 

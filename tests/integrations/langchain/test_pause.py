@@ -166,7 +166,13 @@ async def test_a_change_after_the_action_is_said_to_begin(world):
     """It does not run, and it is not left behind as one of which nobody knows whether it ran."""
     order, ran, changes = ["book"], [], iter([lambda: order.append("car"), lambda: None])
     inner = gk.Grace(store="memory:").store
-    grace = gk.Grace(store=Changing(inner, lambda: next(changes)()), evaluator=None, embedder=None, reviewer=None)
+    grace = gk.Grace(
+        store=Changing(inner, lambda: next(changes)()),
+        evaluator=None,
+        embedder=None,
+        unmeasured="notify",
+        reviewer=None,
+    )
     act = gated(grace, lambda lines: ran.append(list(lines)), world)
     app = app_of(node_of(lambda: act(order), world))
     await call(app, {"said": []}, world)

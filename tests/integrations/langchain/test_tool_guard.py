@@ -149,7 +149,7 @@ class TestSubagents:
     @both
     async def test_default_gates_that_ask_nobody_record_the_call(self, handler, bank, world):
         """A tool that is gated by `default="silent"` alone runs in a subagent, and the trace shows that nothing was decided."""
-        grace = gk.Grace(store="memory:", evaluator=None, embedder=None, thresholds=gk.Thresholds(0.1, 0.1, 0.1))
+        grace = gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="silent")
         subagent = create_agent(says([*PAY], "paid"), [bank.pay], name="payer")
         main = self.main(grace, subagent, world, gates={}, default="silent")
         await call(main, QUESTION, world, GraceCallbackHandler(grace))

@@ -72,7 +72,10 @@ def test_two_answers_at_once_leave_the_payment_in_a_trace(tmp_path, runtimes, fi
     """The run that pays shows the payment and its decision as executed; no decision stays waiting. Two runtimes are two processes."""
     saver, paid = InMemorySaver(), []
     paying, pay_on = threading.Event(), threading.Event()
-    graces = [gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None) for _ in range(runtimes)]
+    graces = [
+        gk.Grace(store=f"sqlite:///{tmp_path}/t.db", evaluator=None, embedder=None, unmeasured="notify")
+        for _ in range(runtimes)
+    ]
     handlers = [GraceCallbackHandler(grace) for grace in graces]
 
     @tool

@@ -31,7 +31,7 @@ def test_only_what_needs_a_person_is_asked_about(reviewer):
         return tool(name)(run)
 
     calls = [("silent", {"x": 1}), ("asked", {"x": 2}), ("denied", {"x": 3}), ("free", {"x": 4})]
-    with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=reviewer) as grace:
+    with gk.Grace(store="memory:", evaluator=None, embedder=None, unmeasured="notify", reviewer=reviewer) as grace:
         gates = {
             "silent": gk.Policy(thresholds=gk.Thresholds(silent=0.0, notify=0.0, confirm=0.0)),
             "asked": "confirm",

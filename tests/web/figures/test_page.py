@@ -8,7 +8,6 @@ from collections import Counter
 
 import pytest
 
-import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.testing import ScriptedJudge
 from tests.approvals.desks import ANA, asked
@@ -216,7 +215,7 @@ def test_labels_show_what_the_confidence_is_worth(office):
 
 def test_a_refuted_promise_is_shown(tmp_path):
     """With the alarm, and the figures of each level."""
-    office = Office(tmp_path, monitor=cal.Monitor({"silent": 0.05}), thresholds=gk.Thresholds(0.0, 0.0, 0.0))
+    office = Office(tmp_path, monitor=cal.Monitor({"silent": 0.05}), unmeasured="silent")
     for _ in range(4):
         office.run(label=False, gates=["pay"])
     page = whole(office.page())
