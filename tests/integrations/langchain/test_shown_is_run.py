@@ -518,8 +518,10 @@ class TestEqualCalls:
     @both
     @pytest.mark.parametrize("floor", ["silent", "confirm"])
     async def test_without_a_checkpointer(self, floor, world):
-        ran, answers = [], iter(["proceed", "cancel", "proceed"])
-        with gk.Grace(store="memory:", evaluator=None, embedder=None, reviewer=lambda _: next(answers)) as grace:
+        ran, answers = [], iter(["proceed", "proceed", "cancel"])
+        with gk.Grace(
+            store="memory:", evaluator=None, embedder=None, unmeasured="silent", reviewer=lambda _: next(answers)
+        ) as grace:
             talk = Conversation(
                 grace, [tool_with(Transfer, ran)], *[self.CALL] * 3, ids=["act"] * 3, saver=False, floor=floor
             )
