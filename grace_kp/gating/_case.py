@@ -152,7 +152,11 @@ class Case(Call):
     @property
     def rules(self) -> Rules:
         """The rules for the call's level, before gaps in the evidence are known."""
-        return Rules(self.policy, self.scope.thresholds, at_least=self.at_least, unmeasured=self.scope.unmeasured)
+        return self.rules_with(())
+
+    def rules_with(self, gaps: tuple[str, ...]) -> Rules:
+        """Return the rules for the call's level, with the gaps in the evidence."""
+        return Rules(self.policy, self.scope.thresholds, gaps, self.at_least, self.scope.unmeasured)
 
     def digest(
         self, bound: inspect.BoundArguments | None = None, *, lasting: bool = False, ordered: bool | None = None

@@ -56,13 +56,14 @@ class Basis:
             evidence: the evidence that they are from.
             calculator: what computed the score; None for the probability of a learned profile.
         """
-        found = {
-            "search scores": evidence.usable_scores,
-            "self-evaluation": factors.self_evaluated,
-            "coverage": factors.coverage_evaluated,
-            "probability": calculator is None,
-        }
-        measured, has_failed = tuple(name for name in found if found[name]), evidence.has_failed
+        measured: tuple[str, ...] = ("search scores",) if evidence.usable_scores else ()
+        if factors.self_evaluated:
+            measured += ("self-evaluation",)
+        if factors.coverage_evaluated:
+            measured += ("coverage",)
+        if calculator is None:
+            measured += ("probability",)
+        has_failed = evidence.has_failed
         if calculator is None or not (measured or has_failed):
             return cls(measured=measured, has_failed=has_failed)
         lowest = min(score, PROFILES["strict"].calculate(evidence.pessimistic(factors)).score)
@@ -251,7 +252,9 @@ class Decision:
         if shadow is not None:
             facts["shadow"] = shadow.to_dict(rules)
         basis, score = assessment.basis, assessment.score.score
-        action = replace(rules, gaps=assessment.gaps).decide(score, basis)
+        if rules.gaps != assessment.gaps:
+            rules = replace(rules, gaps=assessment.gaps)
+        action = rules.decide(score, basis)
         if basis is not None:
             facts.update(basis.to_dict(score))
             if not basis.measured:

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from grace_kp.gating._names import check_name, is_equal_loosely, is_glob, is_misspelt, looks_like, matches, nearest
@@ -113,6 +113,9 @@ class Policy:
     unmeasured: InterventionLevel | str | None = None
     """The level of a call about which nothing was measured: `confirm`, `notify` or `silent`; the runtime's when None."""
 
+    _version: str = field(default="", init=False, repr=False, compare=False)
+    """The fingerprint, once it was asked for: a gate states it in each entry."""
+
     def __post_init__(self) -> None:
         check_unmeasured(self.unmeasured)
         if self.unmeasured is not None:
@@ -156,13 +159,16 @@ class Policy:
     @property
     def version(self) -> str:
         """Twelve-character fingerprint of the policy."""
+        if self._version:
+            return self._version
         who = "" if self.reviewer is None else type(self.reviewer).__qualname__
         text = f"{self.floor}|{self.timeout}|{who}|{self.auto_proceed_on_timeout}|{self.thresholds}"
         if self.group is not None or self.quorum is not None:
             text += f"|{self.group}|{self.quorum}"
         if self.unmeasured is not None:
             text += f"|unmeasured={self.unmeasured}"
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        object.__setattr__(self, "_version", hashlib.sha256(text.encode()).hexdigest()[:12])
+        return self._version
 
     @property
     def groups(self) -> tuple[str, ...]:

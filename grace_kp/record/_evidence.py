@@ -189,16 +189,14 @@ class Tally:
             place += 1
             if type(event) is Call:
                 is_plain = event.status == "ok" and event.child is None and event.hits is None
-                has_begun = id(event) in begun
-                # Nothing came in between, as in most calls.
-                if not has_begun and is_plain and place <= last and events[place] is event:
-                    has_begun = True
+                # Nothing came in between its beginning and its end, as in most calls.
+                is_whole = is_plain and place <= last and events[place] is event
+                if is_whole:
                     place += 1
                     if failures.pending:
                         extra += len(failures.pending)
                         failures.pending.clear()
-                if has_begun:  # its end
-                    begun.pop(id(event), None)
+                if is_whole or begun.pop(id(event), None) is not None:  # its end
                     end = event.end
                     at = end if end > at else at + 1
                     if is_plain:

@@ -254,7 +254,7 @@ class Scope:
         evidence = self.evidence()
         gaps, factors = self.gaps(evidence), evidence.factors()
         evaluation: dict[str, Any] | None = None
-        profiles, rules = self._gates.profiles, replace(case.rules, gaps=gaps)
+        profiles, rules = self._gates.profiles, case.rules_with(gaps)
 
         def level_of(judged: ConfidenceFactors) -> InterventionLevel:
             measured, basis = profiles.main.before_action(None, Known(evidence, judged))
