@@ -292,7 +292,8 @@ class Front(ABC):
             reviewer: the reviewer to ask; the runtime's reviewer when None.
             timeout: seconds to wait for an answer; the runtime's when None.
             judge: whether a model judges the run so far before the gate decides: `always`, `when_needed` (only if its answer could
-                change the level), `never`. The action waits for the judgement; one that fails counts as 0.5.
+                change the level), `never`. The action waits for the judgement. One that fails counts as 0.5, and the
+                gate then asks at least for CONFIRM.
             identity: the attribute name or callable that identifies the object of a method, or a mapping of such by argument name, in place
                 of their contents. Arguments must not change between decision and call. So no person is asked about an argument whose
                 changes would go unnoticed, unless it is identified here. An inbox needs it for a method, unless its gate waits: an approval

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from grace_kp.runtime._promise import Promise
 
 
+NOT_JUDGED = "the judgement that this gate asks for failed"
+"""A gap: an agent that makes its judge fail must not be better off than one that is judged badly."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateDefaults:
     """What holds for all gates of a runtime."""
@@ -263,6 +267,8 @@ class Scope:
         if self._judge != "never":
             material = lambda: material_of(self._run, case)  # noqa: E731
             factors, evaluation = self._gates.judge().before_gate(self._judge, factors, level_of, material, self.run_id)
+            if any(evaluation.get(name, {}).get("fallback") for name in ("self_evaluation", "coverage")):
+                rules = case.rules_with((*gaps, NOT_JUDGED))
         known = Known(evidence, factors, evaluation)
         assessment = profiles.before_action(case.action, known, self._document, rules)
         if self._run is not None:

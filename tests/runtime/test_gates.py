@@ -275,6 +275,18 @@ def test_when_needed_asks_the_judge_where_nothing_was_measured(profile, reply, l
     assert measured is None or measured == entry["measured"]
 
 
+@pytest.mark.parametrize("profile", ["grace", "strict"])
+def test_a_judgement_that_failed_is_missing_evidence(profile):
+    """A good search does not make up for it: a judge that is made to fail must not be milder than one that answers low."""
+
+    def search(grace):
+        grace.retriever(lambda: [{"text": "t", "source": "s", "score": 0.95}])()
+
+    assert "silent" == level_of(make_grace(profile=profile), search)["level"]
+    entry = level_of(make_grace(evaluator=ScriptedJudge(RuntimeError("down")), profile=profile), search, judge="always")
+    assert ("confirm", ["the judgement that this gate asks for failed"]) == (entry["level"], entry["evidence_gaps"])
+
+
 def test_when_needed_asks_no_judge_where_a_floor_decides():
     model = ScriptedJudge(1.0)
     assert "escalate" == level_of(make_grace(evaluator=model), judge="when_needed", floor="escalate")["level"]
