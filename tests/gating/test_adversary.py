@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -43,6 +44,13 @@ HOSTILE = st.one_of(
     st.tuples(st.just("label"), st.just(True)),
 )
 """What hostile content or a model that works its evidence up adds."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The working folder of this file's tests, in which an agent may plant files."""
+    with contextlib.chdir(tmp_path_factory.mktemp("work")):
+        yield Path.cwd()
 
 
 class Attacked:
@@ -199,6 +207,42 @@ def test_a_second_place_can_only_tighten(steps, profile, stated, more):
     before = Attacked(profile=profile, unmeasured=stated, gate=gate).levels_of(steps)
     after = Attacked(profile=profile, unmeasured=stated, gate=gate, **more).levels_of(steps)
     assert is_no_milder(before, after)
+
+
+PLANTED = st.dictionaries(
+    st.sampled_from(
+        [
+            "unmeasured", "threshold_silent", "threshold_notify", "threshold_confirm", "profile", "on_mismatch", "on_alarm", "enabled",
+            "sample_rate", "judge", "capture_output", "max_steps", "gate_timeout", "domain", "policies", "auto_proceed_on_timeout",
+        ]
+    ),
+    st.sampled_from(
+        [
+            '"silent"', '"notify"', '"strict"', '"report"', '"never"', '"confirm"', "0", "0.0", "1", "1.0", "false", "true", "300.0", '"other"',
+            '{pay = "silent"}', '{"*" = "silent", pay = "notify"}', '{pay = {floor = "silent", unmeasured = "silent"}}', '{pay = "deny"}',
+        ]
+    ),
+    max_size=3,
+)  # fmt: skip
+"""Settings of a file that an agent wrote into its working folder."""
+
+
+@given(st.lists(STEPS, max_size=4), PROFILES, PLANTED)
+@settings(derandomize=True)
+def test_a_planted_file_is_refused_or_makes_no_gate_milder(folder, steps, profile, planted):
+    """Whatever it states, beside a policy that the program states for all actions."""
+    stated = {"policies": {"*": "notify"}}
+    before = Attacked(profile=profile, **stated).levels_of(steps)
+    (folder / "grace_kp.toml").write_text(
+        "".join(f"{name} = {value}\n" for name, value in planted.items()), encoding="utf-8"
+    )
+    try:
+        attacked = Attacked(profile=profile, **stated)
+    except gk.SettingsError:
+        return
+    finally:
+        (folder / "grace_kp.toml").unlink()
+    assert is_no_milder(before, attacked.levels_of(steps))
 
 
 @given(st.lists(HOSTILE.filter(lambda step: step[0] != "search"), max_size=6), PROFILES, st.booleans())
