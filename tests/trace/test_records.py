@@ -127,7 +127,7 @@ def test_calls_searches_and_scores(trace):
 
 def test_an_unusable_score_and_a_notice():
     """Each with what the trace says of it."""
-    grace = make_grace(on_notify=lambda request: None)
+    grace = make_grace(unmeasured="notify", on_notify=lambda request: None)
 
     @grace.retriever
     def search(query):
