@@ -1,7 +1,7 @@
 """Starts and ends processes in every manner that programs and servers use, and counts the runs that got into the store.
 
 Each row is a program that records runs and notes each run that has returned. The table shows how many were recorded, how many are in the
-store, how many are missing, and how many the next process that opens the store reports as lost. Rows of servers and tools that are not installed are listed as such. Programs of the standard library are
+store, and how many are missing. Rows of servers and tools that are not installed are listed as such. Programs of the standard library are
 those of `tests/record/endings.py`.
 
     python benchmarks/processes.py                 all rows: about two minutes
@@ -143,25 +143,6 @@ def counted(folder: Path) -> tuple[int, int]:
             ]
     except sqlite3.Error:
         return recorded, 0
-
-
-SUCCESSOR = """
-import json, os, sys
-import grace_kp as gk
-
-with gk.Grace(store=os.environ["STORE"], reviewer=None, embedder=None, evaluator=None) as grace:
-    reports = [json.loads(data) for data in grace.store.reports()]
-print(sum(report.get(name, 0) for report in reports for name in ("killed", "dropped", "lost")))
-"""
-
-
-def reported_as_lost(folder: Path) -> int:
-    """Open the store as the next process does; return how many runs it reports as lost."""
-    done = subprocess.run(
-        [sys.executable, "-c", SUCCESSOR], env=environment(folder, "module"), capture_output=True, text=True,
-        timeout=SECONDS, check=True,
-    )  # fmt: skip
-    return int(done.stdout)
 
 
 def flushing(play):
@@ -369,11 +350,10 @@ def measure(name: str, use: str, play) -> tuple[str, ...]:
             ended = play(folder)
         except (subprocess.TimeoutExpired, TimeoutError) as error:
             ended = type(error).__name__
-        lost = reported_as_lost(folder)
         recorded, stored = counted(folder)
         lines = (folder / "stderr").read_text().splitlines() if (folder / "stderr").exists() else []
         reported = next((line for line in lines if line.startswith("grace_kp: ")), "")
-        return name, use, ended, str(recorded), str(stored), str(recorded - stored), str(lost), reported
+        return name, use, ended, str(recorded), str(stored), str(recorded - stored), reported
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -405,10 +385,10 @@ def main(arguments: list[str] | None = None) -> None:
             rows.append(row)
             print(f"{len(rows)} of {len(wanted)}: {', '.join(row)}", file=sys.stderr)
     print(machine())
-    shown = [row for row in rows if row[5:7] != ("0", "0") or not options.missing]
+    shown = [row for row in rows if row[5] != "0" or not options.missing]
     print_table(
         "starts and ends",
-        ("program", "runtime", "exit", "recorded", "stored", "missing", "reported as lost", "reported on stderr"),
+        ("program", "runtime", "exit", "recorded", "stored", "missing", "reported on stderr"),
         shown,
     )
 

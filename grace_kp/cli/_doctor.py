@@ -249,20 +249,18 @@ def _free_disk(file: Path, problems: list[str]) -> int:
 def _lost(store: object) -> dict[str, Any]:
     """Return what the processes of the last week could not record, added up."""
     reports = getattr(store, "reports", None)
-    weekly = [json.loads(data) for data in reports(time.time() - WEEK)] if callable(reports) else []
-    recording, killed = _tallied(store)
-    found: dict[str, Any] = {"recording": recording} if recording else {}
-    if not weekly and not killed:
-        return found
+    found = map(json.loads, reports(time.time() - WEEK)) if callable(reports) else ()
+    weekly = [report for report in found if "killed" not in report]  # an estimate that earlier versions made
+    if not weekly:
+        return {}
     troubles: Counter[str] = Counter()
     for report in weekly:
         troubles.update(report["troubles"])
-    return found | {
+    return {
         "not_recorded": {
-            "processes": len(weekly) + len(killed),
+            "processes": len(weekly),
             "dropped_traces": sum(report["dropped"] for report in weekly),
             "lost_traces": sum(report.get("lost", 0) for report in weekly),
-            "killed_traces": sum(report.get("killed", 0) for report in weekly) + sum(killed),
             "troubles": dict(troubles.most_common(20)),
             "last": next((report["last_trouble"] for report in weekly if report["last_trouble"]), None),
         }
@@ -289,15 +287,6 @@ def _unmatched(store: Any, policies: dict[str, str]) -> dict[str, Any]:
     actions = {entry["action"] for entries in decided for entry in entries}
     unmatched = PolicySet(policies).unmatched(actions) if actions else {}
     return {"unmatched_policies": unmatched} if unmatched else {}
-
-
-def _tallied(store: object) -> tuple[int, list[int]]:
-    """Return how many processes record into a file now, and the runs of each that was killed and is not reported in the store yet."""
-    from grace_kp.store import Tallies
-
-    path = getattr(store, "path", None)
-    recording, left = Tallies(path).look(store) if path is not None else (0, [])
-    return recording, [killed.runs for killed in left if killed.is_certain]
 
 
 def _described(store: object) -> dict[str, Any]:
@@ -371,12 +360,9 @@ def _show_store(out: Console, store: dict[str, Any]) -> None:
     facts = {
         name: value
         for name, value in store.items()
-        if name not in {"not_recorded", "promises", "recording", "rescued", "approvals", "unmatched_policies"}
+        if name not in {"not_recorded", "promises", "rescued", "approvals", "unmatched_policies"}
     }
     put_field(out, "store", clean(", ".join(f"{name} {value}" for name, value in facts.items())), label=NAMES)
-    if recording := store.get("recording"):
-        who = "1 process records" if recording == 1 else f"{recording:,} processes record"
-        put_field(out, "recording", f"{who} now; runs that are not stored yet may still be written", label=NAMES)
     rescued = store.get("rescued")
     if rescued is not None:
         what = f"{rescued['runs']:,} runs wait beside the database until a process opens it for writing"
@@ -401,7 +387,5 @@ def _show_store(out: Console, store: dict[str, Any]) -> None:
         put_text(out, f"{lost['dropped_traces']:,} runs for which memory had no room while they waited", indent=NAMES)
     if lost["lost_traces"]:
         put_text(out, f"{lost['lost_traces']:,} runs that could not be finished, or went with their file", indent=NAMES)
-    if lost["killed_traces"]:
-        put_text(out, f"{lost['killed_traces']:,} runs that ended just before their process was killed", indent=NAMES)
     for what, count in lost["troubles"].items():
         put_text(out, f"{count:,} × {clean(what)}", indent=NAMES)

@@ -217,7 +217,7 @@ class Grace(Front, Watched, Resident):
     def _wire(self) -> tuple[Pipeline, Writer]:
         from grace_kp.record import Conversations
         from grace_kp.runtime._pipeline import Pipeline
-        from grace_kp.store import Opener, Writer, WriterLimits
+        from grace_kp.store import Writer, WriterLimits, open_store
 
         settings, store = self.settings, self._own_store
         pipeline = Pipeline(settings, self.recorder, self._models, self._profiles.get, self._scorers)
@@ -234,7 +234,8 @@ class Grace(Front, Watched, Resident):
             durability=settings.durability,
             overflow=settings.overflow,
         )
-        writer = Writer(Opener(settings.store if store is None else store, settings.permissions), pipeline, limits)
+        place = settings.store if store is None else store
+        writer = Writer(lambda: open_store(place, file_mode=settings.permissions), pipeline, limits)
         pipeline.store_later, pipeline.store_now = writer.put_later, writer.write_pending
         pipeline.conversations = Conversations(lambda: writer)
         return pipeline, writer

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 from grace_kp.store._deletion import Deleted, Selection
 from grace_kp.store._feedback import PROGRAM, RESERVED, FeedbackEntry, by_precedence, precedence, to_bytes
 from grace_kp.store._limits import WriterLimits, WriterStats
-from grace_kp.store._open import Opener, file_of, open_store
+from grace_kp.store._open import file_of, open_store
 from grace_kp.store._query import Query, moment
 from grace_kp.store._record import JournalEntry, Record, scorer_name
 from grace_kp.store._rescue import RescueFiles
 from grace_kp.store._state import mark_of
 from grace_kp.store._store import Store
-from grace_kp.store._tally import Tallies
 from grace_kp.store._writer import Writer
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ __all__ = [
     "FeedbackEntry",
     "Group",
     "JournalEntry",
-    "Opener",
     "Progress",
     "Query",
     "Record",
@@ -51,7 +49,6 @@ __all__ = [
     "RunRow",
     "Selection",
     "Store",
-    "Tallies",
     "Writer",
     "WriterLimits",
     "WriterStats",

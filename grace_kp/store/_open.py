@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from grace_kp.errors import StoreError
@@ -38,26 +37,6 @@ def open_store(url: str | Store | None = None, *, create: bool = True, file_mode
     scheme = "sqlite" if url is None else url.partition(":")[0]
     module = importlib.import_module(f"{__package__}.{SCHEMES[scheme]}")
     return cast("Store", module.open_url(url or f"sqlite:///{file}", create=create, file_mode=file_mode))
-
-
-@dataclass(frozen=True, slots=True)
-class Opener:
-    """Opens a store whenever it is called, as `open_store` does."""
-
-    url: str | Store | None
-    file_mode: int
-
-    def __call__(self) -> Store:
-        """Return the store, opened anew."""
-        return open_store(self.url, file_mode=self.file_mode)
-
-    @property
-    def file(self) -> Path | None:
-        """The file that it will open; None for a store without one, a store object, or a URL that cannot be opened."""
-        try:
-            return file_of(self.url) if self.url is None or isinstance(self.url, str) else None
-        except StoreError:
-            return None
 
 
 def file_of(url: str | None) -> Path | None:

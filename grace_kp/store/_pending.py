@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from grace_kp.store._backlog import Mark
-from grace_kp.store._tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,13 +21,12 @@ MAX_BATCH = 128
 class Pending:
     """Records in the order in which they are written, and marks between them. Runs are added while others are written."""
 
-    def __init__(self, tally: Tally | None = None) -> None:
+    def __init__(self) -> None:
         self._entries: deque[tuple[Record, object] | Mark] = deque()
         self.lock = threading.RLock()
         self._in_batch = 0
         """Entries that are being written."""
         self.bytes = 0
-        self.tally = tally or Tally(None)
         self.newest: object = None
         """The run of the record that was added last."""
 
@@ -63,12 +61,10 @@ class Pending:
             entries = list(islice(self._entries, most))
             self._in_batch = len(entries)
         records = [entry[0] for entry in entries if not isinstance(entry, Mark)]
-        self.tally.begin_batch(records)
         return records, len(entries)
 
     def written(self, entries: int) -> tuple[list[object], list[Mark]]:
         """Remove the batch that was written; return what follows, and the marks between them."""
-        self.tally.end_batch()
         with self.lock:
             done = [self._entries.popleft() for _ in range(entries)]
             self._in_batch = 0

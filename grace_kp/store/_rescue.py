@@ -97,7 +97,6 @@ def rescue_pending(
         len({record.id for record in records}), place, outage.last_error
     )  # before a flush that waits goes on
     backlog.unstored_report = None
-    pending.tally.reported(backlog.dropped)
     for mark in pending.written(entries)[1]:
         mark.let_go()
     del ended[: len(done)]

@@ -108,16 +108,13 @@ class Settler:
             message = redact_text(f"a run could not be finished: {type(error).__name__}: {error}", identifiers=False)
             self._outage.report(message)
             self._backlog.lose(1, message)
-            self._pending.tally.skip()
             return
         self.settled += 1
         self.end_journal(item)
         if record is not None:
             self._pending.add(record, follows, item)
             self._backlog.take_up(self._pending.bytes, len(record.data), events)
-            return
-        self._pending.tally.skip()
-        if follows is not None:
+        elif follows is not None:
             self._pipeline.follow((follows,))
 
     def _may_settle_again(self, item: object) -> bool:

@@ -6,10 +6,7 @@ A store of a user's own may have none of these; each is a method that is called 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from grace_kp.store._tally import Tallies
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +14,6 @@ if TYPE_CHECKING:
     from grace_kp.store._backlog import Backlog
     from grace_kp.store._pipeline import Pipeline
     from grace_kp.store._store import Store
-    from grace_kp.store._tally import Tally
 
 RECOVER_SECONDS = 30.0
 RETENTION_SECONDS = 3_600.0
@@ -30,7 +26,6 @@ class Upkeep:
         self,
         store: Store,
         pipeline: Pipeline,
-        tally: Tally,
         retention_days: float,
         wake: Callable[[], object],
         backlog: Callable[[], Backlog],
@@ -40,16 +35,13 @@ class Upkeep:
         Args:
             store: the store.
             pipeline: completes what dead processes have left.
-            tally: counts the runs of this process.
             retention_days: how long runs are kept; 0 for ever.
             wake: has the backlog settled.
             backlog: takes runs of dead processes, and counts runs that are not in the store any more; another one after a fork.
         """
         self._store: Any = store
         self._pipeline = pipeline
-        self._tally, self._retention_days, self._wake, self._backlog = tally, retention_days, wake, backlog
-        path = getattr(store, "path", None)
-        self._tallies = Tallies(path) if isinstance(path, Path) and self._offers("report") else None
+        self._retention_days, self._wake, self._backlog = retention_days, wake, backlog
         self._recover_at = self._retain_at = 0.0
         self._parts: frozenset[str] = frozenset()
         """What the pipeline could add when it was asked last. It may choose models later."""
@@ -64,9 +56,6 @@ class Upkeep:
         """Take over what dead processes have left."""
         self._recover_at = time.monotonic() + RECOVER_SECONDS
         self._parts = self._pipeline.parts
-        self._tally.renew()
-        if self._tallies is not None:
-            self._tallies.take(self._store)
         if self._offers("recover"):
             # Not settled here: the store's lock is held, and a hook that asks for the store would wait for it.
             runs = [self._pipeline.lost(rows) for rows in self._store.recover()]
@@ -96,13 +85,9 @@ class Upkeep:
         if report is not None:
             self._store.report(*report)
             backlog.unstored_report = None
-        self._tally.reported(backlog.dropped)
 
     def leave(self) -> None:
-        """Close the store, after what the dead have left, such as killed children of this process, is reported once more."""
-        if self._tallies is not None:
-            self._tallies.take(self._store)
-        self._tally.close()
+        """Close the store."""
         if self._offers("close"):
             self._store.close()
 
@@ -114,7 +99,6 @@ class Upkeep:
         if times == self._times_reopened:
             return False
         self._times_reopened = times
-        self._tally.renew()
         gone, self.written = self.written, 0
         if gone:
             self._backlog().lose(

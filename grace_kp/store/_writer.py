@@ -1,7 +1,7 @@
 """The one background thread that finishes runs and stores them, so that the agent's own thread does neither.
 
 A run is stored as soon as it has ended. What takes longer, such as its judgement, follows and is stored again. When the store cannot
-write, records wait in memory up to a bound. Whatever does not get into the store is counted and reported.
+write, records wait in memory up to a bound. Whatever does not get into the store is counted and reported, except for what a kill takes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from grace_kp.store._outage import Outage
 from grace_kp.store._pending import MAX_BATCH, Pending
 from grace_kp.store._rescue import rescue_pending
 from grace_kp.store._settler import Settler
-from grace_kp.store._tally import ENDED, Tally
 from grace_kp.store._upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ class Writer(Resident):
         self._store: Store | None = None
         self._upkeep: Upkeep
         self._closed = self._has_exited = False
-        self._tally = Tally(getattr(opener, "file", None), getattr(opener, "file_mode", None))
         self._begin()
         # A thread that writes waits for nobody: it would wait for itself.
         self._worker = Worker(self._round, name="writer", may_wait=False)
@@ -54,7 +52,7 @@ class Writer(Resident):
     def _begin(self) -> None:
         self._backlog = Backlog(self._limits.max_pending_bytes, has_marks=self._limits.durability != "fast")
         self._queue = self._backlog.queue
-        self._pending = Pending(self._tally)
+        self._pending = Pending()
         self._outage, self._journal = Outage(), Journal()
         self._settler = Settler(
             self._pipeline, self._backlog, self._pending, self._outage, self._limits.max_pending_bytes
@@ -94,12 +92,10 @@ class Writer(Resident):
             or (self._limits.overflow == "wait" and self._may_wait() and self._backlog.wait_for_room(self._wake))
         ):
             self._settler.end_journal(item)
-            self._tally.cells[ENDED] = next(self._tally.numbers)
             self._backlog.drop()
             return None
         queue.append(item)
         try:
-            self._tally.cells[ENDED] = next(self._tally.numbers)
             if self._idle:
                 self._wake()
             if self._closed:
@@ -134,7 +130,6 @@ class Writer(Resident):
     def opened(self) -> None:
         """Journal from now on: a run has begun."""
         if self._idle:
-            self._tally.begin()
             self._wake()
 
     def _wake(self) -> bool:
@@ -188,7 +183,6 @@ class Writer(Resident):
             with self._writing:
                 self.store().put(found, ended=(ids := [record.id for record in found]))
                 self._journal.end(ids)
-                self._tally.stored_early(ids)
         except Exception as error:  # noqa: BLE001
             self._outage.begin(error)
             return False
@@ -208,7 +202,7 @@ class Writer(Resident):
                 if self._limits.durability == "every_run" and hasattr(store, "sync_writes"):
                     store.sync_writes()
                 days = self._limits.retention_days
-                self._upkeep = Upkeep(store, self._pipeline, self._tally, days, self._wake, lambda: self._backlog)
+                self._upkeep = Upkeep(store, self._pipeline, days, self._wake, lambda: self._backlog)
                 self._store = store
                 self._upkeep.recover()
             return self._store

@@ -17,7 +17,6 @@ import pytest
 import grace_kp as gk
 from grace_kp import calibrate as cal
 from grace_kp.store import RescueFiles, open_store
-from grace_kp.store._tally import ENDED, Tally
 from grace_kp.testing import make_grace
 from tests import warm
 from tests.cli.program import run
@@ -159,28 +158,21 @@ def test_doctor_counts_the_runs_that_wait_beside_the_database(command, tmp_path)
         assert f"rescue file {broken}: it is cut off; its runs are not in the store: move or delete it" in ran.stdout
 
 
-def test_doctor_counts_runs_that_a_kill_lost_and_changes_nothing(command, tmp_path):
-    """Also those that no writer has reported yet, and processes that record now."""
-    path = tmp_path / "t.db"
-    open_store(f"sqlite:///{path}").close()
-    live, dead = Tally(path), Tally(path)
-    live.begin()
-    for _ in range(3):
-        dead.cells[ENDED] = next(dead.numbers)
-    del dead
-    before = sorted(tmp_path.iterdir())
+def test_what_earlier_versions_kept_on_killed_processes_is_left_alone(command, tmp_path):
+    """The files beside the database, which count ended runs, and the reports in the store have no effect and stay."""
+    path, count = tmp_path / "t.db", tmp_path / "t.db.tally-0123456789abcdef"
+    count.write_bytes(b"gracekp1" + bytes(4_088))
+    with gk.Grace(store=f"sqlite:///{path}", evaluator=None, embedder=None, reviewer=None) as grace:
+        with grace.run("x"):
+            pass
+        assert grace.flush()
+        kept = {"troubles": {}, "last_trouble": None, "dropped": 0, "lost": 0, "killed": 3}
+        grace.store.report("0123456789abcdef", json.dumps(kept).encode())
+    assert b"gracekp1" + bytes(4_088) == count.read_bytes()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRACE_KP_STORE", f"sqlite:///{path}")
-        shown = command("doctor", columns=400).stdout
-        assert "1 process records now; runs that are not stored yet may still be written" in shown
-        assert "3 runs that ended just before their process was killed" in shown
-        assert before == sorted(tmp_path.iterdir())
-        open_store(f"sqlite:///{path}").close()
-        with gk.Grace(store=f"sqlite:///{path}", evaluator=None, embedder=None, reviewer=None) as grace:
-            grace.store.count()
         store = json.loads(command("doctor", "--json").stdout)["store"]
-    assert (3, 1) == (store["not_recorded"]["killed_traces"], store["recording"])
-    assert live.close()
+    assert (1, False) == (store["traces"], "not_recorded" in store)
 
 
 def test_doctor_shows_what_a_process_lost_once_the_store_could_be_written_again(command, tmp_path):

@@ -74,7 +74,7 @@ def test_reading_sees_what_a_writer_has_just_written(command, grace, tmp_path):
     listed = json.loads(command("traces", "list", "--store", f"sqlite:///{tmp_path / 'traces.db'}", "--json").stdout)
     assert ["second", "first"] == [trace["task"]["objective"] for trace in listed]
     assert before == files(tmp_path)
-    assert ["traces.db", "traces.db-shm", "traces.db-wal"] == [name for name in before if ".tally-" not in name]
+    assert ["traces.db", "traces.db-shm", "traces.db-wal"] == before
 
 
 def test_a_store_for_reading_cannot_be_written(grace, tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import grace_kp as gk
-from grace_kp.store import Opener, file_of, open_store
+from grace_kp.store import file_of, open_store
 
 
 @pytest.mark.parametrize(
@@ -57,19 +57,3 @@ def test_a_file_opened_for_reading_must_exist(tmp_path):
     with pytest.raises(gk.StoreError, match="cannot be opened"):
         open_store(f"sqlite:///{tmp_path / 't.db'}", create=False)
     assert [] == list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("url", "name"), [("sqlite:///a.db", "a.db"), ("memory:", None), ("sqlite:///", None), (object(), None)]
-)
-def test_an_opener_names_the_file_that_it_will_open(url, name):
-    """Without opening it; a URL that cannot be opened fails only when it is."""
-    file = Opener(url, 0o600).file
-    assert name == (None if file is None else file.name)
-
-
-def test_an_opener_opens_a_store_with_its_mode(tmp_path):
-    """Whenever it is called."""
-    store = Opener(f"sqlite:///{tmp_path / 'a.db'}", 0o640)()
-    store.close()
-    assert 0o640 == (tmp_path / "a.db").stat().st_mode & 0o777

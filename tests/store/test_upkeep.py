@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 from grace_kp.store._backlog import Backlog
-from grace_kp.store._tally import Tally
 from grace_kp.store._upkeep import Upkeep
 from tests.store.samples import Pipeline
 
@@ -39,7 +38,6 @@ def upkeep_of(store, pipeline, lost, **options):
     return Upkeep(
         store,
         pipeline,
-        Tally(None),
         options.get("retention_days", 0),
         lambda: None,
         lambda: SimpleNamespace(lose=lambda *loss: lost.append(loss)),
