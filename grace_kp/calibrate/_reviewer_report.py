@@ -1,15 +1,12 @@
-"""What is known about reviewers: figures of each, agreement among them, and the words that these figures allow."""
+"""The report on reviewers: figures of each, and agreement among them."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from grace_kp.calibrate._binomial import clopper_pearson
-from grace_kp.calibrate._comparison import LEVEL, Share
 from grace_kp.pages import printable
 
 if TYPE_CHECKING:
@@ -18,11 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from grace_kp.calibrate._agreement import Agreement
+    from grace_kp.calibrate._comparison import Share
 
-LEAST_CASES = 20
-"""Cases with a wrong action, and with a right one, that a verdict needs at least."""
-ALIKE = 0.2
-"""Largest difference of the approved shares that still counts as alike."""
 NAME = 18
 _COUNTS = ("approved", "refused", "modified", "other", "timed_out")
 
@@ -66,21 +60,8 @@ class ReviewerFigures:
     """Approved as shown, of all answers."""
     seconds: Quartiles | None
     """Time to decide, in seconds, over the answers that state it."""
-    characters: Quartiles | None
-    """Length of the arguments of these questions, in characters."""
-    faster_than_reading: Share
-    """Answers that came before the arguments could be read at 100 characters per second, of those that state the time."""
-    approved_when_wrong: Share
-    """Approved, of the questions whose proposed action is known to be wrong."""
-    approved_when_right: Share
-    """Approved, of the questions whose proposed action is known to be right."""
-    runs: Mapping[str, int]
-    """`approved_right`, `approved_wrong`, `refused_right`, `refused_wrong`: answers by the later label of the run, this reviewer's own
-    labels aside."""
     feedback: Mapping[str, int]
     """Labels that this reviewer gave to runs: `right`, `wrong`, `between`."""
-    verdict: str
-    """What the labelled questions show, or how many more would be needed."""
 
     @property
     def answered(self) -> int:
@@ -89,17 +70,13 @@ class ReviewerFigures:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        shares = ("approved_share", "faster_than_reading", "approved_when_wrong", "approved_when_right")
         return {
             "name": self.name,
             "answered": self.answered,
             **{name: getattr(self, name) for name in _COUNTS},
-            **{name: getattr(self, name).to_dict() for name in shares},
+            "approved_share": self.approved_share.to_dict(),
             "seconds": None if self.seconds is None else self.seconds.to_dict(),
-            "characters": None if self.characters is None else self.characters.to_dict(),
-            "runs": dict(self.runs),
             "feedback": dict(self.feedback),
-            "verdict": self.verdict,
         }
 
     def lines(self) -> Iterator[str]:
@@ -107,22 +84,14 @@ class ReviewerFigures:
         yield _short(self.name, 78)
         if self.answered:
             yield _line("approved", f"{self.approved:,} of {self.answered:,}, {self.approved_share.percent}")
-        if self.seconds is not None and self.characters is not None:
+        if self.seconds is not None:
             around = f"{self.seconds.lower:,.1f} to {self.seconds.upper:,.1f} s"
             yield _line(
                 "time to decide", f"median {self.seconds.median:,.1f} s, middle half {around} ({self.seconds.count:,})"
             )
-            fast = self.faster_than_reading
-            yield _line("too fast to read", f"{fast.count:,} of {fast.of:,}, {fast.percent}")
-            yield _line("", f"(the arguments have a median of {self.characters.median:,.0f} characters)")
-        if any(self.runs.values()):
-            yield _line("runs afterwards", f"approved: {self.runs['approved_right']:,} right, {self.runs['approved_wrong']:,} wrong; "
-                        f"refused: {self.runs['refused_right']:,} right, {self.runs['refused_wrong']:,} wrong")  # fmt: skip
         if any(self.feedback.values()):
             between = f", {self.feedback['between']:,} in between" if self.feedback["between"] else ""
             yield _line("labels stated", f"{self.feedback['right']:,} right, {self.feedback['wrong']:,} wrong{between}")
-        if self.answered:
-            yield _line("verdict", self.verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +124,7 @@ class ReviewerReport:
         }
 
     def summary(self) -> str:
-        """Return the report as text of at most 80 columns, verdicts aside."""
+        """Return the report as text of at most 80 columns."""
         lines = [
             f"{self.traces:,} trace{'' if self.traces == 1 else 's'}, {len(self.reviewers):,} reviewer{'' if len(self.reviewers) == 1 else 's'}"
         ]
@@ -203,39 +172,6 @@ def _agreement_lines(title: str, agreement: Agreement) -> Iterator[str]:
         yield f"  {names}"
         yield _line("  same answer", f"{pair.same.count:,} of {pair.same.of:,}, {pair.same.percent}")
         yield _line("  kappa", str(pair.kappa))
-
-
-def joint_level(reviewers: int) -> float:
-    """Return the level of the intervals behind verdicts, so that with 95 % all verdicts hold together."""
-    return 1 - (1 - LEVEL) / (2 * max(1, reviewers))
-
-
-def cases_needed(level: float) -> int:
-    """Return the cases of each kind that a verdict needs: even if all were approved, fewer could not show that the shares are alike."""
-    return max(LEAST_CASES, math.ceil(math.log((1 - level) / 2) / math.log1p(-ALIKE)))
-
-
-def verdict_on(wrong: Share, right: Share, level: float) -> str:
-    """Return what the approved shares of wrong and of right actions show about a reviewer.
-
-    Args:
-        wrong: approved, of the actions known to be wrong.
-        right: approved, of the actions known to be right.
-        level: the level of both intervals.
-    """
-    needed = cases_needed(level)
-    for cases, word in ((wrong, "wrong"), (right, "right")):
-        if cases.of < needed:
-            return f"not enough cases: {cases.of:,} with a {word} action; {needed} are needed"
-    (low_wrong, high_wrong), (low_right, high_right) = (clopper_pearson(s.count, s.of, level) for s in (wrong, right))
-    figures = f"{wrong.count:,} of {wrong.of:,} wrong and {right.count:,} of {right.of:,} right actions approved"
-    if low_right > high_wrong:
-        return f"approves right actions more often than wrong ones ({figures})"
-    if low_wrong > high_right:
-        return f"approves wrong actions more often than right ones ({figures})"
-    if max(high_right - low_wrong, high_wrong - low_right) <= ALIKE:
-        return f"approves wrong and right actions alike ({figures})"
-    return f"no verdict: the intervals overlap ({figures})"
 
 
 def _line(label: str, value: str) -> str:

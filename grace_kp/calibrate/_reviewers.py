@@ -1,8 +1,7 @@
-"""Reviewers: how many questions each person answered and how, how long it took, and whether people agree with each other and with labels.
+"""Reviewers: how many questions each person answered and how, how long it took, and whether people agree with each other.
 
-Counts come first, and nobody is ranked. A verdict about a person needs cases of which it is known whether the proposed action was right,
-enough of them, and intervals that settle it. How the run ended is no such label: a run may fail for another reason than the approved
-action, and a refused action did not run at all.
+Nobody is ranked or judged. How a run ended says nothing about its reviewer: it may fail for another reason than the approved action, and a
+refused action did not run at all.
 """
 
 from __future__ import annotations
@@ -16,26 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grace_kp.approvals import person
 from grace_kp.calibrate._agreement import agreement_of
 from grace_kp.calibrate._comparison import Share
 from grace_kp.calibrate._gated import gated_actions, grace_of
 from grace_kp.calibrate._label_sources import APPROVAL, is_standing
-from grace_kp.calibrate._reviewer_report import Quartiles, ReviewerFigures, ReviewerReport, joint_level, verdict_on
-from grace_kp.calibrate._run_labels import aligned_labels, correctness, feedback_in
-from grace_kp.store import PROGRAM, by_precedence
-from grace_kp.trace import to_text
+from grace_kp.calibrate._reviewer_report import Quartiles, ReviewerFigures, ReviewerReport
+from grace_kp.calibrate._run_labels import correctness, feedback_in
+from grace_kp.store import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from grace_kp.calibrate._gated import Document, GatedAction
+    from grace_kp.calibrate._gated import Document
     from grace_kp.trace import DecisionRecord, ReasoningTrace
 
-SEEDED = "seeded"
-"""The source of a label that states whether the proposed actions themselves were right, as of a case that was prepared for reviewers."""
-READING = 100.0
-"""Characters per second beyond which nobody reads: four times the usual speed of 238 words a minute (Brysbaert, 2019)."""
 APPROVED, REFUSED, MODIFIED, OTHER = range(4)
 _CATEGORIES = {
     "proceed": APPROVED,
@@ -51,7 +44,6 @@ _RIGHT, _WRONG = "right", "wrong"
 def reviewers(
     traces: Iterable[ReasoningTrace | Document],
     *,
-    labels: Iterable[bool | float | None] | None = None,
     pseudonyms: bool = False,
     seed: int = 0,
 ) -> ReviewerReport:
@@ -62,36 +54,21 @@ def reviewers(
 
     Args:
         traces: traces or their dict form; they are read once, one at a time.
-        labels: whether the actions proposed in each run were right, aligned with the traces, None where that is unknown. By default the
-            feedback with the source `seeded` that counts (see `labels`). Feedback of other sources is about the run, and is counted apart.
         pseudonyms: show `reviewer 1`, `reviewer 2`, … instead of names.
         seed: makes the bootstrap intervals repeatable.
 
     Raises:
         TypeError: a trace of another type.
-        ValueError: labels that are no labels, or not as many as the traces.
     """
     found = _Collection()
-    for trace, stated in aligned_labels(traces, labels):
+    for trace in traces:
         grace = grace_of(trace)
-        feedback = feedback_in(grace)
         found.traces += 1
-        found.add_feedback(feedback)
-        feedback = by_precedence(feedback, grace.get("user"))
+        found.add_feedback(feedback_in(grace))
         for action in gated_actions(grace):
             if not isinstance(action, str):
-                found.add_answer(action, feedback, stated)
+                found.add_answer(action.record)
     return found.report(pseudonyms=pseudonyms, seed=seed)
-
-
-def _newest(feedback: list[Mapping[str, Any]], *, seeded: bool, but: str) -> float | None:
-    """Return the label about the question, or about the run, that counts; none of the reviewer's own."""
-    for entry in reversed(feedback):
-        source, by = entry.get("source"), entry.get("by")
-        is_own = isinstance(by, str) and person(by) == person(but)
-        if source != APPROVAL and (source == SEEDED) is seeded and not is_own:
-            return correctness(entry["correct"])
-    return None
 
 
 @dataclass(slots=True)
@@ -101,21 +78,10 @@ class _Reviewer:
     answers: Counter[int] = field(default_factory=Counter)
     timed_out: int = 0
     seconds: array[float] = field(default_factory=lambda: array("d"))
-    characters: array[float] = field(default_factory=lambda: array("d"))
-    questions: Counter[tuple[int, str]] = field(default_factory=Counter)
-    """Answers with a label about the question."""
-    runs: Counter[tuple[int, str]] = field(default_factory=Counter)
-    """Answers with a label about the run."""
     feedback: Counter[str] = field(default_factory=Counter)
 
-    def figures(self, name: str, level: float) -> ReviewerFigures:
+    def figures(self, name: str) -> ReviewerFigures:
         """Return the figures of this person."""
-        seconds, characters = np.array(self.seconds), np.array(self.characters)
-        answered = sum(self.answers.values())
-        wrong, right = (
-            Share(self.questions[APPROVED, word], sum(n for (_, label), n in self.questions.items() if label == word))
-            for word in (_WRONG, _RIGHT)
-        )
         return ReviewerFigures(
             name=name,
             approved=self.answers[APPROVED],
@@ -123,19 +89,9 @@ class _Reviewer:
             modified=self.answers[MODIFIED],
             other=self.answers[OTHER],
             timed_out=self.timed_out,
-            approved_share=Share(self.answers[APPROVED], answered),
-            seconds=Quartiles.of(seconds),
-            characters=Quartiles.of(characters),
-            faster_than_reading=Share(int((seconds * READING < characters).sum()), len(seconds)),
-            approved_when_wrong=wrong,
-            approved_when_right=right,
-            runs={
-                f"{answer}_{word}": self.runs[code, word]
-                for code, answer in ((APPROVED, "approved"), (REFUSED, "refused"))
-                for word in (_RIGHT, _WRONG)
-            },
+            approved_share=Share(self.answers[APPROVED], sum(self.answers.values())),
+            seconds=Quartiles.of(np.array(self.seconds)),
             feedback={word: self.feedback[word] for word in (_RIGHT, _WRONG, "between")},
-            verdict=verdict_on(wrong, right, level),
         )
 
 
@@ -165,15 +121,8 @@ class _Collection:
         if len(stated) > 1:
             self._rated.append(stated)
 
-    def add_answer(self, action: GatedAction, feedback: list[Mapping[str, Any]], stated: float | None) -> None:
-        """Add the answer to a question, if it was asked and answered.
-
-        Args:
-            action: the gated action.
-            feedback: the labels in its trace.
-            stated: the label of the question that the caller stated.
-        """
-        record = action.record
+    def add_answer(self, record: DecisionRecord) -> None:
+        """Add the answer to a question, if it was asked and answered."""
         response = record.response
         if response is None:
             self.unreadable += record.data.get("response") is not None
@@ -195,21 +144,12 @@ class _Collection:
         if category is None:
             self.unreadable += 1
             return
-        self._add(self._person(name), name, category, record)
-        person = self.people[name]
-        label = _newest(feedback, seeded=True, but=name) if stated is None else stated
-        if word := _word(label):
-            person.questions[category, word] += 1
-        if word := _word(_newest(feedback, seeded=False, but=name)):
-            person.runs[category, word] += 1
-
-    def _add(self, person: _Reviewer, name: str, category: int, record: DecisionRecord) -> None:
+        person = self._person(name)
         person.answers[category] += 1
         milliseconds = _time_of(record)
         if milliseconds is not None:
             person.seconds.append(milliseconds / 1_000)
-            person.characters.append(_length_of(record))
-        if record.digest and record.response is not None and record.response.action != "retry":
+        if record.digest and response.action != "retry":
             # The first answer of a person to a question counts: a second one may rest on the first.
             self._questions.setdefault(hash((record.action, record.digest)), {}).setdefault(name, category)
 
@@ -219,8 +159,7 @@ class _Collection:
     def report(self, *, pseudonyms: bool, seed: int) -> ReviewerReport:
         """Return the report on everybody."""
         shown = _pseudonyms(self.people) if pseudonyms else {name: name for name in self.people}
-        level = joint_level(len(self.people))
-        figures = [person.figures(shown[name], level) for name, person in self.people.items()]
+        figures = [person.figures(shown[name]) for name, person in self.people.items()]
         questions, rated = (
             agreement_of([{shown[name]: code for name, code in unit.items()} for unit in units], seed=seed)
             for units in (self._questions.values(), self._rated)
@@ -249,11 +188,6 @@ def _time_of(record: DecisionRecord) -> float | None:
     if stated is None and record.attempt in {None, 1}:
         stated = record.waited_ms
     return stated if stated is not None and 0 <= stated < math.inf else None
-
-
-def _length_of(record: DecisionRecord) -> int:
-    """Return the characters of the arguments, those that the record does not show included."""
-    return len(to_text(record.arguments)) + sum(max(0, count) for count in record.hidden.values())
 
 
 def _pseudonyms(names: Iterable[str]) -> dict[str, str]:

@@ -12,7 +12,6 @@ from grace_kp.errors import GraceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from grace_kp.store import Store
     from grace_kp.trace import ReasoningTrace
@@ -93,13 +92,6 @@ def _chosen(url: str | None) -> tuple[str | None, str]:
     settings = Settings.load()
     source = settings.source.get("store")
     return settings.store, "the default" if source is None else f"from {source}"
-
-
-def store_file(url: str | None) -> Path | None:
-    """Return the file of the store of this URL, or of the settings; None for one without a file."""
-    from grace_kp.store import file_of
-
-    return file_of(_chosen(url)[0])
 
 
 def described(url: str | None) -> str:

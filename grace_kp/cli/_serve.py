@@ -48,6 +48,7 @@ def run(
     """Show a store as web pages until Ctrl-C: pending approvals, runs and figures.
 
     It prints the address to open, with a code that works once. With accounts (`serve users add`), people log in with tokens instead.
+    A proxy in front must hold off slow clients and floods of connections: the server limits only the size and the time of a body.
 
     Example: grace-kp serve --store sqlite:///app.db
     """

@@ -1,4 +1,7 @@
-"""The server of `grace-kp serve`: its address, its logins, and uvicorn with narrow limits."""
+"""The server of `grace-kp serve`: its address, its logins, and uvicorn with narrow limits.
+
+Clients that send their headers slowly, or read nothing, are left to a proxy: here they hold a connection until they go.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ KEEP_ALIVE_SECONDS = 15
 END_SECONDS = 1
 """Time for requests that are being answered when the server ends. Event streams end, too."""
 BACKLOG = 256
-HINT = "The server answers requests for 127.0.0.1 and localhost only. To let others open it, add --public-url https://HOST."
+HINT = (
+    "The server answers requests for 127.0.0.1 and localhost only, and has no protection against slow clients. "
+    "To let others open it, put a proxy in front and add --public-url https://HOST."
+)
 
 
 _USABLE = "use --host 127.0.0.1 for this machine only, or --host 0.0.0.0 for all its addresses"
@@ -62,8 +68,6 @@ class Server:
         """Serve until `end`, or until SIGINT or SIGTERM if this is the main thread."""
         import uvicorn
 
-        from grace_kp.web._protocol import GuardedProtocol
-
         served = self.app
 
         class Ending(uvicorn.Server):
@@ -75,7 +79,7 @@ class Server:
 
         config = uvicorn.Config(
             self.app,
-            http=GuardedProtocol,
+            http="h11",
             ws="none",
             lifespan="on",
             log_config=None,

@@ -17,7 +17,6 @@ def test_the_text_has_counts_first():
     assert "ana                       25        25         0         0         0         0" == lines[3]
     assert "  approved          25 of 25, 100.0% (86.3% to 100.0%)" in lines
     assert "  time to decide    median 1.5 s, middle half 1.5 to 1.5 s (25)" in lines
-    assert "  runs afterwards   approved: 25 right, 0 wrong; refused: 0 right, 0 wrong" in lines
     assert "same question, several people: 1" in lines
 
 

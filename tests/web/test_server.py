@@ -75,6 +75,7 @@ def test_other_addresses_answer_to_local_names_without_a_public_url(bind, add, m
     port = server.listener.getsockname()[1]
     assert f"http://127.0.0.1:{port}" == server.url
     assert "answers requests for 127.0.0.1 and localhost only" in server.hint
+    assert "no protection against slow clients" in server.hint
     accepts = server.app.state.addresses.accepts
     assert [True, True, False, False] == [
         accepts(f"{name}:{port}") for name in ("127.0.0.1", "localhost", "192.0.2.1", "grace.example.com")

@@ -1,13 +1,12 @@
-"""Blocks of two runs as HTML: equal steps folded into one line, differing ones beside each other with what changed."""
+"""Blocks of two runs as HTML: equal steps folded into one line, differing ones beside each other."""
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.pages import badge, count_text, duration_text, safe, spaced
 from grace_kp.trace.html import as_json, items, mapping, number, text
-from grace_kp.web.runs._alignment import differing
+from grace_kp.web.runs._alignment import shared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,22 +15,27 @@ if TYPE_CHECKING:
     from grace_kp.web.runs._alignment import Block, Pair
 
 MAX_SHOWN = 300
-"""Differing fields of steps on a page."""
+"""Fields of differing steps on a page."""
 MAX_LISTED = 50
 """Equal steps that a folded line lists."""
-MAX_ARGUMENTS = 40
+MAX_FIELDS = 40
+"""Fields of a step that are shown."""
+MAX_TEXT = 1_000
+"""Characters of a text that are shown."""
+BEFORE = 100
+"""Characters of a long text before its first difference."""
 
 
 def block_of(
     block: Block, documents: Sequence[Mapping[str, Any]], links: Links, *, left: int, is_first: bool
 ) -> tuple[str, int]:
-    """Return a block as HTML, and the number of differing fields that it shows; a pair without any counts as one.
+    """Return a block as HTML, and the number of fields that it shows, those of the longer side; a pair without any counts as one.
 
     Args:
         block: steps that are equal, or that differ.
         documents: both runs.
         links: addresses of steps.
-        left: differing fields that may still be shown; the last pair may exceed it.
+        left: fields that may still be shown; the last pair may exceed it.
         is_first: whether it begins with the first difference, which gets the id `difference`.
     """
     if block.equal:
@@ -67,9 +71,13 @@ def _range(first: int | None, last: int | None) -> str:
 
 
 def _pair(pair: Pair, documents: Sequence[Mapping[str, Any]], links: Links, *, mark: bool) -> tuple[str, int]:
+    places = pair.first, pair.second
+    steps = [_step(document, place) for document, place in zip(documents, places, strict=True)]
+    fields = [_fields(step) for step in steps]
     sides = []
-    steps = [_step(document, place) for document, place in zip(documents, (pair.first, pair.second), strict=True)]
-    for letter, document, place, step in zip("AB", documents, (pair.first, pair.second), steps, strict=True):
+    for letter, document, place, step, own, other in zip(
+        "AB", documents, places, steps, fields, reversed(fields), strict=True
+    ):
         if step is None or place is None:
             sides.append(
                 f'<div class="side none"><span class="letter">{letter}</span> <span class="soft">no such step</span></div>'
@@ -77,14 +85,14 @@ def _pair(pair: Pair, documents: Sequence[Mapping[str, Any]], links: Links, *, m
             continue
         address = links.step(text(document.get("id")), place)
         number_of = f'<a href="{safe(address)}">step {place}</a>' if address else f"step {place}"
-        sides.append(f'<div class="side"><span class="letter">{letter}</span> {number_of} {_head(step)}</div>')
-    former, latter = steps
-    rows = _whole(former or latter or {}) if former is None or latter is None else _changes(former, latter)
-    word = "only in A" if latter is None else "only in B" if former is None else "changed"
+        sides.append(
+            f'<div class="side"><span class="letter">{letter}</span> {number_of} {_head(step)}{_listed(own, other)}</div>'
+        )
+    word = "only in A" if places[1] is None else "only in B" if places[0] is None else "changed"
     identity = ' id="difference" tabindex="-1"' if mark else ""
     label = badge("first difference", "warn") + " " if mark else ""
     head = f'<p class="what">{label}{badge(word, "")}</p><div class="sides">{"".join(sides)}</div>'
-    return f'<div class="pair{" first" if mark else ""}"{identity}>{head}{_listed(rows)}</div>', len(rows)
+    return f'<div class="pair{" first" if mark else ""}"{identity}>{head}</div>', min(MAX_FIELDS, max(map(len, fields)))
 
 
 def _step(document: Mapping[str, Any], place: int | None) -> dict[str, Any] | None:
@@ -102,37 +110,35 @@ def _head(step: dict[str, Any]) -> str:
     return " ".join(parts)
 
 
-def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what changed between two steps, argument by argument."""
-    rows = []
-    former, latter = before.get("input"), after.get("input")
-    if isinstance(former, dict) and isinstance(latter, dict):
-        names = list(dict.fromkeys(chain(former, latter)))
-        changed = [name for name in names if name not in former or name not in latter or former[name] != latter[name]]
-        for name in changed[:MAX_ARGUMENTS]:
-            pair = (as_json(side[name]) if name in side else "" for side in (former, latter))
-            rows.append((name[:200], differing(*pair)))
-        equal = len(names) - len(changed)
-        if equal and changed:
-            rows.append(("arguments", f'<span class="soft">{count_text(equal, "other")} equal</span>'))
-    elif former != latter:
-        rows.append(("input", differing(former, latter)))
-    for label, name in (("text", "content"), ("summary", "output_summary")):
-        if text(before.get(name)) != text(after.get(name)):
-            rows.append((label, differing(before.get(name), after.get(name))))
-    return rows
+def _fields(step: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Return the arguments and texts of a step, with their labels."""
+    if step is None:
+        return []
+    arguments = step.get("input")
+    named = arguments if isinstance(arguments, dict) else {} if arguments is None else {"input": arguments}
+    rows = [(name[:200], as_json(value)) for name, value in named.items()]
+    rows += [("text", text(step.get("content"))), ("summary", text(step.get("output_summary")))]
+    return [(name, value) for name, value in rows if value]
 
 
-def _whole(step: dict[str, Any]) -> list[tuple[str, str]]:
-    rows = [
-        (name[:200], safe(as_json(value)[:1_000]))
-        for name, value in list(mapping(step.get("input")).items())[:MAX_ARGUMENTS]
-    ]
-    if text(step.get("content")):
-        rows.append(("text", safe(text(step["content"])[:1_000], lines=True)))
-    return rows
+def _listed(own: list[tuple[str, str]], other: list[tuple[str, str]]) -> str:
+    """Return the fields of a step as HTML, those that are not in the other step first."""
+    others, values = set(other), dict(other)
+    rows = sorted(own, key=others.__contains__)
+    shown = "".join(
+        f'<dt>{safe(name)}</dt><dd class="text">{_cut(value, values.get(name, ""))}</dd>'
+        for name, value in rows[:MAX_FIELDS]
+    )
+    more = (
+        f'<p class="note small">{count_text(len(rows) - MAX_FIELDS, "more field")}</p>'
+        if len(rows) > MAX_FIELDS
+        else ""
+    )
+    return f'<dl class="facts">{shown}</dl>{more}' if shown else ""
 
 
-def _listed(rows: list[tuple[str, str]]) -> str:
-    shown = "".join(f'<dt>{safe(name)}</dt><dd class="text">{change}</dd>' for name, change in rows)
-    return f'<dl class="facts">{shown}</dl>' if rows else ""
+def _cut(value: str, other: str) -> str:
+    """Return as much of a text as fits; a long one from shortly before the first place in which it differs from the other."""
+    start = max(0, shared(value, other) - BEFORE) if len(value) > MAX_TEXT and value != other else 0
+    note = f'<span class="soft">{start:,} equal characters … </span>' if start else ""
+    return note + safe(value[start : start + MAX_TEXT], lines=True)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import html
-import re
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grace_kp.web.runs._alignment import aligned, differing
+from grace_kp.web.runs._alignment import aligned
 
 
 def steps(words):
@@ -56,30 +53,3 @@ def test_long_runs_are_bounded():
     """Steps beyond 2,000 are not compared."""
     found = aligned(steps("ab" * 2_000), steps("ba" * 2_000))
     assert 2_000 == sum(pair.first is not None for block in found for pair in block.pairs)
-
-
-def test_a_difference_marks_words():
-    """Taken out and put in; long texts stand as a whole."""
-    assert "paid <del>5</del><ins>7</ins> euros" == differing("paid 5 euros", "paid 7 euros")
-    assert "&lt;b&gt;" == differing("<b>", "<b>")
-    assert "<ins>new</ins>" == differing(None, "new")
-    assert differing("a b " * 900, "c").startswith("<del>a b")
-    assert "a b " * 900 + "<ins>c</ins>" == differing("a b " * 900, "a b " * 900 + "c")
-
-
-def test_a_late_difference_of_long_texts_is_shown():
-    """With what stands shortly before it."""
-    found = differing("a" * 10_000 + "b", "a" * 10_000 + "c")
-    assert "9,900 equal characters" in found
-    assert found.endswith("b</del><ins>" + "a" * 100 + "c</ins>")
-
-
-@given(st.text(max_size=20), st.text(max_size=20))
-def test_a_difference_holds_both_texts(one, two):
-    """Without the marks of one side, it is the other."""
-    found = differing(one, two)
-    left = html.unescape(re.sub("<ins>.*?</ins>|</?del>", "", found, flags=re.DOTALL))
-    right = html.unescape(re.sub("<del>.*?</del>|</?ins>", "", found, flags=re.DOTALL))
-    from grace_kp.pages import visible
-
-    assert (visible(one, lines=True), visible(two, lines=True)) == (left, right)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from grace_kp.trace import Links
 from grace_kp.web.runs._alignment import aligned
 from grace_kp.web.runs._beside import block_of
@@ -19,13 +21,12 @@ def shown(one, two, left=300):
     ]
 
 
-def test_arguments_are_compared_one_by_one():
-    """Equal ones are counted."""
+def test_the_arguments_of_both_steps_stand_side_by_side():
+    """Each under its run, with a link to its step."""
     other = full()
     other["steps"][3]["input"]["order"] = 4712
     found = Elements(shown(full(), other)[1])
-    assert "order47114712" in found.text
-    assert "1 other equal" in found.text
+    assert ["order4711", "order4712"] == re.findall("order[0-9]+", found.text)
     assert ["/runs/kp:trace:1#step-3", "/runs/kp:trace:1#step-3"] == found.links
 
 
@@ -37,6 +38,23 @@ def test_a_step_of_one_run_only_is_shown_whole():
     assert "only in B" in text
     assert "no such step" in text
     assert "One more." in text
+
+
+def test_what_differs_comes_first():
+    """However many arguments are equal, and whatever their names are."""
+    equal = {f"x{place}": place for place in range(100)}
+    one, two = (document([{"type": "tool_call", "input": {**equal, "text": text}}]) for text in (5, 6))
+    found = Elements(shown(one, two)[0]).text
+    assert found.index("text5") < found.index("x00") < found.index("text6")
+    assert 2 == found.count("61 more fields")
+
+
+def test_a_late_difference_of_long_texts_is_shown():
+    """With what stands shortly before it."""
+    one, two = (document([{"type": "thought", "content": "a" * 10_000 + end}]) for end in "bc")
+    text = Elements(shown(one, two)[0]).text
+    assert 2 == text.count("9,900 equal characters")
+    assert all("a" * 100 + end in text for end in "bc")
 
 
 def test_differences_are_bounded():

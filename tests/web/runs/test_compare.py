@@ -30,16 +30,6 @@ def test_the_first_difference_is_named_and_linked(house):
     assert 1 == found.ids.count("difference")
 
 
-def test_figures_and_facts_differ_in_words(house):
-    """Not by colour alone."""
-    other = full()
-    other["grace"].update(status="failed", duration_ms=70_350.0)
-    other["outcome"]["confidence"] = 0.5
-    text = text_of(compared(house, full(), other))
-    for words in ("status completed failed differs", "confidence 0.620 0.500 −0.120", "+250 ms"):
-        assert words in text
-
-
 def test_equal_runs_say_so(house):
     """And a run beside itself, too."""
     assert "No difference: all steps are equal" in text_of(compared(house, thoughts(3), thoughts(3)))
@@ -77,5 +67,5 @@ def test_long_runs_are_bounded(house):
 
 
 def test_markup_stays_text(house):
-    """In heads, figures and steps."""
+    """In titles and steps."""
     check(compared(house, full(), attacked()).replace("<!doctype html>", ""))

@@ -1,16 +1,13 @@
-"""HTTP with slow, large and malformed requests, over real connections."""
+"""HTTP with large and malformed requests and slow bodies, over real connections."""
 
 from __future__ import annotations
 
 import contextlib
 import select
-import socket
 
 import pytest
 
 from grace_kp import Grace
-from grace_kp.web import Right, _protocol
-from grace_kp.web._route import route
 from grace_kp.web.security import _body, _gatekeeper
 from tests.web.listening import PATIENCE, connect, exchange, listening, received
 
@@ -46,85 +43,6 @@ def test_a_request_is_answered(server):
     answer = exchange(server, head(server, "GET /login HTTP/1.1", "Connection: close"))
     assert 200 == status(answer)
     assert b"uvicorn" not in answer.lower()
-
-
-@pytest.mark.parametrize("sent", [b"", b"GET /login HTTP/1.1\r\n", b"GET /login HTTP/1.1\r\nHost: x\r\nX: y"])
-def test_headers_that_do_not_come_end_the_connection(grace, monkeypatch, sent):
-    """Whoever sends them byte by byte, or nothing at all, is cut off; the next request is answered."""
-    monkeypatch.setattr(_protocol, "HEADER_SECONDS", 0.2)
-    with listening(grace) as server, connect(server) as connection:
-        connection.sendall(sent)
-        assert b"" == received(connection)
-        monkeypatch.setattr(_protocol, "HEADER_SECONDS", PATIENCE)
-        assert 200 == status(exchange(server, head(server, "GET /login HTTP/1.1", "Connection: close")))
-
-
-def test_single_bytes_do_not_extend_the_time(grace, monkeypatch):
-    """The deadline runs from the beginning of the request."""
-    monkeypatch.setattr(_protocol, "HEADER_SECONDS", 0.3)
-    with listening(grace) as server, connect(server) as connection:
-        with contextlib.suppress(ConnectionError):
-            connection.sendall(b"GET /login HTTP/1.1\r\nX: ")
-            while not select.select([connection], [], [], 0.02)[0]:
-                connection.sendall(b"y")
-        assert b"" == received(connection)
-
-
-def test_the_second_request_of_a_connection_has_the_same_deadline(grace, monkeypatch):
-    """uvicorn has none there once its first byte has come."""
-    monkeypatch.setattr(_protocol, "HEADER_SECONDS", PATIENCE)
-    with listening(grace) as server, connect(server) as connection:
-        connection.sendall(head(server))
-        answer = connection.recv(65_536)
-        assert 200 == status(answer)
-        monkeypatch.setattr(_protocol, "HEADER_SECONDS", 0.3)
-        connection.sendall(b"GET /")
-        received(connection)
-        monkeypatch.setattr(_protocol, "HEADER_SECONDS", PATIENCE)
-        assert 200 == status(exchange(server, head(server, "GET /login HTTP/1.1", "Connection: close")))
-
-
-def half_a_form(server):
-    host, port = server.place[:2]
-    lines = [f"Origin: http://{host}:{port}", "Content-Type: application/x-www-form-urlencoded", "Content-Length: 9"]
-    return head(server, "POST /login HTTP/1.1", *lines) + b"a=b"
-
-
-@pytest.mark.parametrize(
-    ("sent", "answers"),
-    [
-        pytest.param(lambda server: b"GET /login HTTP/1.1\r\n", 0, id="half a head"),
-        pytest.param(half_a_form, 0, id="half a body"),
-        pytest.param(lambda server: head(server, "HEAD /login HTTP/1.1"), 1, id="one request, and silence"),
-    ],
-)
-def test_slow_clients_do_not_keep_others_out(grace, monkeypatch, sent, answers):
-    """When all places are taken by connections that wait for their clients, the oldest of them makes room."""
-    monkeypatch.setattr(_protocol, "CONNECTIONS", 5)
-    with listening(grace) as server, contextlib.ExitStack() as stack:
-        slow = [stack.enter_context(connect(server)) for _ in range(5)]
-        for connection in slow:
-            connection.sendall(sent(server))
-            if answers:
-                assert b"HTTP/1.1 200" == connection.recv(65_536)[:12]
-        for _ in range(3):
-            assert 200 == status(exchange(server, head(server, "GET /login HTTP/1.1", "Connection: close")))
-
-
-def test_clients_that_read_nothing_do_not_keep_others_out(grace, monkeypatch):
-    """A response that nobody reads holds its place only until somebody else needs it."""
-    monkeypatch.setattr(_protocol, "CONNECTIONS", 3)
-    from starlette.responses import Response
-
-    with listening(grace) as server, contextlib.ExitStack() as stack:
-        big = Response(b"x" * 50_000_000)
-        server.app.router.routes.insert(0, route("/big", lambda request: big, Right.ANYBODY))
-        for _ in range(3):
-            connection = stack.enter_context(connect(server))
-            connection.sendall(head(server, "GET /big HTTP/1.1"))
-            while b"xx" not in connection.recv(4_096):
-                pass
-        assert 200 == status(exchange(server, head(server, "GET /login HTTP/1.1", "Connection: close")))
 
 
 def test_a_body_that_does_not_come_is_refused(grace, monkeypatch):
@@ -231,24 +149,3 @@ def test_an_upgrade_is_not_followed(server):
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
     ]
     assert 200 == status(exchange(server, head(server, "GET /login HTTP/1.1", *lines)))
-
-
-def test_a_client_that_reads_nothing_is_cut_off(grace, monkeypatch):
-    """Its connection is free again, however large the response is."""
-    monkeypatch.setattr(_protocol, "UNREAD_SECONDS", 0.2)
-    from starlette.responses import Response
-
-    with listening(grace) as server:
-        big = Response(b"x" * 50_000_000)
-        server.app.router.routes.insert(0, route("/big", lambda request: big, Right.ANYBODY))
-        with connect(server) as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-            connection.sendall(head(server, "GET /big HTTP/1.1"))
-            state = server._uvicorn.server_state
-            watched = connection.recv(1)
-            assert b"H" == watched
-            deadline = PATIENCE * 50
-            while state.connections and deadline:
-                select.select([], [], [], 0.02)
-                deadline -= 1
-            assert set() == state.connections
