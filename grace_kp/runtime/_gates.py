@@ -32,6 +32,7 @@ from grace_kp.record import (
     shielded,
     survey_of,
 )
+from grace_kp.runtime._judging import NOT_NEEDED
 from grace_kp.runtime._lazy_inbox import LazyInbox
 from grace_kp.runtime._profile import Known
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._promise import Promise
 
 
-NOT_JUDGED = "the judgement that this gate asks for failed"
+NOT_JUDGED = "there is no judgement, which this gate asks for"
 """A gap: an agent that makes its judge fail must not be better off than one that is judged badly."""
 
 
@@ -267,7 +268,8 @@ class Scope:
         if self._judge != "never":
             material = lambda: material_of(self._run, case)  # noqa: E731
             factors, evaluation = self._gates.judge().before_gate(self._judge, factors, level_of, material, self.run_id)
-            if any(evaluation.get(name, {}).get("fallback") for name in ("self_evaluation", "coverage")):
+            failed = any(evaluation.get(name, {}).get("fallback") for name in ("self_evaluation", "coverage"))
+            if failed or evaluation.get("skipped", NOT_NEEDED) != NOT_NEEDED:
                 rules = case.rules_with((*gaps, NOT_JUDGED))
         known = Known(evidence, factors, evaluation)
         assessment = profiles.before_action(case.action, known, self._document, rules)

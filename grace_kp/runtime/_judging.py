@@ -297,10 +297,12 @@ class RunJudge(Resident):
         without any the level may be the same for every score.
         """
         result = Result()
-        if mode == "never" or self.evaluator is None:
-            result.skipped = NEVER if mode == "never" else self.missing
+        if mode == "never":
+            result.skipped = NEVER
         elif mode == "when_needed" and not self._could_change(factors, level_of):
             result.skipped = NOT_NEEDED
+        elif self.evaluator is None:
+            result.skipped = self.missing
         else:
             result.own, result.coverage = self._ask(mode, factors, level_of, material(), run)
             from grace_kp.confidence import with_judgements

@@ -283,8 +283,10 @@ def test_a_judgement_that_failed_is_missing_evidence(profile):
         grace.retriever(lambda: [{"text": "t", "source": "s", "score": 0.95}])()
 
     assert "silent" == level_of(make_grace(profile=profile), search)["level"]
-    entry = level_of(make_grace(evaluator=ScriptedJudge(RuntimeError("down")), profile=profile), search, judge="always")
-    assert ("confirm", ["the judgement that this gate asks for failed"]) == (entry["level"], entry["evidence_gaps"])
+    for judge in (ScriptedJudge(RuntimeError("down")), ScriptedJudge("no idea"), None):
+        entry = level_of(make_grace(evaluator=judge, profile=profile), search, judge="always")
+        gap = "there is no judgement, which this gate asks for"
+        assert ("confirm", [gap]) == (entry["level"], entry["evidence_gaps"])
 
 
 def test_when_needed_asks_no_judge_where_a_floor_decides():
