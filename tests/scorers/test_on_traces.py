@@ -283,6 +283,7 @@ for number in range(3):
                 pass
             if number == 0:
                 grace.close()
+        assert grace.flush()
         store = gk.Grace(store=f"sqlite:///{tmp_path}/t.db").store
         assert [1.0, None, None] == [trace.grace["scores"][0]["score"] for trace in store.iterate()]
 
