@@ -6,9 +6,12 @@ attributes, and calls nothing but the function that the program declares. `_sear
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
+from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._score_kinds import (
@@ -41,6 +44,15 @@ FIGURES = frozenset(_WHERE)
 _NO_RESULT = (TypeError, AttributeError, LookupError)
 """What a function raises that is made for figures and gets a result, or does not find its field in it."""
 _LONGEST_NUMBER = 40
+_LONGEST_NAME = 100
+_RIVAL = (
+    "this field, too, may be the engine's score; declare the place with scores=('field', 'similarity') or a function"
+)
+_MOST_NAMES = 1_000
+_RANKING = re.compile(
+    r"score|dist|rank|relevan|similar|cosine|certainty|bm25|(?<![a-z])sim(?![a-z])|\?column\?", re.IGNORECASE
+)
+"""In names of fields that may hold an engine's figure. PostgreSQL calls a computed column without an alias `?column?`."""
 _KNOWN = frozenset((*SCORES, *DISTANCES, *PLACES, *NAMES, *TEXTS, *INSIDE))
 _TELLING = (*SCORES, *DISTANCES, *PLACES, *TEXTS, "metadata")
 
@@ -55,10 +67,11 @@ _NOTHING: dict[str, Any] = {}
 class Looker:
     """Looks into the results of one search; remembers which names their classes have."""
 
-    __slots__ = ("_of_class",)
+    __slots__ = ("_of_class", "_rivals")
 
     def __init__(self) -> None:
         self._of_class: dict[type, frozenset[str]] = {}
+        self._rivals: dict[type | tuple[Any, ...], tuple[str, ...]] = {}
 
     def view(self, value: Any) -> dict[str, Any]:
         """Return the items or attributes of a value that have a known name; a dict is returned whole."""
@@ -91,6 +104,37 @@ class Looker:
         view = self.view(value)
         return not FIGURES.isdisjoint(view) and bool(text_in([view]))
 
+    def rival(self, hit: object) -> Unusable | None:
+        """Return a further figure of a hit that may be the engine's, so that the one read may be the document's; None without one."""
+        kind = type(hit)
+        names: tuple[str, ...] = ()
+        if kind is dict:
+            names = self._ranking(tuple(hit))  # type: ignore[arg-type]
+        elif isinstance(hit, Mapping):
+            names = self._ranking(tuple(islice(hit, _MOST_NAMES)))
+        else:
+            of_class = self._rivals.get(kind)
+            if of_class is None:
+                of_class = self._ranking(tuple(name for base in kind.__mro__[:-1] for name in vars(base)))
+                self._rivals[kind] = of_class
+            own = getattr(hit, "__dict__", None)
+            names = self._ranking(tuple(own)) + of_class if isinstance(own, dict) else of_class
+        for name in names:
+            value = attribute(hit, name)
+            if is_number(value) or is_number_in_text(value):
+                return Unusable(name[:_LONGEST_NUMBER], _RIVAL)
+        return None
+
+    def _ranking(self, names: tuple[Any, ...]) -> tuple[str, ...]:
+        # The hits of a search have the same fields, so their names are looked at once.
+        found = self._rivals.get(names)
+        if found is None:
+            found = tuple(
+                name for name in names if isinstance(name, str) and _is_ranking(str.__str__(name)[:_LONGEST_NAME])
+            )
+            self._rivals[names] = found
+        return found
+
     def views(self, parts: Sequence[object]) -> list[dict[str, Any]]:
         """Return where the source and text of a hit's parts may stand: in them, and one or two levels below."""
         return [view for part in parts for view in self._within(part)]
@@ -114,6 +158,11 @@ class Looker:
         # Objects inside a result have a field for everything that can be requested; None means that it was not requested.
         view = self.view(value)
         return view if isinstance(value, Mapping) else _without_none(view)
+
+
+@lru_cache(maxsize=1_000)
+def _is_ranking(name: str) -> bool:
+    return name not in FIGURES and _RANKING.search(name) is not None
 
 
 def _without_none(view: dict[str, Any]) -> dict[str, Any]:
@@ -181,7 +230,7 @@ def parts_of(hit: object) -> tuple[dict[str, Any] | None, Sequence[object]]:
 def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable | None:
     """Return the score of a hit at the engine's place, as a similarity from 0 to 1; why it is unusable; None without one.
 
-    The first figure there must be usable, and so must all further numbers. The lowest counts, because a field of the document may be
+    The first figure there must be usable, and so must all further numbers, also those in texts. The lowest counts, because a field of the document may be
     among them.
 
     Args:
@@ -201,7 +250,7 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
     if kind is not None and kind != UNKNOWN:  # a declared kind is that of the fields with its name, where there are any
         wanted = "distance" if isinstance(kind, str) and "distance" in kind else "named"
         names = [name for name in names if _WHERE[name] == wanted] or names
-    others = [name for name in names[1:] if is_number(view[name])]
+    others = [name for name in names[1:] if is_number(view[name]) or is_number_in_text(view[name])]
     return _lowest(_similarity(view[name], kind, _WHERE[name], hit) for name in (names[0], *others))
 
 

@@ -194,14 +194,17 @@ class ResultReader:
         try:
             figure, parts = parts_of(hit)
             views = self.look.views(parts)
+            shared = False  # whether the fields of the document may stand beside those of the engine
             if beside and not FIGURES.isdisjoint(beside[0]):
                 figure = beside[0]
             elif figure is None:
-                figure = views[0] if views else {}
+                figure, shared = (views[0] if views else {}), True
             if self.kind == NONE:
                 score = None
             elif self.path is None:
                 score = score_in(figure, self.kind, hit)
+                if shared and isinstance(score, float) and not callable(self.kind):
+                    score = self.look.rival(hit) or score
             else:
                 score = score_at((*beside[:1], *parts), self.path, self.kind)
             if beside:
