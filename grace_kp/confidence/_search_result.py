@@ -43,6 +43,7 @@ FIGURES = frozenset(_WHERE)
 """Names of fields that are figures at the engine's place."""
 _NO_RESULT = (TypeError, AttributeError, LookupError)
 """What a function raises that is made for figures and gets a result, or does not find its field in it."""
+NOTHING_THERE = "it has no score at the declared place, as other results have"
 _LONGEST_NUMBER = 40
 _LONGEST_NAME = 100
 _RIVAL = (
@@ -240,9 +241,10 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
     """
     present = FIGURES.intersection(view)
     if not present:
-        return (
-            None if kind is None or isinstance(kind, str) or isinstance(hit, _PLAIN) else _called(kind, hit, "a result")
-        )
+        if kind is None or isinstance(kind, str):
+            return None
+        # The function does not get a text, because `float` would read a number in it.
+        return Missed("a text", NOTHING_THERE) if isinstance(hit, _PLAIN) else _called(kind, hit, "a result")
     if len(present) == 1:
         (name,) = present
         return _similarity(view[name], kind, _WHERE[name], hit)
@@ -267,8 +269,10 @@ def values_at(value: object, path: str) -> Iterator[Any]:
 
 
 def score_at(starts: Iterable[object], path: str, kind: Any) -> float | Unusable | None:
-    """Return the score of a hit at a declared path, as a similarity from 0 to 1; why it is unusable; None without one."""
+    """Return the score of a hit at a declared path, as a similarity from 0 to 1, or why it is unusable."""
     values = [value for start in starts for value in values_at(start, path)]
+    if not values:
+        return Missed("a result", NOTHING_THERE)
     return _lowest(_similarity(value, kind, "named", None) for value in values)
 
 
@@ -297,7 +301,7 @@ def _similarity(value: object, kind: Any, where: str, hit: object) -> float | Un
 
 
 class Missed(Unusable):
-    """A result in which the program's function finds no score."""
+    """A result without a score at the place that the program declares."""
 
     __slots__ = ()
 

@@ -14,6 +14,7 @@ from typing import Any
 from grace_kp.confidence._score_kinds import NONE, Unusable, is_number, kind_of, listed_array, place_and_kind
 from grace_kp.confidence._search_result import (
     FIGURES,
+    NOTHING_THERE,
     PAIR,
     Looker,
     Missed,
@@ -136,7 +137,7 @@ class ResultReader:
         if missed and (self.scores or self.unusable):
             for unusable in missed:
                 self._cannot_use(unusable)
-        elif missed:
+        elif missed and missed[0].why != NOTHING_THERE:
             self.note = self.note or missed[0].why
         return SearchResults(
             count=self.count,

@@ -214,6 +214,25 @@ def test_a_result_that_the_function_does_not_read_is_unusable_beside_one_that_it
     assert ((0.9,), 1) == (found.scores, found.unusable_scores)
 
 
+@pytest.mark.parametrize(
+    ("declared", "scored", "missing"),
+    [
+        ("metadata.score", {"metadata": {"score": 0.9}}, {"metadata": {}}),
+        ("metadata.score", {"metadata": {"score": 0.9}}, "Error: the second backend timed out"),
+        ("metadata.score", {"metadata": {"score": 0.9}}, {"score": 1.0}),
+        ("metadata.score", Document("x", score=0.9), Document("y")),
+        (("sim", "similarity"), {"sim": 0.9}, {"url": "b"}),
+        (lambda hit: hit.get("sim"), {"sim": 0.9}, {"url": "b"}),
+        (lambda hit: hit["sim"], {"sim": 0.9}, {"url": "b"}),
+        (lambda hit: hit["sim"], {"sim": 0.9}, "Error: 0.9"),
+    ],
+)
+def test_a_result_without_the_declared_score_beside_one_that_has_it_is_unusable(declared, scored, missing):
+    """It does not drop out of a scored search, whatever comes first."""
+    for found in (read_results([scored, missing], declared), read_results([missing, scored], declared)):
+        assert ((0.9,), 1, 2) == (found.scores, found.unusable_scores, found.count)
+
+
 values = st.floats() | st.sampled_from([None, 1.0, 0.0, "1.0", True])
 written = st.dictionaries(st.sampled_from([*AUTHORS, "text", "source"]), values, max_size=4)
 engines = st.dictionaries(st.sampled_from(["score", "_score", "similarity", "_distance"]), values, max_size=2)
