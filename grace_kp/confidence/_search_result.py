@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import deque
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set, ValuesView
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ _TELLING = (*SCORES, *DISTANCES, *PLACES, *TEXTS, "metadata")
 _NAME_MODULES = frozenset({"uuid", "pathlib"})
 _PLAIN = (str, bytes, bytearray, int, float, complex)
 _SIZED = (bytes, list, tuple, dict, set, frozenset)
-_LISTED = (list, tuple, deque, Set)
+_LISTED = (list, tuple, deque, Set, ValuesView)
 _NOTHING: dict[str, Any] = {}
 
 
