@@ -10,7 +10,6 @@ import re
 import zlib
 from collections import deque
 from collections.abc import Mapping, Sequence, Set, ValuesView
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -37,23 +36,25 @@ DISTANCES = ("_distance", "distance")
 PLACES = ("source", "url", "uri", "link", "href", "path", "file_path", "filename", "file_name", "file", "document_id")
 NAMES = ("doc_id", "id", "_id", "title", "name", "key", "node_id")
 TEXTS = ("text", "content", "page_content", "snippet", "passage", "body", "document", "chunk")
+ERRORS = ("error", "errors", "error_message")
 INSIDE = ("metadata", "meta", "document", "doc", "node", "payload", "_source", "properties")
 _WHERE = {PAIR: "pair", **dict.fromkeys(SCORES, "named"), **dict.fromkeys(DISTANCES, "distance")}
 FIGURES = frozenset(_WHERE)
 """Names of fields that are figures at the engine's place."""
 _NO_RESULT = (TypeError, AttributeError, LookupError)
 """What a function raises that is made for figures and gets a result, or does not find its field in it."""
+# Why results are unusable. They are shown also where contents are not captured, so no name of a field stands in them.
 NOTHING_THERE = "it has no score at the declared place, as other results have"
-_LONGEST_NUMBER = 40
-_LONGEST_NAME = 100
 _RIVAL = (
     "this field, too, may be the engine's score; declare the place with scores=('field', 'similarity') or a function"
 )
+_LONGEST_NUMBER = 40
 _MOST_NAMES = 1_000
 _RANKING = re.compile(
-    r"score|dist|rank|relevan|similar|cosine|certainty|bm25|(?<![a-z])sim(?![a-z])|\?column\?", re.IGNORECASE
+    r"score|dist|rank|relevan|similar|cosine|certainty|bm25|(?<![a-z])sim(?![a-z])|\?column\?|^error(?:s|_message)?$",
+    re.IGNORECASE | re.MULTILINE,
 )
-"""In names of fields that may hold an engine's figure. PostgreSQL calls a computed column without an alias `?column?`."""
+"""In names of fields that may hold an engine's figure or an error. PostgreSQL calls a computed column without an alias `?column?`."""
 _KNOWN = frozenset((*SCORES, *DISTANCES, *PLACES, *NAMES, *TEXTS, *INSIDE))
 _TELLING = (*SCORES, *DISTANCES, *PLACES, *TEXTS, "metadata")
 
@@ -66,7 +67,7 @@ _NOTHING: dict[str, Any] = {}
 
 
 class Looker:
-    """Looks into the results of one search; remembers which names their classes have."""
+    """Looks into the results of one search; remembers which names their classes have, and which of them may be the engine's figures."""
 
     __slots__ = ("_of_class", "_rivals")
 
@@ -106,7 +107,7 @@ class Looker:
         return not FIGURES.isdisjoint(view) and bool(text_in([view]))
 
     def rival(self, hit: object) -> Unusable | None:
-        """Return a further figure of a hit that may be the engine's, so that the one read may be the document's; None without one."""
+        """Return why the figure of a hit cannot be used: a further one may be the engine's, or the hit is an error; else None."""
         kind = type(hit)
         names: tuple[str, ...] = ()
         if kind is dict:
@@ -122,7 +123,10 @@ class Looker:
             names = self._ranking(tuple(own)) + of_class if isinstance(own, dict) else of_class
         for name in names:
             value = attribute(hit, name)
-            if is_number(value) or is_number_in_text(value):
+            if name.lower() in ERRORS:
+                if reports_error(hit):
+                    return Unusable(name, "the result reports an error")
+            elif is_number(value) or is_number_in_text(value):
                 return Unusable(name[:_LONGEST_NUMBER], _RIVAL)
         return None
 
@@ -130,9 +134,9 @@ class Looker:
         # The hits of a search have the same fields, so their names are looked at once.
         found = self._rivals.get(names)
         if found is None:
-            found = tuple(
-                name for name in names if isinstance(name, str) and _is_ranking(str.__str__(name)[:_LONGEST_NAME])
-            )
+            others = [name for name in names if isinstance(name, str) and name not in _KNOWN]
+            any_ranks = _RANKING.search("\n".join(others)) is not None
+            found = tuple(name for name in others if _RANKING.search(name)) if any_ranks else ()
             self._rivals[names] = found
         return found
 
@@ -161,13 +165,16 @@ class Looker:
         return view if isinstance(value, Mapping) else _without_none(view)
 
 
-@lru_cache(maxsize=1_000)
-def _is_ranking(name: str) -> bool:
-    return name not in FIGURES and _RANKING.search(name) is not None
-
-
 def _without_none(view: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in view.items() if value is not None}
+
+
+def reports_error(value: object) -> bool:
+    """Return whether a result states an error, and has neither text nor title."""
+    errors = (attribute(value, name) for name in ERRORS)
+    return any(
+        error is True or (isinstance(error, str | list | dict) and not is_empty(error)) for error in errors
+    ) and all(is_empty(attribute(value, name)) for name in (*TEXTS, "title"))
 
 
 def attribute(value: object, name: str) -> Any:
@@ -231,8 +238,8 @@ def parts_of(hit: object) -> tuple[dict[str, Any] | None, Sequence[object]]:
 def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable | None:
     """Return the score of a hit at the engine's place, as a similarity from 0 to 1; why it is unusable; None without one.
 
-    The first figure there must be usable, and so must all further numbers, also those in texts. The lowest counts, because a field of the document may be
-    among them.
+    The first figure there must be usable, and so must all further numbers, also those in texts. The lowest counts, because a field
+    of the document may be among them.
 
     Args:
         view: the fields of the hit at the engine's place.

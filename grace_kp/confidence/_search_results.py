@@ -24,6 +24,7 @@ from grace_kp.confidence._search_result import (
     is_number_in_text,
     pair_of,
     parts_of,
+    reports_error,
     score_at,
     score_in,
     source_in,
@@ -250,6 +251,9 @@ class ResultReader:
         if not lists and not is_hit:
             lists = self._unusual_lists(result)
         if not lists or self.look.is_single_hit(result):
+            if reports_error(result):
+                self.note_unreadable("the result reports an error, so it is no hit")
+                return
             if not is_hit:
                 self.note = (
                     'a mapping of unknown shape counts as one result; return the list in it, or as {"results": [...]}'

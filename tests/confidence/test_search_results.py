@@ -223,6 +223,36 @@ def test_an_unknown_shape_is_read_where_no_score_can_be_misread():
         assert "return the list in it" in found.note
 
 
+@pytest.mark.parametrize("scores", [None, "similarity", ("score", "similarity"), lambda figure: figure, "none"])
+@pytest.mark.parametrize("error", ["rate limited", {"code": 429}, ["x"], True])
+@pytest.mark.parametrize("name", ["error", "errors", "error_message"])
+def test_an_error_is_no_hit(name, error, scores):
+    """A dict with an error and without a text has no score, alone or in a list, and that is known."""
+    found = read_results({name: error, "score": 1.0, "content": "", "title": None}, scores)
+    assert (0, (), True) == (found.count, found.scores, found.unreadable)
+    if scores in (None, "similarity"):
+        found = read_results([{name: error, "score": 1.0}], scores)
+        assert ((), 1) == (found.scores, found.unusable_scores)
+
+
+@pytest.mark.parametrize(
+    "hit",
+    [
+        {"error": None},
+        {"error": ""},
+        {"error": False},
+        {"error": 0.02},
+        {"error": "E17", "text": "The pump stops."},
+        {"error": "E17", "title": "The pump stops."},
+        {"error": "E17", "content": {"text": "The pump stops."}},
+    ],
+)
+def test_a_hit_about_an_error_is_a_hit(hit):
+    """A document may have a field of this name."""
+    for result in (hit | {"score": 0.9}, [hit | {"score": 0.9}]):
+        assert (1, (0.9,)) == (read_results(result).count, read_results(result).scores)
+
+
 @pytest.mark.parametrize("readable", [None, [], "text", [{"id": 1}], {"answer": "42"}, [{"score": None}]])
 def test_results_that_can_be_read_are_not_unreadable(readable):
     """Nothing, texts and results without scores were read."""
