@@ -50,9 +50,11 @@ _RIVAL = (
 )
 _LONGEST_NUMBER = 40
 _MOST_NAMES = 1_000
+_STEMS = ("score", "dist", "rank", "relevan", "sim", "cosine", "certainty", "bm25", "?column?", "error")
+"""Some of them stand in each name that `_RANKING` finds. To look for them first is several times faster."""
 _RANKING = re.compile(
     r"score|dist|rank|relevan|similar|cosine|certainty|bm25|(?<![a-z])sim(?![a-z])|\?column\?|^error(?:s|_message)?$",
-    re.IGNORECASE | re.MULTILINE,
+    re.IGNORECASE,
 )
 """In names of fields that may hold an engine's figure or an error. PostgreSQL calls a computed column without an alias `?column?`."""
 _KNOWN = frozenset((*SCORES, *DISTANCES, *PLACES, *NAMES, *TEXTS, *INSIDE))
@@ -109,10 +111,9 @@ class Looker:
     def rival(self, hit: object) -> Unusable | None:
         """Return why the figure of a hit cannot be used: a further one may be the engine's, or the hit is an error; else None."""
         kind = type(hit)
-        names: tuple[str, ...] = ()
         if kind is dict:
             names = self._ranking(tuple(hit))  # type: ignore[arg-type]
-        elif isinstance(hit, Mapping):
+        elif kind not in self._rivals and isinstance(hit, Mapping):
             names = self._ranking(tuple(islice(hit, _MOST_NAMES)))
         else:
             of_class = self._rivals.get(kind)
@@ -135,8 +136,9 @@ class Looker:
         found = self._rivals.get(names)
         if found is None:
             others = [name for name in names if isinstance(name, str) and name not in _KNOWN]
-            any_ranks = _RANKING.search("\n".join(others)) is not None
-            found = tuple(name for name in others if _RANKING.search(name)) if any_ranks else ()
+            together = " ".join(others).lower()
+            any_ranks = any(stem in together for stem in _STEMS)
+            found = tuple([name for name in others if _RANKING.search(name)]) if any_ranks else ()
             self._rivals[names] = found
         return found
 
