@@ -6,9 +6,11 @@ attributes, and calls nothing but the function that the program declares. `_sear
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import deque
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set, ValuesView
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._score_kinds import (
@@ -34,13 +36,27 @@ DISTANCES = ("_distance", "distance")
 PLACES = ("source", "url", "uri", "link", "href", "path", "file_path", "filename", "file_name", "file", "document_id")
 NAMES = ("doc_id", "id", "_id", "title", "name", "key", "node_id")
 TEXTS = ("text", "content", "page_content", "snippet", "passage", "body", "document", "chunk")
+ERRORS = ("error", "errors", "error_message")
 INSIDE = ("metadata", "meta", "document", "doc", "node", "payload", "_source", "properties")
 _WHERE = {PAIR: "pair", **dict.fromkeys(SCORES, "named"), **dict.fromkeys(DISTANCES, "distance")}
 FIGURES = frozenset(_WHERE)
 """Names of fields that are figures at the engine's place."""
 _NO_RESULT = (TypeError, AttributeError, LookupError)
 """What a function raises that is made for figures and gets a result, or does not find its field in it."""
+# Why results are unusable. They are shown also where contents are not captured, so no name of a field stands in them.
+NOTHING_THERE = "it has no score at the declared place, as other results have"
+_RIVAL = (
+    "this field, too, may be the engine's score; declare the place with scores=('field', 'similarity') or a function"
+)
 _LONGEST_NUMBER = 40
+_MOST_NAMES = 1_000
+_STEMS = ("score", "dist", "rank", "relevan", "sim", "cosine", "certainty", "bm25", "?column?", "error")
+"""Some of them stand in each name that `_RANKING` finds. To look for them first is several times faster."""
+_RANKING = re.compile(
+    r"score|dist|rank|relevan|similar|cosine|certainty|bm25|(?<![a-z])sim(?![a-z])|\?column\?|^error(?:s|_message)?$",
+    re.IGNORECASE,
+)
+"""In names of fields that may hold an engine's figure or an error. PostgreSQL calls a computed column without an alias `?column?`."""
 _KNOWN = frozenset((*SCORES, *DISTANCES, *PLACES, *NAMES, *TEXTS, *INSIDE))
 _TELLING = (*SCORES, *DISTANCES, *PLACES, *TEXTS, "metadata")
 
@@ -48,17 +64,18 @@ _TELLING = (*SCORES, *DISTANCES, *PLACES, *TEXTS, "metadata")
 _NAME_MODULES = frozenset({"uuid", "pathlib"})
 _PLAIN = (str, bytes, bytearray, int, float, complex)
 _SIZED = (bytes, list, tuple, dict, set, frozenset)
-_LISTED = (list, tuple, deque, Set)
+_LISTED = (list, tuple, deque, Set, ValuesView)
 _NOTHING: dict[str, Any] = {}
 
 
 class Looker:
-    """Looks into the results of one search; remembers which names their classes have."""
+    """Looks into the results of one search; remembers which names their classes have, and which of them may be the engine's figures."""
 
-    __slots__ = ("_of_class",)
+    __slots__ = ("_of_class", "_rivals")
 
     def __init__(self) -> None:
         self._of_class: dict[type, frozenset[str]] = {}
+        self._rivals: dict[type | tuple[Any, ...], tuple[str, ...]] = {}
 
     def view(self, value: Any) -> dict[str, Any]:
         """Return the items or attributes of a value that have a known name; a dict is returned whole."""
@@ -91,6 +108,40 @@ class Looker:
         view = self.view(value)
         return not FIGURES.isdisjoint(view) and bool(text_in([view]))
 
+    def rival(self, hit: object) -> Unusable | None:
+        """Return why the figure of a hit cannot be used: a further one may be the engine's, or the hit is an error; else None."""
+        kind = type(hit)
+        if kind is dict:
+            names = self._ranking(tuple(hit))  # type: ignore[arg-type]
+        elif kind not in self._rivals and isinstance(hit, Mapping):
+            names = self._ranking(tuple(islice(hit, _MOST_NAMES)))
+        else:
+            of_class = self._rivals.get(kind)
+            if of_class is None:
+                of_class = self._ranking(tuple(name for base in kind.__mro__[:-1] for name in vars(base)))
+                self._rivals[kind] = of_class
+            own = getattr(hit, "__dict__", None)
+            names = self._ranking(tuple(own)) + of_class if isinstance(own, dict) else of_class
+        for name in names:
+            value = attribute(hit, name)
+            if name.lower() in ERRORS:
+                if reports_error(hit):
+                    return Unusable(name, "the result reports an error")
+            elif is_number(value) or is_number_in_text(value):
+                return Unusable(name[:_LONGEST_NUMBER], _RIVAL)
+        return None
+
+    def _ranking(self, names: tuple[Any, ...]) -> tuple[str, ...]:
+        # The hits of a search have the same fields, so their names are looked at once.
+        found = self._rivals.get(names)
+        if found is None:
+            others = [name for name in names if isinstance(name, str) and name not in _KNOWN]
+            together = " ".join(others).lower()
+            any_ranks = any(stem in together for stem in _STEMS)
+            found = tuple([name for name in others if _RANKING.search(name)]) if any_ranks else ()
+            self._rivals[names] = found
+        return found
+
     def views(self, parts: Sequence[object]) -> list[dict[str, Any]]:
         """Return where the source and text of a hit's parts may stand: in them, and one or two levels below."""
         return [view for part in parts for view in self._within(part)]
@@ -118,6 +169,14 @@ class Looker:
 
 def _without_none(view: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in view.items() if value is not None}
+
+
+def reports_error(value: object) -> bool:
+    """Return whether a result states an error, and has neither text nor title."""
+    errors = (attribute(value, name) for name in ERRORS)
+    return any(
+        error is True or (isinstance(error, str | list | dict) and not is_empty(error)) for error in errors
+    ) and all(is_empty(attribute(value, name)) for name in (*TEXTS, "title"))
 
 
 def attribute(value: object, name: str) -> Any:
@@ -181,8 +240,8 @@ def parts_of(hit: object) -> tuple[dict[str, Any] | None, Sequence[object]]:
 def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable | None:
     """Return the score of a hit at the engine's place, as a similarity from 0 to 1; why it is unusable; None without one.
 
-    The first figure there must be usable, and so must all further numbers. The lowest counts, because a field of the document may be
-    among them.
+    The first figure there must be usable, and so must all further numbers, also those in texts. The lowest counts, because a field
+    of the document may be among them.
 
     Args:
         view: the fields of the hit at the engine's place.
@@ -191,9 +250,10 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
     """
     present = FIGURES.intersection(view)
     if not present:
-        return (
-            None if kind is None or isinstance(kind, str) or isinstance(hit, _PLAIN) else _called(kind, hit, "a result")
-        )
+        if kind is None or isinstance(kind, str):
+            return None
+        # The function does not get a text, because `float` would read a number in it.
+        return Missed("a text", NOTHING_THERE) if isinstance(hit, _PLAIN) else _called(kind, hit, "a result")
     if len(present) == 1:
         (name,) = present
         return _similarity(view[name], kind, _WHERE[name], hit)
@@ -201,7 +261,7 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
     if kind is not None and kind != UNKNOWN:  # a declared kind is that of the fields with its name, where there are any
         wanted = "distance" if isinstance(kind, str) and "distance" in kind else "named"
         names = [name for name in names if _WHERE[name] == wanted] or names
-    others = [name for name in names[1:] if is_number(view[name])]
+    others = [name for name in names[1:] if is_number(view[name]) or is_number_in_text(view[name])]
     return _lowest(_similarity(view[name], kind, _WHERE[name], hit) for name in (names[0], *others))
 
 
@@ -218,8 +278,10 @@ def values_at(value: object, path: str) -> Iterator[Any]:
 
 
 def score_at(starts: Iterable[object], path: str, kind: Any) -> float | Unusable | None:
-    """Return the score of a hit at a declared path, as a similarity from 0 to 1; why it is unusable; None without one."""
+    """Return the score of a hit at a declared path, as a similarity from 0 to 1, or why it is unusable."""
     values = [value for start in starts for value in values_at(start, path)]
+    if not values:
+        return Missed("a result", NOTHING_THERE)
     return _lowest(_similarity(value, kind, "named", None) for value in values)
 
 
@@ -248,7 +310,7 @@ def _similarity(value: object, kind: Any, where: str, hit: object) -> float | Un
 
 
 class Missed(Unusable):
-    """A result in which the program's function finds no score."""
+    """A result without a score at the place that the program declares."""
 
     __slots__ = ()
 

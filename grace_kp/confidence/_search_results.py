@@ -6,7 +6,7 @@ every value. A figure that cannot be used as a score is counted and named but ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, ValuesView
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from grace_kp.confidence._score_kinds import NONE, Unusable, is_number, kind_of, listed_array, place_and_kind
 from grace_kp.confidence._search_result import (
     FIGURES,
+    NOTHING_THERE,
     PAIR,
     Looker,
     Missed,
@@ -23,6 +24,7 @@ from grace_kp.confidence._search_result import (
     is_number_in_text,
     pair_of,
     parts_of,
+    reports_error,
     score_at,
     score_in,
     source_in,
@@ -37,11 +39,14 @@ MAX_UNUSABLE = 5
 _MAX_DEPTH = 4
 
 _DOCUMENTS = ("documents", "docs", "source_documents", "source_nodes", "nodes", "passages", "chunks", "objects")
-_LISTS = ("hits", "matches", "results", *_DOCUMENTS, "points", "artifact")
+_LISTS = ("hits", "matches", "results", *_DOCUMENTS, "points", "artifact", "retrievalResults", "organic_results")
 _VAGUE_LISTS = ("items", "data", "records", "context", "sources", "ids")
+_NESTED = (("response", "docs"), ("root", "children"))
+"""Where Solr and Vespa put their hits."""
 _PARALLEL_SCORES = ("scores", "similarities", "relevance_scores", "distances")
 _PARALLEL_METADATA = ("metadatas", "metadata")
 _PARALLEL_NAMES = ("ids", "sources")
+_HELD = (list, tuple, ValuesView)
 _BEYOND = f"only the first {MAX_RESULTS:,} results were read"
 _CONSUMABLE = ("__next__", "__anext__", "__await__")
 
@@ -136,7 +141,7 @@ class ResultReader:
         if missed and (self.scores or self.unusable):
             for unusable in missed:
                 self._cannot_use(unusable)
-        elif missed:
+        elif missed and missed[0].why != NOTHING_THERE:
             self.note = self.note or missed[0].why
         return SearchResults(
             count=self.count,
@@ -194,14 +199,17 @@ class ResultReader:
         try:
             figure, parts = parts_of(hit)
             views = self.look.views(parts)
+            shared = False  # whether the fields of the document may stand beside those of the engine
             if beside and not FIGURES.isdisjoint(beside[0]):
                 figure = beside[0]
             elif figure is None:
-                figure = views[0] if views else {}
+                figure, shared = (views[0] if views else {}), True
             if self.kind == NONE:
                 score = None
             elif self.path is None:
                 score = score_in(figure, self.kind, hit)
+                if shared and isinstance(score, float) and not callable(self.kind):
+                    score = self.look.rival(hit) or score
             else:
                 score = score_at((*beside[:1], *parts), self.path, self.kind)
             if beside:
@@ -239,11 +247,18 @@ class ResultReader:
     def _mapping(self, result: Mapping[Any, Any], depth: int) -> None:
         is_hit = self.look.looks_like_hit(result)
         names = _LISTS if is_hit else _LISTS + _VAGUE_LISTS
-        lists = [(name, held) for name in names if isinstance(held := attribute(result, name), list | tuple | Mapping)]
+        lists = [(name, held) for name in names if isinstance(held := attribute(result, name), (*_HELD, Mapping))]
+        if not lists and not is_hit:
+            lists = self._unusual_lists(result)
         if not lists or self.look.is_single_hit(result):
+            if reports_error(result):
+                self.note_unreadable("the result reports an error, so it is no hit")
+                return
             if not is_hit:
-                self.note = "a mapping of unknown shape counts as one result"
-                self.unreadable |= any(isinstance(value, list | tuple | Mapping) and value for value in result.values())
+                self.note = (
+                    'a mapping of unknown shape counts as one result; return the list in it, or as {"results": [...]}'
+                )
+                self.unreadable |= any(isinstance(value, (*_HELD, Mapping)) and value for value in result.values())
             self.read_hit(result)
             return
         name, held = next((pair for pair in lists if not is_empty(pair[1])), lists[0])
@@ -255,10 +270,23 @@ class ResultReader:
         else:
             self.read_result(held, depth + 1)
 
+    def _unusual_lists(self, result: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+        """Return the list of hits below a name, or the only list of dicts if no score can be misread in it."""
+        inner = ((name, attribute(attribute(result, outer), name)) for outer, name in _NESTED)
+        found = [(name, held) for name, held in inner if isinstance(held, _HELD)]
+        if not found and self.kind == NONE:
+            held = [
+                value
+                for value in result.values()
+                if isinstance(value, _HELD) and value and all(isinstance(item, Mapping) for item in value)
+            ]
+            found = [("", held[0])] if len(held) == 1 else []
+        return found
+
     def _object(self, result: Any, depth: int) -> None:
         for name in () if self.look.is_single_hit(result) else _LISTS:
             held = attribute(result, name)
-            if isinstance(held, list | tuple):
+            if isinstance(held, _HELD):
                 self.read_result(held, depth + 1)
                 return
         if not self.look.looks_like_hit(result) and hasattr(type(result), "__len__"):

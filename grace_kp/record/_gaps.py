@@ -73,12 +73,16 @@ def _started_by_another(run: Run, recorder: Recorder) -> bool:
     return any(other.spec.kind == AGENT and other.number < first for other in list(recorder.open_runs))
 
 
+_READABLE = 'return a list of results, or declare scores="none" where one list in a dict has no scores'
+
+
 def _unusable(evidence: Evidence) -> list[str]:
     gaps = []
     if evidence.unusable_scores:
         gaps.append(f"{evidence.unusable_scores} scores of search results cannot be used")
     if evidence.unread_searches:
-        gaps.append(f"the results of {evidence.unread_searches} searches could not be read")
+        unread = evidence.unread_searches
+        gaps.append(f"the results of {unread} searches could not be read; {_READABLE}")
     if evidence.unscored_searches:
         unscored = evidence.unscored_searches
         gaps.append(f'the results of {unscored} searches carry no score; declare scores=... or scores="none"')

@@ -1,6 +1,8 @@
 """One search result: which of its figures is the score, and what names its source."""
 
+import decimal
 import math
+import types
 
 import pytest
 from hypothesis import given
@@ -36,6 +38,7 @@ def test_what_is_no_score_is_counted_and_left_out(bad):
         ({"score": 0.9, "_score": 12.3}, [], 1),
         ({"score": None, "confidence": 0.99}, [], 1),
         ({"score": 1.0, "_distance": 1.9}, [], 1),
+        ({"score": 1.0, "_distance": "1.9"}, [], 1),
         ({"score": 0.9, "similarity": 0.2}, [0.2], 0),
         ({"score": 0.9, "confidence": "high", "relevance": None}, [0.9], 0),
     ],
@@ -43,6 +46,60 @@ def test_what_is_no_score_is_counted_and_left_out(bad):
 def test_of_several_scores_the_worst_counts(hit, scores, unusable):
     """A further field of a result never makes its score better, because the document may have brought it along."""
     assert hits(1, scores, (), unusable) == read([hit])
+
+
+RANKINGS = {
+    "@search.score": 0.016, "_rankingScore": 0.05, "_relevance_score": 0.01, "vectorSearchScore": 0.4, "vector_distance": 1.9,
+    "$dist": 1.9, "dist": decimal.Decimal("1.9"), "cosine_distance": "1.9", "rank": 7, "textRank": 0.1, "cosineSimilarity": math.nan,
+    "Relevance": 0.1, "RRF_SCORE": 0.1, "cos_sim": 0.1, "?column?": 1.9,
+}  # fmt: skip
+"""Fields of engines whose names are not known, beside a figure that the document may have brought along."""
+
+
+@pytest.mark.parametrize("name", RANKINGS)
+@pytest.mark.parametrize("scores", [None, "similarity", "cosine_distance"])
+def test_a_further_field_that_may_be_the_engines_makes_the_figure_unusable(name, scores):
+    """Nobody knows which of the two ranks the result, until the program declares the place by a path or a function."""
+    figure = {"score": 1.0} if scores != "cosine_distance" else {"score": 0.0}
+    fields = {"content": "x", **figure, name: RANKINGS[name]}
+    for hit in (fields, types.MappingProxyType(fields), Node(**fields)):
+        found = read_results([hit, {"score": 0.5}], scores)
+        assert ((0.5,), 1) == (found.scores, found.unusable_scores)
+        assert "declare the place with scores=" in found.unusable[0].why
+        assert 1 == len(read_results([hit], ("score", "similarity")).scores)
+        assert 1 == len(read_results([hit], lambda figure: figure).scores)
+
+
+def test_a_field_of_a_class_may_be_the_engines_too():
+    """Slots and properties are looked at as well as attributes of the instance."""
+
+    class Hit:
+        __slots__ = ("score", "vector_distance")
+
+        def rank_all(self):
+            """A method is no figure."""
+
+    hit = Hit()
+    hit.score = 1.0
+    assert (1.0,) == read_results([hit]).scores
+    hit.vector_distance = 1.9
+    assert 1 == read_results([hit]).unusable_scores
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"_relevance_score": None},
+        {"scored": True},
+        {"ranking": "high"},
+        {"_rankingInfo": {"x": 1}},
+        {"price": 3.5},
+        {"simple": 1},
+    ],
+)
+def test_other_fields_beside_a_score_do_not_matter(field):
+    """Only a number counts, under a name that looks like a ranking."""
+    assert (0.9,) == read_results([{"score": 0.9} | field]).scores
 
 
 def test_long_texts_do_not_become_names():
@@ -155,6 +212,25 @@ def test_a_result_that_the_function_does_not_read_is_unusable_beside_one_that_it
     """A result with a score of another type does not drop out of a scored search."""
     found = read_results([{"rank": 0.9}, {"rank": "x"}], lambda hit: hit["rank"] * 1.0)
     assert ((0.9,), 1) == (found.scores, found.unusable_scores)
+
+
+@pytest.mark.parametrize(
+    ("declared", "scored", "missing"),
+    [
+        ("metadata.score", {"metadata": {"score": 0.9}}, {"metadata": {}}),
+        ("metadata.score", {"metadata": {"score": 0.9}}, "Error: the second backend timed out"),
+        ("metadata.score", {"metadata": {"score": 0.9}}, {"score": 1.0}),
+        ("metadata.score", Document("x", score=0.9), Document("y")),
+        (("sim", "similarity"), {"sim": 0.9}, {"url": "b"}),
+        (lambda hit: hit.get("sim"), {"sim": 0.9}, {"url": "b"}),
+        (lambda hit: hit["sim"], {"sim": 0.9}, {"url": "b"}),
+        (lambda hit: hit["sim"], {"sim": 0.9}, "Error: 0.9"),
+    ],
+)
+def test_a_result_without_the_declared_score_beside_one_that_has_it_is_unusable(declared, scored, missing):
+    """It does not drop out of a scored search, whatever comes first."""
+    for found in (read_results([scored, missing], declared), read_results([missing, scored], declared)):
+        assert ((0.9,), 1, 2) == (found.scores, found.unusable_scores, found.count)
 
 
 values = st.floats() | st.sampled_from([None, 1.0, 0.0, "1.0", True])

@@ -116,6 +116,27 @@ ELASTIC = {
             id="list in object",
         ),
         pytest.param({"answer": "42"}, hits(1), id="unknown mapping"),
+        pytest.param(
+            {"retrievalResults": [{"content": {"text": "x"}, "score": 0.9, "metadata": {"score": 1.0}}]},
+            hits(1, [0.9]),
+            id="Bedrock",
+        ),
+        pytest.param(
+            {"responseHeader": {}, "response": {"docs": [{"id": 1, "score": 0.9}]}}, hits(1, [0.9], "1"), id="Solr"
+        ),
+        pytest.param({"response": {"numFound": 0, "docs": []}}, hits(), id="Solr finds nothing"),
+        pytest.param(
+            {"root": {"relevance": 1.0, "children": [{"id": "a", "relevance": 0.9, "fields": {"score": 1.0}}]}},
+            hits(1, [0.9], "a"),
+            id="Vespa",
+        ),
+        pytest.param(
+            {"search_metadata": {"id": 1}, "organic_results": [{"link": "a", "position": 1}]},
+            hits(1, [], "a"),
+            id="SerpAPI",
+        ),
+        pytest.param({"k": {"score": 0.9, "id": "a"}}.values(), hits(1, [0.9], "a"), id="values of a dict"),
+        pytest.param({"results": {"k": {"score": 0.9, "id": "a"}}.values()}, hits(1, [0.9], "a"), id="values held"),
         pytest.param(types.MappingProxyType({"score": 0.5, "id": "a"}), hits(1, [0.5], "a"), id="mapping proxy"),
         pytest.param([{"distance": 0.1, "id": "a"}], hits(1, [], "a", 1), id="a distance is no score"),
         pytest.param("a text", hits(1, [], ["a text"]), id="text"),
@@ -190,6 +211,46 @@ def test_results_that_cannot_be_read_say_so(make):
     found = read_results(make())
     assert found.unreadable
     assert found.note
+
+
+def test_an_unknown_shape_is_read_where_no_score_can_be_misread():
+    """With scores="none", the only list of dicts in a dict is the list of results."""
+    found = read_results({"found": [{"link": "a"}, {"link": "b"}], "tags": ["x"], "took": {"ms": 3}}, "none")
+    assert (2, ("a", "b"), False, "") == (found.count, found.sources, found.unreadable, found.note)
+    for unknown in ({"found": [{"link": "a"}], "other": [{"link": "b"}]}, {"found": ["a"]}):
+        found = read_results(unknown, "none")
+        assert found.unreadable
+        assert "return the list in it" in found.note
+
+
+@pytest.mark.parametrize("scores", [None, "similarity", ("score", "similarity"), lambda figure: figure, "none"])
+@pytest.mark.parametrize("error", ["rate limited", {"code": 429}, ["x"], True])
+@pytest.mark.parametrize("name", ["error", "errors", "error_message"])
+def test_an_error_is_no_hit(name, error, scores):
+    """A dict with an error and without a text has no score, alone or in a list, and that is known."""
+    found = read_results({name: error, "score": 1.0, "content": "", "title": None}, scores)
+    assert (0, (), True) == (found.count, found.scores, found.unreadable)
+    if scores in (None, "similarity"):
+        found = read_results([{name: error, "score": 1.0}], scores)
+        assert ((), 1) == (found.scores, found.unusable_scores)
+
+
+@pytest.mark.parametrize(
+    "hit",
+    [
+        {"error": None},
+        {"error": ""},
+        {"error": False},
+        {"error": 0.02},
+        {"error": "E17", "text": "The pump stops."},
+        {"error": "E17", "title": "The pump stops."},
+        {"error": "E17", "content": {"text": "The pump stops."}},
+    ],
+)
+def test_a_hit_about_an_error_is_a_hit(hit):
+    """A document may have a field of this name."""
+    for result in (hit | {"score": 0.9}, [hit | {"score": 0.9}]):
+        assert (1, (0.9,)) == (read_results(result).count, read_results(result).scores)
 
 
 @pytest.mark.parametrize("readable", [None, [], "text", [{"id": 1}], {"answer": "42"}, [{"score": None}]])

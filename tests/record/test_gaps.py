@@ -112,7 +112,7 @@ def test_an_unread_search_asks(profile):
     """A search whose results were not read may have found anything."""
     grace = runtime(profile=profile)
     request = asked(grace, grace.retriever(lambda: iter("ab"), name="search"))
-    assert "the results of 1 searches could not be read" in request.reason
+    assert "the results of 1 searches could not be read; return a list of results, or declare" in request.reason
     assert request.level.asks
 
 
