@@ -342,7 +342,9 @@ def _problem_in_found(name: str, value: Any, folder: Path) -> str:
         return f"cannot be less strict than {brief(DEFAULTS[name])}"
     if name == "policies" and any(isinstance(policy, dict) and "unmeasured" in policy for policy in value.values()):
         return "cannot state `unmeasured`"
-    if name == "store" and (file := store_file(value)) is not None:
+    if name == "store":
+        if (file := store_file(value)) is None:
+            return "cannot be in memory, which keeps no runs and no requests for approval,"
         from platformdirs import user_data_path
 
         allowed = (folder, user_data_path("grace_kp", appauthor=False))

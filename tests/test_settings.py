@@ -667,7 +667,6 @@ def test_a_found_file_names_a_store_in_its_own_folder_or_the_users(folder, monke
     monkeypatch.chdir(folder)
     (folder / "out").symlink_to(folder.parent.parent)
     for url in (
-        "memory:",
         "sqlite:///t.db",
         "sqlite:///data/t.db",
         f"sqlite:///{folder}/t.db",
@@ -684,6 +683,10 @@ def test_a_found_file_names_a_store_in_its_own_folder_or_the_users(folder, monke
     ):
         (folder / "grace_kp.toml").write_text(f'store = "{url}"\n')
         assert "cannot name a file outside its own folder and that of the default store in a file" in refusal(folder)
+        assert url == load(folder, {"GRACE_KP_CONFIG": "grace_kp.toml"}).store
+    for url in ("memory:", "memory:?max_traces=500", "memory:?max_mb=0.5&max_traces=1"):
+        (folder / "grace_kp.toml").write_text(f'store = "{url}"\n')
+        assert "cannot be in memory, which keeps no runs and no requests for approval, in a file" in refusal(folder)
         assert url == load(folder, {"GRACE_KP_CONFIG": "grace_kp.toml"}).store
 
 
