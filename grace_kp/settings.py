@@ -402,6 +402,33 @@ def store_file(url: str) -> Path | None:
     return file
 
 
+def check_database(file: Path) -> None:
+    """Refuse a file that is there and neither empty nor a SQLite database, and one of the kernel. The file is not changed.
+
+    Raises:
+        OSError: it is such a file, or cannot be read.
+    """
+    path = Path(os.path.realpath(file))
+    if path.parts[1:2] in {("proc",), ("sys",)}:
+        raise OSError("it is a file of the kernel")
+    if not path.exists():
+        return
+    if path.stat().st_size == 1:  # which SQLite counts as empty
+        raise OSError("file is not a database")
+    import sqlite3
+
+    try:
+        # SQLite reads the header, because closing a file that was opened otherwise releases the locks of this process on it.
+        connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+        try:
+            connection.execute("PRAGMA schema_version")
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}:
+            raise OSError(str(error)) from None
+
+
 def _known(name: str, place: str) -> None:
     if name not in _FIELDS:
         import difflib
@@ -432,7 +459,10 @@ def _convert(name: str, raw: object, place: str) -> Any:
         )
     if name == "store":
         try:
-            store_file(raw)
+            if (file := store_file(raw)) is not None:
+                check_database(file)
+        except OSError as error:
+            raise SettingsError(f"store ({place}): {brief(raw)} cannot be used: {reason(error)}") from None
         except ValueError as error:
             raise SettingsError(f"store ({place}): {error}") from None
     if name == "file_mode" and not _MODE.fullmatch(raw):
