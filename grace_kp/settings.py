@@ -33,6 +33,22 @@ _UNMEASURED = ("silent", "notify", "confirm")
 _MODE = re.compile(r"0?[67][0-7]{2}")
 _PRICE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?) ([A-Z]{3})\s*", re.ASCII)
 _MEMORY_OPTION = re.compile(r"max_traces=0*[1-9]\d{0,17}|max_mb=(?=[\d.]*[1-9])\d{1,12}(\.\d{0,12})?", re.ASCII)
+GLOB_SET = re.compile(r"\[!?(\][^\]]*|[^\]]+)\]")
+"""A set of letters in a glob."""
+_NO_NAMES = (
+    (r"^\s*$", "it is empty"),
+    (r"^\s|\s$", "it has a blank at its start or end"),
+    (r"\{[^{}]*,[^{}]*\}|\{.*\}.*[*?]|[*?].*\{.*\}", "a glob has no braces; state each name by itself"),
+    (r"[,;，；、](?![^\[]*\])", "it lists several names; state each name by itself"),
+    (
+        r"(^|[^\w*?]|_)\.\*|\.\+|\]\+|\\|\||\(\?|^\^|\$$|^/.*/$|^/[^/]*/[gimsux]{1,2}$",
+        "it is a regular expression; a glob has `*`, `?` and `[abc]`",
+    ),
+    (r"[%＊？％]", "a glob is written with `*`, `?` and `[abc]`"),
+    (r"^[!~]|^not\s", "a glob cannot be negated; state the names that the policy is for"),
+    (r"""^['"`“”‘’]|['"`“”‘’]$""", "it has quotes around it"),
+    (r"<(?!(lambda|locals)>)|(?<!<lambda)(?<!<locals)>|=|&&|\(\)$", "it is an expression; state the name alone"),
+)
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 
 
@@ -532,6 +548,10 @@ def _policies(raw: object, place: str) -> dict[str, str | dict[str, str]]:
     for name, policy in pairs.items():
         if not isinstance(name, str) or not name:
             raise SettingsError(f"policies ({place}) must have non-empty action names, not {brief(name)}")
+        try:
+            check_name(name)
+        except ValueError as error:
+            raise SettingsError(f"policies ({place}): {brief(name)}: {error}") from None
         table = policy if isinstance(policy, dict) else {"floor": policy}
         for key, value in table.items():
             allowed = {"floor": _FLOORS, "unmeasured": _UNMEASURED}.get(key)
@@ -551,6 +571,32 @@ def _policies(raw: object, place: str) -> dict[str, str | dict[str, str]]:
             str(table["floor"]) if [*table] == ["floor"] else {key: str(value) for key, value in table.items()}
         )
     return found
+
+
+def is_glob(name: str) -> bool:
+    """Return whether the name of a policy is a glob."""
+    return any(letter in name for letter in "*?[")
+
+
+def check_name(name: object) -> None:
+    """Refuse what can be neither the name of an action nor a glob.
+
+    Raises:
+        ValueError: the message states what is wrong with it.
+    """
+    import fnmatch
+    import unicodedata
+
+    if not isinstance(name, str):
+        raise ValueError(f"the name of an action, or a glob, is a text, not {type(name).__name__}")
+    problem = next((why for form, why in _NO_NAMES if re.search(form, name, re.DOTALL | re.IGNORECASE)), "")
+    if any(unicodedata.category(letter) in {"Cc", "Cf", "Cs", "Zl", "Zp"} for letter in name.strip()):
+        problem = "it has a character that cannot be seen"
+    rest = GLOB_SET.sub("", name)
+    if "[" in rest or ("]" in rest and rest == name) or (is_glob(name) and "(?!)" in fnmatch.translate(name)):
+        problem = "its brackets do not match; a set is written `[abc]`, and a bracket itself `[[]`"
+    if problem:
+        raise ValueError(f"it can match no action: {problem}. Rename an action that is really called so")
 
 
 def _reviewers(raw: object, place: str) -> dict[str, tuple[str, ...]]:

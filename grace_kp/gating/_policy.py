@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
-from grace_kp.gating._names import check_name, is_equal_loosely, is_glob, is_misspelt, looks_like, matches, nearest
+from grace_kp.gating._names import is_equal_loosely, is_misspelt, looks_like, matches, nearest
 from grace_kp.levels import InterventionLevel
+from grace_kp.settings import check_name, is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
