@@ -26,6 +26,8 @@ _LISTED = 1_000
 _NEAR_FILE = re.compile(r"[\W_]*grace[\W_]*kp[\W_]*toml(\.txt)?", re.IGNORECASE)
 _NEAR_TABLE = re.compile(r"[\W_]*grace[\W_]*kp[\W_]*", re.IGNORECASE)
 _MENTION = re.compile(rb"grace[\W_]*kp", re.IGNORECASE)
+_ESCAPE = re.compile(rb"\\(?:u00|U000000)([0-7][0-9a-fA-F])")
+"""An ASCII character as a quoted name may state it."""
 # A pyproject.toml that cannot be parsed may hold our table if a line looks like it.
 _TABLE = re.compile(
     rb"""tool["']?\s*\.\s*["']?grace[\W_]?kp\b|(?:^|[{,])\s*["']?grace_kp["']?\s*[.=](?!=)""",
@@ -57,7 +59,9 @@ def content_of(path: Path) -> dict[str, Any] | None:
     try:
         data = _bytes_of(path)
         # In UTF-16 every other byte of a name is 0.
-        ascii_bytes = b"" if data is None else data.replace(b"\0", b"")
+        ascii_bytes = (
+            b"" if data is None else _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), data.replace(b"\0", b""))
+        )
         if data is None or (is_project and not _MENTION.search(ascii_bytes)):
             return None
         import tomllib

@@ -33,6 +33,22 @@ _UNMEASURED = ("silent", "notify", "confirm")
 _MODE = re.compile(r"0?[67][0-7]{2}")
 _PRICE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?) ([A-Z]{3})\s*", re.ASCII)
 _MEMORY_OPTION = re.compile(r"max_traces=0*[1-9]\d{0,17}|max_mb=(?=[\d.]*[1-9])\d{1,12}(\.\d{0,12})?", re.ASCII)
+GLOB_SET = re.compile(r"\[!?(\][^\]]*|[^\]]+)\]")
+"""A set of letters in a glob."""
+_NO_NAMES = (
+    (r"^\s*$", "it is empty"),
+    (r"^\s|\s$", "it has a blank at its start or end"),
+    (r"\{[^{}]*,[^{}]*\}|\{.*\}.*[*?]|[*?].*\{.*\}", "a glob has no braces; state each name by itself"),
+    (r"[,;，；、](?![^\[]*\])", "it lists several names; state each name by itself"),
+    (
+        r"(^|[^\w*?]|_)\.\*|\.\+|\]\+|\\|\||\(\?|^\^|\$$|^/.*/$|^/[^/]*/[gimsux]{1,2}$",
+        "it is a regular expression; a glob has `*`, `?` and `[abc]`",
+    ),
+    (r"[%＊？％]", "a glob is written with `*`, `?` and `[abc]`"),
+    (r"^[!~]|^not\s", "a glob cannot be negated; state the names that the policy is for"),
+    (r"""^['"`“”‘’]|['"`“”‘’]$""", "it has quotes around it"),
+    (r"<(?!(lambda|locals)>)|(?<!<lambda)(?<!<locals)>|=|&&|\(\)$", "it is an expression; state the name alone"),
+)
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 
 
@@ -342,7 +358,9 @@ def _problem_in_found(name: str, value: Any, folder: Path) -> str:
         return f"cannot be less strict than {brief(DEFAULTS[name])}"
     if name == "policies" and any(isinstance(policy, dict) and "unmeasured" in policy for policy in value.values()):
         return "cannot state `unmeasured`"
-    if name == "store" and (file := store_file(value)) is not None:
+    if name == "store":
+        if (file := store_file(value)) is None:
+            return "cannot be in memory, which keeps no runs and no requests for approval,"
         from platformdirs import user_data_path
 
         allowed = (folder, user_data_path("grace_kp", appauthor=False))
@@ -400,6 +418,33 @@ def store_file(url: str) -> Path | None:
     return file
 
 
+def check_database(file: Path) -> None:
+    """Refuse a file that is there and neither empty nor a SQLite database, and one of the kernel. The file is not changed.
+
+    Raises:
+        OSError: it is such a file, or cannot be read.
+    """
+    path = Path(os.path.realpath(file))
+    if path.parts[1:2] in {("proc",), ("sys",)}:
+        raise OSError("it is a file of the kernel")
+    if not path.exists():
+        return
+    if path.stat().st_size == 1:  # which SQLite counts as empty
+        raise OSError("file is not a database")
+    import sqlite3
+
+    try:
+        # SQLite reads the header, because closing a file that was opened otherwise releases the locks of this process on it.
+        connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+        try:
+            connection.execute("PRAGMA schema_version")
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}:
+            raise OSError(str(error)) from None
+
+
 def _known(name: str, place: str) -> None:
     if name not in _FIELDS:
         import difflib
@@ -430,7 +475,10 @@ def _convert(name: str, raw: object, place: str) -> Any:
         )
     if name == "store":
         try:
-            store_file(raw)
+            if (file := store_file(raw)) is not None:
+                check_database(file)
+        except OSError as error:
+            raise SettingsError(f"store ({place}): {brief(raw)} cannot be used: {reason(error)}") from None
         except ValueError as error:
             raise SettingsError(f"store ({place}): {error}") from None
     if name == "file_mode" and not _MODE.fullmatch(raw):
@@ -500,6 +548,10 @@ def _policies(raw: object, place: str) -> dict[str, str | dict[str, str]]:
     for name, policy in pairs.items():
         if not isinstance(name, str) or not name:
             raise SettingsError(f"policies ({place}) must have non-empty action names, not {brief(name)}")
+        try:
+            check_name(name)
+        except ValueError as error:
+            raise SettingsError(f"policies ({place}): {brief(name)}: {error}") from None
         table = policy if isinstance(policy, dict) else {"floor": policy}
         for key, value in table.items():
             allowed = {"floor": _FLOORS, "unmeasured": _UNMEASURED}.get(key)
@@ -519,6 +571,32 @@ def _policies(raw: object, place: str) -> dict[str, str | dict[str, str]]:
             str(table["floor"]) if [*table] == ["floor"] else {key: str(value) for key, value in table.items()}
         )
     return found
+
+
+def is_glob(name: str) -> bool:
+    """Return whether the name of a policy is a glob."""
+    return any(letter in name for letter in "*?[")
+
+
+def check_name(name: object) -> None:
+    """Refuse what can be neither the name of an action nor a glob.
+
+    Raises:
+        ValueError: the message states what is wrong with it.
+    """
+    import fnmatch
+    import unicodedata
+
+    if not isinstance(name, str):
+        raise ValueError(f"the name of an action, or a glob, is a text, not {type(name).__name__}")
+    problem = next((why for form, why in _NO_NAMES if re.search(form, name, re.DOTALL | re.IGNORECASE)), "")
+    if any(unicodedata.category(letter) in {"Cc", "Cf", "Cs", "Zl", "Zp"} for letter in name.strip()):
+        problem = "it has a character that cannot be seen"
+    rest = GLOB_SET.sub("", name)
+    if "[" in rest or ("]" in rest and rest == name) or (is_glob(name) and "(?!)" in fnmatch.translate(name)):
+        problem = "its brackets do not match; a set is written `[abc]`, and a bracket itself `[[]`"
+    if problem:
+        raise ValueError(f"it can match no action: {problem}. Rename an action that is really called so")
 
 
 def _reviewers(raw: object, place: str) -> dict[str, tuple[str, ...]]:

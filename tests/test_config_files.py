@@ -112,6 +112,12 @@ def test_a_file_without_permission_is_an_error(folder, name, locked):
     assert str(folder) in ran.stdout
 
 
+def test_an_escaped_table_name_is_read(folder):
+    """TOML lets a quoted name state any character by its number."""
+    (folder / "pyproject.toml").write_text('["tool"."\\u0067race\\U0000005Fkp".policies]\nwire = "deny"\n')
+    assert_denied()
+
+
 def test_a_byte_order_mark_is_read_over(folder):
     """Editors on Windows write it."""
     for name, text in (("pyproject.toml", TABLE), ("grace_kp.toml", POLICY)):
@@ -132,7 +138,7 @@ def test_another_encoding_is_an_error(folder, name, encoding):
     "text",
     [
         "[tool.grace_kp]\na = [", "[tool]\ngrace_kp = {domain = \n", "tool.grace_kp.domain = x", '[tool."grace_kp"]\nbroken', "[ tool . grace_kp ]\nx",
-        "[tool.grace-kp]\nx", "x = \n[tool.grace_kp.policies]\n", f"{TABLE}x = {'[' * 5_000}", f"{TABLE}x = {'9' * 5_000}",
+        '["tool"."grace\\u005fkp".policies]\nx', '["tool"."\\U00000067race_kp"]\nx', "[tool.grace-kp]\nx", "x = \n[tool.grace_kp.policies]\n", f"{TABLE}x = {'[' * 5_000}", f"{TABLE}x = {'9' * 5_000}",
     ],
 )  # fmt: skip
 def test_a_project_file_with_our_table_must_be_whole(folder, text):

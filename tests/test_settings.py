@@ -6,14 +6,19 @@ import dataclasses
 import math
 import os
 import pickle
+import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import grace_kp as gk
 from grace_kp.errors import SettingsError
 from grace_kp.settings import FOUND_FILES, Settings
+from grace_kp.store import open_store
 
 NAMES = [field.name for field in dataclasses.fields(Settings) if field.name != "source"]
 
@@ -667,7 +672,6 @@ def test_a_found_file_names_a_store_in_its_own_folder_or_the_users(folder, monke
     monkeypatch.chdir(folder)
     (folder / "out").symlink_to(folder.parent.parent)
     for url in (
-        "memory:",
         "sqlite:///t.db",
         "sqlite:///data/t.db",
         f"sqlite:///{folder}/t.db",
@@ -684,6 +688,10 @@ def test_a_found_file_names_a_store_in_its_own_folder_or_the_users(folder, monke
     ):
         (folder / "grace_kp.toml").write_text(f'store = "{url}"\n')
         assert "cannot name a file outside its own folder and that of the default store in a file" in refusal(folder)
+        assert url == load(folder, {"GRACE_KP_CONFIG": "grace_kp.toml"}).store
+    for url in ("memory:", "memory:?max_traces=500", "memory:?max_mb=0.5&max_traces=1"):
+        (folder / "grace_kp.toml").write_text(f'store = "{url}"\n')
+        assert "cannot be in memory, which keeps no runs and no requests for approval, in a file" in refusal(folder)
         assert url == load(folder, {"GRACE_KP_CONFIG": "grace_kp.toml"}).store
 
 
@@ -719,6 +727,45 @@ def test_an_address_that_cannot_be_used_is_refused_at_once(folder, url, message)
     found = refusal(folder, store=url)
     assert found.startswith("store (keyword store): ")
     assert found.endswith(message)
+
+
+@pytest.mark.parametrize("content", [b"x", b"secret notes\n" * 100, b"SQLite format 2\0" + b"x" * 5_000, b"\0" * 5_000])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(folder, content):
+    """Whether code, the environment or a file names it. Its content and permissions stay, and nothing is created beside it."""
+    notes = folder / "notes #1.txt"
+    notes.write_bytes(content)
+    notes.chmod(0o644)
+    url = f"sqlite:///{notes}"
+    with pytest.raises(gk.SettingsError, match=r"store \(keyword store\): .* cannot be used: file is not a database"):
+        gk.Grace(store=url)
+    assert "store (environment variable GRACE_KP_STORE): " in refusal(folder, {"GRACE_KP_STORE": url})
+    with pytest.raises(gk.StoreError, match="file is not a database"):
+        open_store(url)
+    assert (content, 0o100644, [notes]) == (notes.read_bytes(), notes.stat().st_mode, [*folder.iterdir()])
+
+
+def test_a_file_of_the_kernel_is_no_store(folder):
+    """Such as one below /proc, whose size is 0 like that of a new database."""
+    (folder / "t.db").symlink_to("/proc/version")
+    for path in ("/proc/version", "/proc/self/maps", "/proc/self/new.db", "t.db"):
+        message = refusal(folder, store=f"sqlite:///{folder / path}")
+        assert message.startswith("store (keyword store): ")
+        assert message.endswith(" cannot be used: it is a file of the kernel")
+
+
+def test_an_empty_file_and_a_database_are_stores(folder):
+    """Also while this process writes: the check releases none of its locks."""
+    file = folder / "t.db"
+    file.touch()
+    assert f"sqlite:///{file}" == load(folder, store=f"sqlite:///{file}").store
+    connection = sqlite3.connect(file, isolation_level=None)
+    connection.execute("CREATE TABLE other (x)")
+    connection.execute("BEGIN IMMEDIATE")
+    assert f"sqlite:///{file}" == load(folder, store=f"sqlite:///{file}").store
+    program = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
+    ran = subprocess.run([sys.executable, "-c", program, file], capture_output=True, text=True, check=False)
+    assert "database is locked" in ran.stderr
+    connection.close()
 
 
 def test_a_password_in_an_address_is_not_shown(folder):

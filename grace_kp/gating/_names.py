@@ -1,4 +1,4 @@
-"""Names of actions as policies state them: which cannot match anything, which look alike, which are misspelt. A glob also matches its own text."""
+"""Names of actions as policies state them: which look alike, and which are misspelt. A glob also matches its own text."""
 
 from __future__ import annotations
 
@@ -7,50 +7,22 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
+from grace_kp.settings import GLOB_SET, is_glob
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_GLOB = re.compile(r"[*?\[]")
-_SET = re.compile(r"\[!?(\][^\]]*|[^\]]+)\]")
 _SEPARATORS = re.compile(r"[\W_]+")
-_FORMS = (
-    (r"^\s*$", "it is empty"),
-    (r"^\s|\s$", "it has a blank at its start or end"),
-    (r"\{[^{}]*,[^{}]*\}|\{.*\}.*[*?]|[*?].*\{.*\}", "a glob has no braces; state each name by itself"),
-    (r"^[\w*?.-]+([,;][\w*?.-]+)+$", "it lists several names; state each name by itself"),
-    (r"(^|[^\w*?]|_)\.\*|\.\+|\]\+|\\|\||\(\?|^\^|\$$", "it is a regular expression; a glob has `*`, `?` and `[abc]`"),
-    (r"^!", "a glob cannot be negated; state the names that the policy is for"),
-    (r"""^(['"`]).*\1$""", "it has quotes around it"),
+# Each ASCII letter with those that look like it, after Unicode's confusables: Cyrillic, Greek, Armenian, Cherokee, Coptic, Lisu, symbols.
+_GROUPS = (
+    "aаАΑαɑᎪⲁꓮ bВвΒβᏏᏴⲃꓐ cСсⲥᏟꓚ¢ dԁᎠᏧꓓ eЕеЄєΕεⲉᎬꓰ℮€ fꓝ gցᏀᏳꓖ₲ hНнһΗհᎻᏂⲏꓧ iіїιɩᎥⲓ IІЇΙꓲ jЈјᎫꓙ kКкΚκᏦⲕꓗ₭ lӏӀᏞꓡ mМмΜᎷⲙꓟ₥ "
+    "nпΝηոⲛꓠ₦ oОоΟοօσഠଠဝჿסهⲟꓳ٥۵〇○◯ pРрΡρᏢⲣꓑ qԛզ rгᎡᏒᎱꓣ sЅѕςᏕᏚꓢ tТтΤτᎢⲧꓔ₮ uυսꓴ vѴѵνᏙꓦ wԜԝѡωᎳᏔꓪ₩ xХхΧχⲭꓫ yУуҮүΥγᎩᎽⲩꓬ zΖᏃꓜ -− _ˍ /∕⁄ :∶꞉"
 )
-# Letters that look like ASCII ones, after Unicode's confusables: Cyrillic, Greek, Armenian, and extensions of Latin.
-_ALIKE = str.maketrans(
-    "АВЕЄЅІЇЈКМНОРСТУХԜҮѴавеєѕіїјкмнорстухԁһӏԛԝүѵѡгпΑΒΕΖΗΙΚΜΝΟΡΤΥΧαβγεηικνορστυχωօսհոզցɑɡıɩɪɴʀʏᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢſøđħłŧ",
-    "ABEESIIJKMHOPCTYXWYVabeesiijkmhopctyxdhlqwyvwrnABEZHIKMNOPTYXabyenikvopstuxwouhnqgagiiinryacdejkmoptuvwzsodhlt",
+_ALIKE = str.maketrans({letter: group[0] for group in _GROUPS.split() for letter in group[1:]})
+_LATIN = re.compile(
+    r"(?:NEGATIVE \w+ )?LATIN (?:(?:SMALL|CAPITAL) LETTER|LETTER SMALL CAPITAL) (?:DOTLESS |SCRIPT |BARRED )?([A-Z])(?: WITH .*)?"
 )
 _ASCII_ALIKE = (("I", "l"), ("1", "l"), ("0", "o"), ("rn", "m"), ("vv", "w"))
-
-
-def is_glob(name: str) -> bool:
-    """Return whether the name of a policy is a glob."""
-    return _GLOB.search(name) is not None
-
-
-def check_name(name: object) -> None:
-    """Refuse what can be neither the name of an action nor a glob.
-
-    Raises:
-        ValueError: the message states what is wrong with it.
-    """
-    if not isinstance(name, str):
-        raise ValueError(f"the name of an action, or a glob, is a text, not {type(name).__name__}")
-    problem = next((why for form, why in _FORMS if re.search(form, name, re.DOTALL)), "")
-    if any(unicodedata.category(letter) in {"Cc", "Cf", "Cs", "Zl", "Zp"} for letter in name.strip()):
-        problem = "it has a character that cannot be seen"
-    rest = _SET.sub("", name)
-    if "[" in rest or ("]" in rest and rest == name) or (is_glob(name) and "(?!)" in fnmatch.translate(name)):
-        problem = "its brackets do not match; a set is written `[abc]`, and a bracket itself `[[]`"
-    if problem:
-        raise ValueError(f"it can match no action: {problem}")
 
 
 def matches(stated: str, name: str) -> bool:
@@ -59,18 +31,26 @@ def matches(stated: str, name: str) -> bool:
 
 
 def skeletons(name: str) -> frozenset[str]:
-    """Return a name without what people overlook: case, accents, compatibility forms, and letters that look like others."""
+    """Return a name without what people overlook: case, accents, compatibility forms, and letters and digits that look like others."""
     visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
     plain = alike = unicodedata.normalize("NFKC", visible).translate(_ALIKE)
+    if not plain.isascii():
+        plain = alike = "".join(map(_plain, plain))
     for seen, meant in _ASCII_ALIKE:
         alike = alike.replace(seen, meant)
     return frozenset(_folded(each) for each in (plain, alike))
 
 
+def _plain(letter: str) -> str:
+    """Return an extended Latin letter without its extension, and the digit of any script as an ASCII one."""
+    latin = _LATIN.fullmatch(unicodedata.name(letter, ""))
+    return latin[1].lower() if latin and not letter.isascii() else str(unicodedata.digit(letter, letter))
+
+
 def _folded(name: str) -> str:
     letters = unicodedata.normalize("NFKD", name.casefold()).translate(_ALIKE)
     return "".join(
-        "-" if unicodedata.category(letter) == "Pd" else letter
+        {"Pd": "-", "Pc": "_"}.get(unicodedata.category(letter), letter)
         for letter in letters
         if not unicodedata.combining(letter)
     )
@@ -116,7 +96,7 @@ def distance(stated: str, name: str) -> int:
     In a glob, `*` stands for any letters, and `?` and a set for any single letter.
     """
     wild = is_glob(stated)
-    pattern, text = (_SET.sub("?", stated) if wild else stated).casefold(), name.casefold()
+    pattern, text = (GLOB_SET.sub("?", stated) if wild else stated).casefold(), name.casefold()
     earlier, row = [0], list(range(len(text) + 1))
     for number, part in enumerate(pattern):
         any_letters = wild and part == "*"

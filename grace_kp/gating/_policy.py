@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
-from grace_kp.gating._names import check_name, is_equal_loosely, is_glob, is_misspelt, looks_like, matches, nearest
+from grace_kp.gating._names import is_equal_loosely, is_misspelt, looks_like, matches, nearest
 from grace_kp.levels import InterventionLevel
+from grace_kp.settings import check_name, is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -188,8 +189,8 @@ class Policy:
         """Return both policies at once, which is never milder than either.
 
         The stricter floor and `unmeasured`, the higher quorum and the higher threshold of each level hold, and only groups that both name
-        may decide. The action runs without an answer only where each policy allows it; one that states a floor of `silent` or `notify` and
-        nothing else leaves that to the other. Then the longer timeout holds, else the shorter. The reviewer is that of `self`, or of
+        may decide. The action runs without an answer only where each policy allows it; one whose floor and `unmeasured` are at most `notify`
+        and that states nothing else leaves that to the other. Then the longer timeout holds, else the shorter. The reviewer is that of `self`, or of
         `other` where `self` has none; two inboxes become one with the stricter of their settings.
 
         Raises:
@@ -214,7 +215,8 @@ class Policy:
     @property
     def _leaves_asking_open(self) -> bool:
         """Whether the policy states nothing about questions to a person."""
-        return self.floor in {None, "silent", "notify"} and replace(self, floor=None, unmeasured=None) == Policy()
+        asks_nobody = {self.floor, self.unmeasured} <= {None, "silent", "notify"}
+        return asks_nobody and replace(self, floor=None, unmeasured=None) == Policy()
 
 
 def stricter_unmeasured(*stated: str | None) -> str | None:

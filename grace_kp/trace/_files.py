@@ -106,9 +106,12 @@ def keep_private(path: Path, mode: int) -> None:
     Files of other users are left alone, with a warning in the log.
 
     Raises:
-        OSError: the file cannot be created.
+        OSError: the file cannot be created, or is neither empty nor a database.
     """
+    from grace_kp.settings import check_database
+
     refuse_planted_link(path)
+    check_database(path)
     if not path.exists():
         handle = os.open(path, os.O_CREAT | os.O_RDWR, mode & 0o600)
         try:

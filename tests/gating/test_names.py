@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import grace_kp as gk
 from grace_kp.gating import PolicySet
-from grace_kp.gating._names import check_name, distance, is_misspelt, looks_like, matches, nearest
+from grace_kp.gating._names import distance, is_misspelt, looks_like, matches, nearest
+from grace_kp.settings import Settings, check_name
 from grace_kp.testing import make_grace
 
 REFUSED = {
@@ -22,6 +23,10 @@ REFUSED = {
     "(?i)wire": "regular expression", "wire.+": "regular expression", "wire,pay": "lists several names", "wire;pay": "lists several names",
     "wire[": "brackets do not match", "wire]": "brackets do not match", "wire[]": "brackets do not match", "[z-a]": "brackets do not match",
     "a[b]c[d": "brackets do not match", "!wire": "cannot be negated", "'wire'": "quotes around it",
+    "wire_money, pay": "lists several names", "wire，pay": "lists several names", "a, b": "lists several names", "wire;pay*": "lists several names",
+    "/wire/": "regular expression", "/wire/i": "regular expression", "wire_%": r"a glob is written with", "wire_＊": "a glob is written with",
+    "~wire": "cannot be negated", "not wire": "cannot be negated", "NOT wire": "cannot be negated", "<wire>": "an expression", "wire>": "an expression",
+    "wire=deny": "an expression", "wire == pay": "an expression", "wire()": "an expression", "“wire”": "quotes around it", '"wire': "quotes around it",
 }  # fmt: skip
 
 
@@ -35,11 +40,26 @@ def test_what_can_match_nothing_is_refused_where_it_is_written(name):
 
 
 @pytest.mark.parametrize("name", ["wire_money", "*", "pay_?", "[ab]c*", "[!a]*", "Bank.transfer", "bank.*", "tools/pay", "Refund (VIP)", "refund[vip]",
-    "refund[[]vip]", "<lambda>", "überweisen", "支払い", "charge {amount}", "a, b"])  # fmt: skip
+    "refund[[]vip]", "<lambda>", "überweisen", "支払い", "charge {amount}", "send mail", "server/tool",
+    "server:tool", "read-file", "outer.<locals>.<lambda>", "not_found", "notice board", "/tools/pay", "don't stop", "[a,b]*", "R&D", "A/B test", "v2.1", "wire!", "f(x)", "[!_]*"])  # fmt: skip
 def test_other_names_are_taken(name):
     """Whatever an action can be called."""
     check_name(name)
     PolicySet({name: "deny"})
+
+
+@pytest.mark.parametrize("name", ["'wire_money'", "/wire/", "~wire", "wire;pay", "wire_%"])
+def test_names_are_checked_where_settings_are_read(tmp_path, name):
+    """In a variable, in a file and in code, with the source in the message."""
+    for environ, source in (
+        ({"GRACE_KP_POLICIES": f"{name}=deny"}, "environment variable GRACE_KP_POLICIES"),
+        ({"GRACE_KP_CONFIG": str(tmp_path / "x.toml")}, str(tmp_path / "x.toml")),
+    ):
+        (tmp_path / "x.toml").write_text(f'[policies]\n"{name}" = "deny"\n')
+        with pytest.raises(gk.SettingsError) as raised:
+            Settings.load(environ=environ, folder=tmp_path)
+        assert str(raised.value).startswith(f"policies ({source}): ")
+        assert str(raised.value).endswith("Rename an action that is really called so")
 
 
 @pytest.mark.parametrize("name", [5, None, ("wire",), b"wire"])
@@ -64,6 +84,10 @@ def test_an_exact_name_comes_before_its_reading_as_a_glob():
     ("pay", "рау"), ("pay", "PAY"), ("pay", "ｐａｙ"), ("pay", "pa\u200by"), ("pay", "páy"), ("send_mail", "send_maiI"), ("send_mail", "send_mai1"),
     ("wire_money", "wire＿money"), ("pay_*", "pаy_all"), ("transfer", "ΤRΑNSFER"), ("payment", "payrnent"), ("files", "ﬁles"), ("SEND_MAIL", "send_maiI"),
     ("wire-money", "wire‐money"), ("straße", "STRASSE"), ("сору", "copy"), ("ix", "İx"), ("GET_*", "get_all"),
+    *(("wire_money", name) for name in (
+        "wir℮_money", "wire_m੦ney", "wire_m௦ney", "wire_m०ney", "wire_m๐ney", "wire_ꮇoney", "wire_Ꮇoney", "wire_mσney", "ꮃire_money", "wire_moꞑey",
+        "wire_m〇ney", "wire‿money", "wireˍmoney", "ⱳire_money", "wire_monɇy", "ᴡɪʀᴇ_ᴍᴏɴᴇʏ", "🆆🅸🆁🅴_money", "ꓪire_money", "wire_mⲟney", "wire_mоnеу", "wire_møney",
+    )), ("step_v5", "step_v५"), ("pay-all", "pay−all"), ("a/b", "a∕b"),
 ])  # fmt: skip
 def test_what_looks_like_an_action(stated, name):
     """After compatibility forms, case, accents and letters that look alike; such a name matches no policy by itself."""

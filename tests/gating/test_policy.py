@@ -428,6 +428,8 @@ AUTO = gk.Policy(floor="confirm", timeout=0, auto_proceed_on_timeout=True)
         (gk.Policy(group="finance"), False, 0),
         (gk.Policy(reviewer=nobody), False, 0),
         (gk.Policy(auto_proceed_on_timeout=False), False, 0),
+        (gk.Policy(unmeasured="confirm"), False, 0),
+        (gk.Policy(floor="notify", unmeasured="confirm"), False, 0),
         (gk.Policy(floor="notify"), True, 0),
         (gk.Policy(floor="silent", unmeasured="silent"), True, 0),
         (gk.Policy(), True, 0),
@@ -438,6 +440,15 @@ def test_an_action_runs_without_an_answer_only_where_every_policy_allows_it(othe
     """A floor that asks nobody leaves it to the other policy. Where all allow it, the longer time is left for an answer."""
     for combined in (AUTO.combined(other), other.combined(AUTO)):
         assert (proceeds, timeout) == (combined.auto_proceed_on_timeout, combined.timeout)
+
+
+def test_unmeasured_confirm_of_the_runtime_asks_a_person():
+    """A gate that proceeds on a timeout does not run then, where the operator requires a confirmation for calls without evidence."""
+    grace, ran = make_grace(policies={"wire": gk.Policy(unmeasured="confirm")}, reviewer=nobody), []
+    wire = grace.gate(name="wire", policy=gk.Policy(timeout=0, auto_proceed_on_timeout=True))(lambda: ran.append(1))
+    with pytest.raises(gk.ActionCancelled):
+        wire()
+    assert [] == ran
 
 
 POLICIES_OF_A_PLACE = st.builds(
