@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import copy
 import sys
 import types
@@ -133,14 +132,15 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     schema, injected = tool.args_schema, injected_names(tool)
     own = {name: value for name, value in arguments.items() if name not in injected}
-    if isinstance(schema, dict) and (problem := _json_schema_problem(schema, own, is_edit=False)):
-        raise InvalidCall(problem)
     for name in ("invoke", "ainvoke", "run", "arun", "_to_args_and_kwargs"):
         owner = next(base for base in type(tool).__mro__ if name in base.__dict__)
         if not owner.__module__.startswith("langchain_core."):
             raise NotHeld(
                 f"its class replaces `{name}`, so that it may run with other arguments; replace `_run` instead"
             )
+    with_parser(tool, lambda *_: None, lambda: None)
+    if isinstance(schema, dict) and (problem := _json_schema_problem(schema, own, is_edit=False)):
+        raise InvalidCall(problem)
     fields = _fields(schema)
     filled_in = injected & fields.keys()
     probe = tool
@@ -235,37 +235,38 @@ def injected_values(tool: Any, tool_input: Mapping[str, Any], tool_call_id: str 
 
 
 def with_parser(tool: Any, parse: Parse, starts: Callable[[], None]) -> Any:
-    """Return a tool whose arguments are parsed by `parse`. All else, its state included, it shares with the original.
-
-    A copy would not do: a tool may count its calls in its own fields.
+    """Return a stand-in of a tool, of the same class, whose arguments are parsed by `parse`. What runs is the tool itself.
 
     Args:
         tool: the tool.
         parse: gets the tool's own parser, the input, and the id of the call; returns the arguments by name.
         starts: is called right before handlers are told that the tool starts.
+
+    Raises:
+        NotHeld: the class of the tool does not allow it.
     """
-    kind = type(tool)
 
-    def _filter_injected_args(self: Any, tool_input: dict[str, Any]) -> Any:
+    def _filter_injected_args(tool_input: dict[str, Any]) -> Any:
         starts()
-        return super(derived, self)._filter_injected_args(tool_input)
+        return tool._filter_injected_args(tool_input)
 
-    def _parse_input(self: Any, tool_input: Any, tool_call_id: str | None) -> Any:
-        return parse(super(derived, self)._parse_input, tool_input, tool_call_id)
+    def _parse_input(tool_input: Any, tool_call_id: str | None) -> Any:
+        return parse(tool._parse_input, tool_input, tool_call_id)
 
-    names = {
+    own = {
         "_filter_injected_args": _filter_injected_args,
         "_parse_input": _parse_input,
-        "__module__": kind.__module__,
-        "__qualname__": kind.__qualname__,
-        "__slots__": (),
+        "_run": tool._run,
+        "_arun": tool._arun,
     }
-    # Without pydantic's metaclass, which would build a validator for each call of a tool.
-    derived: Any = abc.ABCMeta.__new__(type(kind), kind.__name__, (kind,), names)
-    shared = object.__new__(derived)
-    for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
-        object.__setattr__(shared, name, getattr(tool, name))
-    return shared
+    # Neither a subclass, whose definition may run code of the tool's class, nor a copy: a tool may count its calls in its own fields.
+    held = object.__new__(type(tool))
+    object.__setattr__(held, "__dict__", {**tool.__dict__, **own})
+    for name in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+        object.__setattr__(held, name, getattr(tool, name))
+    if any(getattr(held, name) is not attribute for name, attribute in own.items()):
+        raise NotHeld("its class replaces how its attributes are found, so that it may run with other arguments")
+    return held
 
 
 def _fields(schema: Any) -> Mapping[str, Any]:

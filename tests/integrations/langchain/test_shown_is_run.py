@@ -8,7 +8,7 @@ import decimal  # noqa: TC003 — pydantic reads the types of this module
 import enum
 import gzip
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 
@@ -379,6 +379,11 @@ class Invoking(Counting):
         return super().invoke({**call, "args": {"x": "other"}}, config, **kwargs)
 
 
+class Hiding(Counting):
+    def __getattribute__(self, name):
+        return BaseTool._parse_input.__get__(self) if name == "_parse_input" else super().__getattribute__(name)
+
+
 class Running(Counting):
     def run(self, tool_input, *args, **kwargs):
         self.ran.append("other")
@@ -399,7 +404,7 @@ async def test_tools_of_other_kinds_run_with_what_was_shown(grace, kind, y, worl
 
 @both
 @pytest.mark.parametrize("saver", [None, False])
-@pytest.mark.parametrize("kind", [Invoking, Running])
+@pytest.mark.parametrize("kind", [Invoking, Running, Hiding])
 async def test_a_tool_that_cannot_be_held_to_what_is_shown_is_refused(kind, saver, world):
     """With the reason, and without a question."""
     asked, used = [], kind()
@@ -408,7 +413,34 @@ async def test_a_tool_that_cannot_be_held_to_what_is_shown_is_refused(kind, save
         await talk.call(QUESTION, world)
         ((text, status),) = talk.results
         assert ("error", [], []) == (status, used.ran, asked)
-        assert "its class replaces `" in text
+        assert "its class replaces " in text
+
+
+class Plugin(Counting):
+    """A tool whose class notes its subclasses, and sets up each."""
+
+    live: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, live, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls.live = live
+
+
+class DryRun(Plugin, live=False):
+    def _run(self, x: str) -> str:
+        self.ran.append((x, self.live, type(self) is DryRun))
+        return "acted"
+
+
+@both
+async def test_running_a_tool_defines_no_class(grace, world):
+    """`__init_subclass__` may need arguments, and change what the tool does."""
+    used = DryRun()
+    talk = Conversation(grace, [used], ("act", {"x": "a"}))
+    await talk.call(QUESTION, world)
+    await talk.answer(APPROVE, world=world)
+    assert ([("a", False, True)], []) == (used.ran, DryRun.__subclasses__())
+
 
 
 async def test_a_value_that_no_checkpoint_can_keep_is_refused(grace):
