@@ -39,6 +39,9 @@ from grace_kp.integrations.langchain._tool_schema import (
     argument_names,
     argument_types,
     as_input,
+    as_typed,
+    has_factory,
+    kinds_in,
     schema_problem,
     validated,
 )
@@ -338,12 +341,28 @@ class ToolCase:
         found = validated(tool, as_input(tool, wanted))
         if gone := [name for name in wanted if name not in found]:
             raise InvalidCall(f"there is no argument {gone[0]!r}")
+        left_out = [name for name in found if name not in wanted]
+        for name in left_out:
+            if name in self.arguments and not {name, *as_input(tool, {name: None})} & self.call["args"].keys() and has_factory(tool, name):
+                found[name] = self.arguments[name]  # such a default is taken once
+        unseen = [
+            name
+            for name in left_out
+            if name not in self.arguments or not _is_equal(found[name], self.arguments[name])
+        ]
+        if unseen:
+            raise InvalidCall(
+                f"it leaves out {unseen[0]!r}, and the tool would run with {json_values(found)[0]}; state all arguments"
+            )
         other = [name for name, value in wanted.items() if not is_shown_as(found[name], value)]
-        if other:
-            again = validated(tool, as_input(tool, found))
-            if _is_equal(again, found) or any(type(found[name]) is not type(wanted[name]) for name in other):
-                raise InvalidCall(f"the tool would run with {json_values(found)[0]}")
-        return {**found, **{name: wanted[name] for name in other}}
+        if not other:
+            return found
+        again, typed = validated(tool, as_input(tool, found)), as_typed(tool, {name: wanted[name] for name in other})
+        if _is_equal(again, found) or not all(
+            is_shown_as(typed[name], wanted[name]) and kinds_in(typed[name]) <= kinds_in(found[name]) for name in other
+        ):
+            raise InvalidCall(f"the tool would run with {json_values(found)[0]}")
+        return {**found, **typed}
 
     def gated(
         self,

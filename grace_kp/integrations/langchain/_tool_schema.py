@@ -12,7 +12,7 @@ from langchain_core.callbacks import BaseCallbackManager, BaseRunManager
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, Tool
 from langchain_core.tools.base import FILTERED_ARGS, _is_injected_arg_type
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, TypeAdapter, create_model
 
 from grace_kp.errors import MissingExtra
 from grace_kp.gating import problem_with
@@ -188,6 +188,31 @@ def as_input(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         alias = getattr(field, "validation_alias", None) or getattr(field, "alias", None)
         found[alias if isinstance(alias, str) else name] = value
     return found
+
+
+def as_typed(tool: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values in the declared types of a tool's arguments. No validator of the schema runs; those of a declared type do.
+
+    Raises:
+        InvalidCall: a value does not fit its type.
+    """
+    types = argument_types(tool)
+    try:
+        return {name: TypeAdapter(types.get(name, Any)).validate_python(value) for name, value in values.items()}
+    except Exception as error:  # such as a type that pydantic knows only inside of the schema
+        raise InvalidCall(error_text(error)) from error
+
+
+def kinds_in(value: object) -> set[type]:
+    """Return the types of a value and of the items in it."""
+    items = [*value, *value.values()] if isinstance(value, dict) else value
+    nested = items if isinstance(items, list | tuple | set | frozenset) else ()
+    return {type(value)}.union(*(kinds_in(item) for item in nested))
+
+
+def has_factory(tool: Any, name: str) -> bool:
+    """Return whether a function makes the default of an argument."""
+    return getattr(_fields(tool.args_schema).get(name), "default_factory", None) is not None
 
 
 def injected_names(tool: Any) -> set[str]:

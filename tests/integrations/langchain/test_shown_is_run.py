@@ -304,6 +304,68 @@ async def test_an_edit_must_fit_the_whole_schema(grace, schema, first, wrong, pr
         assert [wanted] == ran
 
 
+async def test_an_edit_runs_with_nothing_that_nobody_saw(grace):
+    """A reviewer who leaves out an argument is asked again, with what would run; a default that was shown stays."""
+    ran = []
+    talk = Conversation(grace, [tool_with(Transfer, ran)], ("act", {"to": "ann", "euros": 70, "account": "checking"}))
+    await talk.call(QUESTION)
+    await talk.answer(edit("act", to="bob", euros=70))
+    problem = talk.out["__interrupt__"][0].value["problem"]
+    assert ([], True, True) == (ran, "leaves out 'account'" in problem, "'account': 'savings'" in problem)
+    await talk.answer(edit("act", to="bob", euros=70, account="savings"))
+    assert [{"to": "bob", "euros": 70, "account": "savings"}] == ran
+    talk = Conversation(grace, [tool_with(Transfer, ran)], ("act", {"to": "ann", "euros": 70}))
+    await talk.call(QUESTION)
+    await talk.answer(edit("act", to="eve", euros=70))
+    assert {"to": "eve", "euros": 70, "account": "savings"} == ran[1]
+
+
+async def test_an_edit_keeps_the_default_that_was_made(grace):
+    """Its function does not make another one."""
+    Cents.numbers = iter(range(9))
+    ran = []
+    talk = Conversation(grace, [tool_with(Cents, ran)], ("act", {"euros": 5}))
+    await talk.call(QUESTION)
+    await talk.answer(edit("act", euros=300))
+    assert [{"euros": 300, "id": "id 0"}] == ran
+
+
+class Days(BaseModel):
+    days: list[datetime.date]
+    fees: dict[str, decimal.Decimal] = {}
+    pets: list[Cat] = []
+
+    @field_validator("days")
+    @classmethod
+    def one_more(cls, days):
+        return [*days, days[-1] + datetime.timedelta(days=1)]
+
+    @field_validator("fees")
+    @classmethod
+    def doubled(cls, fees):
+        return {name: fee * 2 for name, fee in fees.items()}
+
+    @field_validator("pets")
+    @classmethod
+    def older(cls, pets):
+        return [Cat(kind="cat", lives=pet.lives + 1) for pet in pets]
+
+
+async def test_an_edit_has_the_types_of_the_function(grace):
+    """Also inside of containers, and where the tool would convert it once more."""
+    ran = []
+    args = {"days": ["2026-01-01"], "fees": {"a": "1.5"}, "pets": [{"kind": "cat"}]}
+    talk = Conversation(grace, [tool_with(Days, ran)], ("act", args))
+    await talk.call(QUESTION)
+    await talk.answer(
+        edit("act", days=["2027-01-01"], fees={"a": "7.5"}, pets=[{"kind": "cat", "lives": 3}]),
+    )
+    expected = {
+        "days": [datetime.date(2027, 1, 1)], "fees": {"a": decimal.Decimal("7.5")}, "pets": [Cat(kind="cat", lives=3)],
+    }  # fmt: skip
+    assert [expected] == ran
+
+
 def test_without_jsonschema_an_edit_is_not_taken(grace, monkeypatch):
     """The question says what is missing."""
     import sys
