@@ -12,7 +12,7 @@ from langchain_core.callbacks import BaseCallbackManager, BaseRunManager
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, Tool
 from langchain_core.tools.base import FILTERED_ARGS, _is_injected_arg_type
-from pydantic import BaseModel, TypeAdapter, create_model
+from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from grace_kp.errors import MissingExtra
 from grace_kp.gating import problem_with
@@ -38,8 +38,8 @@ def argument_names(tool: object) -> dict[str, bool] | None:
     """Return the arguments that a model may pass to a tool, and whether each is required; None where the tool has no schema."""
     schema = getattr(tool, "tool_call_schema", None)
     if isinstance(schema, dict):
-        required = schema.get("required") or ()
-        return {name: name in required for name in schema.get("properties") or {}}
+        required = schema.get("required")
+        return {name: isinstance(required, list) and name in required for name in _properties(schema)}
     fields = getattr(schema, "model_fields", None)
     if not isinstance(fields, dict):
         return None
@@ -76,12 +76,13 @@ def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[st
 
 def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any], *, is_edit: bool) -> str:
     """Return what is wrong with arguments for a JSON schema. A call of the model is checked as far as that is possible, an edit completely."""
-    properties = schema.get("properties") or {}
+    properties, schema = _properties(schema), {name: _with_null(item) for name, item in schema.items()}
     for name, value in arguments.items():
-        kinds = properties.get(name, {}).get("type")
-        kinds = [kinds] if isinstance(kinds, str) else kinds or []
-        if kinds and not any(_has_json_type(value, kind) for kind in kinds):
-            return f"{name}: must be {' or '.join(kinds)}, not {type(value).__name__}"
+        declared = properties.get(name)
+        kinds = declared.get("type") if isinstance(declared, dict) and not declared.get("nullable") else None
+        kinds = [kinds] if isinstance(kinds, str) else kinds
+        if isinstance(kinds, list) and kinds and not any(_has_json_type(value, kind) for kind in kinds):
+            return f"{name}: must be {' or '.join(map(str, kinds))}, not {type(value).__name__}"
     try:
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import UnknownType, best_match
@@ -99,12 +100,27 @@ def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any]
     return "" if worst is None else f"{worst.json_path.removeprefix('$.')}: {worst.message[:300]}"
 
 
-def _has_json_type(value: object, kind: str) -> bool:
+def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = schema.get("properties")
+    return found if isinstance(found, dict) else {}
+
+
+def _with_null(schema: Any) -> Any:
+    """Return a schema with the `nullable` of OpenAPI as JSON Schema has it."""
+    if isinstance(schema, list):
+        return [_with_null(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _with_null(item) for name, item in schema.items()}
+    return {"anyOf": [found, {"type": "null"}]} if schema.get("nullable") is True else found
+
+
+def _has_json_type(value: object, kind: Any) -> bool:
     if isinstance(value, bool):
         return kind == "boolean"
     if isinstance(value, float) and kind == "integer":
         return value.is_integer()
-    return isinstance(value, _JSON_TYPES.get(kind, object))
+    return isinstance(value, _JSON_TYPES.get(kind, object) if isinstance(kind, str) else object)
 
 
 def _takes_more(tool: object) -> bool:
@@ -154,8 +170,9 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     try:
         parsed = probe._parse_input(copy.deepcopy(own), "")
     except Exception as error:
-        if filled_in and not hasattr(error, "errors"):  # a validator may need what is filled in only when the tool runs
-            raise NotHeld(f"its arguments cannot be validated before it runs ({error_text(error)})") from error
+        if filled_in and _is_of_a_validator(error):  # which may need what is filled in only when the tool runs
+            problem = f"without what LangChain fills in ({', '.join(sorted(filled_in))}): {error_text(error)}"
+            raise NotHeld(f"its arguments cannot be validated before it runs, {problem}") from error
         raise InvalidCall(error_text(error)) from error
     if not isinstance(parsed, dict):
         raise NotHeld("it takes something other than named arguments")
@@ -168,6 +185,12 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
             if name not in found and not field.is_required():
                 found[name] = field.get_default(call_default_factory=True)
     return found
+
+
+def _is_of_a_validator(error: Exception) -> bool:
+    """Return whether code of the schema raised, and not pydantic because of a type or a limit."""
+    found = error.errors() if isinstance(error, ValidationError) else [{"type": "value_error"}]
+    return any(each["type"] in {"value_error", "assertion_error"} for each in found)
 
 
 def without_defaults(tool: Any, found: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:

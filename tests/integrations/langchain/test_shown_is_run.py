@@ -431,6 +431,39 @@ class Counting(BaseTool):
         return "acted"
 
 
+class NeedsState(BaseModel):
+    x: int
+    state: Annotated[dict, InjectedState]
+
+    @model_validator(mode="after")
+    def of_a_conversation(self):
+        if not self.state:
+            raise ValueError("no state")
+        return self
+
+
+@both
+async def test_a_validator_that_needs_the_state_runs_where_nobody_is_asked(grace, world):
+    """Elsewhere the call is refused with the reason; a value of a wrong type is the model's error."""
+    ran = []
+
+    @tool(args_schema=NeedsState)
+    def act(x, state):
+        """Act."""
+        ran.append(x)
+        return "acted"
+
+    quiet = Conversation(grace, [act], ("act", {"x": 1}), floor="silent")
+    await quiet.call(QUESTION, world)
+    assert ([1], [("acted", "success")]) == (ran, quiet.results)
+    talk = Conversation(grace, [act], ("act", {"x": 1}))
+    await talk.call(QUESTION, world)
+    assert "without what LangChain fills in (state): " in talk.results[0][0]
+    talk = Conversation(grace, [act], ("act", {"x": "many"}))
+    await talk.call(QUESTION, world)
+    assert ([1], True) == (ran, "Please fix" in talk.results[0][0])
+
+
 class Parsing(Counting):
     def _parse_input(self, tool_input, tool_call_id):
         return {**tool_input, "y": 7}
