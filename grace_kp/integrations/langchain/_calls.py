@@ -343,16 +343,18 @@ class ToolCase:
             raise InvalidCall(f"there is no argument {gone[0]!r}")
         left_out = [name for name in found if name not in wanted]
         for name in left_out:
-            if name in self.arguments and not {name, *as_input(tool, {name: None})} & self.call["args"].keys() and has_factory(tool, name):
+            if (
+                name in self.arguments
+                and not {name, *as_input(tool, {name: None})} & self.call["args"].keys()
+                and has_factory(tool, name)
+            ):
                 found[name] = self.arguments[name]  # such a default is taken once
         unseen = [
-            name
-            for name in left_out
-            if name not in self.arguments or not _is_equal(found[name], self.arguments[name])
+            name for name in left_out if name not in self.arguments or not _is_equal(found[name], self.arguments[name])
         ]
         if unseen:
             raise InvalidCall(
-                f"it leaves out {unseen[0]!r}, and the tool would run with {json_values(found)[0]}; state all arguments"
+                f"the edit lacks {', '.join(unseen)}, and the tool would run with {json_values(found)[0]}; state all arguments"
             )
         other = [name for name, value in wanted.items() if not is_shown_as(found[name], value)]
         if not other:

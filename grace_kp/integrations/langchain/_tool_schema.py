@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import BaseCallbackManager, BaseRunManager
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, Tool
+from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.tools.base import FILTERED_ARGS, _is_injected_arg_type
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
@@ -36,14 +36,14 @@ _JSON_TYPES: dict[str, Any] = {
 
 def argument_names(tool: object) -> dict[str, bool] | None:
     """Return the arguments that a model may pass to a tool, and whether each is required; None where the tool has no schema."""
-    schema = getattr(tool, "tool_call_schema", None)
+    schema = _call_schema(tool)
     if isinstance(schema, dict):
-        required = schema.get("required")
-        return {name: isinstance(required, list) and name in required for name in _properties(schema)}
+        return {name: name in schema["required"] for name in schema["properties"]}
     fields = getattr(schema, "model_fields", None)
     if not isinstance(fields, dict):
         return None
-    return {field.alias or name: field.is_required() for name, field in fields.items()}
+    taken = _taken_names(tool)
+    return {field.alias or name: field.is_required() for name, field in fields.items() if name not in taken}
 
 
 def argument_types(tool: object) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[st
         missing = [name for name, required in names.items() if required and name not in arguments]
         if missing:
             return f"the argument {missing[0]!r} is missing"
-    schema = getattr(tool, "tool_call_schema", None)
+    schema = _call_schema(tool)
     if isinstance(schema, dict):
         return _json_schema_problem(schema, arguments, is_edit=True)
     return "" if schema is None else problem_with(dict(arguments), schema)
@@ -117,10 +117,10 @@ def _with_null(schema: Any) -> Any:
 
 def _has_json_type(value: object, kind: Any) -> bool:
     if isinstance(value, bool):
-        return kind == "boolean"
+        return bool(kind == "boolean")
     if isinstance(value, float) and kind == "integer":
         return value.is_integer()
-    return isinstance(value, _JSON_TYPES.get(kind, object) if isinstance(kind, str) else object)
+    return not isinstance(kind, str) or isinstance(value, _JSON_TYPES.get(kind, object))
 
 
 def _takes_more(tool: object) -> bool:
@@ -155,7 +155,7 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
                 f"its class replaces `{name}`, so that it may run with other arguments; replace `_run` instead"
             )
     with_parser(tool, lambda *_: None, lambda: None)
-    if isinstance(schema, dict) and (problem := _json_schema_problem(schema, own, is_edit=False)):
+    if isinstance(schema, dict) and (problem := _json_schema_problem(_call_schema(tool), own, is_edit=False)):
         raise InvalidCall(problem)
     fields = _fields(schema)
     filled_in = injected & fields.keys()
@@ -240,14 +240,38 @@ def has_factory(tool: Any, name: str) -> bool:
 
 def injected_names(tool: Any) -> set[str]:
     """Return the parameters of a tool that LangChain fills in. Where a model names one, its value is dropped."""
-    schema = tool.args_schema
-    names = {*FILTERED_ARGS, *getattr(tool, "_injected_args_keys", ())}
-    if isinstance(schema, type):
-        names |= _fields(schema).keys() - _fields(tool.tool_call_schema).keys()
+    names = {*_taken_names(tool), *getattr(tool, "_injected_args_keys", ())}
+    if isinstance(tool.args_schema, type):
+        names |= _fields(tool.args_schema).keys() - _fields(tool.tool_call_schema).keys()
+    return names
+
+
+def _taken_names(tool: Any) -> set[str]:
+    """Return the names of arguments that LangChain or LangGraph uses otherwise, also where the tool's schema has them."""
+    names = set(FILTERED_ARGS)
+    if getattr(type(tool), "_run", None) in (StructuredTool._run, Tool._run):
+        names.add("config")  # a parameter of their `_run`, which does not pass it on
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
-    if "runtime" in _fields(schema) or "runtime" in getattr(function, "__annotations__", ()):
+    if "runtime" in _fields(getattr(tool, "args_schema", None)) or "runtime" in getattr(
+        function, "__annotations__", ()
+    ):
         names.add("runtime")  # LangGraph goes by this name
     return names
+
+
+def _call_schema(tool: Any) -> Any:
+    """Return the schema of what the function of a tool gets from a call; None where there is none."""
+    schema: Any = getattr(tool, "tool_call_schema", None)
+    taken = _taken_names(tool)
+    if isinstance(schema, dict):
+        required, properties = schema.get("required"), _properties(schema)
+        return {
+            **schema,
+            "properties": {name: declared for name, declared in properties.items() if name not in taken},
+            "required": [name for name in required if name not in taken] if isinstance(required, list) else [],
+        }
+    absent: dict[str, Any] = dict.fromkeys(taken & getattr(schema, "model_fields", {}).keys(), (Any, None))
+    return create_model(schema.__name__, __base__=schema, **absent) if absent else schema
 
 
 def is_injected(declared: Any) -> bool:
@@ -271,7 +295,7 @@ def is_injected(declared: Any) -> bool:
 
 def injected_values(tool: Any, tool_input: Mapping[str, Any], tool_call_id: str | None) -> dict[str, Any]:
     """Return what LangChain has filled in for a call, validated as the tool does it."""
-    schema, injected = tool.args_schema, injected_names(tool)
+    schema, injected = tool.args_schema, injected_names(tool) - {"config", *FILTERED_ARGS}
     filled_in = {name: value for name, value in tool_input.items() if name in injected}
     if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
         return filled_in
@@ -296,7 +320,8 @@ def with_parser(tool: Any, parse: Parse, starts: Callable[[], None]) -> Any:
 
     def _filter_injected_args(tool_input: dict[str, Any]) -> Any:
         starts()
-        return tool._filter_injected_args(tool_input)
+        injected = injected_names(tool)
+        return {name: value for name, value in tool._filter_injected_args(tool_input).items() if name not in injected}
 
     def _parse_input(tool_input: Any, tool_call_id: str | None) -> Any:
         return parse(tool._parse_input, tool_input, tool_call_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import decimal  # noqa: TC003 — pydantic reads the types of this module
+import decimal
 import enum
 import gzip
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolRetryMiddleware
 from langchain.tools import ToolRuntime  # noqa: TC002
 from langchain_core.callbacks import CallbackManagerForToolRun  # noqa: TC002
 from langchain_core.messages import AIMessage, ToolMessage
@@ -44,10 +44,11 @@ def edit(name, **args):
 class Conversation:
     """An agent with one gated tool, whose model makes one turn of calls. `again` is another process with the same checkpoints."""
 
-    def __init__(self, grace, used, *calls, ids=None, saver=None, floor="confirm", more=()):
+    def __init__(self, grace, used, *calls, ids=None, saver=None, floor="confirm", more=(), behind=()):
         ids = ids or [f"call_{number}" for number in range(len(calls))]
         proposed = [{"name": name, "args": args, "id": id_} for (name, args), id_ in zip(calls, ids, strict=True)]
-        self.script, self.tools, self.floor, self.more = [AIMessage("", tool_calls=proposed), "done"], used, floor, more
+        self.script, self.tools, self.floor = [AIMessage("", tool_calls=proposed), "done"], used, floor
+        self.more, self.behind = more, behind
         self.saver, self.grace = InMemorySaver() if saver is None else saver, grace
         self.again()
 
@@ -56,7 +57,7 @@ class Conversation:
         self.agent = create_agent(
             Script(responses=replies),
             self.tools,
-            middleware=[*self.more, GraceMiddleware(self.grace, {"*": self.floor})],
+            middleware=[*self.more, GraceMiddleware(self.grace, {"*": self.floor}), *self.behind],
             checkpointer=self.saver or None,
         )
 
@@ -311,7 +312,7 @@ async def test_an_edit_runs_with_nothing_that_nobody_saw(grace):
     await talk.call(QUESTION)
     await talk.answer(edit("act", to="bob", euros=70))
     problem = talk.out["__interrupt__"][0].value["problem"]
-    assert ([], True, True) == (ran, "leaves out 'account'" in problem, "'account': 'savings'" in problem)
+    assert ([], True, True) == (ran, "lacks account" in problem, "'account': 'savings'" in problem)
     await talk.answer(edit("act", to="bob", euros=70, account="savings"))
     assert [{"to": "bob", "euros": 70, "account": "savings"}] == ran
     talk = Conversation(grace, [tool_with(Transfer, ran)], ("act", {"to": "ann", "euros": 70}))
@@ -464,6 +465,56 @@ async def test_a_validator_that_needs_the_state_runs_where_nobody_is_asked(grace
     assert ([1], True) == (ran, "Please fix" in talk.results[0][0])
 
 
+@pytest.mark.parametrize("floor", ["silent", "confirm"])
+async def test_a_runtime_may_have_no_type(grace, floor):
+    """LangGraph goes by the name; it is no argument of the call, nor of an edit."""
+    ran = []
+
+    @tool
+    def act(x: int, runtime) -> str:
+        """Act."""
+        ran.append((x, runtime.tool_call_id))
+        return "acted"
+
+    talk = Conversation(grace, [act], ("act", {"x": 1, "runtime": "forged"}), floor=floor)
+    await talk.call(QUESTION)
+    if floor == "confirm":
+        assert [{"x": 1}] == talk.shown
+        await talk.answer(edit("act", x=2))
+    assert [(1 if floor == "silent" else 2, "call_0")] == ran
+
+
+class Config(BaseModel):
+    config: str
+    n: int = 1
+
+
+NAMED_CONFIG = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in ("config", "callbacks", "run_manager", "n")},
+    "required": ["config", "n"],
+}
+
+
+@pytest.mark.parametrize("floor", ["silent", "confirm"])
+@pytest.mark.parametrize("schema", [Config, NAMED_CONFIG])
+async def test_what_langchain_takes_for_itself_is_not_shown(grace, schema, floor):
+    """The question and the trace have what the function gets."""
+    ran, given = [], {"config": "prod.yaml", "n": 1 if schema is Config else "a"}
+    talk = Conversation(grace, [tool_with(schema, ran)], ("act", given), floor=floor)
+    await talk.call(QUESTION)
+    if floor == "confirm":
+        assert [{"n": given["n"]}] == talk.shown
+        await talk.answer(APPROVE)
+    assert [{"n": given["n"]}] == ran == [entry.arguments for entry in talk.decisions]
+
+
+class Mutable(BaseModel):
+    tags: set[str]
+    pet: Cat
+    box: Box
+
+
 class Parsing(Counting):
     def _parse_input(self, tool_input, tool_call_id):
         return {**tool_input, "y": 7}
@@ -535,7 +586,6 @@ async def test_running_a_tool_defines_no_class(grace, world):
     await talk.call(QUESTION, world)
     await talk.answer(APPROVE, world=world)
     assert ([("a", False, True)], []) == (used.ran, DryRun.__subclasses__())
-
 
 
 async def test_a_value_that_no_checkpoint_can_keep_is_refused(grace):
@@ -709,6 +759,28 @@ class TestBesideOthers:
     @pytest.fixture(autouse=True)
     def _no_complaints(self):
         """LangChain logs that the guard has stopped a tool."""
+
+    @both
+    @pytest.mark.parametrize("floor", ["silent", "confirm"])
+    async def test_a_tool_may_change_what_it_gets(self, grace, floor, world):
+        """The next attempt gets what was decided on; without one, the call has failed."""
+        ran = []
+
+        def act(tags, pet, box):
+            ran.append((set(tags), pet.lives, box.size))
+            tags.add("b")
+            pet.lives, box.size = 0, 0
+            raise RuntimeError("flaky")
+
+        used = StructuredTool(name="act", description="Act.", args_schema=Mutable, func=act)
+        retry = ToolRetryMiddleware(max_retries=2, initial_delay=0, jitter=False)
+        args = {"tags": ["a"], "pet": {"kind": "cat"}, "box": {"size": 1}}
+        talk = Conversation(grace, [used], ("act", args), floor=floor, behind=(retry,))
+        await talk.call(QUESTION, world)
+        if floor == "confirm":
+            await talk.answer(APPROVE, world=world)
+        assert [({"a"}, 9, 1)] * (3 if floor == "silent" else 1) == ran
+        assert ["failed"] == [entry.outcome for entry in talk.decisions]
 
     async def test_a_call_that_was_changed_later_is_validated_once(self, grace, tmp_path):
         """Another middleware's reviewer edits it; a process that goes on finds what was shown."""
