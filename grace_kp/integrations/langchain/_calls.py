@@ -167,7 +167,7 @@ def kept_values(base: Mapping[str, Any], values: Mapping[str, Any], types: Mappi
     secret = [
         name
         for name, value in changed.items()
-        if type(value) is SecretStr and value.get_secret_value() == base.get(name)
+        if type(value) is SecretStr and value.get_secret_value() == _secret_in(base.get(name))
     ]
     encoded, problems = encode({name: value for name, value in changed.items() if name not in secret})
     if problems:
@@ -189,9 +189,14 @@ def restored_values(
         return dict(base)
     if "live" in kept:
         return dict(kept["live"])
-    changed = {**decode(kept["changed"], types), **{name: SecretStr(base[name]) for name in kept["secret"]}}
+    changed = {**decode(kept["changed"], types), **{name: SecretStr(_secret_in(base[name])) for name in kept["secret"]}}
     _print(changed)
     return {name: changed[name] if name in changed else base[name] for name in kept["names"]}
+
+
+def _secret_in(value: Any) -> Any:
+    """Return the text of a secret as a call or a question has it."""
+    return value.get("_secret_value") if isinstance(value, dict) else value
 
 
 def _print(values: Mapping[str, Any]) -> None:

@@ -331,6 +331,20 @@ async def test_an_edit_keeps_the_default_that_was_made(grace):
     assert [{"euros": 300, "id": "id 0"}] == ran
 
 
+class Login(Secret):
+    user: str
+
+
+async def test_an_edit_may_leave_a_secret_as_it_is(grace):
+    """Also in another process."""
+    ran = []
+    talk = Conversation(grace, [tool_with(Login, ran)], ("act", {"password": "quiet plum", "user": "ann"}))
+    await talk.call(QUESTION)
+    talk.again()
+    await talk.answer(edit("act", **{**talk.shown[0], "user": "eve"}))
+    assert [{"password": SecretStr("quiet plum"), "user": "eve"}] == ran
+
+
 class Days(BaseModel):
     days: list[datetime.date]
     fees: dict[str, decimal.Decimal] = {}
