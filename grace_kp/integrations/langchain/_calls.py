@@ -39,6 +39,9 @@ from grace_kp.integrations.langchain._tool_schema import (
     argument_names,
     argument_types,
     as_input,
+    as_typed,
+    has_factory,
+    kinds_in,
     schema_problem,
     validated,
 )
@@ -164,7 +167,7 @@ def kept_values(base: Mapping[str, Any], values: Mapping[str, Any], types: Mappi
     secret = [
         name
         for name, value in changed.items()
-        if type(value) is SecretStr and value.get_secret_value() == base.get(name)
+        if type(value) is SecretStr and value.get_secret_value() == _secret_in(base.get(name))
     ]
     encoded, problems = encode({name: value for name, value in changed.items() if name not in secret})
     if problems:
@@ -186,9 +189,14 @@ def restored_values(
         return dict(base)
     if "live" in kept:
         return dict(kept["live"])
-    changed = {**decode(kept["changed"], types), **{name: SecretStr(base[name]) for name in kept["secret"]}}
+    changed = {**decode(kept["changed"], types), **{name: SecretStr(_secret_in(base[name])) for name in kept["secret"]}}
     _print(changed)
     return {name: changed[name] if name in changed else base[name] for name in kept["names"]}
+
+
+def _secret_in(value: Any) -> Any:
+    """Return the text of a secret as a call or a question has it."""
+    return value.get("_secret_value") if isinstance(value, dict) else value
 
 
 def _print(values: Mapping[str, Any]) -> None:
@@ -338,12 +346,30 @@ class ToolCase:
         found = validated(tool, as_input(tool, wanted))
         if gone := [name for name in wanted if name not in found]:
             raise InvalidCall(f"there is no argument {gone[0]!r}")
+        left_out = [name for name in found if name not in wanted]
+        for name in left_out:
+            if (
+                name in self.arguments
+                and not {name, *as_input(tool, {name: None})} & self.call["args"].keys()
+                and has_factory(tool, name)
+            ):
+                found[name] = self.arguments[name]  # such a default is taken once
+        unseen = [
+            name for name in left_out if name not in self.arguments or not _is_equal(found[name], self.arguments[name])
+        ]
+        if unseen:
+            raise InvalidCall(
+                f"the edit lacks {', '.join(unseen)}, and the tool would run with {json_values(found)[0]}; state all arguments"
+            )
         other = [name for name, value in wanted.items() if not is_shown_as(found[name], value)]
-        if other:
-            again = validated(tool, as_input(tool, found))
-            if _is_equal(again, found) or any(type(found[name]) is not type(wanted[name]) for name in other):
-                raise InvalidCall(f"the tool would run with {json_values(found)[0]}")
-        return {**found, **{name: wanted[name] for name in other}}
+        if not other:
+            return found
+        again, typed = validated(tool, as_input(tool, found)), as_typed(tool, {name: wanted[name] for name in other})
+        if _is_equal(again, found) or not all(
+            is_shown_as(typed[name], wanted[name]) and kinds_in(typed[name]) <= kinds_in(found[name]) for name in other
+        ):
+            raise InvalidCall(f"the tool would run with {json_values(found)[0]}")
+        return {**found, **typed}
 
     def gated(
         self,

@@ -6,6 +6,7 @@ handler. It is active while `GraceMiddleware` runs a tool, and raises where a ga
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import threading
 import warnings
@@ -79,6 +80,7 @@ class ToolConsent:
         self._values = values
         self._proposed = proposed
         self._is_held, self._is_parsing = is_held, False
+        self._earlier: tuple[UUID | None, Returned | Raised | None] = (None, None)
         self._again_after_failure = again_after_failure
         self._lock = threading.Lock()
 
@@ -96,10 +98,11 @@ class ToolConsent:
                 own(tool_input, tool_call_id)
                 problem = f"`{self.tool}` refused its arguments when they were proposed"
             elif _digest(self.tool, self._values) == self.digest:
-                return {**_copied(dict(self._values)), **injected_values(tool, tool_input, tool_call_id)}
+                return {**_copied(self._values), **injected_values(tool, tool_input, tool_call_id)}
             else:
                 problem = f"the arguments of `{self.tool}` were changed after the decision"
-            self.run_id = None
+            self.run_id, self.ended = self._earlier
+            self.refused_again = self.ended is not None
             raise NotStarted(f"{problem}; it was not run")
 
         return with_parser(tool, parse, starts)
@@ -132,11 +135,13 @@ class ToolConsent:
             return f"another tool stands in the place of `{self.tool}`, which was decided on; it was not run"
         is_proposed = self._proposed is not None and _digest(self.tool, inputs, ordered=False) == self._proposed
         if not is_proposed and _digest(self.tool, inputs) != self.digest:
+            self.refused_again = self.ended is not None
             return f"`{self.tool}` is called with other arguments than were decided on; it was not run"
         with self._lock:
             if not self._may_start():
                 self.refused_again = True
                 return f"`{self.tool}` has been started once, which is all that was decided on; it was not run again"
+            self._earlier = self.run_id, self.ended
             self.run_id, self.ended, self._is_parsing = run_id, None, True
         return ""
 
@@ -149,11 +154,12 @@ def _digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) ->
         return ""
 
 
-def _copied(value: Any) -> Any:
-    """Return a value in lists and dicts of its own, so that an attempt that changes them and fails does not change those of the next."""
-    if type(value) is list:
-        return [_copied(item) for item in value]
-    return {name: _copied(item) for name, item in value.items()} if type(value) is dict else value
+def _copied(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of their own, so that an attempt that changes them and fails does not change those of the next."""
+    try:
+        return copy.deepcopy(dict(values))
+    except Exception:  # noqa: BLE001 — a value may refuse to be copied in any way; a change of it is found
+        return dict(values)
 
 
 class ToolGuard(InlineHandler):

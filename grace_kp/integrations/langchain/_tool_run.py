@@ -202,9 +202,10 @@ class ToolRun(Execution):
         return None, False
 
     def ended(self, outcome: Returned | Raised) -> Returned | Raised:
-        """Return how the tool ended; a middleware that tried to start it once more got a refusal in place of that."""
+        """Return how the tool ended; a middleware may have answered in its place, or got a refusal when it tried to start it once more."""
         consent = self._tool_consent
-        return consent.ended if consent.refused_again and consent.ended is not None else outcome
+        is_other = consent.refused_again or isinstance(consent.ended, Raised)
+        return consent.ended if is_other and consent.ended is not None else outcome
 
     def guard(self, gates: GatesTools) -> AbstractContextManager[None]:
         """Let the tool start once inside, with the arguments that were consented to."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import copy
 import sys
 import types
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import BaseCallbackManager, BaseRunManager
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, Tool
+from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.tools.base import FILTERED_ARGS, _is_injected_arg_type
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from grace_kp.errors import MissingExtra
 from grace_kp.gating import problem_with
@@ -37,14 +36,14 @@ _JSON_TYPES: dict[str, Any] = {
 
 def argument_names(tool: object) -> dict[str, bool] | None:
     """Return the arguments that a model may pass to a tool, and whether each is required; None where the tool has no schema."""
-    schema = getattr(tool, "tool_call_schema", None)
+    schema = _call_schema(tool)
     if isinstance(schema, dict):
-        required = schema.get("required") or ()
-        return {name: name in required for name in schema.get("properties") or {}}
+        return {name: name in schema["required"] for name in schema["properties"]}
     fields = getattr(schema, "model_fields", None)
     if not isinstance(fields, dict):
         return None
-    return {field.alias or name: field.is_required() for name, field in fields.items()}
+    taken = _taken_names(tool)
+    return {field.alias or name: field.is_required() for name, field in fields.items() if name not in taken}
 
 
 def argument_types(tool: object) -> dict[str, Any]:
@@ -69,7 +68,7 @@ def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[st
         missing = [name for name, required in names.items() if required and name not in arguments]
         if missing:
             return f"the argument {missing[0]!r} is missing"
-    schema = getattr(tool, "tool_call_schema", None)
+    schema = _call_schema(tool)
     if isinstance(schema, dict):
         return _json_schema_problem(schema, arguments, is_edit=True)
     return "" if schema is None else problem_with(dict(arguments), schema)
@@ -77,12 +76,13 @@ def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[st
 
 def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any], *, is_edit: bool) -> str:
     """Return what is wrong with arguments for a JSON schema. A call of the model is checked as far as that is possible, an edit completely."""
-    properties = schema.get("properties") or {}
+    properties, schema = _properties(schema), {name: _with_null(item) for name, item in schema.items()}
     for name, value in arguments.items():
-        kinds = properties.get(name, {}).get("type")
-        kinds = [kinds] if isinstance(kinds, str) else kinds or []
-        if kinds and not any(_has_json_type(value, kind) for kind in kinds):
-            return f"{name}: must be {' or '.join(kinds)}, not {type(value).__name__}"
+        declared = properties.get(name)
+        kinds = declared.get("type") if isinstance(declared, dict) and not declared.get("nullable") else None
+        kinds = [kinds] if isinstance(kinds, str) else kinds
+        if isinstance(kinds, list) and kinds and not any(_has_json_type(value, kind) for kind in kinds):
+            return f"{name}: must be {' or '.join(map(str, kinds))}, not {type(value).__name__}"
     try:
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import UnknownType, best_match
@@ -100,12 +100,27 @@ def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any]
     return "" if worst is None else f"{worst.json_path.removeprefix('$.')}: {worst.message[:300]}"
 
 
-def _has_json_type(value: object, kind: str) -> bool:
+def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = schema.get("properties")
+    return found if isinstance(found, dict) else {}
+
+
+def _with_null(schema: Any) -> Any:
+    """Return a schema with the `nullable` of OpenAPI as JSON Schema has it."""
+    if isinstance(schema, list):
+        return [_with_null(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _with_null(item) for name, item in schema.items()}
+    return {"anyOf": [found, {"type": "null"}]} if schema.get("nullable") is True else found
+
+
+def _has_json_type(value: object, kind: Any) -> bool:
     if isinstance(value, bool):
-        return kind == "boolean"
+        return bool(kind == "boolean")
     if isinstance(value, float) and kind == "integer":
         return value.is_integer()
-    return isinstance(value, _JSON_TYPES.get(kind, object))
+    return not isinstance(kind, str) or isinstance(value, _JSON_TYPES.get(kind, object))
 
 
 def _takes_more(tool: object) -> bool:
@@ -133,14 +148,15 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     schema, injected = tool.args_schema, injected_names(tool)
     own = {name: value for name, value in arguments.items() if name not in injected}
-    if isinstance(schema, dict) and (problem := _json_schema_problem(schema, own, is_edit=False)):
-        raise InvalidCall(problem)
     for name in ("invoke", "ainvoke", "run", "arun", "_to_args_and_kwargs"):
         owner = next(base for base in type(tool).__mro__ if name in base.__dict__)
         if not owner.__module__.startswith("langchain_core."):
             raise NotHeld(
                 f"its class replaces `{name}`, so that it may run with other arguments; replace `_run` instead"
             )
+    with_parser(tool, lambda *_: None, lambda: None)
+    if isinstance(schema, dict) and (problem := _json_schema_problem(_call_schema(tool), own, is_edit=False)):
+        raise InvalidCall(problem)
     fields = _fields(schema)
     filled_in = injected & fields.keys()
     probe = tool
@@ -154,8 +170,9 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     try:
         parsed = probe._parse_input(copy.deepcopy(own), "")
     except Exception as error:
-        if filled_in and not hasattr(error, "errors"):  # a validator may need what is filled in only when the tool runs
-            raise NotHeld(f"its arguments cannot be validated before it runs ({error_text(error)})") from error
+        if filled_in and _is_of_a_validator(error):  # which may need what is filled in only when the tool runs
+            problem = f"without what LangChain fills in ({', '.join(sorted(filled_in))}): {error_text(error)}"
+            raise NotHeld(f"its arguments cannot be validated before it runs, {problem}") from error
         raise InvalidCall(error_text(error)) from error
     if not isinstance(parsed, dict):
         raise NotHeld("it takes something other than named arguments")
@@ -168,6 +185,12 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
             if name not in found and not field.is_required():
                 found[name] = field.get_default(call_default_factory=True)
     return found
+
+
+def _is_of_a_validator(error: Exception) -> bool:
+    """Return whether code of the schema raised, and not pydantic because of a type or a limit."""
+    found = error.errors() if isinstance(error, ValidationError) else [{"type": "value_error"}]
+    return any(each["type"] in {"value_error", "assertion_error"} for each in found)
 
 
 def without_defaults(tool: Any, found: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,16 +213,65 @@ def as_input(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def as_typed(tool: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values in the declared types of a tool's arguments. No validator of the schema runs; those of a declared type do.
+
+    Raises:
+        InvalidCall: a value does not fit its type.
+    """
+    types = argument_types(tool)
+    try:
+        return {name: TypeAdapter(types.get(name, Any)).validate_python(value) for name, value in values.items()}
+    except Exception as error:  # such as a type that pydantic knows only inside of the schema
+        raise InvalidCall(error_text(error)) from error
+
+
+def kinds_in(value: object) -> set[type]:
+    """Return the types of a value and of the items in it."""
+    items = [*value, *value.values()] if isinstance(value, dict) else value
+    nested = items if isinstance(items, list | tuple | set | frozenset) else ()
+    return {type(value)}.union(*(kinds_in(item) for item in nested))
+
+
+def has_factory(tool: Any, name: str) -> bool:
+    """Return whether a function makes the default of an argument."""
+    return getattr(_fields(tool.args_schema).get(name), "default_factory", None) is not None
+
+
 def injected_names(tool: Any) -> set[str]:
     """Return the parameters of a tool that LangChain fills in. Where a model names one, its value is dropped."""
-    schema = tool.args_schema
-    names = {*FILTERED_ARGS, *getattr(tool, "_injected_args_keys", ())}
-    if isinstance(schema, type):
-        names |= _fields(schema).keys() - _fields(tool.tool_call_schema).keys()
+    names = {*_taken_names(tool), *getattr(tool, "_injected_args_keys", ())}
+    if isinstance(tool.args_schema, type):
+        names |= _fields(tool.args_schema).keys() - _fields(tool.tool_call_schema).keys()
+    return names
+
+
+def _taken_names(tool: Any) -> set[str]:
+    """Return the names of arguments that LangChain or LangGraph uses otherwise, also where the tool's schema has them."""
+    names = set(FILTERED_ARGS)
+    if getattr(type(tool), "_run", None) in (StructuredTool._run, Tool._run):
+        names.add("config")  # a parameter of their `_run`, which does not pass it on
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
-    if "runtime" in _fields(schema) or "runtime" in getattr(function, "__annotations__", ()):
+    if "runtime" in _fields(getattr(tool, "args_schema", None)) or "runtime" in getattr(
+        function, "__annotations__", ()
+    ):
         names.add("runtime")  # LangGraph goes by this name
     return names
+
+
+def _call_schema(tool: Any) -> Any:
+    """Return the schema of what the function of a tool gets from a call; None where there is none."""
+    schema: Any = getattr(tool, "tool_call_schema", None)
+    taken = _taken_names(tool)
+    if isinstance(schema, dict):
+        required, properties = schema.get("required"), _properties(schema)
+        return {
+            **schema,
+            "properties": {name: declared for name, declared in properties.items() if name not in taken},
+            "required": [name for name in required if name not in taken] if isinstance(required, list) else [],
+        }
+    absent: dict[str, Any] = dict.fromkeys(taken & getattr(schema, "model_fields", {}).keys(), (Any, None))
+    return create_model(schema.__name__, __base__=schema, **absent) if absent else schema
 
 
 def is_injected(declared: Any) -> bool:
@@ -223,7 +295,7 @@ def is_injected(declared: Any) -> bool:
 
 def injected_values(tool: Any, tool_input: Mapping[str, Any], tool_call_id: str | None) -> dict[str, Any]:
     """Return what LangChain has filled in for a call, validated as the tool does it."""
-    schema, injected = tool.args_schema, injected_names(tool)
+    schema, injected = tool.args_schema, injected_names(tool) - {"config", *FILTERED_ARGS}
     filled_in = {name: value for name, value in tool_input.items() if name in injected}
     if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
         return filled_in
@@ -235,37 +307,39 @@ def injected_values(tool: Any, tool_input: Mapping[str, Any], tool_call_id: str 
 
 
 def with_parser(tool: Any, parse: Parse, starts: Callable[[], None]) -> Any:
-    """Return a tool whose arguments are parsed by `parse`. All else, its state included, it shares with the original.
-
-    A copy would not do: a tool may count its calls in its own fields.
+    """Return a stand-in of a tool, of the same class, whose arguments are parsed by `parse`. What runs is the tool itself.
 
     Args:
         tool: the tool.
         parse: gets the tool's own parser, the input, and the id of the call; returns the arguments by name.
         starts: is called right before handlers are told that the tool starts.
+
+    Raises:
+        NotHeld: the class of the tool does not allow it.
     """
-    kind = type(tool)
 
-    def _filter_injected_args(self: Any, tool_input: dict[str, Any]) -> Any:
+    def _filter_injected_args(tool_input: dict[str, Any]) -> Any:
         starts()
-        return super(derived, self)._filter_injected_args(tool_input)
+        injected = injected_names(tool)
+        return {name: value for name, value in tool._filter_injected_args(tool_input).items() if name not in injected}
 
-    def _parse_input(self: Any, tool_input: Any, tool_call_id: str | None) -> Any:
-        return parse(super(derived, self)._parse_input, tool_input, tool_call_id)
+    def _parse_input(tool_input: Any, tool_call_id: str | None) -> Any:
+        return parse(tool._parse_input, tool_input, tool_call_id)
 
-    names = {
+    own = {
         "_filter_injected_args": _filter_injected_args,
         "_parse_input": _parse_input,
-        "__module__": kind.__module__,
-        "__qualname__": kind.__qualname__,
-        "__slots__": (),
+        "_run": tool._run,
+        "_arun": tool._arun,
     }
-    # Without pydantic's metaclass, which would build a validator for each call of a tool.
-    derived: Any = abc.ABCMeta.__new__(type(kind), kind.__name__, (kind,), names)
-    shared = object.__new__(derived)
-    for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
-        object.__setattr__(shared, name, getattr(tool, name))
-    return shared
+    # Neither a subclass, whose definition may run code of the tool's class, nor a copy: a tool may count its calls in its own fields.
+    held = object.__new__(type(tool))
+    object.__setattr__(held, "__dict__", {**tool.__dict__, **own})
+    for name in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+        object.__setattr__(held, name, getattr(tool, name))
+    if any(getattr(held, name) is not attribute for name, attribute in own.items()):
+        raise NotHeld("its class replaces how its attributes are found, so that it may run with other arguments")
+    return held
 
 
 def _fields(schema: Any) -> Mapping[str, Any]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import decimal  # noqa: TC003 — pydantic reads the types of this module
+import decimal
 import enum
 import gzip
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 
 pytest.importorskip("langchain", reason="needs the extra langchain")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolRetryMiddleware
 from langchain.tools import ToolRuntime  # noqa: TC002
 from langchain_core.callbacks import CallbackManagerForToolRun  # noqa: TC002
 from langchain_core.messages import AIMessage, ToolMessage
@@ -44,10 +44,11 @@ def edit(name, **args):
 class Conversation:
     """An agent with one gated tool, whose model makes one turn of calls. `again` is another process with the same checkpoints."""
 
-    def __init__(self, grace, used, *calls, ids=None, saver=None, floor="confirm", more=()):
+    def __init__(self, grace, used, *calls, ids=None, saver=None, floor="confirm", more=(), behind=()):
         ids = ids or [f"call_{number}" for number in range(len(calls))]
         proposed = [{"name": name, "args": args, "id": id_} for (name, args), id_ in zip(calls, ids, strict=True)]
-        self.script, self.tools, self.floor, self.more = [AIMessage("", tool_calls=proposed), "done"], used, floor, more
+        self.script, self.tools, self.floor = [AIMessage("", tool_calls=proposed), "done"], used, floor
+        self.more, self.behind = more, behind
         self.saver, self.grace = InMemorySaver() if saver is None else saver, grace
         self.again()
 
@@ -56,7 +57,7 @@ class Conversation:
         self.agent = create_agent(
             Script(responses=replies),
             self.tools,
-            middleware=[*self.more, GraceMiddleware(self.grace, {"*": self.floor})],
+            middleware=[*self.more, GraceMiddleware(self.grace, {"*": self.floor}), *self.behind],
             checkpointer=self.saver or None,
         )
 
@@ -304,6 +305,82 @@ async def test_an_edit_must_fit_the_whole_schema(grace, schema, first, wrong, pr
         assert [wanted] == ran
 
 
+async def test_an_edit_runs_with_nothing_that_nobody_saw(grace):
+    """A reviewer who leaves out an argument is asked again, with what would run; a default that was shown stays."""
+    ran = []
+    talk = Conversation(grace, [tool_with(Transfer, ran)], ("act", {"to": "ann", "euros": 70, "account": "checking"}))
+    await talk.call(QUESTION)
+    await talk.answer(edit("act", to="bob", euros=70))
+    problem = talk.out["__interrupt__"][0].value["problem"]
+    assert ([], True, True) == (ran, "lacks account" in problem, "'account': 'savings'" in problem)
+    await talk.answer(edit("act", to="bob", euros=70, account="savings"))
+    assert [{"to": "bob", "euros": 70, "account": "savings"}] == ran
+    talk = Conversation(grace, [tool_with(Transfer, ran)], ("act", {"to": "ann", "euros": 70}))
+    await talk.call(QUESTION)
+    await talk.answer(edit("act", to="eve", euros=70))
+    assert {"to": "eve", "euros": 70, "account": "savings"} == ran[1]
+
+
+async def test_an_edit_keeps_the_default_that_was_made(grace):
+    """Its function does not make another one."""
+    Cents.numbers = iter(range(9))
+    ran = []
+    talk = Conversation(grace, [tool_with(Cents, ran)], ("act", {"euros": 5}))
+    await talk.call(QUESTION)
+    await talk.answer(edit("act", euros=300))
+    assert [{"euros": 300, "id": "id 0"}] == ran
+
+
+class Login(Secret):
+    user: str
+
+
+async def test_an_edit_may_leave_a_secret_as_it_is(grace):
+    """Also in another process."""
+    ran = []
+    talk = Conversation(grace, [tool_with(Login, ran)], ("act", {"password": "quiet plum", "user": "ann"}))
+    await talk.call(QUESTION)
+    talk.again()
+    await talk.answer(edit("act", **{**talk.shown[0], "user": "eve"}))
+    assert [{"password": SecretStr("quiet plum"), "user": "eve"}] == ran
+
+
+class Days(BaseModel):
+    days: list[datetime.date]
+    fees: dict[str, decimal.Decimal] = {}
+    pets: list[Cat] = []
+
+    @field_validator("days")
+    @classmethod
+    def one_more(cls, days):
+        return [*days, days[-1] + datetime.timedelta(days=1)]
+
+    @field_validator("fees")
+    @classmethod
+    def doubled(cls, fees):
+        return {name: fee * 2 for name, fee in fees.items()}
+
+    @field_validator("pets")
+    @classmethod
+    def older(cls, pets):
+        return [Cat(kind="cat", lives=pet.lives + 1) for pet in pets]
+
+
+async def test_an_edit_has_the_types_of_the_function(grace):
+    """Also inside of containers, and where the tool would convert it once more."""
+    ran = []
+    args = {"days": ["2026-01-01"], "fees": {"a": "1.5"}, "pets": [{"kind": "cat"}]}
+    talk = Conversation(grace, [tool_with(Days, ran)], ("act", args))
+    await talk.call(QUESTION)
+    await talk.answer(
+        edit("act", days=["2027-01-01"], fees={"a": "7.5"}, pets=[{"kind": "cat", "lives": 3}]),
+    )
+    expected = {
+        "days": [datetime.date(2027, 1, 1)], "fees": {"a": decimal.Decimal("7.5")}, "pets": [Cat(kind="cat", lives=3)],
+    }  # fmt: skip
+    assert [expected] == ran
+
+
 def test_without_jsonschema_an_edit_is_not_taken(grace, monkeypatch):
     """The question says what is missing."""
     import sys
@@ -369,6 +446,89 @@ class Counting(BaseTool):
         return "acted"
 
 
+class NeedsState(BaseModel):
+    x: int
+    state: Annotated[dict, InjectedState]
+
+    @model_validator(mode="after")
+    def of_a_conversation(self):
+        if not self.state:
+            raise ValueError("no state")
+        return self
+
+
+@both
+async def test_a_validator_that_needs_the_state_runs_where_nobody_is_asked(grace, world):
+    """Elsewhere the call is refused with the reason; a value of a wrong type is the model's error."""
+    ran = []
+
+    @tool(args_schema=NeedsState)
+    def act(x, state):
+        """Act."""
+        ran.append(x)
+        return "acted"
+
+    quiet = Conversation(grace, [act], ("act", {"x": 1}), floor="silent")
+    await quiet.call(QUESTION, world)
+    assert ([1], [("acted", "success")]) == (ran, quiet.results)
+    talk = Conversation(grace, [act], ("act", {"x": 1}))
+    await talk.call(QUESTION, world)
+    assert "without what LangChain fills in (state): " in talk.results[0][0]
+    talk = Conversation(grace, [act], ("act", {"x": "many"}))
+    await talk.call(QUESTION, world)
+    assert ([1], True) == (ran, "Please fix" in talk.results[0][0])
+
+
+@pytest.mark.parametrize("floor", ["silent", "confirm"])
+async def test_a_runtime_may_have_no_type(grace, floor):
+    """LangGraph goes by the name; it is no argument of the call, nor of an edit."""
+    ran = []
+
+    @tool
+    def act(x: int, runtime) -> str:
+        """Act."""
+        ran.append((x, runtime.tool_call_id))
+        return "acted"
+
+    talk = Conversation(grace, [act], ("act", {"x": 1, "runtime": "forged"}), floor=floor)
+    await talk.call(QUESTION)
+    if floor == "confirm":
+        assert [{"x": 1}] == talk.shown
+        await talk.answer(edit("act", x=2))
+    assert [(1 if floor == "silent" else 2, "call_0")] == ran
+
+
+class Config(BaseModel):
+    config: str
+    n: int = 1
+
+
+NAMED_CONFIG = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in ("config", "callbacks", "run_manager", "n")},
+    "required": ["config", "n"],
+}
+
+
+@pytest.mark.parametrize("floor", ["silent", "confirm"])
+@pytest.mark.parametrize("schema", [Config, NAMED_CONFIG])
+async def test_what_langchain_takes_for_itself_is_not_shown(grace, schema, floor):
+    """The question and the trace have what the function gets."""
+    ran, given = [], {"config": "prod.yaml", "n": 1 if schema is Config else "a"}
+    talk = Conversation(grace, [tool_with(schema, ran)], ("act", given), floor=floor)
+    await talk.call(QUESTION)
+    if floor == "confirm":
+        assert [{"n": given["n"]}] == talk.shown
+        await talk.answer(APPROVE)
+    assert [{"n": given["n"]}] == ran == [entry.arguments for entry in talk.decisions]
+
+
+class Mutable(BaseModel):
+    tags: set[str]
+    pet: Cat
+    box: Box
+
+
 class Parsing(Counting):
     def _parse_input(self, tool_input, tool_call_id):
         return {**tool_input, "y": 7}
@@ -377,6 +537,11 @@ class Parsing(Counting):
 class Invoking(Counting):
     def invoke(self, call, config=None, **kwargs):
         return super().invoke({**call, "args": {"x": "other"}}, config, **kwargs)
+
+
+class Hiding(Counting):
+    def __getattribute__(self, name):
+        return BaseTool._parse_input.__get__(self) if name == "_parse_input" else super().__getattribute__(name)
 
 
 class Running(Counting):
@@ -399,7 +564,7 @@ async def test_tools_of_other_kinds_run_with_what_was_shown(grace, kind, y, worl
 
 @both
 @pytest.mark.parametrize("saver", [None, False])
-@pytest.mark.parametrize("kind", [Invoking, Running])
+@pytest.mark.parametrize("kind", [Invoking, Running, Hiding])
 async def test_a_tool_that_cannot_be_held_to_what_is_shown_is_refused(kind, saver, world):
     """With the reason, and without a question."""
     asked, used = [], kind()
@@ -408,7 +573,33 @@ async def test_a_tool_that_cannot_be_held_to_what_is_shown_is_refused(kind, save
         await talk.call(QUESTION, world)
         ((text, status),) = talk.results
         assert ("error", [], []) == (status, used.ran, asked)
-        assert "its class replaces `" in text
+        assert "its class replaces " in text
+
+
+class Plugin(Counting):
+    """A tool whose class notes its subclasses, and sets up each."""
+
+    live: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, live, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls.live = live
+
+
+class DryRun(Plugin, live=False):
+    def _run(self, x: str) -> str:
+        self.ran.append((x, self.live, type(self) is DryRun))
+        return "acted"
+
+
+@both
+async def test_running_a_tool_defines_no_class(grace, world):
+    """`__init_subclass__` may need arguments, and change what the tool does."""
+    used = DryRun()
+    talk = Conversation(grace, [used], ("act", {"x": "a"}))
+    await talk.call(QUESTION, world)
+    await talk.answer(APPROVE, world=world)
+    assert ([("a", False, True)], []) == (used.ran, DryRun.__subclasses__())
 
 
 async def test_a_value_that_no_checkpoint_can_keep_is_refused(grace):
@@ -582,6 +773,28 @@ class TestBesideOthers:
     @pytest.fixture(autouse=True)
     def _no_complaints(self):
         """LangChain logs that the guard has stopped a tool."""
+
+    @both
+    @pytest.mark.parametrize("floor", ["silent", "confirm"])
+    async def test_a_tool_may_change_what_it_gets(self, grace, floor, world):
+        """The next attempt gets what was decided on; without one, the call has failed."""
+        ran = []
+
+        def act(tags, pet, box):
+            ran.append((set(tags), pet.lives, box.size))
+            tags.add("b")
+            pet.lives, box.size = 0, 0
+            raise RuntimeError("flaky")
+
+        used = StructuredTool(name="act", description="Act.", args_schema=Mutable, func=act)
+        retry = ToolRetryMiddleware(max_retries=2, initial_delay=0, jitter=False)
+        args = {"tags": ["a"], "pet": {"kind": "cat"}, "box": {"size": 1}}
+        talk = Conversation(grace, [used], ("act", args), floor=floor, behind=(retry,))
+        await talk.call(QUESTION, world)
+        if floor == "confirm":
+            await talk.answer(APPROVE, world=world)
+        assert [({"a"}, 9, 1)] * (3 if floor == "silent" else 1) == ran
+        assert ["failed"] == [entry.outcome for entry in talk.decisions]
 
     async def test_a_call_that_was_changed_later_is_validated_once(self, grace, tmp_path):
         """Another middleware's reviewer edits it; a process that goes on finds what was shown."""

@@ -9,7 +9,12 @@ pytest.importorskip("langchain_core", reason="needs the extra langchain")
 from langchain_core.tools import StructuredTool
 from pydantic import BaseModel
 
-from grace_kp.integrations.langchain._tool_schema import argument_names, argument_types, schema_problem
+from grace_kp.integrations.langchain._tool_schema import (
+    _json_schema_problem,
+    argument_names,
+    argument_types,
+    schema_problem,
+)
 
 
 class Arguments(BaseModel):
@@ -86,3 +91,25 @@ def test_a_tool_without_a_schema_takes_the_names_that_are_known():
 def test_a_schema_that_takes_more_takes_any_name():
     more = {**SCHEMA, "additionalProperties": True}
     assert "" == schema_problem(made_of(more), {"to": "bob", "cents": 1})
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "problem"),
+    [
+        (True, 1, ""), (False, 1, "a"), ({"type": {"x": 1}}, 1, ""), ({"type": [{}]}, 1, ""), (None, 1, ""), ([], 1, ""),
+        ({"type": "string", "nullable": True}, None, ""), ({"type": "string", "nullable": True}, 5, "a"),
+        ({"type": "array", "items": {"type": "string", "nullable": True}}, [None], ""),
+        ({"$ref": "#/$defs/A", "nullable": True}, None, ""), ({"$ref": "#/$defs/A"}, None, "a"),
+    ],
+)  # fmt: skip
+def test_any_schema_can_be_checked(declared, value, problem):
+    """A schema may be a boolean, nonsense, or of OpenAPI; one that no validator can use is a problem of an edit alone."""
+    schema = {"type": "object", "properties": {"a": declared}, "$defs": {"A": {"type": "integer"}}}
+    found = _json_schema_problem(schema, {"a": value}, is_edit=False)
+    assert problem in found
+    assert bool(problem) == bool(found)
+
+
+@pytest.mark.parametrize("part", [{"properties": None}, {"properties": [1]}, {"required": True}, {"type": 5}])
+def test_a_schema_that_cannot_be_used_is_a_problem_of_an_edit(part):
+    assert isinstance(schema_problem(made_of({**SCHEMA, **part}), {"to": "bob"}), str)
