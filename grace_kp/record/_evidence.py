@@ -82,6 +82,8 @@ def outermost(run: Run) -> Run:
 
 def keep_evidence(run: Run) -> None:
     """Take in the events of a nested run that has ended, before they are released: gates of the runs around it need them."""
+    if run.resumes is not None:
+        run.owner.recall(run)
     with outermost(run).owner.lock:
         _tally_of(run).advance(run)
 
@@ -166,17 +168,18 @@ class Tally:
         return [*self._left, *(child for child in children if child is not None)]
 
     def advance(self, run: Run) -> None:
-        """Take in the events of its run since the last time."""
+        """Take in the events of its run since the last time; none before the earlier part of a resumed run is known."""
+        if run.resumes is not None:
+            return
         if self._is_shared and (self._left or self._position < len(run.events)):
             self.evidence, self._is_shared = self.evidence.copy(), False
-        if self._at == _NEVER and run.resumes is None:
+        if self._at == _NEVER:
             self._at = run.start
             if run.earlier is not None:
                 self._take_earlier(run.earlier, run.earlier_nested)
-        ended = [other for other in self._left if not other.open]
-        if ended:
-            self._left = [other for other in self._left if other.open]
-            for other in ended:
+        if self._left:
+            left, self._left = self._left, []
+            for other in left:
                 self._take_run(other)
         # Until the end as it is now: other threads go on recording.
         events, begun, failures = run.events, self._begun, self._failures
@@ -240,7 +243,7 @@ class Tally:
 
     def _take_run(self, run: Run) -> None:
         """Add the evidence of a nested run that has ended, or whose call has."""
-        if run.open:
+        if run.open or run.resumes is not None:
             self._left.append(run)
             return
         tally = _tally_of(run)
