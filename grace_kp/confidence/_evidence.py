@@ -26,6 +26,10 @@ MAX_SOURCES = 10_000
 BEFORE = -(1 << 62)
 """Before every live call. The steps of the part of a run before it was resumed are stamped from here on, `PER_STEP` apart."""
 PER_STEP = 1 << 20
+STILL_OPEN = 1 << 62
+"""After every live call."""
+PARTLY_READ = ("closed", "unfinished")
+"""Statuses of a call that say nothing about the tool, though a search has found what was read of it."""
 _ENDED = {"ok": True, "error": False, "cancelled": False}
 """Statuses of a call that count for the tool; a pause or a refusal by a person does not."""
 
@@ -407,8 +411,8 @@ def evidence_of_calls(calls: list[Any], *, since: int | None = None, per_step: i
 
 
 def _number_of_end(call: Mapping[str, Any]) -> int:
-    """Return the number of the step at which a call ended; calls without one come first."""
-    number = call.get("observation")
+    """Return the number of the step at which a call ended; calls without one come first, searches without one last."""
+    number = call.get("observation", PER_STEP if "search" in call else 0)
     return min(max(number, 0), PER_STEP) if type(number) is int else 0
 
 
@@ -439,9 +443,8 @@ def _read_calls(calls: list[Any], evidence: Evidence, since: int | None = None, 
                 statuses = {call.get("call_id"): call.get("status") for call in calls if _has_id(call)}
             inside = str(statuses.get(parent, ""))
         search = call.get("search")
-        if not evidence.call_finished(call.get("status"), inside, name, at):
-            continue
-        if search is not None and isinstance(search, Mapping):
+        counts = evidence.call_finished(call.get("status"), inside, name, at) or call.get("status") in PARTLY_READ
+        if counts and search is not None and isinstance(search, Mapping):
             evidence.search_finished(_recorded_results(search), name, at)
     evidence.calls_succeeded(succeeded)
 
