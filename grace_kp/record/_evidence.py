@@ -187,7 +187,7 @@ class Tally:
         if self._at == _NEVER:
             self._at = run.start
             if run.earlier is not None:
-                self._take_earlier(run.earlier, run.earlier_nested)
+                self._take_earlier(run.earlier, run.earlier_nested, is_outermost=run.via is None)
         if self._left:
             left, self._left = self._left, []
             for other in left:
@@ -225,7 +225,8 @@ class Tally:
                 extra -= not event.text.strip()  # a call without text is no step
             elif type(event) is UserMessage:
                 at = event.at if event.at > at else at + 1
-                self.evidence.user_spoke(at)
+                if run.via is None:  # what a nested run calls words of the user resets nothing around it
+                    self.evidence.user_spoke(at)
             if failures.pending:  # the run has gone on, which is a step for each error
                 extra += len(failures.pending)
                 failures.pending.clear()
@@ -253,8 +254,9 @@ class Tally:
         counts = not passed_on and (evidence.call_finished(call.status, inside, name, at) or call.status in PARTLY_READ)
         if counts and (found := call.found()) is not None:
             evidence.search_finished(found, name, at)
-        if call.error is not None and call.status in {"error", "cancelled"}:
+        if call.error is not None and call.status in {"error", "cancelled", "exited"}:
             self.last_error = call.error
+        if call.error is not None and call.status in {"error", "cancelled"}:
             self._failures.add(Failure("", call.error, None, call.parent), call)
 
     def _take_run(self, run: Run) -> None:
@@ -272,7 +274,9 @@ class Tally:
         if run.dropped:
             self.lost[DROPPED.format(run.dropped)] = None
 
-    def _take_earlier(self, document: dict[str, Any], nested: Mapping[str, list[dict[str, Any] | None]]) -> None:
+    def _take_earlier(
+        self, document: dict[str, Any], nested: Mapping[str, list[dict[str, Any] | None]], *, is_outermost: bool
+    ) -> None:
         """Add the evidence from before this run was resumed, with that of the runs nested in it that had ended."""
         from grace_kp.confidence import BEFORE, PER_STEP, evidence_of_calls
 
@@ -300,7 +304,7 @@ class Tally:
                 own.append(call)
         self.evidence.merge(evidence_of_calls(own, since=BEFORE))
         for step in earlier.steps:
-            if step.get("role") == "user":
+            if is_outermost and step.get("role") == "user":
                 self.evidence.user_spoke(BEFORE + PER_STEP * step["step_id"])
 
 

@@ -310,3 +310,56 @@ def test_words_of_the_user_make_up_for_no_failure():
         program.fail()
         run.user_message("Go on.")
         assert "confirm" == program.act()[0]
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", None, "\u200b", "\xa0\ufeff"])
+def test_words_that_nobody_can_see_begin_no_new_question(text):
+    """They are ignored with a note, and are no step."""
+    program = Program()
+    with program.grace.run("work") as run:
+        program.search(0.1)
+        run.user_message(text)
+        program.search(0.95)
+        assert "confirm" == program.act()[0]
+    assert not [step for step in run.trace.steps if getattr(step, "role", None)]
+    assert any("user_message" in trouble for trouble in program.grace.status()["troubles"])
+
+
+def test_words_in_a_nested_run_reset_nothing_around_it():
+    """Only the outermost run knows what the user wrote."""
+    program = Program()
+    with program.grace.run("work") as run:
+        program.search(0.1)
+        with program.grace.run("sub") as inner:
+            inner.user_message("the other one")
+            program.search(0.95)
+            assert "confirm" == program.act()[0]
+        program.search(0.95)
+        assert "confirm" == program.act()[0]
+        run.user_message("the other one")
+        program.search(0.95)
+        assert "silent" == program.act()[0]
+
+
+@pytest.mark.parametrize("error", [SystemExit, SystemExit(0), KeyboardInterrupt, StopIteration])
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_exit_that_the_agent_caught_is_a_failure(error, nested):
+    """The tool did not return, whatever it raised; an exit that leaves a nested run counts once."""
+    program = Program()
+
+    @program.grace.tool
+    def leave():
+        raise error
+
+    with program.grace.run("work") as run:
+        program.search(0.95)
+        program.search(0.95)
+        with contextlib.suppress(BaseException):
+            (program.helper(leave) if nested else leave())
+        assert "confirm" == program.act()[0]
+        assert (3, 2) == counts(run)
+
+
+def counts(run):
+    factors = gk.record.evidence_of(run).factors()
+    return factors.tool_execution_count, factors.tool_success_count
