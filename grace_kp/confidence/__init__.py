@@ -11,7 +11,9 @@ from grace_kp.confidence._decision import ActionDecision, decide
 from grace_kp.confidence._evaluation import FALLBACK_SCORE, Evaluation
 from grace_kp.confidence._evidence import (
     BEFORE,
+    PARTLY_READ,
     PER_STEP,
+    STILL_OPEN,
     Evidence,
     RecordedEvidence,
     evidence_of_calls,
@@ -29,9 +31,11 @@ __all__ = [
     "BEFORE",
     "FALLBACK_SCORE",
     "FOR_ENDED_RUNS",
+    "PARTLY_READ",
     "PER_STEP",
     "PROFILES",
     "SCORE_KINDS",
+    "STILL_OPEN",
     "UNKNOWN",
     "ActionDecision",
     "ConfidenceAggregator",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from grace_kp.confidence._evaluation import FALLBACK_SCORE
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
     from grace_kp.trace import ReasoningTrace
 
 MAX_SOURCES = 10_000
+MAX_WORST = 16
 BEFORE = -(1 << 62)
 """Before every live call. The steps of the part of a run before it was resumed are stamped from here on, `PER_STEP` apart."""
 PER_STEP = 1 << 20
-_ENDED = {"ok": True, "error": False, "cancelled": False}
+STILL_OPEN = 1 << 62
+"""After every live call."""
+PARTLY_READ = ("closed", "unfinished")
+"""Statuses of a call that say nothing about the tool, though a search has found what was read of it."""
+_ENDED = {"ok": True, "error": False, "cancelled": False, "exited": False}
 """Statuses of a call that count for the tool; a pause or a refusal by a person does not."""
 
 
@@ -37,8 +43,8 @@ class Evidence:
     """
 
     __slots__ = (
-        "_best", "_empty", "_executed", "_found", "_has_scored_source", "_lost_failures", "_mean", "_scored", "_scoring", "_searches", "_sources",
-        "_spread", "_succeeded", "_tools", "_unread", "_unscored", "_unusable", "_words_at", "_worst",
+        "_best", "_empty", "_executed", "_found", "_has_scored_source", "_lost_failures", "_mean", "_scored", "_scoring", "_searches", "_source_count",
+        "_sources", "_spread", "_succeeded", "_tools", "_unread", "_unscored", "_unusable", "_words_at", "_worst",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -50,7 +56,10 @@ class Evidence:
         self._best = 0.0
         self._mean = 0.0
         self._spread = 0.0
-        self._sources: set[str] = set()
+        self._sources: dict[str, None] = {}
+        """The sources so far; copies share it, and later ones add to its end."""
+        self._source_count = 0
+        """How many of them are this one's."""
         self._unusable = 0
         self._unread = 0
         self._empty = 0
@@ -60,7 +69,11 @@ class Evidence:
         self._lost_failures = 0
         """Failures of tools without a name, for which no later call can make up."""
         self._worst: list[tuple[int, float, dict[str, Any]]] = []
-        """Scored searches, each with its end, its quality and its figures, but only those that no later search is as bad as. So qualities rise."""
+        """Scored searches, each with its end, its quality and its figures, but only those that no later search is as bad as. So qualities rise.
+
+        Of those before the user's last words only the worst is kept. Of more than `MAX_WORST`, the oldest two after them are taken for one: the
+        worse, at the end of the later. That can only make the reading stricter.
+        """
         self._scoring: set[str] = set()
         """Tools whose results carried scores."""
         self._has_scored_source = False
@@ -114,6 +127,7 @@ class Evidence:
     def user_spoke(self, at: int) -> None:
         """Note that a person wrote something: the pessimistic reading then leaves out the searches that had ended before."""
         self._words_at = max(self._words_at, at)
+        self._bound_worst()
 
     def search_finished(self, results: SearchResults, name: str | None = None, at: int = 0) -> None:
         """Count the results of a search, possibly none.
@@ -159,6 +173,16 @@ class Evidence:
                 kept.pop()
             kept.append(search)
         self._worst = kept
+        self._bound_worst()
+
+    def _bound_worst(self) -> None:
+        worst = self._worst
+        before = sum(search[0] < self._words_at for search in worst)
+        if before > 1:
+            del worst[1:before]
+        while len(worst) > MAX_WORST:
+            (_, quality, figures), (at, *_) = worst[1:3]
+            worst[1:3] = [(at, quality, figures)]
 
     @property
     def call_count(self) -> int:
@@ -193,6 +217,7 @@ class Evidence:
     def copy(self) -> Evidence:
         """Return evidence that is not changed with this."""
         copied = Evidence()
+        copied._sources, copied._source_count = self._sources, self._source_count
         copied.merge(self)
         return copied
 
@@ -213,7 +238,8 @@ class Evidence:
         self._unread += other._unread
         self._empty += other._empty
         self._unscored += other._unscored
-        self._add_sources(other._sources)
+        if other._sources is not self._sources:
+            self._add_sources(islice(other._sources, other._source_count))
         for name, (executed, succeeded, at, ok) in other._tools.items():
             self._tool_ended(name, executed, succeeded, at, bool(ok))
         self._lost_failures += other._lost_failures
@@ -246,7 +272,7 @@ class Evidence:
             "tool_execution_count": 1,
             "tool_success_count": succeeded,
             "tool_success_rate": float(succeeded),
-            "source_count": len(self._sources) if self._has_scored_source else 0,
+            "source_count": self._source_count if self._has_scored_source else 0,
         }
 
     def without_idle_calls(self, factors: ConfidenceFactors) -> ConfidenceFactors:
@@ -285,9 +311,9 @@ class Evidence:
                 return _ALL_SUCCEEDED[self._executed]
             return ConfidenceFactors(**_of_tools(self._executed, self._succeeded))
         known = {**_of_tools(self._executed, self._succeeded), **self._of_searches()}
-        if self._sources:
-            known["source_count"] = len(self._sources)
-        if len(self._sources) > 1:
+        if self._source_count:
+            known["source_count"] = self._source_count
+        if self._source_count > 1:
             known["source_agreement"] = FALLBACK_SCORE
             known["agreement_evaluated"] = False
         return ConfidenceFactors(**known)
@@ -308,8 +334,12 @@ class Evidence:
         return known
 
     def _add_sources(self, sources: Iterable[str]) -> None:
-        if len(self._sources) < MAX_SOURCES:
-            self._sources.update(sources)
+        if self._source_count >= MAX_SOURCES:
+            return
+        if self._source_count < len(self._sources):  # another copy has added to it
+            self._sources = dict.fromkeys(islice(self._sources, self._source_count))
+        self._sources.update(dict.fromkeys(sources))
+        self._source_count = len(self._sources)
 
 
 class RecordedEvidence:
@@ -407,8 +437,8 @@ def evidence_of_calls(calls: list[Any], *, since: int | None = None, per_step: i
 
 
 def _number_of_end(call: Mapping[str, Any]) -> int:
-    """Return the number of the step at which a call ended; calls without one come first."""
-    number = call.get("observation")
+    """Return the number of the step at which a call ended; calls without one come first, searches without one last."""
+    number = call.get("observation", PER_STEP if "search" in call else 0)
     return min(max(number, 0), PER_STEP) if type(number) is int else 0
 
 
@@ -439,9 +469,8 @@ def _read_calls(calls: list[Any], evidence: Evidence, since: int | None = None, 
                 statuses = {call.get("call_id"): call.get("status") for call in calls if _has_id(call)}
             inside = str(statuses.get(parent, ""))
         search = call.get("search")
-        if not evidence.call_finished(call.get("status"), inside, name, at):
-            continue
-        if search is not None and isinstance(search, Mapping):
+        counts = evidence.call_finished(call.get("status"), inside, name, at) or call.get("status") in PARTLY_READ
+        if counts and search is not None and isinstance(search, Mapping):
             evidence.search_finished(_recorded_results(search), name, at)
     evidence.calls_succeeded(succeeded)
 

@@ -31,7 +31,7 @@ MAX_TEXT = 1_000
 
 PAIR = "(score of a pair)"
 """Key of the bare figure of a pair in a view; no field of a result has this name."""
-SCORES = ("_score", "score", "similarity", "relevance_score", "relevance", "confidence", "similarity_score")
+SCORES = ("_score", "score", "similarity", "relevance_score", "relevance", "similarity_score")
 DISTANCES = ("_distance", "distance")
 PLACES = ("source", "url", "uri", "link", "href", "path", "file_path", "filename", "file_name", "file", "document_id")
 NAMES = ("doc_id", "id", "_id", "title", "name", "key", "node_id")

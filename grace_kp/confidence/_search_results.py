@@ -6,6 +6,7 @@ every value. A figure that cannot be used as a score is counted and named but ne
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, ValuesView
 from dataclasses import dataclass
 from itertools import islice
@@ -154,6 +155,12 @@ class ResultReader:
             unreadable=self.unreadable,
             kind=kind_of(self.kind),
         )
+
+    def so_far(self) -> SearchResults | None:
+        """Return the results of a stream that goes on; None before the first."""
+        reader = copy.copy(self)
+        reader.examples = [*self.examples]
+        return reader.results() if self.count else None
 
     def note_unreadable(self, note: str) -> None:
         """Note that something could not be read."""

@@ -14,7 +14,7 @@ from grace_kp.trace import render, render_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from grace_kp.confidence import SearchResults
+    from grace_kp.confidence import ResultReader, SearchResults
     from grace_kp.record._run import Run
     from grace_kp.record._spec import Spec
 
@@ -52,7 +52,8 @@ class Call(Event):
         self.child: Run | None = None
         """The run that this call opened."""
         self.error: tuple[str, str] | None = None
-        self.hits: SearchResults | None = None
+        self.hits: SearchResults | ResultReader | None = None
+        """What a search found; while it streams, what reads it."""
         self.owns = False
         """The run consists of this call and ends with it."""
         self.result: Any = None
@@ -103,6 +104,14 @@ class Call(Event):
         from grace_kp.confidence import read_results  # loaded with the first search
 
         self.hits = read_results(result, self.spec.scores)
+
+    def found(self) -> SearchResults | None:
+        """Return what a search found, so far if it still streams."""
+        if self.hits is None:
+            return None
+        from grace_kp.confidence import ResultReader
+
+        return self.hits.so_far() if isinstance(self.hits, ResultReader) else self.hits
 
     @shielded
     def refuse(self, kind: str, message: str) -> None:

@@ -17,7 +17,7 @@ from grace_kp.trace import Failure, Failures, render, to_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from grace_kp.confidence import Evidence
+    from grace_kp.confidence import Evidence, SearchResults
     from grace_kp.record._events import Event
     from grace_kp.record._run import Run
 
@@ -82,18 +82,20 @@ def outermost(run: Run) -> Run:
 
 def keep_evidence(run: Run) -> None:
     """Take in the events of a nested run that has ended, before they are released: gates of the runs around it need them."""
+    if run.resumes is not None:
+        run.owner.recall(run)
     with outermost(run).owner.lock:
         _tally_of(run).advance(run)
 
 
 def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
     """Return the survey of a run, and the resumed runs whose earlier part must be looked up for it first."""
-    from grace_kp.confidence import Evidence
+    from grace_kp.confidence import STILL_OPEN, Evidence
 
     tally = _tally_of(run)
     if root is run and run.resumes is None:
         tally.advance(run)
-        if not (tally.lost or tally.open_runs(run)):
+        if not (tally.lost or tally.open_runs(run) or tally.open_searches(run)):
             return Survey(tally.shared(), tally.steps, has_others=tally.has_others), []
     survey, resumed, lost = Survey(Evidence()), [], dict[str, None]()
     waiting = [root]
@@ -104,6 +106,9 @@ def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
         tally = _tally_of(other)
         tally.advance(other)
         survey.evidence.merge(tally.evidence)
+        for call, found in tally.open_searches(other):
+            survey.evidence.search_finished(found, call.spec.name, STILL_OPEN)
+            survey.has_others = True  # the trace will have what it finds in the end
         waiting += tally.open_runs(other)
         lost.update(tally.lost)
         if other is run:
@@ -165,18 +170,27 @@ class Tally:
         children = [getattr(run.events[place], "child", None) for place in self._begun.values()]
         return [*self._left, *(child for child in children if child is not None)]
 
+    def open_searches(self, run: Run) -> list[tuple[Call, SearchResults]]:
+        """Return the searches of its run that stream and have not ended, with what they found so far."""
+        if not self._begun:
+            return []
+        calls: list[Any] = [run.events[place] for place in self._begun.values()]
+        return [(call, found) for call in calls if call.hits is not None and (found := call.found()) is not None]
+
     def advance(self, run: Run) -> None:
-        """Take in the events of its run since the last time."""
-        if self._is_shared and (self._left or self._position < len(run.events)):
+        """Take in the events of its run since the last time; none before the earlier part of a resumed run is known."""
+        if run.resumes is not None:
+            return
+        goes_on = self._left or self._position < len(run.events) or (self._begun and not run.open)
+        if self._is_shared and goes_on:
             self.evidence, self._is_shared = self.evidence.copy(), False
-        if self._at == _NEVER and run.resumes is None:
+        if self._at == _NEVER:
             self._at = run.start
             if run.earlier is not None:
-                self._take_earlier(run.earlier, run.earlier_nested)
-        ended = [other for other in self._left if not other.open]
-        if ended:
-            self._left = [other for other in self._left if other.open]
-            for other in ended:
+                self._take_earlier(run.earlier, run.earlier_nested, is_outermost=run.via is None)
+        if self._left:
+            left, self._left = self._left, []
+            for other in left:
                 self._take_run(other)
         # Until the end as it is now: other threads go on recording.
         events, begun, failures = run.events, self._begun, self._failures
@@ -211,7 +225,8 @@ class Tally:
                 extra -= not event.text.strip()  # a call without text is no step
             elif type(event) is UserMessage:
                 at = event.at if event.at > at else at + 1
-                self.evidence.user_spoke(at)
+                if run.via is None:  # what a nested run calls words of the user resets nothing around it
+                    self.evidence.user_spoke(at)
             if failures.pending:  # the run has gone on, which is a step for each error
                 extra += len(failures.pending)
                 failures.pending.clear()
@@ -222,25 +237,31 @@ class Tally:
         self._position, self._at = place, at
         self.steps += place - first + extra
         if begun and not run.open:  # its events may be released
+            for call, found in self.open_searches(run):
+                self.evidence.search_finished(found, call.spec.name, at)
             self._left = self.open_runs(run)
             begun.clear()
 
     def _ended(self, call: Call, at: int) -> None:
+        from grace_kp.confidence import PARTLY_READ
+
         child, name, evidence = call.child, call.spec.name, self.evidence
         inside = None if child is None or call.parent is None else call.parent.status or ""
         if child is not None:
             self._take_run(child)
         # An error that left the nested run is counted where it began.
         passed_on = child is not None and call.error is not None and call.error == _tally_of(child).last_error
-        if not passed_on and evidence.call_finished(call.status, inside, name, at) and call.hits is not None:
-            evidence.search_finished(call.hits, name, at)
-        if call.error is not None and call.status in {"error", "cancelled"}:
+        counts = not passed_on and (evidence.call_finished(call.status, inside, name, at) or call.status in PARTLY_READ)
+        if counts and (found := call.found()) is not None:
+            evidence.search_finished(found, name, at)
+        if call.error is not None and call.status in {"error", "cancelled", "exited"}:
             self.last_error = call.error
+        if call.error is not None and call.status in {"error", "cancelled"}:
             self._failures.add(Failure("", call.error, None, call.parent), call)
 
     def _take_run(self, run: Run) -> None:
         """Add the evidence of a nested run that has ended, or whose call has."""
-        if run.open:
+        if run.open or run.resumes is not None:
             self._left.append(run)
             return
         tally = _tally_of(run)
@@ -253,7 +274,9 @@ class Tally:
         if run.dropped:
             self.lost[DROPPED.format(run.dropped)] = None
 
-    def _take_earlier(self, document: dict[str, Any], nested: Mapping[str, list[dict[str, Any] | None]]) -> None:
+    def _take_earlier(
+        self, document: dict[str, Any], nested: Mapping[str, list[dict[str, Any] | None]], *, is_outermost: bool
+    ) -> None:
         """Add the evidence from before this run was resumed, with that of the runs nested in it that had ended."""
         from grace_kp.confidence import BEFORE, PER_STEP, evidence_of_calls
 
@@ -281,7 +304,7 @@ class Tally:
                 own.append(call)
         self.evidence.merge(evidence_of_calls(own, since=BEFORE))
         for step in earlier.steps:
-            if step.get("role") == "user":
+            if is_outermost and step.get("role") == "user":
                 self.evidence.user_spoke(BEFORE + PER_STEP * step["step_id"])
 
 

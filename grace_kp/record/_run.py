@@ -262,7 +262,12 @@ class Run:
 
         Gates then no longer take into account how bad the searches before it were; a new message is a new question. So pass what a person
         wrote and nothing else: a message that a model or a document wrote does not become a person's by being in the role of a user.
+        A text without a visible character, or None, is ignored. In a nested run it is a step, but no new question.
         """
+        words = "" if text is None else render_text(text, self.max_text)
+        if not any(letter.isprintable() and not letter.isspace() for letter in words):
+            note("user_message", "ignored a text without a visible character")
+            return
         self._say(UserMessage, "user_message", text if self.owner.capture_input else NOT_CAPTURED)
 
     def _say(self, kind: type[Note], verb: str, text: object) -> None:

@@ -17,6 +17,7 @@ from grace_kp.trace import Failure, Failures, Redactor, have_plain_names, render
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from grace_kp.confidence import SearchResults
     from grace_kp.record._events import Event
     from grace_kp.record._resume import EarlierPart
     from grace_kp.record._run import Run
@@ -44,7 +45,7 @@ class StepBuilder:
     """
 
     __slots__ = (
-        "_failures", "_index", "_known_tools", "_position", "_reported_decisions", "_reported_steps", "_run", "_tools", "_touched",
+        "_failures", "_index", "_known_tools", "_position", "_reported_decisions", "_reported_steps", "_run", "_searches", "_tools", "_touched",
         "calls", "hit_texts", "journaled", "journaled_changes", "model_calls", "nested", "places", "redactor",
         "steps",
     )  # fmt: skip
@@ -75,6 +76,8 @@ class StepBuilder:
         self._position = 0
         self._index: dict[int, int] = {}
         self._touched: dict[int, None] = {}
+        self._searches: dict[int, Call] = {}
+        """Searches that have not ended, by their number."""
         self._tools: dict[Spec, Tool] = {}
         self._known_tools: KnownTools = {} if known_tools is None else known_tools
         self._reported_steps = 0
@@ -189,6 +192,10 @@ class StepBuilder:
         if type(run.result) is str:
             texts.append(run.result)
         self.advance(texts)
+        for number, call in self._searches.items():
+            if (found := call.found()) is not None:
+                self._touched[number] = None
+                self.calls[number]["search"] = self._search(call, found)
         if run.status == "completed":
             self._recover()
         if not self.steps and run.status != SUSPENDED:
@@ -202,6 +209,7 @@ class StepBuilder:
         self._run = None
         self.steps, self.calls, self.model_calls, self.nested, self.places = [], [], [], [], {}
         self._touched.clear()
+        self._searches.clear()
         self.redactor.forget()
 
     def number(self, call: object) -> int:
@@ -276,6 +284,8 @@ class StepBuilder:
         if call.place is not None:
             self.places[place] = call.place
         calls.append(entry)
+        if call.spec.searches:
+            self._searches[number] = call
 
     def _tool(self, spec: Spec) -> Tool:
         """Return a tool's name without secrets, the object with this name that all its steps share, and its plain parameters."""
@@ -319,8 +329,9 @@ class StepBuilder:
             step["content"] = WAITING
         elif call.run.owner.capture_output:
             step["content"] = self._content(call.result)
-        if call.hits is not None:
-            entry["search"] = self._search(call)
+        self._searches.pop(number, None)
+        if (found := call.found()) is not None:
+            entry["search"] = self._search(call, found)
 
     def _content(self, result: object) -> str:
         if type(result) is str:
@@ -328,9 +339,7 @@ class StepBuilder:
         value = render(result) if type(result) is float else result
         return to_text(self.redactor.value(value))
 
-    def _search(self, call: Call) -> dict[str, Any]:
-        hits = call.hits
-        assert hits is not None  # noqa: S101
+    def _search(self, call: Call, hits: SearchResults) -> dict[str, Any]:
         search: dict[str, Any] = {"count": hits.count, "scores": list(hits.scores)}
         sources = hits.sources[:100]
         if call.run.owner.capture_output:

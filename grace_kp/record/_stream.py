@@ -26,8 +26,10 @@ class Stream:
         self.count = 0
         self.text = True
         self.left = 0 if frame is None or not frame.run.owner.capture_output else frame.run.max_text
-        self.found = _reader_for(frame) if isinstance(frame, Call) and frame.spec.searches else None
+        self.found: ResultReader | None = None
         """Reads the results that a streaming retriever yields, before they are rendered or dropped."""
+        if isinstance(frame, Call) and frame.spec.searches:
+            self.found = frame.hits = _reader_for(frame)
 
     @shielded
     def add(self, item: object) -> None:
@@ -56,9 +58,9 @@ class Stream:
         if self.frame is None:
             return
         if self.closing is None:
-            if self.found is not None and not self.text and self.count:
-                self.frame.hits = self.found.results()  # type: ignore[union-attr]  # only a call has a reader
             if isinstance(self.frame, Call):
+                # A streamed text is one result.
+                self.frame.hits = None if self.found is None or self.text else self.found.results()
                 self.frame.end_with(self._result(returned), self.last if returned is None else returned)
             else:
                 self.frame.close(self._result(returned))
@@ -71,6 +73,8 @@ class Stream:
         if self.frame is not None:
             if self.count and self.frame.result is None:
                 self.frame.result = self._result(None)
+            if isinstance(self.frame, Call):
+                self.frame.hits = self.frame.found()
             self.frame.fail(error)
 
     def _result(self, returned: object) -> Any:

@@ -324,3 +324,52 @@ def test_unusable_scores_of_somebody_elses_trace_count():
     """Figures in a trace that are no scores are as unusable as in a result."""
     evidence = evidence_of_calls([{"status": "ok", "search": {"count": 2, "scores": [0.5, 7, None]}}])
     assert (2, 3) == (evidence.unusable_scores, evidence.factors().search_result_count)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("search"), st.integers(0, 60), st.integers(0, 20)),
+            st.tuples(st.just("words"), st.integers(0, 60), st.none()),
+        ),
+        max_size=60,
+    )
+)
+def test_the_worst_search_is_never_forgotten_though_few_are_kept(steps):
+    """In any order of their ends, the pessimistic reading is that of all searches or stricter, and equal while few are kept."""
+    evidence, parts = Evidence(), [Evidence(), Evidence()]
+    for number, (kind, at, score) in enumerate(steps):
+        for target in (evidence, parts[number % 2]):
+            if kind == "words":
+                target.user_spoke(at)
+            else:
+                target.search_finished(SearchResults(count=1, scores=(score / 20,)), "search", at)
+    merged = Evidence()
+    for part in parts:
+        merged.merge(part.copy())
+    searches = [(at, score / 20) for kind, at, score in steps if kind == "search"]
+    words = max([at for kind, at, _ in steps if kind == "words"], default=-1)
+    since = [score for at, score in searches if at >= words] or [score for _, score in searches]
+    for seen in (evidence, merged):
+        found = seen.pessimistic(seen.factors()).search_max_score
+        assert len(seen._worst) <= 16
+        assert found <= min(since, default=0)
+        if len({score for _, score in searches}) <= 8:
+            assert found == min(since, default=0)
+
+
+def test_a_run_that_searches_and_is_gated_often_keeps_few_searches():
+    """Its evidence does not grow with searches that rise, and a copy shares the sources and has only those of its time."""
+    evidence = Evidence()
+    copies = []
+    for number in range(1_000):
+        evidence.search_finished(
+            SearchResults(count=1, scores=(number / 1_000,), sources=(f"s{number}",)), "search", number
+        )
+        copies.append(evidence)
+        evidence = evidence.copy()
+        assert evidence._sources is copies[-1]._sources
+    assert len(evidence._worst) <= 16
+    assert [1, 500, 1_000] == [copies[number].factors().source_count for number in (0, 499, 999)]
+    copies[0].search_finished(SearchResults(count=1, scores=(0.5,), sources=("other",)), "search", 1)
+    assert (2, 1_000) == (copies[0].factors().source_count, evidence.factors().source_count)

@@ -79,7 +79,9 @@ ELASTIC = {
         pytest.param([{"similarity": 0.9, "url": "u"}], hits(1, [0.9], "u"), id="similarity"),
         pytest.param([{"relevance_score": 0.9, "uri": "u"}], hits(1, [0.9], "u"), id="relevance_score"),
         pytest.param([{"relevance": 1, "title": "u"}], hits(1, [1.0], "u"), id="relevance"),
-        pytest.param([{"confidence": 0.0, "path": "u"}], hits(1, [0.0], "u"), id="confidence"),
+        pytest.param(
+            [{"confidence": 1.0, "path": "u"}], hits(1, [], "u"), id="confidence, which a page states of itself"
+        ),
         pytest.param([{"_score": 0.4, "_id": 7}], hits(1, [0.4], "7"), id="_score"),
         pytest.param([{"text": "t", "metadata": {"score": 0.3, "source": "s"}}], hits(1, [], "s"), id="metadata"),
         pytest.param([{"score": None, "id": "a"}], hits(1, [], "a", 1), id="a score of None"),

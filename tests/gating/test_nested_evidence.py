@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import grace_kp as gk
+from grace_kp.record import Pause
 from grace_kp.testing import make_grace
 
 
@@ -200,7 +201,7 @@ def test_many_nested_runs_cost_what_they_record():
 
 def suspended(url, *steps):
     """A run with these steps, stored as suspended; the runtime that continues it, and the run that does."""
-    pause = gk.record.Pause("thread", "checkpoint", None)
+    pause = Pause("thread", "checkpoint", None)
     first = Program(store=url)
     with first.grace.run("work") as run:
         run.framework, run.facts = "langgraph", {"thread_id": "thread", "checkpoint_id": "checkpoint"}
@@ -225,6 +226,40 @@ def test_a_resumed_run_keeps_the_evidence_from_before(tmp_path, nested, step, le
         run.resumes = pause
         assert level == program.act()[0]
         assert level == program.helper(program.act)[0]
+
+
+@pytest.mark.parametrize("around", [False, True])
+@pytest.mark.parametrize("step", [FAIL, BAD], ids=["failure", "bad search"])
+def test_a_resumed_run_that_goes_on_before_its_gate_keeps_the_evidence_from_before(tmp_path, step, around):
+    """Its earlier part is read first, however much it records before a gate, also where the gate is around it."""
+    program, pause = suspended(f"sqlite:///{tmp_path}/t.db", step)
+    with program.grace.run("around") if around else contextlib.nullcontext():
+        with program.grace.run("work") as run:
+            run.resumes = pause
+            program.search(0.95)
+            program.search(0.95)
+            assert "confirm" == program.act()[0]
+            assert "confirm" == program.helper(program.act)[0]
+        if around:
+            assert "confirm" == program.act()[0]
+
+
+def test_a_resumed_run_that_ends_without_a_gate_counts_for_the_run_around_it(tmp_path):
+    program, pause = suspended(f"sqlite:///{tmp_path}/t.db", BAD)
+    with program.grace.run("around"):
+        with program.grace.run("work") as run:
+            run.resumes = pause
+            program.search(0.95)
+        assert "confirm" == program.act()[0]
+
+
+def test_the_lost_part_of_a_resumed_run_that_goes_on_before_its_gate_is_a_gap():
+    program = Program()
+    with program.grace.run("work") as run:
+        run.resumes = Pause("thread", "checkpoint", None)
+        program.search(0.95)
+        assert "confirm" == program.act()[0]
+    assert ("what this run recorded before it was suspended cannot be found",) == program.entries[0][2]
 
 
 def test_what_a_nested_run_did_before_and_cannot_be_found_is_a_gap(tmp_path):
@@ -275,3 +310,56 @@ def test_words_of_the_user_make_up_for_no_failure():
         program.fail()
         run.user_message("Go on.")
         assert "confirm" == program.act()[0]
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", None, "\u200b", "\xa0\ufeff"])
+def test_words_that_nobody_can_see_begin_no_new_question(text):
+    """They are ignored with a note, and are no step."""
+    program = Program()
+    with program.grace.run("work") as run:
+        program.search(0.1)
+        run.user_message(text)
+        program.search(0.95)
+        assert "confirm" == program.act()[0]
+    assert not [step for step in run.trace.steps if getattr(step, "role", None)]
+    assert any("user_message" in trouble for trouble in program.grace.status()["troubles"])
+
+
+def test_words_in_a_nested_run_reset_nothing_around_it():
+    """Only the outermost run knows what the user wrote."""
+    program = Program()
+    with program.grace.run("work") as run:
+        program.search(0.1)
+        with program.grace.run("sub") as inner:
+            inner.user_message("the other one")
+            program.search(0.95)
+            assert "confirm" == program.act()[0]
+        program.search(0.95)
+        assert "confirm" == program.act()[0]
+        run.user_message("the other one")
+        program.search(0.95)
+        assert "silent" == program.act()[0]
+
+
+@pytest.mark.parametrize("error", [SystemExit, SystemExit(0), KeyboardInterrupt, StopIteration])
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_exit_that_the_agent_caught_is_a_failure(error, nested):
+    """The tool did not return, whatever it raised; an exit that leaves a nested run counts once."""
+    program = Program()
+
+    @program.grace.tool
+    def leave():
+        raise error
+
+    with program.grace.run("work") as run:
+        program.search(0.95)
+        program.search(0.95)
+        with contextlib.suppress(BaseException):
+            (program.helper(leave) if nested else leave())
+        assert "confirm" == program.act()[0]
+        assert (3, 2) == counts(run)
+
+
+def counts(run):
+    factors = gk.record.evidence_of(run).factors()
+    return factors.tool_execution_count, factors.tool_success_count

@@ -1,6 +1,7 @@
 """Evidence that is lost or cannot be used never lets an action run unasked."""
 
 import asyncio
+import contextlib
 import logging
 import math
 import threading
@@ -114,6 +115,99 @@ def test_an_unread_search_asks(profile):
     request = asked(grace, grace.retriever(lambda: iter("ab"), name="search"))
     assert "the results of 1 searches could not be read; return a list of results, or declare" in request.reason
     assert request.level.asks
+
+
+async def left(search, hits, how):
+    """Read one result of a search that streams, and leave the rest."""
+    stream = search(hits)
+    if how == "async, closed":
+        await anext(stream)
+        await stream.aclose()
+    elif how == "async, open":
+        await anext(stream)
+    elif how == "closed":
+        for _ in stream:
+            break
+    elif how == "an error thrown in":
+        next(stream)
+        with contextlib.suppress(LookupError):
+            stream.throw(LookupError())
+    else:
+        next(stream)
+    return stream
+
+
+BAD_HITS = [{"score": 0.1, "source": "a"}] * 2
+PARTLY_READ = {
+    "bad": (BAD_HITS, "In the pessimistic reading"),
+    "unusable": ([{"score": math.nan}, {"score": 0.9}], "1 scores of search results cannot be used"),
+    "unscored": ([{"text": "x"}, {"text": "y"}], "the results of 1 searches carry no score"),
+    "text": (["x", "y"], "the results of 1 searches carry no score"),
+}
+
+
+@pytest.mark.parametrize("how", ["open", "closed", "an error thrown in", "async, open", "async, closed"])
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("case", PARTLY_READ)
+def test_what_was_read_of_a_streamed_search_counts(case, nested, how):
+    """Also where it is still open at the gate, or was closed before its end; the trace has it."""
+    hits, reason = PARTLY_READ[case]
+    grace = runtime()
+    good = grace.retriever(lambda: [{"score": 0.97, "source": "g"}, {"score": 0.95, "source": "g"}], name="good")
+    if how.startswith("async"):
+
+        @grace.retriever
+        async def search(found):
+            for hit in found:
+                yield hit
+    else:
+
+        @grace.retriever
+        def search(found):
+            yield from found
+
+    streams = []
+    requests = []
+    act = grace.gate(name="act", reviewer=lambda request: requests.append(request) or False)(lambda: "done")
+
+    @grace.agent
+    async def helper():
+        streams.append(await left(search, hits, how))
+
+    async def main():
+        with grace.run("do it") as run:
+            await (helper if nested else helper.__wrapped__)()
+            good()
+            with pytest.raises(gk.ActionCancelled):
+                act()
+        return run
+
+    run = asyncio.run(main())
+    assert requests[0].level.asks
+    assert reason in requests[0].reason
+    (trace,) = [trace for trace in grace.store.query() if any(c["name"] == "search" for c in trace.grace["calls"])]
+    (entry,) = [call for call in trace.grace["calls"] if call["name"] == "search"]
+    assert 1 == entry["search"]["count"]
+    if not nested:
+        assert run.trace.id == trace.id
+        stored = evidence_of_calls(trace.grace["calls"]).factors()
+        assert requests[0].confidence.factors.search_avg_score == pytest.approx(stored.search_avg_score)
+
+
+def test_a_streamed_search_that_goes_on_counts_once():
+    """A gate at each result sees the results so far; in the end they count as one search."""
+    grace = runtime()
+    hits = [{"score": score, "source": "a"} for score in (0.1, 0.97, 0.95)]
+    search = grace.retriever(lambda: (yield from hits), name="search")
+    act = grace.gate(name="act", reviewer=lambda _request: False)(lambda: "done")
+    with grace.run("do it") as run:
+        for _ in search():
+            with contextlib.suppress(gk.ActionCancelled):
+                act()
+        act()
+    levels = [decision.level.value for decision in run.trace.decisions]
+    assert ["escalate", "silent", "silent", "silent"] == levels
+    assert 3 == evidence_of_calls(run.trace.grace["calls"]).factors().search_result_count
 
 
 NO_SCORE = 'the results of 1 searches carry no score; declare scores=... or scores="none"'
