@@ -346,17 +346,16 @@ class ToolCase:
         found = validated(tool, as_input(tool, wanted))
         if gone := [name for name in wanted if name not in found]:
             raise InvalidCall(f"there is no argument {gone[0]!r}")
-        left_out = [name for name in found if name not in wanted]
-        for name in left_out:
+        unseen = []
+        for name in sorted(found.keys() - wanted.keys()):
             if (
                 name in self.arguments
                 and not {name, *as_input(tool, {name: None})} & self.call["args"].keys()
                 and has_factory(tool, name)
             ):
                 found[name] = self.arguments[name]  # such a default is taken once
-        unseen = [
-            name for name in left_out if name not in self.arguments or not _is_equal(found[name], self.arguments[name])
-        ]
+            elif name not in self.arguments or not _is_equal(found[name], self.arguments[name]):
+                unseen.append(name)
         if unseen:
             raise InvalidCall(
                 f"the edit lacks {', '.join(unseen)}, and the tool would run with {json_values(found)[0]}; state all arguments"

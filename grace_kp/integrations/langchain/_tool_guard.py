@@ -6,7 +6,6 @@ handler. It is active while `GraceMiddleware` runs a tool, and raises where a ga
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import threading
 import warnings
@@ -21,7 +20,7 @@ from langchain_core.tracers.context import register_configure_hook
 from grace_kp.errors import ActionCancelled
 from grace_kp.gating import NotCheckable, NotStarted, Raised, Returned, digest_of, recorded_arguments
 from grace_kp.integrations.langchain._inline import InlineHandler, include_others
-from grace_kp.integrations.langchain._tool_schema import injected_values, with_parser
+from grace_kp.integrations.langchain._tool_schema import copied, injected_values, with_parser
 from grace_kp.record import current_run, note, shielded
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ class ToolConsent:
                 own(tool_input, tool_call_id)
                 problem = f"`{self.tool}` refused its arguments when they were proposed"
             elif _digest(self.tool, self._values) == self.digest:
-                return {**_copied(self._values), **injected_values(tool, tool_input, tool_call_id)}
+                return {**copied(self._values), **injected_values(tool, tool_input, tool_call_id)}
             else:
                 problem = f"the arguments of `{self.tool}` were changed after the decision"
             self.run_id, self.ended = self._earlier
@@ -152,14 +151,6 @@ def _digest(name: str, arguments: Mapping[str, Any], *, ordered: bool = True) ->
         return call_digest(name, arguments, ordered=ordered)
     except ActionCancelled:
         return ""
-
-
-def _copied(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of their own, so that an attempt that changes them and fails does not change those of the next."""
-    try:
-        return copy.deepcopy(dict(values))
-    except Exception:  # noqa: BLE001 — a value may refuse to be copied in any way; a change of it is found
-        return dict(values)
 
 
 class ToolGuard(InlineHandler):

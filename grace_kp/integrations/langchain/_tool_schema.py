@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import sys
 import types
 import typing
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     Parse = Callable[[Any, Any, "str | None"], Any]
 
+_VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 _JSON_TYPES: dict[str, Any] = {
     "string": str,
     "integer": int,
@@ -181,8 +183,9 @@ def validated(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if len(found) != 1:
             raise InvalidCall(f"it takes a single argument, not {len(found)}")
     elif schema is None:  # LangChain validates nothing, and leaves the defaults to the function
+        rest = {each.name for each in inspect.signature(tool._run).parameters.values() if each.kind in _VARIADIC}
         for name, field in _fields(tool.tool_call_schema).items():
-            if name not in found and not field.is_required():
+            if name not in {*found, *rest} and not field.is_required():
                 found[name] = field.get_default(call_default_factory=True)
     return found
 
@@ -226,11 +229,19 @@ def as_typed(tool: Any, values: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidCall(error_text(error)) from error
 
 
+def copied(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of their own, so that an attempt that changes them and fails does not change those of the next."""
+    try:
+        return copy.deepcopy(dict(values))
+    except Exception:  # noqa: BLE001 — a value may refuse to be copied in any way; a change of it is found
+        return dict(values)
+
+
 def kinds_in(value: object) -> set[type]:
     """Return the types of a value and of the items in it."""
-    items = [*value, *value.values()] if isinstance(value, dict) else value
-    nested = items if isinstance(items, list | tuple | set | frozenset) else ()
-    return {type(value)}.union(*(kinds_in(item) for item in nested))
+    items: Any = [*value, *value.values()] if isinstance(value, dict) else value
+    items = items if isinstance(items, list | tuple | set | frozenset) else ()
+    return {type(value)}.union(*map(kinds_in, items))
 
 
 def has_factory(tool: Any, name: str) -> bool:

@@ -539,6 +539,21 @@ class Invoking(Counting):
         return super().invoke({**call, "args": {"x": "other"}}, config, **kwargs)
 
 
+class Variadic(Counting):
+    def _run(self, *args: Any, **kwargs: Any) -> str:
+        self.calls += 1
+        self.ran.append({**kwargs, "y": len(args)})
+        return "acted"
+
+
+async def test_variable_parameters_have_no_default(grace):
+    """They are no arguments of a call."""
+    used = Variadic()
+    talk = Conversation(grace, [used], ("act", {"x": "a"}), floor="silent")
+    await talk.call(QUESTION)
+    assert [{"x": "a", "y": 0}] == used.ran
+
+
 class Hiding(Counting):
     def __getattribute__(self, name):
         return BaseTool._parse_input.__get__(self) if name == "_parse_input" else super().__getattribute__(name)
