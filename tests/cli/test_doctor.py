@@ -255,4 +255,4 @@ def test_policies_that_match_no_recorded_action(command, tmp_path):
         assert {"wire_mony": "wire_money", "zzz": None} == found
         patch.setenv("GRACE_KP_POLICIES", "wire_.*=deny")
         ran = command("doctor", columns=400)
-        assert (1, True) == (ran.returncode, "policy 'wire_.*': it can match no action" in ran.stdout)
+        assert (1, True) == (ran.returncode, "'wire_.*': it can match no action" in ran.stdout)
