@@ -9,8 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, ToolMessage
-from langgraph.types import Command
 from pydantic import BaseModel
 
 import grace_kp as gk
@@ -26,6 +24,24 @@ class CallToolResult(BaseModel):
     content: list[Any]
     structuredContent: dict[str, Any] | None = None  # noqa: N815
     isError: bool = False  # noqa: N815
+
+
+class AIMessage(BaseModel):
+    """As in LangChain, whose own are tried in `integrations/langchain/test_results.py`."""
+
+    content: Any
+
+
+class ToolMessage(AIMessage):
+    tool_call_id: str
+    status: str = "success"
+
+
+@dataclass(slots=True)
+class Command:
+    """As in LangGraph."""
+
+    update: Any = None
 
 
 class Extra(BaseModel, extra="allow"):
@@ -48,7 +64,7 @@ class Entries(dict):
 
 
 def failed_message(**fields):
-    return ToolMessage("quota exceeded", tool_call_id="1", status="error", **fields)
+    return ToolMessage(content="quota exceeded", tool_call_id="1", status="error", **fields)
 
 
 FAILURES = {
@@ -62,8 +78,8 @@ FAILURES = {
     "a tool_result": {"type": "tool_result", "is_error": True, "content": "quota exceeded"},
     "a message": failed_message(),
     "a message as dict": failed_message().model_dump(),
-    "messages": [ToolMessage("fine", tool_call_id="0"), failed_message()],
-    "a command": Command(update={"messages": [AIMessage("an earlier turn"), failed_message()]}),
+    "messages": [ToolMessage(content="fine", tool_call_id="0"), failed_message()],
+    "a command": Command(update={"messages": [AIMessage(content="an earlier turn"), failed_message()]}),
     "a command with pairs": Command(update=[failed_message()]),
     "commands": (Command(update={}), Command(update={"messages": [failed_message()]})),
 }
@@ -75,11 +91,11 @@ OTHERS = {
     "an object's own word": SimpleNamespace(isError="no", content=TEXT),
     "a record": {"is_error": True, "line": 7},
     "rows of data": [{"isError": True, "content": "a line of a log"}],
-    "a message": ToolMessage("fine", tool_call_id="1"),
+    "a message": ToolMessage(content="fine", tool_call_id="1"),
     "a status": {"status": "error", "content": "an order that failed"},
-    "a conversation": [failed_message(), AIMessage("then it worked")],
+    "a conversation": [failed_message(), AIMessage(content="then it worked")],
     "a command after a failure": Command(
-        update={"messages": [failed_message(), ToolMessage("fine", tool_call_id="2")]}
+        update={"messages": [failed_message(), ToolMessage(content="fine", tool_call_id="2")]}
     ),
     "a state": {"messages": [failed_message()]},
     "a text": '{"isError": true}',
