@@ -342,6 +342,16 @@ def gates(folder: Path) -> dict[str, float]:
 
         spent[name] = median_seconds(agent, rounds=9) / 10 * 1e6
         grace.flush()
+
+    @grace.agent(objective="measure")
+    def long() -> float:
+        search("q")
+        for number in range(1_000):
+            subjects["recorded, not gated"](number)
+        subjects["gate, silent after a search"](0)
+        return median_seconds(lambda: subjects["gate, silent after a search"](1), rounds=31) * 1e6
+
+    spent["a later one in a run of 1,000 steps"] = long()
     if inbox is not None:
         spent.update(inbox_gates(grace, inbox))
     grace.close()
