@@ -42,7 +42,7 @@ _WHERE = {PAIR: "pair", **dict.fromkeys(SCORES, "named"), **dict.fromkeys(DISTAN
 FIGURES = frozenset(_WHERE)
 """Names of fields that are figures at the engine's place."""
 _NO_RESULT = (TypeError, AttributeError, LookupError)
-"""What a function raises that is made for figures and gets a result, or does not find its field in it."""
+"""Errors of a `scores=` function that expects a figure and gets a result, or that does not find its field in the result."""
 # Why results are unusable. They are shown also where contents are not captured, so no name of a field stands in them.
 NOTHING_THERE = "it has no score at the declared place, as other results have"
 _RIVAL = (

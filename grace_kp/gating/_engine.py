@@ -202,10 +202,9 @@ def _performed(case: Case, answer: Any) -> Any:
 def _request(case: Case, decision: Decision, attempt: int) -> InterventionRequest:
     """Return the question about the call, with its arguments as they are now."""
     if decision.level.asks:
+        # A repr may fill in attributes. Later, when the question is printed, that would look like a change of the arguments.
         for value in case.shown().values():
-            brief(
-                value
-            )  # a repr may fill in attributes, which would look like a change when somebody prints the question
+            brief(value)
     try:
         digest = case.digest()
     except NotCheckable as error:
@@ -371,7 +370,7 @@ def _consented(case: Case, request: InterventionRequest, response: InterventionR
 
 
 def _refused(case: Case, error: Exception) -> Exception:
-    """Have a reviewer's answer hold for the same call, which a retry library makes again; return the error for the caller."""
+    """Keep a refusal, so that a retry library that repeats the call gets it again without a question. Return the error to raise."""
     if case.program is None:  # the program around keeps its decisions itself
         case.scope.keep(HeldRefusal(case.entry.fields, copy(error)))
     return error

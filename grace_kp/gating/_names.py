@@ -91,7 +91,7 @@ def nearest(stated: str, names: Iterable[str]) -> str | None:
 
 
 def distance(stated: str, name: str) -> int:
-    """Return in how many letters a name differs, whatever their case: more, fewer or other ones, or two next to each other exchanged.
+    """Return the edit distance between two names, ignoring case. Exchanging two neighbouring letters counts as one edit.
 
     In a glob, `*` stands for any letters, and `?` and a set for any single letter.
     """

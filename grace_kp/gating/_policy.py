@@ -293,8 +293,6 @@ class PolicySet:
     In one place an exact name wins over globs, a longer glob over a shorter one, then the stricter. What several places state for an action
     is combined, see `Policy.combined`; the first place has the last word about reviewers.
 
-    That holds within one place. The entries that match an action in several places are combined.
-
     Raises:
         ValueError: a name can match no action, or an entry is neither a policy nor a floor; the message names it. Or two places name
             groups for one action that have none in common.
@@ -375,7 +373,10 @@ def _all_of(policies: Iterable[Policy | None]) -> Policy | None:
 
 
 def _alike(place: Mapping[str, Policy], name: str) -> list[tuple[str, Policy]]:
-    """Return the entries of one place that an action only looks like; none that another of its spellings is matched by."""
+    """Return the entries of one place that an action looks like but does not match.
+
+    None where an entry has its exact name. An entry that resembles another entry which does match the action is left out.
+    """
     own = [stated for stated in place if matches(stated, name)]
     if name in own:
         return []

@@ -53,8 +53,8 @@ def keep_refusal(run: Run, refusal: object) -> None:
 def kept_refusal(run: Run) -> Any:
     """Return the last refusal of a gate; None if anything else has been recorded since.
 
-    The end of the calls around the gate, and the same calls made again, are nothing else: a loop that repeats the call may stand around
-    a tool that calls the gate.
+    Ends of the calls around the gate, and repetitions of those calls, do not count as anything else: the loop that repeats the call may be
+    outside a tool that calls the gate.
     """
     if run.refusal is None:
         return None

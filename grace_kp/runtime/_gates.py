@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from grace_kp.runtime._promise import Promise
 
 
-NOT_JUDGED = "there is no judgement, which this gate asks for"
+NOT_JUDGED = "this gate asks for a judgement and got none"
 """A gap: an agent that makes its judge fail must not be better off than one that is judged badly."""
 
 

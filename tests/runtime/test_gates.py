@@ -285,7 +285,7 @@ def test_a_judgement_that_failed_is_missing_evidence(profile):
     assert "silent" == level_of(make_grace(profile=profile), search)["level"]
     for judge in (ScriptedJudge(RuntimeError("down")), ScriptedJudge("no idea"), None):
         entry = level_of(make_grace(evaluator=judge, profile=profile), search, judge="always")
-        gap = "there is no judgement, which this gate asks for"
+        gap = "this gate asks for a judgement and got none"
         assert ("confirm", [gap]) == (entry["level"], entry["evidence_gaps"])
 
 
