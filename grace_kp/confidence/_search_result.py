@@ -240,8 +240,8 @@ def parts_of(hit: object) -> tuple[dict[str, Any] | None, Sequence[object]]:
 def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable | None:
     """Return the score of a hit at the engine's place, as a similarity from 0 to 1; why it is unusable; None without one.
 
-    The first figure there must be usable, and so must all further numbers, also those in texts. The lowest counts, because a field
-    of the document may be among them.
+    The first figure there must be usable, and so must all further numbers, also those in texts, and a further score that is None or a
+    bool. The lowest counts, because a field of the document may be among them.
 
     Args:
         view: the fields of the hit at the engine's place.
@@ -261,8 +261,13 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
     if kind is not None and kind != UNKNOWN:  # a declared kind is that of the fields with its name, where there are any
         wanted = "distance" if isinstance(kind, str) and "distance" in kind else "named"
         names = [name for name in names if _WHERE[name] == wanted] or names
-    others = [name for name in names[1:] if is_number(view[name]) or is_number_in_text(view[name])]
+    others = [name for name in names[1:] if _counts(view[name], _WHERE[name])]
     return _lowest(_similarity(view[name], kind, _WHERE[name], hit) for name in (names[0], *others))
+
+
+def _counts(value: object, where: str) -> bool:
+    """Return whether a further figure of a hit counts. An engine may leave the distance empty where it gives a score."""
+    return is_number(value) or is_number_in_text(value) or (where == "named" and (value is None or value is True or value is False))
 
 
 def values_at(value: object, path: str) -> Iterator[Any]:
