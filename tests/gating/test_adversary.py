@@ -167,9 +167,9 @@ def test_nothing_that_is_added_to_a_run_makes_a_gate_milder(plans, profile, unme
 @given(st.lists(STEPS, max_size=6), with_additions(), PROFILES)
 @settings(derandomize=True)
 def test_an_agent_inside_cannot_leave_behind_what_was_done_around_it(around, plans, profile):
-    """Its gates are at least as strict as in one run, whatever objective its model gave it."""
+    """Its gates are at least as strict as in one run, whatever objective its model gave it and whatever it calls words of the user."""
     steps, attacked = plans
-    before = Attacked(profile=profile).levels_of([*around, *steps])
+    before = Attacked(profile=profile).levels_of([*around, *(step for step in steps if step[0] != "words")])
     program = Attacked(profile=profile)
     with program.grace.run("attacked"):
         for step in around:
