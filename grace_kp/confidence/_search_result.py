@@ -272,12 +272,9 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
     if not present:
         if kind is None or isinstance(kind, str):
             # Else a row whose score is empty, or that has several numbers, would drop out of a scored search.
-            is_row = isinstance(hit, tuple) and len(hit) > 2 and (hit[-1] is None or len(_fractions_in(hit)) > 1)
-            return (
-                Unusable("a row", "which part of it is the score is not known; pass a function as scores=")
-                if is_row
-                else None
-            )
+            if isinstance(hit, tuple) and len(hit) > 2 and (hit[-1] is None or len(_fractions_in(hit)) > 1):
+                return Unusable("a row", "which part of it is the score is not known; pass a function as scores=")
+            return None if kind is None or kind == UNKNOWN else Missed("a result", NOTHING_THERE)
         # The function does not get a text, because `float` would read a number in it.
         return Missed("a text", NOTHING_THERE) if isinstance(hit, _PLAIN) else _called(kind, hit, "a result")
     if len(present) == 1:

@@ -245,8 +245,16 @@ class ResultReader:
             self.examples.append(unusable)
 
     def _twin(self, first: object, second: list[Any], depth: int) -> None:
-        """Read a tuple of two whose second is a list: (documents, scores), (text, documents), or two results."""
-        if isinstance(first, list) and len(first) == len(second) and _are_scores(second):
+        """Read a tuple of two whose second is a list: (documents, scores), (text, documents), FAISS's (distances, ids), or two results."""
+        figures, ids = (_flat(part) if isinstance(part, list) else [] for part in (first, second))
+        if (
+            figures
+            and len(figures) == len(ids)
+            and all(type(part) is float for part in figures)
+            and all(type(part) is int for part in ids)
+        ):
+            self._parallel(ids, {PAIR: figures})
+        elif isinstance(first, list) and len(first) == len(second) and _are_scores(second):
             self._parallel(first, {PAIR: second})
         elif isinstance(first, str):
             self.read_result(second, depth + 1)

@@ -230,6 +230,9 @@ def test_a_result_that_the_function_does_not_read_is_unusable_beside_one_that_it
         (lambda hit: hit.get("sim"), {"sim": 0.9}, {"url": "b"}),
         (lambda hit: hit["sim"], {"sim": 0.9}, {"url": "b"}),
         (lambda hit: hit["sim"], {"sim": 0.9}, "Error: 0.9"),
+        ("similarity", {"score": 0.9}, {"url": "b"}),
+        ("similarity", ("a", 0.9), "Error: the second backend timed out"),
+        ("cosine_distance", ("a", 0.1), Document("y")),
     ],
 )
 def test_a_result_without_the_declared_score_beside_one_that_has_it_is_unusable(declared, scored, missing):
