@@ -96,7 +96,7 @@ class Looker:
         if isinstance(own, dict) and own:
             names = names | (_KNOWN & own.keys())
         view = {name: attribute(value, name) for name in names}
-        if isinstance(own, dict) and "_d_" in own and "meta" in own:
+        if everything and isinstance(own, dict) and "_d_" in own and "meta" in own:
             # A hit of Elasticsearch's or OpenSearch's DSL: its attributes are the document's, except `meta`.
             view = {"payload": own["_d_"], **self.view(own["meta"])}
         # A class with __getattr__ has every name; None then means that there is no such field.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, ValuesView
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from grace_kp.confidence._score_kinds import NONE, Unusable, is_number, kind_of, listed_array, place_and_kind
@@ -303,22 +303,23 @@ class ResultReader:
         return found
 
     def _object(self, result: Any, depth: int) -> None:
-        held = [] if self.look.is_single_hit(result) else self._held_by(result)
-        if held:
-            self.read_result(held[0], depth + 1)
+        held = None if self.look.is_single_hit(result) else self._held_by(result)
+        if held is not None:
+            self.read_result(held, depth + 1)
         elif not self.look.looks_like_hit(result) and hasattr(type(result), "__len__"):
             self.count += max(0, len(result))
             self.note_unreadable(f"a {type(result).__name__} was counted, not read")
         else:
             self.read_hit(result)
 
-    def _held_by(self, result: object) -> list[Any]:
-        """Return the lists of hits that an object holds; of one that has no other field, also its data or body, such as Elasticsearch's."""
-        held = [attribute(result, name) for name in _LISTS]
-        held += [attribute(attribute(result, outer), name) for outer, name in _NESTED]
-        found = [each for each in held if isinstance(each, _HELD)]
-        if not found and all(value is None for name, value in self.look.view(result).items() if name != "body"):
-            found = [each for name in ("body", "data") if isinstance(each := attribute(result, name), (*_HELD, dict))]
+    def _held_by(self, result: object) -> Any:
+        """Return the list of hits that an object holds; of one without other fields also its body, as of Elasticsearch, or data; else None."""
+        lists = (attribute(result, name) for name in _LISTS)
+        nested = (attribute(attribute(result, outer), name) for outer, name in _NESTED)
+        found = next((held for held in chain(lists, nested) if isinstance(held, _HELD)), None)
+        if found is None and all(value is None for name, value in self.look.view(result).items() if name != "body"):
+            others = (attribute(result, name) for name in ("body", "data"))
+            found = next((held for held in others if isinstance(held, (*_HELD, dict))), None)
         return found
 
     def _all(self, items: Any, depth: int) -> None:
