@@ -99,8 +99,10 @@ class Looker:
         if everything and isinstance(own, dict) and "_d_" in own and "meta" in own:
             # A hit of Elasticsearch's or OpenSearch's DSL: its attributes are the document's, except `meta`.
             view = {"payload": own["_d_"], **self.view(own["meta"])}
-        # A class with __getattr__ has every name; None then means that there is no such field.
-        return _without_none(view) if everything else view
+        if everything:
+            # Such a class has every name; None then means that there is no such field, unless the value holds it.
+            view = {name: each for name, each in view.items() if each is not None or (own and name in own)}
+        return view
 
     def looks_like_hit(self, value: object) -> bool:
         """Return whether the value has any field that results have."""

@@ -11,6 +11,7 @@ import unittest.mock
 import uuid
 
 import numpy as np
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +24,13 @@ from tests.confidence.retrieved import Document, hits, read
 class NodeWithScore:
     node: Document
     score: float | None
+
+
+class Point(pydantic.BaseModel):
+    """A hit as clients with pydantic models have it, which have a `__getattr__`."""
+
+    id: str
+    score: float | None = None
 
 
 @dataclasses.dataclass(slots=True)
@@ -253,6 +261,7 @@ ELASTIC = {
         pytest.param({"ids": ["i", "j"], "scores": [None, 0.5]}, hits(2, [0.5], "ij", 1), id="parallel None"),
         pytest.param([{"id": "a"}], hits(1, [], "a"), id="no score"),
         pytest.param([NodeWithScore(Document("x", source="a"), None)], hits(1, [], "a", 1), id="a node without score"),
+        pytest.param([Point(id="a", score=0.9), Point(id="b")], hits(2, [0.9], "ab", 1), id="a model without score"),
         pytest.param(
             [{"id": "a", "metadata": types.SimpleNamespace(distance=None, score=None, certainty=0.9)}],
             hits(1, [], "a"),
