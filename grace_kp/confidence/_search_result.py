@@ -241,8 +241,10 @@ def named_row(hit: Any, path: str | None) -> Any:
     """Return a row of a database as a dict, if one of its columns is a figure or the path begins there; any other value unchanged."""
     if isinstance(hit, tuple):
         names = getattr(hit, "_fields", ())
+    elif module_of(hit) in _ROW_MODULES and hasattr(type(hit), "keys"):
+        names = hit.keys()
     else:
-        names = hit.keys() if module_of(hit) in _ROW_MODULES and hasattr(type(hit), "keys") else ()
+        return hit
     wanted = FIGURES if path is None else {path, path.partition(".")[0]}
     return hit if wanted.isdisjoint(names) else dict(zip(names, hit, strict=False))
 

@@ -316,7 +316,7 @@ class ResultReader:
         """Return the list of hits that an object holds; of one without other fields also its body, as of Elasticsearch, or data; else None."""
         lists = (attribute(result, name) for name in _LISTS)
         nested = (attribute(attribute(result, outer), name) for outer, name in _NESTED)
-        found = next((held for held in chain(lists, nested) if isinstance(held, _HELD)), None)
+        found: Any = next((held for held in chain(lists, nested) if isinstance(held, _HELD)), None)
         if found is None and all(value is None for name, value in self.look.view(result).items() if name != "body"):
             others = (attribute(result, name) for name in ("body", "data"))
             found = next((held for held in others if isinstance(held, (*_HELD, dict))), None)
