@@ -62,7 +62,8 @@ class LearnedProfile(Profile, Protocol):
     A runtime also uses these attributes where a profile has them: `thresholds` (a `Thresholds` or None), `promise` and `fitted_on`
     (mappings for people), `digest` (a string that identifies the content, recorded by gates), and `mismatches(document)`, which returns
     sentences that say how a run differs from those that the profile was learned from. Before a gated action, the last entry of
-    `grace.decisions` in that document names the action. Gates rely on a profile without this method in any run.
+    `grace.decisions` in that document names the action. Gates rely on a profile without this method in any run,
+    unless its `fitted_on` is empty.
     """
 
     def confidence(self, document: Mapping[str, Any], *, moment: Literal["end", "action"]) -> ConfidenceScore:

@@ -62,6 +62,7 @@ _TELLING = (*SCORES, *DISTANCES, *PLACES, *TEXTS, "metadata")
 
 # Values of these modules are names, and converting them runs no foreign code.
 _NAME_MODULES = frozenset({"uuid", "pathlib"})
+_ROW_MODULES = frozenset({"sqlite3", "asyncpg"})
 _PLAIN = (str, bytes, bytearray, int, float, complex)
 _SIZED = (bytes, list, tuple, dict, set, frozenset)
 _LISTED = (list, tuple, deque, Set, ValuesView)
@@ -95,8 +96,13 @@ class Looker:
         if isinstance(own, dict) and own:
             names = names | (_KNOWN & own.keys())
         view = {name: attribute(value, name) for name in names}
-        # A class with __getattr__ has every name; None then means that there is no such field.
-        return _without_none(view) if everything else view
+        if everything and isinstance(own, dict) and "_d_" in own and "meta" in own:
+            # A hit of Elasticsearch's or OpenSearch's DSL: its attributes are the document's, except `meta`.
+            view = {"payload": own["_d_"], **self.view(own["meta"])}
+        if everything:
+            # Such a class has every name; None then means that there is no such field, unless the value holds it.
+            view = {name: each for name, each in view.items() if each is not None or (own and name in own)}
+        return view
 
     def looks_like_hit(self, value: object) -> bool:
         """Return whether the value has any field that results have."""
@@ -128,7 +134,9 @@ class Looker:
                 if reports_error(hit):
                     return Unusable(name, "the result reports an error")
             elif is_number(value) or is_number_in_text(value):
-                return Unusable(name[:_LONGEST_NUMBER], _RIVAL)
+                known = name.strip("_")  # one field under two names is no rival, such as `score_` of Pinecone
+                if known not in FIGURES or attribute(hit, known) != value:
+                    return Unusable(name[:_LONGEST_NUMBER], _RIVAL)
         return None
 
     def _ranking(self, names: tuple[Any, ...]) -> tuple[str, ...]:
@@ -192,13 +200,17 @@ def split(item: object) -> tuple[Any, list[Any]] | None:
     if not isinstance(item, list | tuple) or not 2 <= len(item) <= (2 if isinstance(item, list) else 4):
         return None
     # An integer is an id, unless it is the last part and the only number.
-    numbers = [index for index, part in enumerate(item) if is_number(part) and not isinstance(part, int)]
+    numbers = _fractions_in(item)
     if not numbers and is_number(item[-1]) and not any(map(is_number, item[:-1])):
         numbers = [len(item) - 1]
     if len(numbers) != 1:
         return None
     at = numbers[0]
     return item[at], [*item[:at], *item[at + 1 :]]
+
+
+def _fractions_in(item: Sequence[object]) -> list[int]:
+    return [index for index, part in enumerate(item) if is_number(part) and not isinstance(part, int)]
 
 
 def pair_of(item: object) -> tuple[Any, list[Any]] | None:
@@ -225,6 +237,18 @@ def is_number_in_text(value: object) -> bool:
     return True
 
 
+def named_row(hit: Any, path: str | None) -> Any:
+    """Return a row of a database as a dict, if one of its columns is a figure or the path begins there; any other value unchanged."""
+    if isinstance(hit, tuple):
+        names = getattr(hit, "_fields", ())
+    elif module_of(hit) in _ROW_MODULES and hasattr(type(hit), "keys"):
+        names = hit.keys()
+    else:
+        return hit
+    wanted = FIGURES if path is None else {path, path.partition(".")[0]}
+    return hit if wanted.isdisjoint(names) else dict(zip(names, hit, strict=False))
+
+
 def parts_of(hit: object) -> tuple[dict[str, Any] | None, Sequence[object]]:
     """Return the figure of a pair or a bare figure, under `PAIR`, and the documents of a hit."""
     if isinstance(hit, float) or (not isinstance(hit, _PLAIN) and is_number(hit)):
@@ -240,8 +264,8 @@ def parts_of(hit: object) -> tuple[dict[str, Any] | None, Sequence[object]]:
 def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable | None:
     """Return the score of a hit at the engine's place, as a similarity from 0 to 1; why it is unusable; None without one.
 
-    The first figure there must be usable, and so must all further numbers, also those in texts, and a further score that is None or a
-    bool. The lowest counts, because a field of the document may be among them.
+    The first figure there must be usable, and so must all further ones that are numbers, also in texts, None or a bool. The lowest
+    counts, because a field of the document may be among them.
 
     Args:
         view: the fields of the hit at the engine's place.
@@ -251,7 +275,10 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
     present = FIGURES.intersection(view)
     if not present:
         if kind is None or isinstance(kind, str):
-            return None
+            # Else a row whose score is empty, or that has several numbers, would drop out of a scored search.
+            if isinstance(hit, tuple) and len(hit) > 2 and (hit[-1] is None or len(_fractions_in(hit)) > 1):
+                return Unusable("a row", "which part of it is the score is not known; pass a function as scores=")
+            return None if kind is None or kind == UNKNOWN else Missed("a result", NOTHING_THERE)
         # The function does not get a text, because `float` would read a number in it.
         return Missed("a text", NOTHING_THERE) if isinstance(hit, _PLAIN) else _called(kind, hit, "a result")
     if len(present) == 1:
@@ -261,13 +288,13 @@ def score_in(view: dict[str, Any], kind: Any, hit: object) -> float | Unusable |
     if kind is not None and kind != UNKNOWN:  # a declared kind is that of the fields with its name, where there are any
         wanted = "distance" if isinstance(kind, str) and "distance" in kind else "named"
         names = [name for name in names if _WHERE[name] == wanted] or names
-    others = [name for name in names[1:] if _counts(view[name], _WHERE[name])]
+    others = [name for name in names[1:] if _counts(view[name])]
     return _lowest(_similarity(view[name], kind, _WHERE[name], hit) for name in (names[0], *others))
 
 
-def _counts(value: object, where: str) -> bool:
-    """Return whether a further figure of a hit counts. An engine may leave the distance empty where it gives a score."""
-    return is_number(value) or is_number_in_text(value) or (where == "named" and (value is None or value is True or value is False))
+def _counts(value: object) -> bool:
+    """Return whether a further figure of a hit counts: what may be the engine's, also where it left it empty."""
+    return value is None or isinstance(value, bool) or is_number(value) or is_number_in_text(value)
 
 
 def values_at(value: object, path: str) -> Iterator[Any]:

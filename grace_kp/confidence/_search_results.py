@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, ValuesView
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from grace_kp.confidence._score_kinds import NONE, Unusable, is_number, kind_of, listed_array, place_and_kind
@@ -23,6 +23,7 @@ from grace_kp.confidence._search_result import (
     is_empty,
     is_listed,
     is_number_in_text,
+    named_row,
     pair_of,
     parts_of,
     reports_error,
@@ -41,9 +42,9 @@ _MAX_DEPTH = 4
 
 _DOCUMENTS = ("documents", "docs", "source_documents", "source_nodes", "nodes", "passages", "chunks", "objects")
 _LISTS = ("hits", "matches", "results", *_DOCUMENTS, "points", "artifact", "retrievalResults", "organic_results")
-_VAGUE_LISTS = ("items", "data", "records", "context", "sources", "ids")
-_NESTED = (("response", "docs"), ("root", "children"))
-"""Where Solr and Vespa put their hits."""
+_VAGUE_LISTS = ("items", "data", "value", "records", "context", "sources", "ids")
+_NESTED = (("response", "docs"), ("root", "children"), ("result", "hits"))
+"""Where Solr, Vespa and Pinecone put their hits."""
 _PARALLEL_SCORES = ("scores", "similarities", "relevance_scores", "distances")
 _PARALLEL_METADATA = ("metadatas", "metadata")
 _PARALLEL_NAMES = ("ids", "sources")
@@ -204,7 +205,8 @@ class ResultReader:
         self.count += 1
         self.read += 1
         try:
-            figure, parts = parts_of(hit)
+            row = named_row(hit, self.path)
+            figure, parts = parts_of(row)
             views = self.look.views(parts)
             shared = False  # whether the fields of the document may stand beside those of the engine
             if beside and not FIGURES.isdisjoint(beside[0]):
@@ -216,7 +218,7 @@ class ResultReader:
             elif self.path is None:
                 score = score_in(figure, self.kind, hit)
                 if shared and isinstance(score, float) and not callable(self.kind):
-                    score = self.look.rival(hit) or score
+                    score = self.look.rival(row) or score
             else:
                 score = score_at((*beside[:1], *parts), self.path, self.kind)
             if beside:
@@ -243,8 +245,16 @@ class ResultReader:
             self.examples.append(unusable)
 
     def _twin(self, first: object, second: list[Any], depth: int) -> None:
-        """Read a tuple of two whose second is a list: (documents, scores), (text, documents), or two results."""
-        if isinstance(first, list) and len(first) == len(second) and _are_scores(second):
+        """Read a tuple of two whose second is a list: (documents, scores), (text, documents), FAISS's (distances, ids), or two results."""
+        figures, ids = (_flat(part) if isinstance(part, list) else [] for part in (first, second))
+        if (
+            figures
+            and len(figures) == len(ids)
+            and all(type(part) is float for part in figures)
+            and all(type(part) is int for part in ids)
+        ):
+            self._parallel(ids, {PAIR: figures})
+        elif isinstance(first, list) and len(first) == len(second) and _are_scores(second):
             self._parallel(first, {PAIR: second})
         elif isinstance(first, str):
             self.read_result(second, depth + 1)
@@ -269,6 +279,8 @@ class ResultReader:
             self.read_hit(result)
             return
         name, held = next((pair for pair in lists if not is_empty(pair[1])), lists[0])
+        if is_empty(held) and reports_error(result):
+            self.note_unreadable("the result reports an error, so nothing was searched")
         columns = {} if isinstance(held, Mapping) else _columns(result, name, held)
         if columns.get("score") == []:
             self.note_unreadable("there are scores without results beside them")
@@ -291,16 +303,24 @@ class ResultReader:
         return found
 
     def _object(self, result: Any, depth: int) -> None:
-        for name in () if self.look.is_single_hit(result) else _LISTS:
-            held = attribute(result, name)
-            if isinstance(held, _HELD):
-                self.read_result(held, depth + 1)
-                return
-        if not self.look.looks_like_hit(result) and hasattr(type(result), "__len__"):
+        held = None if self.look.is_single_hit(result) else self._held_by(result)
+        if held is not None:
+            self.read_result(held, depth + 1)
+        elif not self.look.looks_like_hit(result) and hasattr(type(result), "__len__"):
             self.count += max(0, len(result))
             self.note_unreadable(f"a {type(result).__name__} was counted, not read")
-            return
-        self.read_hit(result)
+        else:
+            self.read_hit(result)
+
+    def _held_by(self, result: object) -> Any:
+        """Return the list of hits that an object holds; of one without other fields also its body, as of Elasticsearch, or data; else None."""
+        lists = (attribute(result, name) for name in _LISTS)
+        nested = (attribute(attribute(result, outer), name) for outer, name in _NESTED)
+        found: Any = next((held for held in chain(lists, nested) if isinstance(held, _HELD)), None)
+        if found is None and all(value is None for name, value in self.look.view(result).items() if name != "body"):
+            others = (attribute(result, name) for name in ("body", "data"))
+            found = next((held for held in others if isinstance(held, (*_HELD, dict))), None)
+        return found
 
     def _all(self, items: Any, depth: int) -> None:
         """Read a collection of hits, or of batches of hits."""
@@ -359,6 +379,7 @@ def _columns(result: Mapping[Any, Any], documents: str, held: object) -> dict[st
                 break
             if column == "score":
                 columns[column] = [Unusable(f"{len(flat)} scores", f"there are {size} results beside them")] * size
+                break
     return columns
 
 

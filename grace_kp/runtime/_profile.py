@@ -141,7 +141,8 @@ class ProfileInUse:
         """
         compare: Callable[[Any], Any] | None = getattr(self.learned, "mismatches", None)
         if compare is None:
-            return ()
+            is_unstated = getattr(self.learned, "fitted_on", None) == {}
+            return ("the profile does not state what it was fitted on",) if is_unstated else ()
         if document is None:
             return (NO_RUN,)
         try:

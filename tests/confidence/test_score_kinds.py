@@ -40,6 +40,7 @@ PAIRS = [(Document("x", source="a"), 0.25)]
         {"ids": ["a"], "scores": [0.25]},
         [(Document("x", source="a"), np.float32(0.25))],
         [0.25],
+        (np.array([[0.25]]), np.array([[7]])),
     ],
 )
 def test_declared_scores(result, scores, expected):

@@ -40,7 +40,12 @@ def test_what_is_no_score_is_counted_and_left_out(bad):
         ({"score": 1.0, "_distance": 1.9}, [], 1),
         ({"score": 1.0, "_distance": "1.9"}, [], 1),
         ({"score": 0.9, "similarity": 0.2}, [0.2], 0),
-        ({"score": 0.9, "confidence": "high", "relevance": None}, [0.9], 0),
+        ({"score": 1.0, "_distance": None}, [], 1),
+        ({"score": 1.0, "similarity": None}, [], 1),
+        ({"score": 1.0, "relevance": False}, [], 1),
+        ({"score": 0.9, "score_": 0.9}, [0.9], 0),
+        ({"score": 0.9, "score_": 0.2}, [], 1),
+        ({"score": 0.9, "confidence": "high", "relevance": "low"}, [0.9], 0),
     ],
 )
 def test_of_several_scores_the_worst_counts(hit, scores, unusable):
@@ -225,6 +230,9 @@ def test_a_result_that_the_function_does_not_read_is_unusable_beside_one_that_it
         (lambda hit: hit.get("sim"), {"sim": 0.9}, {"url": "b"}),
         (lambda hit: hit["sim"], {"sim": 0.9}, {"url": "b"}),
         (lambda hit: hit["sim"], {"sim": 0.9}, "Error: 0.9"),
+        ("similarity", {"score": 0.9}, {"url": "b"}),
+        ("similarity", ("a", 0.9), "Error: the second backend timed out"),
+        ("cosine_distance", ("a", 0.1), Document("y")),
     ],
 )
 def test_a_result_without_the_declared_score_beside_one_that_has_it_is_unusable(declared, scored, missing):

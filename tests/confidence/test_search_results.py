@@ -1,14 +1,17 @@
 """Whole results of retrievers: every common shape is read, and nothing that is looked at does harm."""
 
 import collections
+import contextlib
 import dataclasses
 import decimal
 import pathlib
+import sqlite3
 import types
 import unittest.mock
 import uuid
 
 import numpy as np
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +24,13 @@ from tests.confidence.retrieved import Document, hits, read
 class NodeWithScore:
     node: Document
     score: float | None
+
+
+class Point(pydantic.BaseModel):
+    """A hit as clients with pydantic models have it, which have a `__getattr__`."""
+
+    id: str
+    score: float | None = None
 
 
 @dataclasses.dataclass(slots=True)
@@ -46,6 +56,55 @@ class HalfHostile(dict):
         raise RuntimeError("get")
 
     __getitem__ = __contains__ = get
+
+
+class Response:
+    """A response of Elasticsearch's client: no mapping, and its attributes are those of its body."""
+
+    def __init__(self, body):
+        self._body = body
+
+    @property
+    def body(self):
+        return self._body
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["_body"], name)
+
+    def __getitem__(self, name):
+        return self._body[name]
+
+    def __iter__(self):
+        return iter(self._body)
+
+    def __len__(self):
+        return len(self._body)
+
+
+class Attributes:
+    """A hit of Elasticsearch's DSL: its attributes are the fields of the document, except `meta`."""
+
+    def __init__(self, fields, **own):
+        self.__dict__.update(own, _d_=fields)
+
+    def __getattr__(self, name):
+        try:
+            return self.__dict__["_d_"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def dsl_hit(document, **meta):
+    return Attributes(document, meta=Attributes(meta))
+
+
+Row = collections.namedtuple("Row", "id content distance rating")
+
+
+def sqlite_rows(columns):
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.row_factory = sqlite3.Row
+        return connection.execute(f"SELECT {columns}").fetchall()
 
 
 CHROMA = {
@@ -109,6 +168,32 @@ ELASTIC = {
         pytest.param(CHROMA, hits(2, [], ["a.md", "b.md"], 2), id="batches with distances"),
         pytest.param({"ids": [[]], "documents": [[]], "distances": [[]]}, hits(), id="empty batch"),
         pytest.param(ELASTIC, hits(2, [0.5], ["http://a", "y"], 1), id="nested hits"),
+        pytest.param(Response(ELASTIC), hits(2, [0.5], ["http://a", "y"], 1), id="response of Elasticsearch"),
+        pytest.param(Response({"hits": {"hits": [], "max_score": None}}), hits(), id="Elasticsearch finds nothing"),
+        pytest.param([dsl_hit({"url": "u", "score": 1.0}, score=0.4)], hits(1, [0.4], "u"), id="DSL of Elasticsearch"),
+        pytest.param([dsl_hit({"url": "u", "score": 1.0}, score=None)], hits(1, [], "u"), id="DSL without a score"),
+        pytest.param([dsl_hit({"url": "u", "score": 1.0}, score=9.1)], hits(1, [], "u", 1), id="DSL with BM25"),
+        pytest.param(
+            types.SimpleNamespace(
+                result=types.SimpleNamespace(hits=[types.SimpleNamespace(id="a", score=0.8, score_=0.8)])
+            ),
+            hits(1, [0.8], "a"),
+            id="records of Pinecone",
+        ),
+        pytest.param(
+            {"result": {"hits": [{"_id": "a", "_score": 0.8, "fields": {"score": 1.0}}]}},
+            hits(1, [0.8], "a"),
+            id="its JSON",
+        ),
+        pytest.param(
+            types.SimpleNamespace(data=[Match("m", 0.6)], object="page"), hits(1, [0.6], "m"), id="page of OpenAI"
+        ),
+        pytest.param(
+            types.SimpleNamespace(title="t", data=[Match("m", 0.6)]), hits(1, [], "t"), id="data of a document"
+        ),
+        pytest.param({"@odata.count": 1, "value": [{"id": "a", "@search.score": 2.1}]}, hits(1, [], "a"), id="Azure"),
+        pytest.param([(1, "a", 0.2, 0.9)], hits(1, [], "a", 1), id="a row with two numbers"),
+        pytest.param([(1, "a", None), (2, "b", None)], hits(2, [], ["a", "b"], 2), id="rows without a distance"),
         pytest.param({"results": [], "documents": [{"id": "a"}]}, hits(1, [], "a"), id="the list that is not empty"),
         pytest.param({"score": 0.5, "source": "a", "items": [1, 2]}, hits(1, [0.5], "a"), id="one hit"),
         pytest.param({"text": "x", "score": 0.1, "hits": [{"score": 1.0}]}, hits(1, [0.1], "x"), id="a list in a hit"),
@@ -176,6 +261,7 @@ ELASTIC = {
         pytest.param({"ids": ["i", "j"], "scores": [None, 0.5]}, hits(2, [0.5], "ij", 1), id="parallel None"),
         pytest.param([{"id": "a"}], hits(1, [], "a"), id="no score"),
         pytest.param([NodeWithScore(Document("x", source="a"), None)], hits(1, [], "a", 1), id="a node without score"),
+        pytest.param([Point(id="a", score=0.9), Point(id="b")], hits(2, [0.9], "ab", 1), id="a model without score"),
         pytest.param(
             [{"id": "a", "metadata": types.SimpleNamespace(distance=None, score=None, certainty=0.9)}],
             hits(1, [], "a"),
@@ -205,8 +291,10 @@ def test_few_unusable_scores_are_shown_and_all_counted():
         Hostile,
         lambda: {"found": [{"score": 0.2}]},
         lambda: {"documents": [], "scores": [0.9]},
+        lambda: {"results": [], "error": "rate limited"},
+        lambda: {"data": None, "hits": [], "errors": [{"message": "shard failed"}]},
     ],
-    ids=["generator", "number", "array", "hostile", "unknown mapping", "scores without documents"],
+    ids=["generator", "number", "array", "hostile", "unknown mapping", "scores without documents", "error", "errors"],
 )
 def test_results_that_cannot_be_read_say_so(make):
     """That something was there and was not read is known."""
@@ -223,6 +311,42 @@ def test_an_unknown_shape_is_read_where_no_score_can_be_misread():
         found = read_results(unknown, "none")
         assert found.unreadable
         assert "return the list in it" in found.note
+
+
+@pytest.mark.parametrize(
+    "rows", [[Row(1, "a", 0.2, 1.0)], sqlite_rows("1 AS id, 'a' AS content, 0.2 AS distance, 1.0 AS rating")]
+)
+def test_the_columns_of_a_row_have_names(rows):
+    """The score of a row is its column of that name, and no other."""
+    assert ((), 1) == (read_results(rows).scores, read_results(rows).unusable_scores)
+    for scores in (
+        "cosine_distance",
+        ("distance", "cosine_distance"),
+        lambda row: 1 - row[2],
+        ("rating", lambda _: 0.8),
+    ):
+        assert (0.8,) == read_results(rows, scores).scores
+
+
+def test_a_pair_with_names_is_a_pair():
+    """An object and a computed column, as an ORM returns them."""
+    pair = collections.namedtuple("Pair", "document anon_1")(Document("x", source="a", certainty=0.7), 0.2)
+    assert ((0.8,), ("a",)) == (read_results([pair], "cosine_distance").scores, read_results([pair]).sources)
+    assert (0.7,) == read_results([pair], "metadata.certainty").scores
+
+
+def test_a_row_without_a_score_does_not_drop_out_of_a_scored_search():
+    """Its score is unusable, whichever column that is."""
+    for rows in ([(1, "a", 0.1), (2, "b", None)], [(1, "a", 0.1), (2, "b", 0.9, 0.2)]):
+        found = read_results(rows, "cosine_distance")
+        assert ((0.9,), 1) == (found.scores, found.unusable_scores)
+        assert 2 == len(read_results(rows, lambda row: 0.5).scores)
+
+
+def test_scores_that_do_not_match_the_results_end_the_search():
+    """Another list does not take their place."""
+    found = read_results({"ids": ["a", "b"], "scores": [0.1], "similarities": [1.0, 1.0]})
+    assert ((), 2) == (found.scores, found.unusable_scores)
 
 
 @pytest.mark.parametrize("scores", [None, "similarity", ("score", "similarity"), lambda figure: figure, "none"])

@@ -146,6 +146,13 @@ class TestMismatches:
         (found,) = ProfileInUse(Learned(mismatches=failure), gk.Thresholds()).mismatches(DOCUMENT)
         assert found.startswith("whether the profile learned fits this run could not be checked (")
 
+    @pytest.mark.parametrize(("fitted_on", "count"), [({}, 1), (None, 0), ({"agents": ["a"]}, 0)])
+    def test_of_a_profile_that_compares_nothing(self, fitted_on, count):
+        """It is relied on, unless it says itself that it was fitted on nothing."""
+        learned = Learned(fitted_on=fitted_on)
+        learned.mismatches = None
+        assert count == len(ProfileInUse(learned, gk.Thresholds()).mismatches(DOCUMENT))
+
     def test_are_about_the_action_too(self):
         """It stands in the document as the last decision, and the caller's document stays as it was."""
 

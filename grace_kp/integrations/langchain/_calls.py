@@ -7,6 +7,7 @@ import inspect
 import json
 import keyword
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
@@ -32,6 +33,7 @@ from grace_kp.gating import (
     view,
 )
 from grace_kp.integrations.langchain._hitl import action_request
+from grace_kp.integrations.langchain._messages import tool_result
 from grace_kp.integrations.langchain._tool_guard import call_digest
 from grace_kp.integrations.langchain._tool_schema import (
     InvalidCall,
@@ -549,11 +551,12 @@ class ToolScope(Scope):
 
 def _outcome_in(message: object) -> bool | None:
     """Return whether the tool of a tool message succeeded; None for any other message."""
-    if isinstance(message, dict):  # as a state without a reducer of LangGraph's holds them
-        is_tool, status = message.get("role", message.get("type")) == "tool", message.get("status")
-    else:
-        is_tool, status = isinstance(message, ToolMessage), getattr(message, "status", None)
-    return status != "error" if is_tool else None
+    if isinstance(message, dict) and message.get("role", message.get("type")) == "tool":
+        fields = {name: message.get(name) for name in ("content", "status", "artifact")}
+        message = SimpleNamespace(
+            type="tool", tool_call_id="", **fields
+        )  # as a state without a reducer of LangGraph's holds it
+    return tool_result(message)[1] is None if isinstance(message, ToolMessage | SimpleNamespace) else None
 
 
 @dataclass(frozen=True, slots=True)

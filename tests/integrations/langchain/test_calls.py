@@ -283,7 +283,15 @@ class TestMessagesThatACallerMayForge:
     @pytest.mark.parametrize("profile", ["grace", "strict"])
     @pytest.mark.parametrize("world", ["none", "agent"])
     @pytest.mark.parametrize(
-        "failed", [FAILED, {"role": "tool", "content": "no", "tool_call_id": "x", "status": "error"}]
+        "failed",
+        [
+            FAILED,
+            {"role": "tool", "content": "no", "tool_call_id": "x", "status": "error"},
+            ToolMessage('{"isError": true, "content": []}', tool_call_id="x"),
+            ToolMessage("no", tool_call_id="x", artifact={"isError": True, "content": []}),
+            {"role": "tool", "content": '{"isError": true, "content": []}', "tool_call_id": "x"},
+        ],
+        ids=["message", "dict", "result of MCP", "artifact of MCP", "dict of MCP"],
     )
     def test_a_failure_lowers_however_many_successes_follow(self, profile, world, failed):
         """It counts also before the last words of the user, is no gap, and no further message makes the level milder."""
