@@ -338,7 +338,7 @@ class ToolCase:
     def _edited(self, wanted: dict[str, Any]) -> dict[str, Any]:
         tool, names = self.tool, self.decision.names
         written = {name: _as_written(value) for name, value in wanted.items()}
-        problem = schema_problem(tool, written if tool is None else as_input(tool, written), names)
+        problem = schema_problem(tool, written, names)
         if problem:
             raise InvalidCall(problem)
         if tool is None:

@@ -73,7 +73,8 @@ def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[st
     schema = _call_schema(tool)
     if isinstance(schema, dict):
         return _json_schema_problem(schema, arguments, is_edit=True)
-    return "" if schema is None else problem_with(dict(arguments), schema)
+    # A model of pydantic 1 cannot be read strictly; the tool itself validates the edit.
+    return problem_with(dict(arguments), schema) if hasattr(schema, "model_fields") else ""
 
 
 def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any], *, is_edit: bool) -> str:
@@ -126,11 +127,13 @@ def _has_json_type(value: object, kind: Any) -> bool:
 
 
 def _takes_more(tool: object) -> bool:
-    schema = getattr(tool, "tool_call_schema", None)
+    schema = getattr(tool, "args_schema", None)  # that of the call has none of its settings
     if isinstance(schema, dict):
         return bool(schema.get("additionalProperties", False))
-    config = getattr(schema, "model_config", None)
-    return isinstance(config, dict) and config.get("extra") == "allow"
+    config = getattr(schema, "model_config", None) or {
+        "extra": getattr(getattr(schema, "__config__", None), "extra", "")
+    }
+    return bool(config.get("extra") == "allow")
 
 
 class InvalidCall(Exception):
@@ -212,7 +215,8 @@ def as_input(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in arguments.items():
         field = _fields(tool.args_schema).get(name)
         alias = getattr(field, "validation_alias", None) or getattr(field, "alias", None)
-        found[alias if isinstance(alias, str) else name] = value
+        first = getattr(alias, "choices", [alias])[0]  # of an AliasChoices
+        found[first if isinstance(first, str) else name] = value
     return found
 
 

@@ -10,6 +10,7 @@ import gzip
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+import pydantic.v1
 import pytest
 
 pytest.importorskip("langchain", reason="needs the extra langchain")
@@ -25,7 +26,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.prebuilt import InjectedState
 from langgraph.types import Command
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
@@ -379,6 +380,45 @@ async def test_an_edit_has_the_types_of_the_function(grace):
         "days": [datetime.date(2027, 1, 1)], "fees": {"a": decimal.Decimal("7.5")}, "pets": [Cat(kind="cat", lives=3)],
     }  # fmt: skip
     assert [expected] == ran
+
+
+class Named(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+    from_: str = Field(alias="from")
+    to: str = Field("bob", validation_alias=AliasChoices("recipient", "payee"))
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    n: int
+
+
+class Older(pydantic.v1.BaseModel):
+    day: datetime.date
+    n: int = 1
+
+    class Config:
+        extra = "allow"
+
+
+@pytest.mark.parametrize(
+    ("schema", "args", "changes", "ran"),
+    [
+        (Named, {"from": "ann"}, {"to": "eve"}, {"from_": "ann", "to": "eve"}),
+        (Open, {"n": 1, "more": {"b": 1, "a": 2}}, {"more": {"a": 2, "b": 1}}, {"n": 1, "more": {"a": 2, "b": 1}}),
+        (Older, {"day": "2026-01-02", "more": 1}, {"day": "2027-03-04"}, {"day": datetime.date(2027, 3, 4), "n": 1, "more": 1}),
+    ],
+)  # fmt: skip
+async def test_an_edit_goes_by_what_was_shown(grace, schema, args, changes, ran):
+    """Aliases, additional arguments and models of pydantic 1 do not keep a person from changing another argument."""
+    found = []
+    talk = Conversation(grace, [tool_with(schema, found)], ("act", args))
+    await talk.call(QUESTION)
+    await talk.answer(edit("act", **{**talk.shown[0], **changes}))
+    assert ([ran], list(ran)) == (found, list(found[0]))
+    assert [list(value) for value in ran.values() if isinstance(value, dict)] == [
+        list(value) for value in found[0].values() if isinstance(value, dict)
+    ]
 
 
 def test_without_jsonschema_an_edit_is_not_taken(grace, monkeypatch):
@@ -857,6 +897,51 @@ class TestBesideOthers:
         out = agent.invoke(QUESTION, config) if world == "sync" else await agent.ainvoke(QUESTION, config)
         (message,) = [one for one in out["messages"] if isinstance(one, ToolMessage)]
         assert ([], True) == (ran, "another tool stands in the place" in message.content)
+
+
+class TestAStateThatIsChangedWhileAQuestionWaits:
+    """The answer was given to the question that was shown, and to no other call."""
+
+    CALL = ("act", {"to": "ann", "euros": 60})
+
+    def change(self, talk, change):
+        place = {"configurable": {"thread_id": "1"}}
+        message = talk.agent.get_state(place).values["messages"][-1].model_copy(deep=True)
+        change(message.tool_calls)
+        talk.agent.update_state(place, {"messages": [message]}, as_node="model")
+
+    @both
+    async def test_other_arguments_are_asked_about(self, grace, world):
+        ran = []
+        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL)
+        await talk.call(QUESTION, world)
+        self.change(talk, lambda calls: calls[0]["args"].update(to="eve", euros=5000))
+        await talk.answer(APPROVE, world=world)
+        assert ([], "eve") == (ran, talk.shown[0]["to"])
+        assert "question about other calls" in talk.out["__interrupt__"][0].value["problem"]
+        talk.again()
+        await talk.answer(APPROVE, world=world)
+        assert [5000] == [arguments["euros"] for arguments in ran]
+
+    async def test_so_are_calls_in_another_order(self, grace):
+        ran = []
+        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL, ("act", {"to": "eve", "euros": 70}))
+        await talk.call(QUESTION)
+        self.change(talk, lambda calls: calls.reverse())
+        await talk.answer(APPROVE, REJECT)
+        assert ([], ["eve", "ann"]) == (ran, [shown["to"] for shown in talk.shown])
+        await talk.answer(REJECT, APPROVE)
+        assert ["ann"] == [arguments["to"] for arguments in ran]
+
+    async def test_one_more_question_is_enough(self, grace):
+        """The new question may be put without an answer to the old one."""
+        ran = []
+        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL)
+        await talk.call(QUESTION)
+        self.change(talk, lambda calls: calls[0]["args"].update(euros=99))
+        await talk.call(None)
+        await talk.answer(APPROVE)
+        assert [99] == [arguments["euros"] for arguments in ran]
 
 
 class TestThreadsOfAnEarlierVersion:
