@@ -15,6 +15,7 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.tools.base import FILTERED_ARGS, _is_injected_arg_type
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
+from grace_kp.approvals import schema_of
 from grace_kp.errors import MissingExtra
 from grace_kp.gating import problem_with
 from grace_kp.trace import error_text
@@ -52,6 +53,41 @@ def argument_types(tool: object) -> dict[str, Any]:
     """Return the declared types of a tool's arguments, by the names that its function takes."""
     fields = getattr(getattr(tool, "args_schema", None), "model_fields", None)
     return {name: field.annotation for name, field in fields.items()} if isinstance(fields, dict) else {}
+
+
+def edit_schema(tool: object, signature: inspect.Signature) -> dict[str, Any]:
+    """Return the JSON schema with which an inbox checks edits of a call, as far as it describes single arguments.
+
+    The inbox does not know the tool's classes: what needs them, as all the rest, is checked by the process that goes on.
+    """
+    schema = _call_schema(tool)
+    if isinstance(schema, dict):
+        found = {name: _with_null(item) for name, item in schema.items()}
+        properties, definitions = _properties(found), found.get("$defs", {})
+    else:
+        fields = getattr(getattr(tool, "args_schema", None), "model_fields", {})
+        found = schema_of(signature, {name: field.rebuild_annotation() for name, field in fields.items()})
+        properties, definitions = found["properties"], {}
+    return {
+        "properties": {
+            name: declared if _is_usable(declared := properties.get(name, {}), definitions) else {}
+            for name in signature.parameters
+        },
+        "$defs": definitions,
+    }
+
+
+def _is_usable(schema: Any, definitions: Mapping[str, Any]) -> bool:
+    """Return whether a schema refers to nothing but definitions, and to no classes or keys of other types, which JSON does not have."""
+    if isinstance(schema, list):
+        return all(_is_usable(item, definitions) for item in schema)
+    if not isinstance(schema, dict):
+        return True
+    if "x-class" in schema or "x-members" in schema or schema.get("x-encoding") == "$dict":
+        return False
+    target = schema.get("$ref")
+    is_found = target is None or str(target).removeprefix("#/$defs/") in definitions
+    return is_found and all(_is_usable(item, definitions) for item in schema.values())
 
 
 def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[str, bool] | None = None) -> str:

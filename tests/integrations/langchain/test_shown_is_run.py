@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import gzip
+import ipaddress  # noqa: TC003 - pydantic reads it
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -26,7 +27,16 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.prebuilt import InjectedState
 from langgraph.types import Command
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
@@ -133,6 +143,12 @@ class Typed(BaseModel):
     tags: set[str] = {"a"}
 
 
+class Places(BaseModel):
+    page: HttpUrl
+    hosts: list[ipaddress.IPv4Address]
+    net: ipaddress.IPv6Network | None = None
+
+
 class Aliased(BaseModel):
     model_config = ConfigDict(extra="allow")
     from_: str = Field(alias="from")
@@ -187,6 +203,16 @@ SCHEMA = {
     "additionalProperties": False,
 }
 
+REFERRING = {
+    "type": "object",
+    "properties": {"o": {"$ref": "#/$defs/o"}},
+    "$defs": {"o": {"type": "object", "properties": {"n": {"type": "integer", "maximum": 10}}}},
+}
+
+
+class Limited(BaseModel):
+    n: int = Field(le=10)
+
 
 def tool_with(schema, ran, name="act"):
     def act(**arguments):
@@ -206,6 +232,7 @@ CASES = {
             "pet": {"kind": "cat"}, "boxes": [{"size": 1}],
         },
     ),
+    "addresses": (Places, {"page": "http://a.org", "hosts": ["10.0.0.1"], "net": "fd00::/8"}),
     "an alias and more": (Aliased, {"from": "eve", "more": [1]}),
     "a secret": (Secret, {"password": "quiet plum"}),
     "lazy attributes": (Holder, {"lazy": {"name": "ann"}}),
@@ -538,6 +565,21 @@ async def test_a_runtime_may_have_no_type(grace, floor):
     assert [(1 if floor == "silent" else 2, "call_0")] == ran
 
 
+def test_a_runtime_without_a_type_is_not_recorded(grace):
+    """Also where nothing is gated."""
+
+    @tool
+    def act(x: int, runtime) -> str:
+        """Act."""
+        return runtime.tool_call_id
+
+    agent = create_agent(says(AIMessage("", tool_calls=[{"name": "act", "args": {"x": 1}, "id": "1"}]), "done"), [act])
+    agent.invoke(QUESTION, {"callbacks": [GraceCallbackHandler(grace)]})
+    grace.flush()
+    (trace,) = grace.store.query()
+    assert [{"x": 1}] == [step.input for step in trace.steps if step.type == "tool_call"]
+
+
 class Config(BaseModel):
     config: str
     n: int = 1
@@ -822,6 +864,48 @@ class TestInTheInbox:
         talk.again()
         filed.approvals.resume(talk.agent)
         assert (datetime.date(2027, 3, 4), Color.RED) == (ran[0]["when"], ran[0]["color"])
+
+    @pytest.mark.parametrize(
+        ("schema", "args", "wrong", "right"),
+        [
+            (SCHEMA, {"to": "ann", "n": 1}, {"n": 50}, {"n": 9}),
+            (SCHEMA, {"to": "ann"}, {"to": "eve"}, {"to": "bob"}),
+            (REFERRING, {"o": {"n": 1}}, {"o": {"n": 50}}, {"o": {"n": 9}}),
+            (Limited, {"n": 1}, {"n": 50}, {"n": 9}),
+        ],
+    )
+    async def test_an_edit_that_does_not_fit_is_refused_at_once(self, filed, schema, args, wrong, right):
+        """So that its request waits on."""
+        ran = []
+        talk = Conversation(filed, [tool_with(schema, ran)], ("act", args))
+        await talk.call(QUESTION)
+        (waiting,) = filed.approvals.pending()
+        with pytest.raises(gk.EditRefused, match=r"50 is greater than the maximum of 10|'eve' is not one of"):
+            filed.approvals.edit(waiting.id, wrong, by="ana")
+        filed.approvals.edit(waiting.id, right, by="ana")
+        talk.again()
+        filed.approvals.resume(talk.agent)
+        assert [{**args, **right}] == ran
+
+    async def test_an_edit_that_only_the_tool_can_check_does_not_run(self, filed):
+        """Its validator would make another value of it."""
+        ran = []
+        talk = Conversation(filed, [tool_with(Transfer, ran)], ("act", {"to": "ann", "euros": 70}))
+        await talk.call(QUESTION)
+        (waiting,) = filed.approvals.pending()
+        filed.approvals.edit(waiting.id, {"euros": 5}, by="ana")
+        filed.approvals.resume(talk.agent)
+        assert ([], "cancelled") == (ran, filed.approvals.get(waiting.id).state)
+
+    async def test_a_schema_that_refers_elsewhere_keeps_no_edit_from_running(self, filed):
+        ran = []
+        schema = {"properties": {"o": {"$ref": "#/definitions/o"}}, "definitions": {"o": {"type": "object"}}}
+        talk = Conversation(filed, [tool_with({"type": "object", **schema}, ran)], ("act", {"o": {"n": 1}}))
+        await talk.call(QUESTION)
+        (waiting,) = filed.approvals.pending()
+        filed.approvals.edit(waiting.id, {"o": {"n": 2}}, by="ana")
+        filed.approvals.resume(talk.agent)
+        assert [{"o": {"n": 2}}] == ran
 
 
 class TestBesideOthers:
