@@ -59,7 +59,7 @@ class Conversation:
         ids = ids or [f"call_{number}" for number in range(len(calls))]
         proposed = [{"name": name, "args": args, "id": id_} for (name, args), id_ in zip(calls, ids, strict=True)]
         self.script, self.tools, self.floor = [AIMessage("", tool_calls=proposed), "done"], used, floor
-        self.more, self.behind = more, behind
+        self.more, self.behind, self.gates = more, behind, {}
         self.saver, self.grace = InMemorySaver() if saver is None else saver, grace
         self.again()
 
@@ -68,7 +68,7 @@ class Conversation:
         self.agent = create_agent(
             Script(responses=replies),
             self.tools,
-            middleware=[*self.more, GraceMiddleware(self.grace, {"*": self.floor}), *self.behind],
+            middleware=[*self.more, GraceMiddleware(self.grace, {"*": self.floor, **self.gates}), *self.behind],
             checkpointer=self.saver or None,
         )
 
@@ -1016,6 +1016,19 @@ class TestAStateThatIsChangedWhileAQuestionWaits:
         assert ([], ["eve", "ann"]) == (ran, [shown["to"] for shown in talk.shown])
         await talk.answer(REJECT, APPROVE)
         assert ["ann"] == [arguments["to"] for arguments in ran]
+
+    async def test_so_are_calls_that_another_policy_is_about(self, grace):
+        """The answer allowed `act`, which is forbidden by now; it says nothing about `pay`, which nobody was asked about before."""
+        ran = []
+        used = [tool_with(Transfer, ran), tool_with(Transfer, ran, "pay")]
+        talk = Conversation(grace, used, self.CALL, ("pay", {"to": "eve", "euros": 70}), floor="silent")
+        talk.gates = {"act": "confirm"}
+        talk.again()
+        await talk.call(QUESTION)
+        talk.gates = {"act": "deny", "pay": "confirm"}
+        talk.again()
+        await talk.answer(APPROVE)
+        assert ([], ["eve"]) == (ran, [shown["to"] for shown in talk.shown])
 
     async def test_one_more_question_is_enough(self, grace):
         """The new question may be put without an answer to the old one."""
