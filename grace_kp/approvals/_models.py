@@ -90,7 +90,9 @@ def restore(kind: type, state: dict[str, Any]) -> object:
 
 def _is_text(kind: type) -> bool:
     """Return whether a text holds everything about an instance: an IP address or network, or a URL of pydantic's."""
-    return kind.__module__ == "ipaddress" or (kind.__module__ == "pydantic.networks" and hasattr(kind, "unicode_string"))
+    return kind.__module__ == "ipaddress" or (
+        kind.__module__ == "pydantic.networks" and hasattr(kind, "unicode_string")
+    )
 
 
 def is_model(kind: type) -> typing.TypeGuard[Any]:
