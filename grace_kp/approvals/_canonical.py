@@ -7,7 +7,7 @@
     {"$datetime": "…", "zone": "Europe/Berlin", "fold": 1}       and $time; `name` of a fixed offset that has its own
     {"$timedelta": "P1DT2S"}                                     {"$set": […]}           and $frozenset, sorted
     {"$tuple": […]}                                              {"$dict": [[key, …]]}   keys that are no texts, or begin with $
-    {"$model": "shop.Order", …}    instances of data classes, pydantic models and enums
+    {"$model": "shop.Order", …}    instances of data classes, pydantic models, enums, IP addresses and pydantic's URLs
 
 The encoding is injective: two values that differ in type or content have different encodings, and `_decoding` restores both. The order of the
 entries of a dict does not count. Subclasses of built-in types have no encoding, because nothing here knows what they add.

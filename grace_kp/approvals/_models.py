@@ -1,4 +1,4 @@
-"""Instances of enums, data classes and pydantic models: their state, and how they are built again without running their code.
+"""Instances of enums, data classes, pydantic models, addresses and URLs: their state, and how they are built again without running code of users.
 
 A class is found among those that a parameter declares, and never by importing a stored name.
 """
@@ -24,7 +24,7 @@ def qualified_name(kind: type) -> str:
 
 
 def state_of(value: object) -> dict[str, object] | None:
-    """Return the parts of an instance that make it what it is; None for a type that is none of the three kinds.
+    """Return the parts of an instance that make it what it is; None for a type that is none of these.
 
     An instance that holds more than its declared fields has no state that could be complete, so None as well. Values of a
     `functools.cached_property` do not count.
@@ -32,6 +32,8 @@ def state_of(value: object) -> dict[str, object] | None:
     kind = type(value)
     if isinstance(value, enum.Enum):
         return {"name": value.name, "value": value.value}
+    if _is_text(kind):
+        return {"value": str(value)}
     names = _field_names(kind)
     if names is None or not _is_plain(kind):
         return None
@@ -58,6 +60,9 @@ def restore(kind: type, state: dict[str, Any]) -> object:
     if issubclass(kind, enum.Enum):
         member = kind.__members__.get(str(state.get("name")))
         return member if member is not None else kind(state.get("value"))
+    if _is_text(kind):
+        read: Any = kind
+        return read(state.get("value"))
     names = _field_names(kind)
     fields = state.get("fields")
     if names is None or not isinstance(fields, dict) or fields.keys() != set(names):
@@ -81,6 +86,13 @@ def restore(kind: type, state: dict[str, Any]) -> object:
         },
     )
     return instance
+
+
+def _is_text(kind: type) -> bool:
+    """Return whether a text holds everything about an instance: an IP address or network, or a URL of pydantic's."""
+    return kind.__module__ == "ipaddress" or (
+        kind.__module__ == "pydantic.networks" and hasattr(kind, "unicode_string")
+    )
 
 
 def is_model(kind: type) -> typing.TypeGuard[Any]:

@@ -135,6 +135,8 @@ class Case(Call):
     """Id of the last question about the call."""
     is_filed: bool = False
     """Whether the inbox decides about the call in a program that may be run again."""
+    is_void: bool = False
+    """Whether the first answer of the program around is to another question: it was there before this one was asked."""
     handed_over: Approval | None = None
     """The request that waits in the inbox while the program goes on without the action."""
     at_least: InterventionLevel | None = None

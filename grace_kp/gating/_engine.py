@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from grace_kp.gating._reviewer import Reviewer
     from grace_kp.gating._terms import Terms
 
+OTHER_CALL = "the answer was there before this question was asked; it was given to another one"
 MAX_RETRIES = 3
 MAX_MODIFICATIONS = 3
 DECIDED = ("level", "score", "reason", "policy_version", "floor", "digest", "attempt", "evidence_gaps", "evaluation")
@@ -158,12 +159,14 @@ def _kept_decision(case: Case, program: Resumable) -> Generator[Step, Any, Decis
     case.ledger_entry = entry = LedgerEntry(lambda: case.scope.ledger, program.ledger_key(case.action))
     case.entry.fields["id"] = entry.id
     kept = _performed(case, (yield Work(entry.decision)))
+    case.is_void = kept is not None and kept.get("void") is True
     if kept is None:
         assessed = _performed(case, (yield Work(lambda: case.scope.assess(case))))
 
         def keep() -> dict[str, Any]:
             # A person may have been asked by a process that is gone, whatever the level is now.
             was_asked = program.may_have_forgotten(case.scope.ledger)
+            case.is_void = not was_asked
             rules = replace(case.rules, at_least=InterventionLevel.CONFIRM) if was_asked else case.rules
             # From now on the inbox decides, also where the program is run again by a process whose reviewer is another.
             filed = {"filed": True} if isinstance(case.reviewer, InboxReviewer) and case.terms is not None else {}
@@ -257,6 +260,10 @@ def _answer(case: Case, request: InterventionRequest, decision: Decision) -> Gen
         if reviewer is not None:
             started = time.perf_counter()
             answer = yield Ask(asked, reviewer)
+            if case.is_void and isinstance(case.ledger_entry, LedgerEntry) and not isinstance(answer, Failed):
+                _performed(case, (yield Work(case.ledger_entry.void)))
+                case.is_void = False
+                answer = yield Ask(replace(asked, problem=OTHER_CALL), reviewer)
             case.entry.waited((time.perf_counter() - started) * 1e3)
         response = _response(case, request, answer, reviewer)
         if response.action is InterventionAction.RETRY:

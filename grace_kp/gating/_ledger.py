@@ -197,6 +197,13 @@ class LedgerEntry:
             return decision
         return self.decision() or decision
 
+    def void(self) -> None:
+        """Keep with the decision that the first answer about it is void."""
+        data, entry = self._read()
+        if entry.get("decision"):
+            fresh = _bytes({**entry, "decision": {**entry["decision"], "void": True}})
+            self._ledger().put_action(self._key, fresh, only_if=data)
+
     def claim(self, *, again_after_failure: bool = False) -> EarlierRun | None:
         """Record that the action is about to run; return the earlier execution that keeps it from running.
 

@@ -231,8 +231,8 @@ def _is_unchanged(value: object, original: object) -> bool:
     if value is original:
         return True
     try:
-        if digest_of({"": value}) == digest_of({"": original}):
+        if (found := digest_of({"": value})) == digest_of({"": original}):
             return True
     except NotCheckable:
         return False
-    return not isinstance(original, str) and _as_json(value) is not None and is_same(value, render(original))
+    return not isinstance(original, str) and _as_json(value) is not None and found == digest_of({"": render(original)})

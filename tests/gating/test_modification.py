@@ -504,6 +504,7 @@ def test_problems_of_single_values(value, declared, problem):
         ([1], [True], False),
         ("x" * 9_000, "x", False),
         ([DAY], ["2026-01-03"], False),
+        ({"b": 1, "a": 2}, {"a": 2, "b": 1}, False),
         (CLIENT, CLIENT, True),
         ([CLIENT], [CLIENT], True),
     ],

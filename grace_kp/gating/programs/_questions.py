@@ -52,7 +52,7 @@ class Questions:
 
     def shown(self, number: int) -> list[str] | None:
         """Return the digests of what a question showed, by its number from 0; none where its answer is void, None where it was not asked."""
-        asked: list[list[str]] = self._read()[1]["shown"]
+        asked: list[list[str] | None] = self._read()[1]["shown"]
         return asked[number] if number < len(asked) else None
 
     def ask(self, number: int, digests: list[str]) -> list[str]:
@@ -68,6 +68,15 @@ class Questions:
                 return list(kept["shown"][number])
             if self._put({**kept, "shown": [*kept["shown"], digests]}, data):
                 return digests
+        raise StoreError("several runs ask the same question at once")
+
+    def put(self, number: int, digests: list[str]) -> None:
+        """Keep what a question shows in place of what was kept about it and about those after it."""
+        for _ in range(ATTEMPTS):
+            data, kept = self._read()
+            before = [*kept["shown"], *[None] * number][:number]
+            if self._put({**kept, "shown": [*before, digests]}, data):
+                return
         raise StoreError("several runs ask the same question at once")
 
     def _put(self, kept: dict[str, Any], before: bytes | None) -> bool:

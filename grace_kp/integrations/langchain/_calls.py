@@ -42,6 +42,7 @@ from grace_kp.integrations.langchain._tool_schema import (
     argument_types,
     as_input,
     as_typed,
+    edit_schema,
     has_factory,
     kinds_in,
     schema_problem,
@@ -340,7 +341,7 @@ class ToolCase:
     def _edited(self, wanted: dict[str, Any]) -> dict[str, Any]:
         tool, names = self.tool, self.decision.names
         written = {name: _as_written(value) for name, value in wanted.items()}
-        problem = schema_problem(tool, written if tool is None else as_input(tool, written), names)
+        problem = schema_problem(tool, written, names)
         if problem:
             raise InvalidCall(problem)
         if tool is None:
@@ -393,6 +394,7 @@ class ToolCase:
             bound=signature.bind(**arguments),
             check=lambda changed: self.edited(_flat(changed, signature)).problem,
             types=lambda: argument_types(self.tool),
+            schema=lambda: edit_schema(self.tool, signature),
             policy=self.policy,
             scope=self.scope,
             entry=GateEntry.new(self.name, self.arguments, entry_id=self.decision.id),

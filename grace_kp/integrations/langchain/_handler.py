@@ -32,6 +32,7 @@ except ImportError:
 from grace_kp.integrations.langchain._context import PLACE, register
 from grace_kp.integrations.langchain._inline import InlineHandler, include_others
 from grace_kp.integrations.langchain._tool_guard import GatedTools
+from grace_kp.integrations.langchain._tool_schema import is_injected
 from grace_kp.integrations.langchain._tracking import Tracker
 from grace_kp.record import RETRIEVER, TOOL, note, shielded
 
@@ -160,6 +161,9 @@ class GraceCallbackHandler(InlineHandler, _Handler):
         try:
             tool = str((serialized.get("name") if serialized else None) or name or "tool")
             arguments = inputs if inputs is not None else {"input": input_str}
+            if "runtime" in arguments and is_injected(type(arguments["runtime"])):
+                # LangGraph fills in a parameter of this name whatever its type, and LangChain does not know that.
+                arguments = {key: value for key, value in arguments.items() if key != "runtime"}
             specs = self.tracker.spec
             spec = specs.known.get((TOOL, tool, self.domain)) or specs(TOOL, tool, self.domain)
             place = metadata.get(PLACE) if metadata else None

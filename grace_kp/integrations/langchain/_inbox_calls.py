@@ -33,6 +33,7 @@ from grace_kp.integrations.langchain._hitl import (
     other_approval,
 )
 from grace_kp.integrations.langchain._inbox_question import LOOK, program_answer, unusable
+from grace_kp.integrations.langchain._interrupting import performed
 from grace_kp.integrations.langchain._tool_schema import argument_names
 from grace_kp.levels import InterventionAction, InterventionLevel
 from grace_kp.record import HOST
@@ -194,10 +195,10 @@ def inbox_answers(
             filed.append(call)
     number, problem = 0, ""
     while filed:
-        asking = yield from _performed(Work(functools.partial(_asked, filed, number)))
+        asking = yield from performed(Work(functools.partial(_asked, filed, number)))
         if asking is None:
             break
-        questions = yield from _performed(Work(lambda: [call.question() for call in filed]))
+        questions = yield from performed(Work(lambda: [call.question() for call in filed]))
         value = hitl_request([_action(call, asked) for call, asked in zip(filed, questions, strict=True)], problem)
         answer = yield Work(functools.partial(interrupt, value), blocks=False)
         is_new = any(each.is_new for each in asking)
@@ -207,28 +208,16 @@ def inbox_answers(
             raise answer.error
         problem = ""
         if is_new:  # an answer that was there before the question was put to anybody
-            yield from _performed(Work(functools.partial(_keep, filed, number, [[]] * len(filed))))
+            yield from performed(Work(functools.partial(_keep, filed, number, [[]] * len(filed))))
         elif all(each.digest for each in asking):
             taken = _program_answers(filed, answer, problem_with)
-            problem = yield from _performed(Work(functools.partial(_take, filed, questions, asking, taken)))
+            problem = yield from performed(Work(functools.partial(_take, filed, questions, asking, taken)))
         number += 1
     for call in filed:
         found = yield Work(call.decided)
         answers.append((call, _usable(call, found)))
         state_approval(call._case, call.approval, call.waits)
     return answers
-
-
-def _performed(step: Work) -> Generator[Step, Any, Any]:
-    """Return what a step gave.
-
-    Raises:
-        Exception: it failed, or the graph pauses here. The node is run again.
-    """
-    answer = yield step
-    if isinstance(answer, Failed):
-        raise answer.error
-    return answer
 
 
 def _not_kept(call: InboxCall, error: Exception) -> Refusal:

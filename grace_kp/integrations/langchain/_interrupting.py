@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from grace_kp.gating import InterventionResponse, plain, view
+from grace_kp.gating import Failed, InterventionResponse, plain, view
 from grace_kp.integrations.langchain._hitl import (
     action_request,
     decisions_in,
@@ -16,9 +16,9 @@ from grace_kp.integrations.langchain._hitl import (
 from grace_kp.levels import InterventionAction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
-    from grace_kp.gating import InterventionRequest
+    from grace_kp.gating import InterventionRequest, Step, Work
 
 ORIGIN = "langgraph"
 MAX_QUESTIONS = 4
@@ -125,3 +125,15 @@ def _name_problem(request: InterventionRequest, answer: Any, response: Intervent
     if other in {None, request.action}:
         return ""
     return f"decision 0: the name cannot be changed (from {request.action} to {other}); reject it and say so"
+
+
+def performed(step: Work) -> Generator[Step, Any, Any]:
+    """Return what a step gave.
+
+    Raises:
+        Exception: it failed, or the graph pauses here. The node is run again.
+    """
+    answer = yield step
+    if isinstance(answer, Failed):
+        raise answer.error
+    return answer

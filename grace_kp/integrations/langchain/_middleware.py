@@ -221,7 +221,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if turn is None:
             return None
         if turn.pauses:
-            return turn.answered(drive(turn.inbox())) if turn.is_filed else turn.ask_by_interrupt()
+            return drive(turn.ask())
         for case, asked in turn.waiting_at_reviewer():
             turn.take(case, answer_of(case, asked, drive(attempt(consent_to(asked)))), asked.entry)
         return turn.update()
@@ -232,7 +232,7 @@ class GraceMiddleware(AgentMiddleware[Any, Any, Any]):
         if turn is None:
             return None
         if turn.pauses:
-            return turn.answered(await drive_async(turn.inbox())) if turn.is_filed else turn.ask_by_interrupt()
+            return await drive_async(turn.ask())
         for case, asked in turn.waiting_at_reviewer():
             turn.take(case, answer_of(case, asked, await drive_async(attempt(consent_to(asked)))), asked.entry)
         return turn.update()

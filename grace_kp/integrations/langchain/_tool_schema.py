@@ -15,6 +15,7 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool
 from langchain_core.tools.base import FILTERED_ARGS, _is_injected_arg_type
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
+from grace_kp.approvals import schema_of
 from grace_kp.errors import MissingExtra
 from grace_kp.gating import problem_with
 from grace_kp.trace import error_text
@@ -54,6 +55,41 @@ def argument_types(tool: object) -> dict[str, Any]:
     return {name: field.annotation for name, field in fields.items()} if isinstance(fields, dict) else {}
 
 
+def edit_schema(tool: object, signature: inspect.Signature) -> dict[str, Any]:
+    """Return the JSON schema with which an inbox checks edits of a call, as far as it describes single arguments.
+
+    The inbox does not know the tool's classes: what needs them, as all the rest, is checked by the process that goes on.
+    """
+    schema = _call_schema(tool)
+    if isinstance(schema, dict):
+        found = {name: _with_null(item) for name, item in schema.items()}
+        properties, definitions = _properties(found), found.get("$defs", {})
+    else:
+        fields = getattr(getattr(tool, "args_schema", None), "model_fields", {})
+        found = schema_of(signature, {name: field.rebuild_annotation() for name, field in fields.items()})
+        properties, definitions = found["properties"], {}
+    return {
+        "properties": {
+            name: declared if _is_usable(declared := properties.get(name, {}), definitions) else {}
+            for name in signature.parameters
+        },
+        "$defs": definitions,
+    }
+
+
+def _is_usable(schema: Any, definitions: Mapping[str, Any]) -> bool:
+    """Return whether a schema refers to nothing but definitions, and to no classes or keys of other types, which JSON does not have."""
+    if isinstance(schema, list):
+        return all(_is_usable(item, definitions) for item in schema)
+    if not isinstance(schema, dict):
+        return True
+    if "x-class" in schema or "x-members" in schema or schema.get("x-encoding") == "$dict":
+        return False
+    target = schema.get("$ref")
+    is_found = target is None or str(target).removeprefix("#/$defs/") in definitions
+    return is_found and all(_is_usable(item, definitions) for item in schema.values())
+
+
 def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[str, bool] | None = None) -> str:
     """Return what is wrong with arguments for a tool; an empty text where nothing is.
 
@@ -73,7 +109,8 @@ def schema_problem(tool: object, arguments: Mapping[str, Any], names: Mapping[st
     schema = _call_schema(tool)
     if isinstance(schema, dict):
         return _json_schema_problem(schema, arguments, is_edit=True)
-    return "" if schema is None else problem_with(dict(arguments), schema)
+    # A model of pydantic 1 cannot be read strictly; the tool itself validates the edit.
+    return problem_with(dict(arguments), schema) if hasattr(schema, "model_fields") else ""
 
 
 def _json_schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any], *, is_edit: bool) -> str:
@@ -126,11 +163,13 @@ def _has_json_type(value: object, kind: Any) -> bool:
 
 
 def _takes_more(tool: object) -> bool:
-    schema = getattr(tool, "tool_call_schema", None)
+    schema = getattr(tool, "args_schema", None)  # that of the call has none of its settings
     if isinstance(schema, dict):
         return bool(schema.get("additionalProperties", False))
-    config = getattr(schema, "model_config", None)
-    return isinstance(config, dict) and config.get("extra") == "allow"
+    config = getattr(schema, "model_config", None) or {
+        "extra": getattr(getattr(schema, "__config__", None), "extra", "")
+    }
+    return bool(config.get("extra") == "allow")
 
 
 class InvalidCall(Exception):
@@ -212,7 +251,8 @@ def as_input(tool: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in arguments.items():
         field = _fields(tool.args_schema).get(name)
         alias = getattr(field, "validation_alias", None) or getattr(field, "alias", None)
-        found[alias if isinstance(alias, str) else name] = value
+        first = getattr(alias, "choices", [alias])[0]  # of an AliasChoices
+        found[first if isinstance(first, str) else name] = value
     return found
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langgraph.types import interrupt
 
-from grace_kp.gating import WAITING, GateEntry, InterventionResponse, LedgerEntry
+from grace_kp.gating import WAITING, Failed, GateEntry, InterventionResponse, LedgerEntry, Work
 from grace_kp.integrations.langchain._calls import (
     INVALID,
     Refusal,
@@ -24,10 +25,11 @@ from grace_kp.integrations.langchain._hitl import (
     hitl_request,
     unseen_problem,
 )
-from grace_kp.integrations.langchain._interrupting import MAX_QUESTIONS
+from grace_kp.integrations.langchain._interrupting import MAX_QUESTIONS, performed
 from grace_kp.integrations.langchain._pause import resumable
 from grace_kp.integrations.langchain._tool_run import ledger_key
 from grace_kp.levels import InterventionAction, InterventionLevel
+from grace_kp.record import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -35,10 +37,12 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, ToolMessage
 
     from grace_kp.gating import Case, Step
+    from grace_kp.gating.programs import Questions
     from grace_kp.integrations.langchain._calls import Answer
     from grace_kp.integrations.langchain._inbox_calls import InboxCall
 
 STATE = "grace_gates"
+OTHER_CALLS = "the answer was given to a question about other calls; these are the calls as they are now"
 
 
 class Turn:
@@ -97,16 +101,39 @@ class Turn:
         for case in self._undecided:
             yield case, case.gated()
 
-    def ask_by_interrupt(self) -> dict[str, Any]:
-        """Raise one interrupt for everything that is undecided, until there is an answer that can be used."""
+    def ask(self) -> Generator[Step, Any, dict[str, Any]]:
+        """Raise one interrupt for everything that is undecided, until there is an answer that can be used. Return what goes into the state.
+
+        An answer to a question that showed other calls is void: somebody may have changed the agent's state since then.
+        """
         waiting = self._undecided
         if not waiting:
             return self.update()
+        if any(case.decision.filed for case in waiting):  # people decide in the inbox, too
+            from grace_kp.integrations.langchain._inbox_calls import inbox_answers
+
+            calls = [self._inbox_call(case) for case in waiting]
+            answers = yield from inbox_answers(calls, functools.partial(_edit_problem, waiting))
+            for call, filed in answers:
+                self.take(call.tool_case, filed, call.entry)
+            return self.update()
         entries = [entry_for(case.decision, case.arguments, WAITING) for case in waiting]
         actions = [action_for(case) for case in waiting]
+        shown = [case.decision.digest for case in waiting]
+        questions = self._questions(waiting[0])
         problem = ""
-        for _ in range(MAX_QUESTIONS):
-            answer = interrupt(hitl_request(actions, problem))
+        for number in range(MAX_QUESTIONS):
+            before = yield from performed(Work(functools.partial(questions.shown, number)))
+            answer = yield Work(functools.partial(interrupt, hitl_request(actions, problem)), blocks=False)
+            if isinstance(answer, Failed):
+                if before != shown and HOST.pauses(answer.error):
+                    yield from performed(Work(functools.partial(questions.put, number, shown)))
+                raise answer.error
+            # None: it was asked by an earlier version, or by a process whose store does not last.
+            if before is not None and before != shown:
+                yield from performed(Work(functools.partial(questions.put, number, [])))
+                problem = OTHER_CALLS
+                continue
             responses, problem = decisions_in(answer, len(waiting))
             problem = problem or _edit_problem(waiting, responses, answer)
             if not problem:
@@ -118,18 +145,12 @@ class Turn:
             self.take(case, Refusal("cancelled", text), entry)
         return self.update()
 
-    @property
-    def is_filed(self) -> bool:
-        """Whether people decide in the inbox, too."""
-        return any(case.decision.filed for case in self._undecided)
+    def _questions(self, case: ToolCase) -> Questions:
+        from grace_kp.gating.programs import Questions
 
-    def inbox(self) -> Generator[Step, Any, list[tuple[InboxCall, Answer]]]:
-        """Ask about everything that is undecided by one interrupt, and in the inbox."""
-        from grace_kp.integrations.langchain._inbox_calls import inbox_answers
-
-        waiting = self._undecided
-        calls = [self._inbox_call(case) for case in waiting]
-        return inbox_answers(calls, lambda responses, answer: _edit_problem(waiting, responses, answer))
+        program = resumable()
+        assert program is not None  # noqa: S101 — a turn that pauses has one
+        return Questions(lambda: case.scope.ledger, f"langchain|{program.thread}|{self._message.id}|questions")
 
     def _inbox_call(self, case: ToolCase) -> InboxCall:
         from grace_kp.integrations.langchain._inbox_calls import InboxCall
@@ -140,12 +161,6 @@ class Turn:
         entry = entry_for(case.decision, case.arguments, WAITING)
         key = ledger_key(program.thread, self._message.id, case.decision.id, case.call)
         return InboxCall(case, program, entry=entry, ledger_key=key)
-
-    def answered(self, answers: list[tuple[InboxCall, Answer]]) -> dict[str, Any]:
-        """Take what was decided in the inbox."""
-        for call, answer in answers:
-            self.take(call.tool_case, answer, call.entry)
-        return self.update()
 
     def take(self, case: ToolCase, answer: Answer, entry: GateEntry | None = None) -> None:
         """Take what was decided about one call: it may run, or a message stands in its place."""

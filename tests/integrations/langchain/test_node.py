@@ -128,6 +128,27 @@ class TestGatedFunction:
         assert ["paid bob 5"] == app.invoke(answer("approve"), config(handler))["said"]
 
 
+def test_an_answer_to_another_question_runs_nothing(grace, acts):
+    """The state was changed while the question waited; the node asks about what it has now, also when it runs once more."""
+
+    @grace.gate(floor="confirm")
+    def pay(to):
+        acts.append(to)
+        return f"paid {to}"
+
+    graph = StateGraph(State)
+    graph.add_node("before", lambda state: {})
+    graph.add_node("node", lambda state: {"said": [pay(state["to"])]})
+    graph.add_edge(START, "before")
+    graph.add_edge("before", "node")
+    app = graph.compile(checkpointer=InMemorySaver())
+    app.invoke(GIVEN, config())
+    app.update_state(config(), {"to": "eve"}, as_node="before")
+    action = asked(app.invoke(answer("approve"), config()))
+    assert ({"to": "eve"}, []) == (action["args"], acts)
+    assert ["paid eve"] == app.invoke(answer("approve"), config())["said"]
+
+
 class TestOnce:
     def test_acts_before_a_later_question_are_not_repeated(self, grace, handler, acts):
         """The node runs again from its first line for every answer; each action in it runs once, and gives its result again."""

@@ -7,9 +7,11 @@ import datetime
 import decimal
 import enum
 import gzip
+import ipaddress  # noqa: TC003 - pydantic reads it
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+import pydantic.v1
 import pytest
 
 pytest.importorskip("langchain", reason="needs the extra langchain")
@@ -25,7 +27,16 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.prebuilt import InjectedState
 from langgraph.types import Command
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 
 import grace_kp as gk
 from grace_kp.integrations.langchain import GraceCallbackHandler, GraceMiddleware
@@ -48,7 +59,7 @@ class Conversation:
         ids = ids or [f"call_{number}" for number in range(len(calls))]
         proposed = [{"name": name, "args": args, "id": id_} for (name, args), id_ in zip(calls, ids, strict=True)]
         self.script, self.tools, self.floor = [AIMessage("", tool_calls=proposed), "done"], used, floor
-        self.more, self.behind = more, behind
+        self.more, self.behind, self.gates = more, behind, {}
         self.saver, self.grace = InMemorySaver() if saver is None else saver, grace
         self.again()
 
@@ -57,7 +68,7 @@ class Conversation:
         self.agent = create_agent(
             Script(responses=replies),
             self.tools,
-            middleware=[*self.more, GraceMiddleware(self.grace, {"*": self.floor}), *self.behind],
+            middleware=[*self.more, GraceMiddleware(self.grace, {"*": self.floor, **self.gates}), *self.behind],
             checkpointer=self.saver or None,
         )
 
@@ -132,6 +143,12 @@ class Typed(BaseModel):
     tags: set[str] = {"a"}
 
 
+class Places(BaseModel):
+    page: HttpUrl
+    hosts: list[ipaddress.IPv4Address]
+    net: ipaddress.IPv6Network | None = None
+
+
 class Aliased(BaseModel):
     model_config = ConfigDict(extra="allow")
     from_: str = Field(alias="from")
@@ -186,6 +203,16 @@ SCHEMA = {
     "additionalProperties": False,
 }
 
+REFERRING = {
+    "type": "object",
+    "properties": {"o": {"$ref": "#/$defs/o"}},
+    "$defs": {"o": {"type": "object", "properties": {"n": {"type": "integer", "maximum": 10}}}},
+}
+
+
+class Limited(BaseModel):
+    n: int = Field(le=10)
+
 
 def tool_with(schema, ran, name="act"):
     def act(**arguments):
@@ -205,6 +232,7 @@ CASES = {
             "pet": {"kind": "cat"}, "boxes": [{"size": 1}],
         },
     ),
+    "addresses": (Places, {"page": "http://a.org", "hosts": ["10.0.0.1"], "net": "fd00::/8"}),
     "an alias and more": (Aliased, {"from": "eve", "more": [1]}),
     "a secret": (Secret, {"password": "quiet plum"}),
     "lazy attributes": (Holder, {"lazy": {"name": "ann"}}),
@@ -381,6 +409,45 @@ async def test_an_edit_has_the_types_of_the_function(grace):
     assert [expected] == ran
 
 
+class Named(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+    from_: str = Field(alias="from")
+    to: str = Field("bob", validation_alias=AliasChoices("recipient", "payee"))
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    n: int
+
+
+class Older(pydantic.v1.BaseModel):
+    day: datetime.date
+    n: int = 1
+
+    class Config:
+        extra = "allow"
+
+
+@pytest.mark.parametrize(
+    ("schema", "args", "changes", "ran"),
+    [
+        (Named, {"from": "ann"}, {"to": "eve"}, {"from_": "ann", "to": "eve"}),
+        (Open, {"n": 1, "more": {"b": 1, "a": 2}}, {"more": {"a": 2, "b": 1}}, {"n": 1, "more": {"a": 2, "b": 1}}),
+        (Older, {"day": "2026-01-02", "more": 1}, {"day": "2027-03-04"}, {"day": datetime.date(2027, 3, 4), "n": 1, "more": 1}),
+    ],
+)  # fmt: skip
+async def test_an_edit_goes_by_what_was_shown(grace, schema, args, changes, ran):
+    """Aliases, additional arguments and models of pydantic 1 do not keep a person from changing another argument."""
+    found = []
+    talk = Conversation(grace, [tool_with(schema, found)], ("act", args))
+    await talk.call(QUESTION)
+    await talk.answer(edit("act", **{**talk.shown[0], **changes}))
+    assert ([ran], list(ran)) == (found, list(found[0]))
+    assert [list(value) for value in ran.values() if isinstance(value, dict)] == [
+        list(value) for value in found[0].values() if isinstance(value, dict)
+    ]
+
+
 def test_without_jsonschema_an_edit_is_not_taken(grace, monkeypatch):
     """The question says what is missing."""
     import sys
@@ -496,6 +563,21 @@ async def test_a_runtime_may_have_no_type(grace, floor):
         assert [{"x": 1}] == talk.shown
         await talk.answer(edit("act", x=2))
     assert [(1 if floor == "silent" else 2, "call_0")] == ran
+
+
+def test_a_runtime_without_a_type_is_not_recorded(grace):
+    """Also where nothing is gated."""
+
+    @tool
+    def act(x: int, runtime) -> str:
+        """Act."""
+        return runtime.tool_call_id
+
+    agent = create_agent(says(AIMessage("", tool_calls=[{"name": "act", "args": {"x": 1}, "id": "1"}]), "done"), [act])
+    agent.invoke(QUESTION, {"callbacks": [GraceCallbackHandler(grace)]})
+    grace.flush()
+    (trace,) = grace.store.query()
+    assert [{"x": 1}] == [step.input for step in trace.steps if step.type == "tool_call"]
 
 
 class Config(BaseModel):
@@ -783,6 +865,48 @@ class TestInTheInbox:
         filed.approvals.resume(talk.agent)
         assert (datetime.date(2027, 3, 4), Color.RED) == (ran[0]["when"], ran[0]["color"])
 
+    @pytest.mark.parametrize(
+        ("schema", "args", "wrong", "right"),
+        [
+            (SCHEMA, {"to": "ann", "n": 1}, {"n": 50}, {"n": 9}),
+            (SCHEMA, {"to": "ann"}, {"to": "eve"}, {"to": "bob"}),
+            (REFERRING, {"o": {"n": 1}}, {"o": {"n": 50}}, {"o": {"n": 9}}),
+            (Limited, {"n": 1}, {"n": 50}, {"n": 9}),
+        ],
+    )
+    async def test_an_edit_that_does_not_fit_is_refused_at_once(self, filed, schema, args, wrong, right):
+        """So that its request waits on."""
+        ran = []
+        talk = Conversation(filed, [tool_with(schema, ran)], ("act", args))
+        await talk.call(QUESTION)
+        (waiting,) = filed.approvals.pending()
+        with pytest.raises(gk.EditRefused, match=r"50 is greater than the maximum of 10|'eve' is not one of"):
+            filed.approvals.edit(waiting.id, wrong, by="ana")
+        filed.approvals.edit(waiting.id, right, by="ana")
+        talk.again()
+        filed.approvals.resume(talk.agent)
+        assert [{**args, **right}] == ran
+
+    async def test_an_edit_that_only_the_tool_can_check_does_not_run(self, filed):
+        """Its validator would make another value of it."""
+        ran = []
+        talk = Conversation(filed, [tool_with(Transfer, ran)], ("act", {"to": "ann", "euros": 70}))
+        await talk.call(QUESTION)
+        (waiting,) = filed.approvals.pending()
+        filed.approvals.edit(waiting.id, {"euros": 5}, by="ana")
+        filed.approvals.resume(talk.agent)
+        assert ([], "cancelled") == (ran, filed.approvals.get(waiting.id).state)
+
+    async def test_a_schema_that_refers_elsewhere_keeps_no_edit_from_running(self, filed):
+        ran = []
+        schema = {"properties": {"o": {"$ref": "#/definitions/o"}}, "definitions": {"o": {"type": "object"}}}
+        talk = Conversation(filed, [tool_with({"type": "object", **schema}, ran)], ("act", {"o": {"n": 1}}))
+        await talk.call(QUESTION)
+        (waiting,) = filed.approvals.pending()
+        filed.approvals.edit(waiting.id, {"o": {"n": 2}}, by="ana")
+        filed.approvals.resume(talk.agent)
+        assert [{"o": {"n": 2}}] == ran
+
 
 class TestBesideOthers:
     @pytest.fixture(autouse=True)
@@ -857,6 +981,64 @@ class TestBesideOthers:
         out = agent.invoke(QUESTION, config) if world == "sync" else await agent.ainvoke(QUESTION, config)
         (message,) = [one for one in out["messages"] if isinstance(one, ToolMessage)]
         assert ([], True) == (ran, "another tool stands in the place" in message.content)
+
+
+class TestAStateThatIsChangedWhileAQuestionWaits:
+    """The answer was given to the question that was shown, and to no other call."""
+
+    CALL = ("act", {"to": "ann", "euros": 60})
+
+    def change(self, talk, change):
+        place = {"configurable": {"thread_id": "1"}}
+        message = talk.agent.get_state(place).values["messages"][-1].model_copy(deep=True)
+        change(message.tool_calls)
+        talk.agent.update_state(place, {"messages": [message]}, as_node="model")
+
+    @both
+    async def test_other_arguments_are_asked_about(self, grace, world):
+        ran = []
+        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL)
+        await talk.call(QUESTION, world)
+        self.change(talk, lambda calls: calls[0]["args"].update(to="eve", euros=5000))
+        await talk.answer(APPROVE, world=world)
+        assert ([], "eve") == (ran, talk.shown[0]["to"])
+        assert "question about other calls" in talk.out["__interrupt__"][0].value["problem"]
+        talk.again()
+        await talk.answer(APPROVE, world=world)
+        assert [5000] == [arguments["euros"] for arguments in ran]
+
+    async def test_so_are_calls_in_another_order(self, grace):
+        ran = []
+        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL, ("act", {"to": "eve", "euros": 70}))
+        await talk.call(QUESTION)
+        self.change(talk, lambda calls: calls.reverse())
+        await talk.answer(APPROVE, REJECT)
+        assert ([], ["eve", "ann"]) == (ran, [shown["to"] for shown in talk.shown])
+        await talk.answer(REJECT, APPROVE)
+        assert ["ann"] == [arguments["to"] for arguments in ran]
+
+    async def test_so_are_calls_that_another_policy_is_about(self, grace):
+        """The answer allowed `act`, which is forbidden by now; it says nothing about `pay`, which nobody was asked about before."""
+        ran = []
+        used = [tool_with(Transfer, ran), tool_with(Transfer, ran, "pay")]
+        talk = Conversation(grace, used, self.CALL, ("pay", {"to": "eve", "euros": 70}), floor="silent")
+        talk.gates = {"act": "confirm"}
+        talk.again()
+        await talk.call(QUESTION)
+        talk.gates = {"act": "deny", "pay": "confirm"}
+        talk.again()
+        await talk.answer(APPROVE)
+        assert ([], ["eve"]) == (ran, [shown["to"] for shown in talk.shown])
+
+    async def test_one_more_question_is_enough(self, grace):
+        """The new question may be put without an answer to the old one."""
+        ran = []
+        talk = Conversation(grace, [tool_with(Transfer, ran)], self.CALL)
+        await talk.call(QUESTION)
+        self.change(talk, lambda calls: calls[0]["args"].update(euros=99))
+        await talk.call(None)
+        await talk.answer(APPROVE)
+        assert [99] == [arguments["euros"] for arguments in ran]
 
 
 class TestThreadsOfAnEarlierVersion:
