@@ -32,6 +32,7 @@ from grace_kp.gating import (
     view,
 )
 from grace_kp.integrations.langchain._hitl import action_request
+from grace_kp.integrations.langchain._messages import tool_result
 from grace_kp.integrations.langchain._tool_guard import call_digest
 from grace_kp.integrations.langchain._tool_schema import (
     InvalidCall,
@@ -550,10 +551,8 @@ class ToolScope(Scope):
 def _outcome_in(message: object) -> bool | None:
     """Return whether the tool of a tool message succeeded; None for any other message."""
     if isinstance(message, dict):  # as a state without a reducer of LangGraph's holds them
-        is_tool, status = message.get("role", message.get("type")) == "tool", message.get("status")
-    else:
-        is_tool, status = isinstance(message, ToolMessage), getattr(message, "status", None)
-    return status != "error" if is_tool else None
+        return message.get("status") != "error" if message.get("role", message.get("type")) == "tool" else None
+    return tool_result(message)[1] is None if isinstance(message, ToolMessage) else None
 
 
 @dataclass(frozen=True, slots=True)

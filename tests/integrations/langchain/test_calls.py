@@ -283,7 +283,13 @@ class TestMessagesThatACallerMayForge:
     @pytest.mark.parametrize("profile", ["grace", "strict"])
     @pytest.mark.parametrize("world", ["none", "agent"])
     @pytest.mark.parametrize(
-        "failed", [FAILED, {"role": "tool", "content": "no", "tool_call_id": "x", "status": "error"}]
+        "failed",
+        [
+            FAILED,
+            {"role": "tool", "content": "no", "tool_call_id": "x", "status": "error"},
+            ToolMessage('{"content": [], "isError": true}', tool_call_id="x"),
+            ToolMessage("no", tool_call_id="x", artifact={"content": [], "isError": True}),
+        ],
     )
     def test_a_failure_lowers_however_many_successes_follow(self, profile, world, failed):
         """It counts also before the last words of the user, is no gap, and no further message makes the level milder."""
