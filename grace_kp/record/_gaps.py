@@ -21,6 +21,7 @@ STRAY = "a tool was called in a thread that does not carry this run (use gk.prop
 THREAD = "the action was called in a thread that does not carry the run that started it (use gk.propagate or gk.instrument_threads)"
 DROPPED = "{} steps of this run were not recorded (more than max_steps, or no room on the stack)"
 FULL = "the run around this one had reached its max_steps, so what it did is not known here"
+ENDED = "the run that started this one had already ended, so what it did is not known here"
 OVER = "the run that this action belongs to had already ended"
 
 
