@@ -227,10 +227,10 @@ class Run:
         if earlier is not None and self._publish(earlier["id"]) == earlier["id"]:
             self.earlier = earlier
             grace = earlier.get("grace") or {}
-            self.missing = tuple(map(str, grace.get("evidence_gaps") or ()))
+            self.missing += tuple(map(str, grace.get("evidence_gaps") or ()))
             self.dropped += grace.get("dropped_steps") or 0
         else:
-            self.missing = (LOST,)
+            self.missing += (LOST,)
         self.resumes = None  # last, because other threads wait for the earlier part until then
 
     @property
