@@ -33,14 +33,18 @@ class Call:
     injected: frozenset[str] = frozenset()
     """Parameters that a framework fills in. They are no arguments of the call, and are not shown."""
 
+    def whole(self, bound: inspect.BoundArguments | None = None) -> inspect.BoundArguments:
+        """Return the arguments with defaults; of the call, or of other arguments in their place."""
+        whole = inspect.BoundArguments(self.signature, dict((bound or self.bound).arguments))
+        whole.apply_defaults()
+        return whole
+
     def shown(self, bound: inspect.BoundArguments | None = None) -> dict[str, object]:
         """Return the arguments that a reviewer sees and may change, defaults included; of the call, or of other arguments in their place."""
         passed, parameters = (bound or self.bound).arguments, self.signature.parameters
-        whole = inspect.BoundArguments(self.signature, dict(passed))
-        whole.apply_defaults()
         return {
             name: value
-            for name, value in whole.arguments.items()
+            for name, value in self.whole(bound).arguments.items()
             if name != self.hidden
             and name not in self.injected
             and (name in passed or not (parameters[name].kind in _VARIADIC or value is Unknown))

@@ -35,6 +35,8 @@ class HeldRefusal:
     """What the entry of the call states."""
     error: Exception
     """What the call raised, without its traceback."""
+    digest: str
+    """That of the arguments with their defaults: a default that is passed makes no other call."""
     turn: str | None = None
     """Id of the model's message that proposed the call; None for a call of a function."""
 

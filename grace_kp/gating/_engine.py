@@ -378,15 +378,16 @@ def _consented(case: Case, request: InterventionRequest, response: InterventionR
 
 def _refused(case: Case, error: Exception) -> Exception:
     """Keep a refusal, so that a retry library that repeats the call gets it again without a question. Return the error to raise."""
-    if case.program is None:  # the program around keeps its decisions itself
-        case.scope.keep(HeldRefusal(case.entry.fields, copy(error)))
+    # The program around keeps its decisions itself.
+    if case.program is None and not case.is_changed(case.bound, case.entry.fields["digest"]):
+        case.scope.keep(HeldRefusal(case.entry.fields, copy(error), case.digest(case.whole())))
     return error
 
 
 def _held(case: Case, refusal: HeldRefusal | None) -> Exception | None:
     """Return the error of an earlier refusal of this very call, and state that it holds; None if there is none."""
     try:
-        if refusal is None or (case.action, case.digest()) != (refusal.entry["action"], refusal.entry["digest"]):
+        if refusal is None or (case.action, case.digest(case.whole())) != (refusal.entry["action"], refusal.digest):
             return None
     except NotCheckable:
         return None  # it is refused where a person would have to be asked about it

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from grace_kp.record import _run
 from grace_kp.record._call import HERE, Call
 from grace_kp.record._current import CURRENT, FIRST, HOST, ORDER, TROUBLES
-from grace_kp.record._gaps import FULL, stray
+from grace_kp.record._gaps import ENDED, FULL, stray
 from grace_kp.record._guard import shielded_pair
 from grace_kp.record._location import located
 from grace_kp.record._run import Recorder, Run
@@ -149,7 +149,7 @@ def open_run(
     elif around is not None:
         if around.open:
             around.dropped += 2  # the call of the nested run and its observation
-            run.missing = (FULL,)
+        run.missing = (FULL if around.open else ENDED,)
         run.via_trace = around.id  # it began after the run around it had ended: a separate trace, but not an orphan
         if around.attributes is not None:
             run.update(user=around.attributes.user, session=around.attributes.session)

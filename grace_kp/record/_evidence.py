@@ -82,7 +82,7 @@ def outermost(run: Run) -> Run:
 
 def keep_evidence(run: Run) -> None:
     """Take in the events of a nested run that has ended, before they are released: gates of the runs around it need them."""
-    if run.resumes is not None:
+    while run.lacks_past:
         run.owner.recall(run)
     with outermost(run).owner.lock:
         _tally_of(run).advance(run)
@@ -93,7 +93,7 @@ def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
     from grace_kp.confidence import STILL_OPEN, Evidence
 
     tally = _tally_of(run)
-    if root is run and run.resumes is None:
+    if root is run and not run.lacks_past:
         tally.advance(run)
         if not (tally.lost or tally.open_runs(run) or tally.open_searches(run)):
             return Survey(tally.shared(), tally.steps, has_others=tally.has_others), []
@@ -101,7 +101,7 @@ def _survey(root: Run, run: Run) -> tuple[Survey, list[Run]]:
     waiting = [root]
     while waiting:
         other = waiting.pop()
-        if other.resumes is not None:
+        if other.lacks_past:
             resumed.append(other)
         tally = _tally_of(other)
         tally.advance(other)
@@ -179,7 +179,7 @@ class Tally:
 
     def advance(self, run: Run) -> None:
         """Take in the events of its run since the last time; none before the earlier part of a resumed run is known."""
-        if run.resumes is not None:
+        if run.lacks_past:
             return
         goes_on = self._left or self._position < len(run.events) or (self._begun and not run.open)
         if self._is_shared and goes_on:
@@ -187,7 +187,7 @@ class Tally:
         if self._at == _NEVER:
             self._at = run.start
             if run.earlier is not None:
-                self._take_earlier(run.earlier, run.earlier_nested, is_outermost=run.via is None)
+                self._take_earlier(run.earlier, run.earlier_nested or {}, is_outermost=run.via is None)
         if self._left:
             left, self._left = self._left, []
             for other in left:
@@ -249,8 +249,14 @@ class Tally:
         inside = None if child is None or call.parent is None else call.parent.status or ""
         if child is not None:
             self._take_run(child)
-        # An error that left the nested run is counted where it began.
-        passed_on = child is not None and call.error is not None and call.error == _tally_of(child).last_error
+        # An error that left the nested run is counted where it began, unless that has been made up for.
+        inner = None if child is None else _tally_of(child)
+        passed_on = (
+            inner is not None
+            and call.error is not None
+            and call.error == inner.last_error
+            and inner.evidence.has_failed
+        )
         counts = not passed_on and (evidence.call_finished(call.status, inside, name, at) or call.status in PARTLY_READ)
         if counts and (found := call.found()) is not None:
             evidence.search_finished(found, name, at)
@@ -261,7 +267,7 @@ class Tally:
 
     def _take_run(self, run: Run) -> None:
         """Add the evidence of a nested run that has ended, or whose call has."""
-        if run.open or run.resumes is not None:
+        if run.open or run.lacks_past:
             self._left.append(run)
             return
         tally = _tally_of(run)

@@ -1,13 +1,13 @@
 """Failures that a tool reports in its result instead of raising an exception: of MCP, of tool messages, and by a `failed=` of the program.
 
-A result is read without running its code: entries of dicts, instance attributes and slots, never properties.
+A result is read without running its code: entries of dicts, instance attributes, slots and fields of named tuples, never properties.
 """
 
 from __future__ import annotations
 
 import contextlib
 from types import GetSetDescriptorType, MemberDescriptorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grace_kp.record._guard import attempt
 from grace_kp.trace import render_text
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 TOOL_ERROR = "ToolError"
 """The kind of an error that a result reports."""
 MAX_PARTS = 100
+
+
+class _NamedTuple(NamedTuple):
+    field: None = None
+
+
 _READ = ("isError", "is_error", "tool_call_id", "status", "content", "text", "update", "__pydantic_extra__")
+_SLOTS = (GetSetDescriptorType, MemberDescriptorType, type(vars(_NamedTuple)["field"]))
 _HEAP_TYPE = 1 << 9
 """Set for the classes of `class` statements. Instances of others have no attributes of their own, unless they have a dict."""
 # Not through the class: a metaclass may override these names.
@@ -63,8 +70,7 @@ def _may_report(value: object, kind: type) -> bool:
 def _slot(space: Any, name: str, value: object) -> Any:
     """Return what an instance keeps under a name of its class; None where that is a property, another object, or nothing."""
     member = space.get(name)
-    is_slot = type(member) is GetSetDescriptorType or type(member) is MemberDescriptorType
-    return member.__get__(value) if is_slot else None
+    return member.__get__(value) if type(member) in _SLOTS else None
 
 
 def _verdict(answer: object, result: object) -> str:

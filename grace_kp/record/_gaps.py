@@ -21,7 +21,7 @@ STRAY = "a tool was called in a thread that does not carry this run (use gk.prop
 THREAD = "the action was called in a thread that does not carry the run that started it (use gk.propagate or gk.instrument_threads)"
 DROPPED = "{} steps of this run were not recorded (more than max_steps, or no room on the stack)"
 FULL = "the run around this one had reached its max_steps, so what it did is not known here"
-OVER = "the run that this action belongs to had already ended"
+ENDED = "the run that started this one had already ended, so what it did is not known here"
 
 
 def stray(run: Run) -> None:
@@ -57,11 +57,9 @@ def lost_evidence(run: Run | None, recorder: Recorder) -> list[str]:
         gaps.append(f"recording failed {troubles} times; see grace.status()")
     if max(recorder.stray_since, run.owner.stray_since) > run.number:
         gaps.append(STRAY)
-    if run.spec.kind != AGENT:  # the action, or the tool that calls it, opened this run because there was none
-        if run.via_trace is not None:
-            gaps.append(OVER)
-        elif _started_by_another(run, recorder):
-            gaps.append(THREAD)
+    # The action, or the tool that calls it, may have opened this run because there was none.
+    if run.spec.kind != AGENT and run.via_trace is None and _started_by_another(run, recorder):
+        gaps.append(THREAD)
     return gaps
 
 

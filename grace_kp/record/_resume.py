@@ -121,7 +121,14 @@ class Conversations:
 
     def nested_in(self, document: Document) -> dict[str, list[Document | None]]:
         """Return for each run that had ended inside a suspended one its document and those nested in it; None for one that cannot be found."""
-        return {name: list(self._with_nested(name)) for name in _ended_inside(document)}
+        nested = {name: list(self._with_nested(name)) for name in _ended_inside(document)}
+        for name, found in nested.items():
+            if None in found:  # it may have ended a moment ago
+                attempt("resuming", self._writer().write_now)
+                # While a run is settled, that does nothing; the runs nested in it are settled by then, but may not be written.
+                attempt("resuming", self._writer().write_pending)
+                nested[name] = list(self._with_nested(name))
+        return nested
 
     def _with_nested(self, name: str) -> Iterator[Document | None]:
         waiting = [name]

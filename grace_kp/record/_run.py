@@ -49,7 +49,7 @@ class Listener:
     drain: Callable[[], None] = lambda: None
     """Wait until every run that has ended has its document."""
     recall: Callable[[Run], None] = lambda _run: None
-    """Give a resumed run the document that it had when it was suspended."""
+    """Give a resumed run the document that it had when it was suspended; if it has that, the documents of the runs nested in it."""
     asked: Callable[[Sequence[tuple[Run, Pause]]], None] = lambda _waiting: None
     """Store open runs as suspended, because a person is about to be asked."""
 
@@ -156,8 +156,11 @@ class Run:
         self.document: bytes | None = None
         self.earlier: dict[str, Any] | None = None
         """The document of the suspended run that this run continues, once it has been found."""
-        self.earlier_nested: dict[str, list[dict[str, Any] | None]] = {}
-        """For each run that had ended inside the suspended one: its document and those nested in it; None for one that cannot be found."""
+        self.earlier_nested: dict[str, list[dict[str, Any] | None]] | None = None
+        """For each run that had ended inside the suspended one: its document and those nested in it; None for one that cannot be found.
+
+        None until it is needed, because such a run may have ended a moment ago and wait to be stored.
+        """
         self.facts: dict[str, Any] | None = None
         """Facts that the framework states about the run, for its document."""
         self.framework = "grace_kp"
@@ -214,17 +217,20 @@ class Run:
             self._id = self._id or new
             return self._id
 
-    def resume(
-        self, earlier: dict[str, Any] | None, nested: dict[str, list[dict[str, Any] | None]] | None = None
-    ) -> None:
-        """Continue the suspended run whose document is `earlier`; None if that cannot be found. `nested` is `earlier_nested`."""
+    @property
+    def lacks_past(self) -> bool:
+        """Whether `recall` must be called, once or twice, before its evidence can be read."""
+        return self.resumes is not None or (self.earlier is not None and self.earlier_nested is None)
+
+    def resume(self, earlier: dict[str, Any] | None) -> None:
+        """Continue the suspended run whose document is `earlier`; None if that cannot be found."""
         if earlier is not None and self._publish(earlier["id"]) == earlier["id"]:
-            self.earlier, self.earlier_nested = earlier, nested or {}
+            self.earlier = earlier
             grace = earlier.get("grace") or {}
-            self.missing = tuple(map(str, grace.get("evidence_gaps") or ()))
+            self.missing += tuple(map(str, grace.get("evidence_gaps") or ()))
             self.dropped += grace.get("dropped_steps") or 0
         else:
-            self.missing = (LOST,)
+            self.missing += (LOST,)
         self.resumes = None  # last, because other threads wait for the earlier part until then
 
     @property

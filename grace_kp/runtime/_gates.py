@@ -247,7 +247,7 @@ class Scope:
         """Whether assessing may wait for a model, or for the store."""
         promise = self._gates.promise
         reads = promise is not None and promise.is_due
-        return reads or self._judge != "never" or (self._run is not None and self._run.resumes is not None)
+        return reads or self._judge != "never" or (self._run is not None and self._run.lacks_past)
 
     @property
     def ledger(self) -> Ledger:

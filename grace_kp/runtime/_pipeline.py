@@ -315,9 +315,16 @@ class Pipeline(Resident):
             self.completer.add([Completion(to_json(item)) for item in closed])
 
     def recall(self, run: Run) -> None:
-        """Give a resumed run the document of the run that it continues. If that is not found, or taken already, it is a new run."""
+        """Give a resumed run the document of the run that it continues. If that is not found, or taken already, it is a new run.
+
+        If it has that document, give it those of the runs nested in it.
+        """
+        conversations = self.conversations
+        if run.resumes is None and run.earlier is not None:
+            run.earlier_nested = {} if conversations is None else conversations.nested_in(run.earlier)
+            return
         with self._lock:
-            pause, conversations = run.resumes, self.conversations
+            pause = run.resumes
             if pause is None:
                 return
             earlier: dict[str, Any] | None = None
@@ -330,7 +337,7 @@ class Pipeline(Resident):
                 earlier = conversations.find(pause, self.documents.clean(pause.thread))
             if earlier is not None and conversations is not None and not conversations.claim(earlier):
                 earlier = None  # another run answers the same question; each of the two has a trace of its own
-            run.resume(earlier, {} if conversations is None or earlier is None else conversations.nested_in(earlier))
+            run.resume(earlier)
 
     def journal(self) -> Iterator[list[JournalEntry]]:
         """Yield for each open run what has happened in it since the last call."""

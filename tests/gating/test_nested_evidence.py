@@ -128,6 +128,61 @@ def test_a_failing_subagent_counts_once():
             assert ("confirm", 0.693) == program.act()
 
 
+@pytest.mark.parametrize("asks_between", [False, True])
+def test_an_agent_that_is_tried_again_inside_a_tool_is_repaired(asks_between):
+    """It counts once with the tool around it, but its last call succeeded."""
+    program, outcomes = Program(), [ValueError("first"), "found"]
+
+    def once():
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+
+    @program.grace.tool
+    def ask():
+        with contextlib.suppress(ValueError):
+            program.helper(once)
+        if asks_between:
+            program.act()
+        program.helper(once)
+
+    with program.grace.run("work") as run:
+        program.search(0.95)
+        ask()
+        program.act()
+        assert not gk.record.evidence_of(run).has_failed
+
+
+def test_an_error_that_leaves_a_nested_run_after_its_tool_worked_again_is_one_of_its_own():
+    program = Program()
+
+    def raises_the_first_error():
+        try:
+            program.look(fails=True)
+        except LookupError as error:
+            first = error
+        program.look()
+        raise first
+
+    with program.grace.run("work"):
+        program.search(0.95)
+        with contextlib.suppress(LookupError):
+            program.helper(raises_the_first_error)
+        assert "confirm" == program.act()[0]
+
+
+def test_an_agent_that_begins_after_the_run_that_started_it_lacks_the_evidence_of_that():
+    """It has a trace of its own, and its gates do not know what failed before."""
+    program = Program()
+    with program.grace.run("work"):
+        program.fail()
+        later = gk.propagate(program.helper)
+    assert "confirm" == later(lambda: (program.search(0.95), program.act()[0])[1])
+    assert ("the run that started this one had already ended, so what it did is not known here",) == program.entries[0][
+        2
+    ]
+
+
 def test_a_tool_that_worked_again_elsewhere_is_repaired():
     """The last call of a tool counts, in whichever run it was."""
     program = Program()
@@ -226,6 +281,23 @@ def test_a_resumed_run_keeps_the_evidence_from_before(tmp_path, nested, step, le
         run.resumes = pause
         assert level == program.act()[0]
         assert level == program.helper(program.act)[0]
+
+
+@pytest.mark.parametrize(("step", "level"), [(FAIL, "confirm"), (GOOD, "silent")], ids=["failure", "success"])
+@pytest.mark.parametrize("url", ["memory:", "sqlite"])
+def test_a_run_that_is_resumed_at_once_keeps_the_evidence_of_nested_runs(tmp_path, url, step, level):
+    """Also while what ended inside it waits to be stored, whoever asks for its id first."""
+    program = Program(store=f"sqlite:///{tmp_path}/t.db" if url == "sqlite" else url)
+    program.grace.recorder.draws_early = False
+    for look_up in (lambda run: None, lambda run: run.id):
+        with program.grace.run("work") as first:
+            program.search(0.95)
+            program.helper(lambda: step(program))
+            first.suspend(Pause("thread", "checkpoint", None))
+        with program.grace.run("work") as run:
+            run.resumes = Pause("thread", "checkpoint", None, previous=first)
+            look_up(run)
+            assert level == program.act()[0], program.entries[-1]
 
 
 @pytest.mark.parametrize("around", [False, True])

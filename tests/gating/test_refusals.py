@@ -126,6 +126,40 @@ def test_a_refusal_is_one_of_its_arguments(other):
     assert [5, other[0], 5] == [request.arguments["euros"] for request in reviewer.requests]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_refusal_holds_however_its_arguments_are_passed(order):
+    """By position, by name in any order, or as a default that is passed or left out."""
+    grace, reviewer = refusing()
+    pay = grace.gate(floor="confirm")(lambda euros, to="ana", **_: "paid")
+    calls = [
+        lambda: pay(5),
+        lambda: pay(5, "ana"),
+        lambda: pay(to="ana", euros=5),
+        lambda: pay(euros=5),
+        lambda: pay(euros=5, to="ana"),
+    ]
+    with grace.run("q"):
+        for call in calls[::order]:
+            again(call, times=1)
+        assert 1 == len(reviewer.requests)
+        again(lambda: pay(5, "bo"), times=1)
+    assert 2 == len(reviewer.requests)
+
+
+def test_a_refusal_does_not_hold_for_arguments_that_changed_while_it_was_asked_about():
+    grace, reviewer = refusing()
+    order = {"euros": 5}
+
+    def changes(request):
+        order["euros"] = 50
+        return reviewer(request)
+
+    pay = grace.gate(policy=gk.Policy(floor="confirm", reviewer=changes))(lambda order: order["euros"])
+    with grace.run("q"):
+        assert 1 == len(again(pay, order, times=1)[0])
+        assert ([], 50) == again(pay, order)
+
+
 def test_a_refusal_is_one_of_its_action():
     """And of its object, in a method."""
     grace, reviewer = refusing(then="cancel")

@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pydantic import BaseModel
@@ -54,6 +54,11 @@ class Slotted:
     content: list[Any] = field(default_factory=lambda: TEXT)
 
 
+class Named(NamedTuple):
+    content: Any = TEXT
+    is_error: bool = True
+
+
 class Entries(dict):
     """A dict that answers with code of its own."""
 
@@ -75,6 +80,7 @@ FAILURES = {
     "an extra field of a model": Extra(content=TEXT, isError=True),
     "fastmcp": SimpleNamespace(is_error=True, content=TEXT),
     "slots": Slotted(),
+    "a named tuple": Named(),
     "a tool_result": {"type": "tool_result", "is_error": True, "content": "quota exceeded"},
     "a message": failed_message(),
     "a message as dict": failed_message().model_dump(),

@@ -555,9 +555,8 @@ def _outcome_in(message: object) -> bool | None:
     """Return whether the tool of a tool message succeeded; None for any other message."""
     if isinstance(message, dict) and message.get("role", message.get("type")) == "tool":
         fields = {name: message.get(name) for name in ("content", "status", "artifact")}
-        message = SimpleNamespace(
-            type="tool", tool_call_id="", **fields
-        )  # as a state without a reducer of LangGraph's holds it
+        # As a state without a reducer of LangGraph's holds it.
+        message = SimpleNamespace(type="tool", tool_call_id="", **fields)
     return tool_result(message)[1] is None if isinstance(message, ToolMessage | SimpleNamespace) else None
 
 

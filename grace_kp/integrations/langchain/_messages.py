@@ -139,7 +139,7 @@ def tool_result(output: object) -> tuple[Any, str | None, Any]:
 
 def _failure_in_json(content: str) -> str | None:
     """Return the failure that a result of MCP reports, which LangChain has written into the message as JSON."""
-    if content[:1] != "{" or '"isError": true' not in content:
+    if '"isError"' not in content or content.lstrip()[:1] != "{":
         return None
     try:
         return reported_failure(json.loads(content))

@@ -380,7 +380,7 @@ def cancel_answered(decisions: Mapping[str, Any], messages: Sequence[Any]) -> No
 def _has_to_look() -> bool:
     """Return whether the run goes on from one that is yet to be looked up in the store."""
     run = current_run()
-    return run is not None and run.resumes is not None
+    return run is not None and run.lacks_past
 
 
 async def _off_loop(blocks: object, call: Callable[..., Any], *args: object) -> Any:

@@ -287,7 +287,7 @@ class TestMessagesThatACallerMayForge:
         [
             FAILED,
             {"role": "tool", "content": "no", "tool_call_id": "x", "status": "error"},
-            ToolMessage('{"isError": true, "content": []}', tool_call_id="x"),
+            ToolMessage(' {"content":[],"isError":true}', tool_call_id="x"),
             ToolMessage("no", tool_call_id="x", artifact={"isError": True, "content": []}),
             {"role": "tool", "content": '{"isError": true, "content": []}', "tool_call_id": "x"},
         ],
