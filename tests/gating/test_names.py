@@ -155,6 +155,20 @@ def test_a_look_alike_never_makes_an_action_milder():
         grace.gate(name="pay")(lambda: 1)()
 
 
+@pytest.mark.parametrize(("stated", "planted", "action"), [
+    ({"wire_*": "deny"}, {"wire_*": "silent"}, "Wire_Money"), ({"wire-money": "deny"}, {"wire_money": "silent"}, "wire_money"),
+    ({"wire-money": "deny"}, {"wire-money": "silent", "wire_money": "silent"}, "wire_money"), ({"wire": "deny"}, {"wirе": "silent"}, "wirе"),
+])  # fmt: skip
+def test_another_place_takes_the_policy_of_a_look_alike_from_no_action(tmp_path, monkeypatch, stated, planted, action):
+    """Such as a file in the working directory, which states the same glob, or the action's exact name."""
+    lines = [f'"{name}" = "{floor}"\n' for name, floor in planted.items()]
+    (tmp_path / "grace_kp.toml").write_text("".join(["[policies]\n", *lines]), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    grace = gk.Grace(store="memory:", evaluator=None, embedder=None, policies=stated, unmeasured="silent")
+    with pytest.raises(gk.ActionDenied):
+        grace.gate(name=action)(lambda: 1)()
+
+
 def test_policies_that_match_nothing_are_listed(caplog):
     """With the nearest action, in the runtime's status; one that differs in separators alone holds, one in letters leads to a warning."""
     ran = []
